@@ -1,0 +1,1 @@
+"""The OEM's faces: REST API and command line."""

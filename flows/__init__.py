@@ -1,0 +1,1 @@
+"""Prefect flows; they put the services together."""

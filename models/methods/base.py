@@ -1,0 +1,79 @@
+"""What every training method is: a site half and a server half.
+
+A site half is a pure function of local data and a message: it keeps nothing between rounds, so a repeated message
+gets the same answer and a restarted site goes on as if nothing had been. All that a method must remember is in the
+server's state, which is model-sized and is committed with the round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from models.problem import Arrays, Certificate, FloatArray, ServerProblem, SiteProblem, Status
+
+StateT = TypeVar("StateT")
+
+
+class SiteHalf(Protocol):
+    """The part of a method that runs in a plant."""
+
+    def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
+        """Answer the server's message with arrays whose shapes depend on the model alone, never on the rows."""
+        ...
+
+
+class ServerHalf(Protocol[StateT]):
+    """The part of a method that runs at the OEM. Pure: the state goes in, the next state comes out."""
+
+    def init(self, problem: ServerProblem) -> StateT:
+        """State before the first round."""
+        ...
+
+    def messages(self, state: StateT, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
+        """Message for each site, by site id."""
+        ...
+
+    def step(self, state: StateT, problem: ServerProblem, answers: Mapping[str, Arrays]) -> StateT:
+        """Next state from the answers of the sites that were there; the absent are missing from ``answers``."""
+        ...
+
+    def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
+        """Names and shapes that a valid answer has: what admission holds an answer to."""
+        ...
+
+    def status(self, state: StateT, problem: ServerProblem) -> Status:
+        """Whether to go on."""
+        ...
+
+    def certificate(self, state: StateT) -> Certificate:
+        """Bounds after the last step."""
+        ...
+
+    def weights(self, state: StateT) -> FloatArray:
+        """Best weights so far, shape (P,) or (P + 1,) with the intercept last."""
+        ...
+
+    def site_risks(self, state: StateT, problem: ServerProblem) -> dict[str, float]:
+        """Worst-case risk of each site at the best weights; NaN where the site did not answer there."""
+        ...
+
+    def pack(self, state: StateT) -> dict[str, FloatArray]:
+        """State as arrays of float64, exactly."""
+        ...
+
+    def unpack(self, arrays: Arrays) -> StateT:
+        """State from :meth:`pack`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Method:
+    """A named pair of halves; ``parameters`` are its own numbers with their defaults."""
+
+    name: str
+    site: SiteHalf
+    server: ServerHalf[object]
+    parameters: Mapping[str, float]
+    summary: str

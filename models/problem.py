@@ -1,0 +1,174 @@
+"""The types in which a robust training problem and its answers are stated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+Arrays = Mapping[str, FloatArray]
+TransportNorm = Literal["l1", "l2", "linf"]
+
+
+class ProblemError(ValueError):
+    """The problem as stated has no meaning; the text says what was wrong and what would be right."""
+
+
+class Status(Enum):
+    """Where a training run stands after a round."""
+
+    CONTINUE = "goes on"
+    CERTIFIED = "the certified gap is at or below the wanted one"
+    ROUND_LIMIT = "the round limit was reached before the wanted gap"
+    STALLED = "no further progress is possible at working precision"
+
+
+@dataclass(frozen=True)
+class BoxSupport:
+    """Box support ``low <= x <= high`` of the features, each of shape (P,)."""
+
+    low: FloatArray
+    high: FloatArray
+
+    def __post_init__(self) -> None:
+        """Refuse bounds that are not finite or that are crossed."""
+        if self.low.shape != self.high.shape or self.low.ndim != 1:
+            raise ProblemError(f"support bounds must be two vectors of one length, got {self.low.shape} and {self.high.shape}")
+        if not (np.isfinite(self.low).all() and np.isfinite(self.high).all()):
+            raise ProblemError("support bounds must be finite; use no support for an unbounded one")
+        if (self.low > self.high).any():
+            raise ProblemError("support bounds are crossed: every low must be at or below its high")
+
+
+@dataclass(frozen=True)
+class RobustSpec:
+    r"""A Wasserstein ball around one site's empirical distribution, for the hinge loss.
+
+    Transport cost ``d = ||x - x'|| + label_flip_cost * 1[y != y']`` (FDR eq. 3), radius ``radius``. The intercept,
+    when there is one, is the last weight and has infinite transport cost, that is, it is left out of every norm.
+    """
+
+    radius: float
+    label_flip_cost: float
+    transport_norm: TransportNorm = "l2"
+    support: BoxSupport | None = None
+    fit_intercept: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse a ball that is not one."""
+        if not (math.isfinite(self.radius) and self.radius >= 0):
+            raise ProblemError(f"radius must be a finite number at or above 0, got {self.radius}")
+        if math.isnan(self.label_flip_cost) or self.label_flip_cost <= 0:
+            raise ProblemError(f"label_flip_cost must be above 0 (infinity allowed), got {self.label_flip_cost}")
+        if self.transport_norm not in get_args(TransportNorm):
+            raise ProblemError(f"transport_norm must be one of {get_args(TransportNorm)}, got {self.transport_norm!r}")
+
+
+@dataclass(frozen=True)
+class SiteProblem:
+    """What a site half sees. Row-level: never leaves the vault.
+
+    features : (N, P) float64. labels : (N,) of -1.0 and +1.0.
+    """
+
+    features: FloatArray
+    labels: FloatArray
+    spec: RobustSpec
+
+
+@dataclass(frozen=True)
+class SiteTerms:
+    """What the server knows of one site: scalars only."""
+
+    site_id: str
+    weight: float
+    radius: float
+    label_flip_cost: float
+
+
+@dataclass(frozen=True)
+class ServerProblem:
+    """What a server half sees: the sites' scalars and the shape of the model.
+
+    ``feature_bound`` is the largest absolute value that any (scaled) feature may take; it bounds the intercept.
+    ``parameters`` are the method's own numbers (``rho``, ``step_size``, ...).
+    """
+
+    n_features: int
+    sites: tuple[SiteTerms, ...]
+    transport_norm: TransportNorm
+    fit_intercept: bool
+    feature_bound: float = 1.0
+    gap: float = 1e-3
+    parameters: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse weights that are not a convex combination and sites that share a name."""
+        ids = [site.site_id for site in self.sites]
+        if not ids:
+            raise ProblemError("a problem needs at least one site")
+        if len(set(ids)) != len(ids):
+            raise ProblemError("two sites have the same id")
+        weights = np.array([site.weight for site in self.sites])
+        if not np.isfinite(weights).all() or (weights < 0).any() or abs(weights.sum() - 1.0) > 1e-9:
+            raise ProblemError(f"site weights must be at or above 0 and sum to 1, they sum to {weights.sum():.12g}")
+
+    @property
+    def dimension(self) -> int:
+        """Length of a weight vector: the features and, last, the intercept when there is one."""
+        return self.n_features + int(self.fit_intercept)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Bounds on the optimal worst-case risk after a round.
+
+    ``lower <= optimum <= upper``. ``fresh_weight`` is the share of the site weight that answered in the last round; the
+    absent sites enter ``upper`` by their last cuts, so with ``fresh_weight < 1`` the bounds hold for the problem in
+    which an absent site's risk is its cut model.
+    """
+
+    upper: float
+    lower: float
+    fresh_weight: float = 1.0
+
+    @property
+    def gap(self) -> float:
+        """Certified relative gap ``(upper - lower) / upper`` (0 where both are 0, infinite before the first bound)."""
+        if not (math.isfinite(self.upper) and math.isfinite(self.lower)):
+            return math.inf
+        return (self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class RiskValue:
+    """Exact worst-case risk at a point: value, a subgradient in the weights, the optimal transport multiplier."""
+
+    value: float
+    subgradient: FloatArray
+    dual: float
+
+
+@dataclass(frozen=True)
+class ProxSolution:
+    r"""Solution of ``min_w r(w) + penalty/2 ||w - centre||^2`` with what proves it.
+
+    ``offset + <slope, u> <= r(u)`` for every ``u`` (a minorant built from a dual feasible point, so it holds however
+    far the solver got); ``gap`` is primal minus dual objective; ``solver`` names who solved it.
+    """
+
+    point: FloatArray
+    value: float
+    offset: float
+    slope: FloatArray
+    gap: float
+    primal_residual: float
+    dual_residual: float
+    iterations: int
+    solver: str

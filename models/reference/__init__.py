@@ -1,0 +1,1 @@
+"""CVXPY formulations: the oracle of the tests and the fallback."""

@@ -1,0 +1,1 @@
+"""The embedded NATS server and the configuration of servers and sites."""

@@ -1,0 +1,114 @@
+"""Asset type: the feature contract and the fault classes of one kind of machine, read from a TOML file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import tomllib
+from pathlib import Path
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, ValidationError, model_validator
+
+from services.contracts.base import Contract, Slug
+from services.contracts.errors import InvalidInputError
+
+
+class Feature(Contract):
+    """One feature: its name, unit and sensor range, and what to do with a value outside the range."""
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")
+    unit: str
+    low: float
+    high: float
+    required: bool = True
+    out_of_range: Literal["clip", "refuse"] = "clip"
+    description: str = ""
+
+    @model_validator(mode="after")
+    def _range_is_one(self) -> Self:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise ValueError(f"feature {self.name}: sensor range needs finite low < high, got {self.low} and {self.high}")
+        return self
+
+
+class FaultClass(Contract):
+    """One class: ``severity`` 0 is healthy, higher is worse."""
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_+-]{0,62}$")
+    severity: int = Field(ge=0, le=10)
+    description: str = ""
+
+
+class AssetType(Contract):
+    """A kind of machine. The first fault class is the healthy one."""
+
+    name: Slug
+    version: int = Field(default=1, ge=1)
+    description: str = ""
+    features: tuple[Feature, ...] = Field(min_length=1)
+    fault_classes: tuple[FaultClass, ...] = Field(min_length=2)
+
+    @model_validator(mode="after")
+    def _names_are_unique(self) -> Self:
+        for kind, names in (("feature", self.feature_names), ("fault class", self.class_names)):
+            twice = sorted({name for name in names if names.count(name) > 1})
+            if twice:
+                raise ValueError(f"{kind} named twice: {', '.join(twice)}")
+        return self
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Feature names in the order of the weights."""
+        return tuple(feature.name for feature in self.features)
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Class names in the order of the scores."""
+        return tuple(fault.name for fault in self.fault_classes)
+
+    @property
+    def n_heads(self) -> int:
+        """Separating planes to train: one for two classes, else one for each class (one against the rest)."""
+        return 1 if len(self.fault_classes) == 2 else len(self.fault_classes)
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of what training depends on: names, units, ranges, treatment of outliers, class names."""
+        essence = {
+            "features": [[f.name, f.unit, f.low, f.high, f.required, f.out_of_range] for f in self.features],
+            "classes": list(self.class_names),
+        }
+        return hashlib.sha256(json.dumps(essence, sort_keys=True).encode()).hexdigest()
+
+    def scale(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Features in their units, shape (..., P), to [0, 1] by the sensor ranges; the caller has dealt with outliers."""
+        low = np.array([feature.low for feature in self.features])
+        high = np.array([feature.high for feature in self.features])
+        scaled: NDArray[np.float64] = (values - low) / (high - low)
+        return scaled
+
+    @classmethod
+    def from_toml(cls, path: Path) -> Self:
+        """Read an asset type; raise :class:`InvalidInputError` with one line for each thing that does not fit."""
+        try:
+            return cls.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            raise InvalidInputError(f"no asset type file at {path}") from None
+        except tomllib.TOMLDecodeError as error:
+            raise InvalidInputError(f"{path} is not TOML: {error}") from None
+        except ValidationError as error:
+            raise InvalidInputError(f"{path}: {explain(error)}") from None
+
+
+def explain(error: ValidationError) -> str:
+    """Pydantic's findings on one line: where, what, without the values (they may be private)."""
+    found = []
+    for item in error.errors(include_url=False, include_input=False, include_context=False):
+        where = ".".join(str(part) for part in item["loc"])
+        message = item["msg"].removeprefix("Value error, ")
+        found.append(f"{where}: {message}" if where else message)
+    return "; ".join(found)

@@ -1,0 +1,19 @@
+"""The base of every contract: frozen, and strict about what it does not know."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, StringConstraints
+
+Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$")]
+"""Lower-case name of a site, plan, asset type or method; safe in a NATS subject, a path and a URL."""
+
+RunId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
+"""A run's id: 32 hexadecimal digits."""
+
+
+class Contract(BaseModel):
+    """Frozen pydantic model that forbids unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)

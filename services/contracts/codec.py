@@ -1,0 +1,102 @@
+"""The wire codec: a length-prefixed JSON header, then the raw arrays, then an optional Ed25519 signature.
+
+Layout of a frame: ``BLS1``, header length (uint32 little-endian), header (UTF-8 JSON with sorted keys; ``arrays`` lists
+name and shape in the order of the data), the arrays as little-endian float64 in C order, and 64 bytes of signature over
+all that stands before when the header says ``"signed": true``. Numbers that depend on data travel as arrays, so a frame's
+size depends on shapes alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import struct
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import Field, TypeAdapter, ValidationError
+
+from models.problem import FloatArray
+from services.contracts.asset_type import explain
+from services.contracts.errors import InvalidInputError
+from services.contracts.messages import Hello, Message, SiteRefusal, SiteUpdate, Task
+
+MAGIC = b"BLS1"
+SIGNATURE_BYTES = 64
+MAX_DIMENSIONS = 4
+_ADAPTER: TypeAdapter[Message] = TypeAdapter(
+    Annotated[Task | SiteUpdate | SiteRefusal | Hello, Field(discriminator="type")]
+)
+Signer = Callable[[bytes], bytes]
+
+
+class FrameError(InvalidInputError):
+    """Bytes that are not a valid frame."""
+
+    code = "bad_frame"
+
+
+def digest(frame: bytes) -> str:
+    """SHA-256 of a frame, hexadecimal."""
+    return hashlib.sha256(frame).hexdigest()
+
+
+def pack_arrays(header: Mapping[str, Any], arrays: Mapping[str, FloatArray], sign: Signer | None = None) -> bytes:
+    """Frame of a JSON header and named float64 arrays."""
+    full = dict(header)
+    full["arrays"] = [[name, list(np.shape(array))] for name, array in arrays.items()]
+    full["signed"] = sign is not None
+    text = json.dumps(full, sort_keys=True, separators=(",", ":")).encode()
+    body = b"".join(np.ascontiguousarray(array, dtype="<f8").tobytes() for array in arrays.values())
+    unsigned = MAGIC + struct.pack("<I", len(text)) + text + body
+    return unsigned + sign(unsigned) if sign else unsigned
+
+
+def unpack_arrays(frame: bytes) -> tuple[dict[str, Any], dict[str, FloatArray], bytes, bytes | None]:
+    """Header, arrays, the signed part and the signature (None where unsigned) of a frame."""
+    if len(frame) < 8 or frame[:4] != MAGIC:
+        raise FrameError("not a Ballast frame: the first four bytes must be BLS1")
+    (length,) = struct.unpack("<I", frame[4:8])
+    start = 8 + length
+    if start > len(frame):
+        raise FrameError("frame is cut short in its header")
+    try:
+        header = json.loads(frame[8:start])
+        specs = [(str(name), tuple(int(n) for n in shape)) for name, shape in header.pop("arrays")]
+        signed = bool(header.pop("signed"))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise FrameError("frame header is not the JSON that it should be") from None
+    if any(len(shape) > MAX_DIMENSIONS or any(n < 0 for n in shape) for _, shape in specs):
+        raise FrameError(f"array shapes must have at most {MAX_DIMENSIONS} dimensions, none negative")
+    if len({name for name, _ in specs}) != len(specs):
+        raise FrameError("an array is named twice")
+    wanted = start + sum(8 * math.prod(shape) for _, shape in specs) + (SIGNATURE_BYTES if signed else 0)
+    if wanted != len(frame):
+        raise FrameError(f"frame has {len(frame)} bytes, its header promises {wanted}")
+    arrays: dict[str, FloatArray] = {}
+    for name, shape in specs:
+        count = math.prod(shape)
+        arrays[name] = np.frombuffer(frame, dtype="<f8", count=count, offset=start).reshape(shape).astype(np.float64)
+        start += 8 * count
+    return header, arrays, frame[:start], frame[start:] if signed else None
+
+
+def encode(message: Message, sign: Signer | None = None) -> bytes:
+    """Frame of a message, signed where a signer is given."""
+    arrays = {} if isinstance(message, SiteRefusal | Hello) else message.arrays
+    return pack_arrays(message.model_dump(mode="json", exclude={"arrays"}), arrays, sign)
+
+
+def decode(frame: bytes, max_bytes: int) -> Message:
+    """Message of a frame; raise :class:`FrameError` when it is too large, cut, or not of a known type."""
+    if len(frame) > max_bytes:
+        raise FrameError(f"message of {len(frame)} bytes is over the limit of {max_bytes}", code="too_large")
+    header, arrays, _, _ = unpack_arrays(frame)
+    if arrays:
+        header["arrays"] = arrays
+    try:
+        return _ADAPTER.validate_python(header)
+    except ValidationError as error:
+        raise FrameError(f"message does not fit its type: {explain(error)}") from None

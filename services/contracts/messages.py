@@ -1,0 +1,105 @@
+"""What crosses the border between the OEM and a plant: a task one way; an update or a refusal the other."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from pydantic import Field, field_validator
+
+from models.problem import FloatArray, TransportNorm
+from services.contracts.base import Contract, RunId, Slug
+
+Kind = Literal["join", "round", "evaluate"]
+"""join: does the site take part, and with which scalars. round: one step of the method. evaluate: held-out scores."""
+
+
+class RadiusRule(Contract):
+    """How a site finds the radius of its Wasserstein ball: given, or ``1 / (beta * N_g)`` from its own sample count."""
+
+    rule: Literal["fixed", "samples"] = "samples"
+    value: float = Field(default=10.0, ge=0, allow_inf_nan=False, description="the radius, or beta")
+
+
+class TrainingSpec(Contract):
+    """The robust problem that all sites of a run share; it says nothing of any site's data."""
+
+    radius: RadiusRule = RadiusRule()
+    label_flip_cost: float = Field(default=1.0, gt=0)
+    transport_norm: TransportNorm = "l2"
+    support: Literal["unbounded", "sensor_ranges"] = "unbounded"
+    fit_intercept: bool = True
+
+
+class _WithArrays(Contract):
+    arrays: dict[str, FloatArray] = Field(default_factory=dict)
+
+    @field_validator("arrays")
+    @classmethod
+    def _float64(cls, arrays: dict[str, FloatArray]) -> dict[str, FloatArray]:
+        for name, array in arrays.items():
+            if array.dtype != np.dtype("float64"):
+                raise ValueError(f"array {name} must be float64, got {array.dtype}")
+        return arrays
+
+
+class Task(_WithArrays):
+    """What the coordinator asks of one site. ``contract`` is the asset type's fingerprint."""
+
+    type: Literal["task"] = "task"
+    kind: Kind
+    site_id: Slug
+    run_id: RunId
+    round: int = Field(ge=0)
+    method: Slug
+    asset_type: Slug
+    contract: str
+    spec: TrainingSpec
+    parameters: dict[str, float] = Field(default_factory=dict)
+
+
+class SiteUpdate(_WithArrays):
+    """A site's answer: arrays of model size and scalars (as 0-d arrays, so that a digit more changes no size).
+
+    ``task_sha256`` is the digest of the task that is answered. Shapes by kind, K heads, D weights, C classes:
+    join: ``n_samples`` (), ``radius`` (); round: what the method's ``answer_shapes`` says, each with a leading K;
+    evaluate: ``confusion`` (C, C) true by predicted counts on the held-out part, ``risk`` (K,) worst-case risk on the
+    training part.
+    """
+
+    type: Literal["update"] = "update"
+    kind: Kind
+    site_id: Slug
+    run_id: RunId
+    round: int = Field(ge=0)
+    task_sha256: str
+
+
+RefusalCode = Literal[
+    "method_not_allowed", "asset_type_not_allowed", "message_not_allowed", "message_too_large", "too_few_samples",
+    "one_class_only", "no_data", "bad_data", "contract_mismatch", "wrong_site", "bad_task", "internal_error",
+]
+
+
+class SiteRefusal(Contract):
+    """A site's no. ``reason`` is a fixed sentence for the code: it never quotes data; details stay in the site's log."""
+
+    type: Literal["refusal"] = "refusal"
+    kind: Kind
+    site_id: Slug
+    run_id: RunId
+    round: int = Field(ge=0)
+    task_sha256: str
+    code: RefusalCode
+    reason: str
+
+
+class Hello(Contract):
+    """A site agent says that it is connected."""
+
+    type: Literal["hello"] = "hello"
+    site_id: Slug
+    version: str
+
+
+Message = Task | SiteUpdate | SiteRefusal | Hello

@@ -1,0 +1,59 @@
+"""Model version: weights with the contract they belong to and the certificates that they carry."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from models.problem import FloatArray, TransportNorm
+from services.contracts.asset_type import AssetType
+from services.contracts.base import Contract, RunId, Slug
+from services.contracts.messages import TrainingSpec
+
+
+class SiteScore(Contract):
+    """Scalars of one site: held-out confusion counts' F-1 and worst-case risk on its training part."""
+
+    site_id: Slug
+    weight: float
+    radius: float
+    f1: float | None = None
+    worst_case_risk: float | None = None
+    fresh: bool = True
+
+
+class ModelVersion(Contract):
+    """A trained model. ``weights`` has shape (K, P + 1): a row a separating plane, the intercept last (0 without one)."""
+
+    name: Slug
+    version: str = Field(default="", description="given by the registry")
+    run_id: RunId
+    plan: Slug
+    method: Slug
+    asset_type: AssetType
+    spec: TrainingSpec
+    weights: FloatArray
+    rounds: int
+    certified_gap: float
+    worst_case_risk: float
+    lower_bound: float
+    fresh_weight: float
+    f1: float | None = None
+    sites: tuple[SiteScore, ...] = ()
+    solvers: tuple[str, ...] = ()
+    created_at: datetime
+
+    @property
+    def transport_norm(self) -> TransportNorm:
+        """Norm of the transport cost, in scaled features."""
+        return self.spec.transport_norm
+
+    @model_validator(mode="after")
+    def _weights_fit(self) -> Self:
+        wanted = (self.asset_type.n_heads, len(self.asset_type.features) + 1)
+        if self.weights.shape != wanted or not np.isfinite(self.weights).all():
+            raise ValueError(f"weights must be finite and of shape {wanted}, got {self.weights.shape}")
+        return self

@@ -1,0 +1,76 @@
+"""Run and round records: metadata of a training run, never data."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+
+from services.contracts.base import Contract, RunId, Slug
+from services.contracts.plan import Plan
+
+RunStatus = Literal["pending", "running", "completed", "failed", "cancelled"]
+AnswerStatus = Literal["accepted", "absent", "late", "refused_by_site", "rejected"]
+
+
+class SiteAnswer(Contract):
+    """Metadata of what one site did in one round.
+
+    ``status``: ``accepted``; ``absent`` (nobody there); ``late`` (no answer by the deadline); ``refused_by_site`` (the
+    site said no); ``rejected`` (admission said no). ``code`` and ``reason`` say why.
+    """
+
+    site_id: Slug
+    status: AnswerStatus
+    code: str = ""
+    reason: str = ""
+    bytes_in: int = Field(default=0, ge=0)
+    bytes_out: int = Field(default=0, ge=0)
+    seconds: float = Field(default=0.0, ge=0)
+    payload_sha256: str = ""
+
+
+class RoundRecord(Contract):
+    """One committed round with its certificate."""
+
+    run_id: RunId
+    round: int = Field(ge=1)
+    started_at: datetime
+    seconds: float
+    overhead_seconds: float = Field(description="of these, not spent waiting for the slowest site")
+    upper: float
+    lower: float
+    gap: float
+    fresh_weight: float
+    answers: tuple[SiteAnswer, ...]
+
+
+class SiteTermsRecord(Contract):
+    """A site's scalars as they entered the run."""
+
+    site_id: Slug
+    weight: float
+    radius: float
+    n_samples: int
+
+
+class Run(Contract):
+    """One execution of a plan. ``plan`` is the plan as it was when the run began."""
+
+    run_id: RunId
+    plan: Plan
+    status: RunStatus
+    reason: str = ""
+    created_at: datetime
+    updated_at: datetime
+    rounds: int = 0
+    sites: tuple[SiteTermsRecord, ...] = ()
+    upper: float | None = None
+    lower: float | None = None
+    gap: float | None = None
+    fresh_weight: float | None = None
+    cancel_requested: bool = False
+    flow_run_id: str | None = None
+    mlflow_run_id: str | None = None
+    model_version: str | None = None

@@ -1,0 +1,60 @@
+"""What the coordinator needs from outside: a way to ask the sites, and a store of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from models.problem import FloatArray
+from services.contracts.run import RoundRecord, Run, SiteTermsRecord
+
+
+@dataclass(frozen=True)
+class RawAnswer:
+    """What came back from one site: a frame, or the reason why there is none (``absent`` or ``late``)."""
+
+    site_id: str
+    frame: bytes | None
+    failure: str
+    seconds: float
+
+
+class SiteTransport(Protocol):
+    """Asks all sites at once."""
+
+    async def ask(self, frames: Mapping[str, bytes], deadline_seconds: float) -> dict[str, RawAnswer]:
+        """Send each site its frame; an answer or a failure for every site, never an exception for one of them."""
+        ...
+
+
+class RunStore(Protocol):
+    """Runs, rounds and method state. Every method is one transaction."""
+
+    def get_run(self, run_id: str) -> Run:
+        """Run by id; raise ``NotFoundError``."""
+        ...
+
+    def begin_run(self, run_id: str, sites: Sequence[SiteTermsRecord]) -> Run:
+        """Set a pending run to running, with the sites' scalars."""
+        ...
+
+    def load_state(self, run_id: str) -> tuple[int, dict[str, FloatArray]] | None:
+        """Last committed round and the method state after it; None before the first."""
+        ...
+
+    def commit_round(self, record: RoundRecord, state: Mapping[str, FloatArray]) -> None:
+        """Commit record, site answers and method state at once; ``ConflictError`` if it is not the next round."""
+        ...
+
+    def finish_run(self, run_id: str, status: str, reason: str) -> Run:
+        """Set the final status and drop the method state."""
+        ...
+
+    def renew_lease(self, run_id: str, owner: str, seconds: float) -> bool:
+        """Take or prolong the lease on a run; False when another owner holds a lease that has not expired."""
+        ...
+
+    def release_lease(self, run_id: str, owner: str) -> None:
+        """Give the lease back."""
+        ...

@@ -1,0 +1,1 @@
+"""API tokens, roles, site enrolment and the audit trail."""

@@ -1,0 +1,1 @@
+"""A physics-based triplex pump that writes raw signals."""

@@ -1,0 +1,1 @@
+"""Loads a model version and diagnoses measurements with it."""

@@ -1,0 +1,1 @@
+"""Model versions in MLflow, as plain arrays and JSON."""

@@ -1,0 +1,1 @@
+"""SQLAlchemy tables and repositories of the metadata of runs."""
