@@ -31,7 +31,7 @@ class Feature(Contract):
     @model_validator(mode="after")
     def _range_is_one(self) -> Self:
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            raise ValueError(f"feature {self.name}: sensor range needs finite low < high, got {self.low} and {self.high}")
+            raise ValueError(f"feature {self.name}: sensor range needs finite low < high, got {self.low}, {self.high}")
         return self
 
 
@@ -85,7 +85,7 @@ class AssetType(Contract):
         return hashlib.sha256(json.dumps(essence, sort_keys=True).encode()).hexdigest()
 
     def scale(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Features in their units, shape (..., P), to [0, 1] by the sensor ranges; the caller has dealt with outliers."""
+        """Features in their units, shape (..., P), to [0, 1] by the sensor ranges; outliers are the caller's."""
         low = np.array([feature.low for feature in self.features])
         high = np.array([feature.high for feature in self.features])
         scaled: NDArray[np.float64] = (values - low) / (high - low)

@@ -2,8 +2,8 @@
 
 Layout of a frame: ``BLS1``, header length (uint32 little-endian), header (UTF-8 JSON with sorted keys; ``arrays`` lists
 name and shape in the order of the data), the arrays as little-endian float64 in C order, and 64 bytes of signature over
-all that stands before when the header says ``"signed": true``. Numbers that depend on data travel as arrays, so a frame's
-size depends on shapes alone.
+all that stands before when the header says ``"signed": true``. Numbers that depend on data travel as arrays, so a
+frame's size depends on shapes alone.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ RefusalCode = Literal[
 
 
 class SiteRefusal(Contract):
-    """A site's no. ``reason`` is a fixed sentence for the code: it never quotes data; details stay in the site's log."""
+    """A site's no. ``reason`` is a fixed sentence for the code and quotes no data; details stay in the site's log."""
 
     type: Literal["refusal"] = "refusal"
     kind: Kind

@@ -26,7 +26,7 @@ class SiteScore(Contract):
 
 
 class ModelVersion(Contract):
-    """A trained model. ``weights`` has shape (K, P + 1): a row a separating plane, the intercept last (0 without one)."""
+    """A trained model. ``weights`` has shape (K, P + 1): a row a plane, the intercept last (0 without one)."""
 
     name: Slug
     version: str = Field(default="", description="given by the registry")

@@ -29,7 +29,7 @@ class Plan(Contract):
     spec: TrainingSpec = TrainingSpec()
     gap: float = Field(default=1e-3, gt=0, lt=1, description="certified relative gap at which training stops")
     max_rounds: int = Field(default=100, ge=1, le=10_000)
-    sites: tuple[Slug, ...] = Field(default=(), description="empty: every active site that takes part in the asset type")
+    sites: tuple[Slug, ...] = Field(default=(), description="empty: every active site of the asset type")
     site_weights: Literal["equal", "samples"] = "equal"
     min_sites: int = Field(default=1, ge=1)
     round_deadline_seconds: float = Field(default=60.0, gt=0, le=86_400)

@@ -1,0 +1,86 @@
+"""Ed25519 keys in the NATS nkey form: what a site signs with, and what the OEM's side checks with."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import nkeys
+from nacl.exceptions import BadSignatureError
+from nacl.signing import VerifyKey
+
+from services.contracts.errors import ConflictError, InvalidInputError
+
+PUBLIC_KEY_LENGTH = 56
+
+
+def new_seed_file(path: Path) -> str:
+    """Write a new user seed (mode 0600) and return its public key; refuse to overwrite one."""
+    seed = nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise ConflictError(f"{path} exists already; a key is never overwritten") from None
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(bytes(seed) + b"\n")
+    return public_key(path)
+
+
+def _pair(path: Path) -> nkeys.KeyPair:
+    try:
+        return nkeys.from_seed(bytearray(path.read_bytes().strip()))
+    except FileNotFoundError:
+        raise InvalidInputError(f"no key at {path}") from None
+    except (ValueError, nkeys.NkeysError):
+        raise InvalidInputError(f"{path} does not hold an nkey seed (it should start with SU)") from None
+
+
+def public_key(path: Path) -> str:
+    """Public key (U..., 56 characters) of a seed file."""
+    key: str = _pair(path).public_key.decode()
+    return key
+
+
+def signer(path: Path) -> Callable[[bytes], bytes]:
+    """Sign bytes with the seed of a file: Ed25519, 64 bytes."""
+    pair = _pair(path)
+
+    def sign(data: bytes) -> bytes:
+        signature: bytes = bytes(pair.sign(data))
+        return signature
+
+    return sign
+
+
+def _raw_public_key(key: str) -> bytes:
+    """The 32 bytes of a NATS user public key; ``ValueError`` with the reason where it is not one."""
+    if len(key) != PUBLIC_KEY_LENGTH or not key.startswith("U"):
+        raise ValueError("not a NATS user public key: it has 56 characters and starts with U")
+    try:
+        raw = base64.b32decode(key)
+    except ValueError:
+        raise ValueError("not a NATS user public key: it is written in base 32 (A-Z, 2-7)") from None
+    if nkeys.crc16(bytearray(raw[:-2])) != int.from_bytes(raw[-2:], "little"):
+        raise ValueError("the public key's checksum does not hold: a character was mistyped")
+    return raw[1:-2]
+
+
+def check_public_key(key: str) -> str:
+    """Return the key if it is a NATS user public key, else raise :class:`InvalidInputError`."""
+    try:
+        _raw_public_key(key)
+    except ValueError as error:
+        raise InvalidInputError(str(error)) from None
+    return key
+
+
+def verify(key: str, data: bytes, signature: bytes) -> bool:
+    """Whether ``signature`` is the one that the holder of the key ``U...`` made over ``data``."""
+    try:
+        VerifyKey(_raw_public_key(key)).verify(data, signature)
+    except (ValueError, BadSignatureError):
+        return False
+    return True
