@@ -39,7 +39,9 @@ class BoxSupport:
     def __post_init__(self) -> None:
         """Refuse bounds that are not finite or that are crossed."""
         if self.low.shape != self.high.shape or self.low.ndim != 1:
-            raise ProblemError(f"support bounds must be two vectors of one length, got {self.low.shape}, {self.high.shape}")
+            raise ProblemError(
+                f"support bounds must be two vectors of one length, got {self.low.shape} and {self.high.shape}"
+            )
         if not (np.isfinite(self.low).all() and np.isfinite(self.high).all()):
             raise ProblemError("support bounds must be finite; use no support for an unbounded one")
         if (self.low > self.high).any():

@@ -66,6 +66,7 @@ class Run(Contract):
     updated_at: datetime
     rounds: int = 0
     sites: tuple[SiteTermsRecord, ...] = ()
+    absentees: tuple[SiteAnswer, ...] = Field(default=(), description="sites that did not join, and why")
     upper: float | None = None
     lower: float | None = None
     gap: float | None = None

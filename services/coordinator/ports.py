@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from models.problem import FloatArray
-from services.contracts.run import RoundRecord, Run, SiteTermsRecord
+from services.contracts.run import RoundRecord, Run, SiteAnswer, SiteTermsRecord
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,10 @@ class RunStore(Protocol):
         """Run by id; raise ``NotFoundError``."""
         ...
 
-    def begin_run(self, run_id: str, sites: Sequence[SiteTermsRecord]) -> Run:
-        """Set a pending run to running, with the sites' scalars."""
+    def begin_run(
+        self, run_id: str, sites: Sequence[SiteTermsRecord], absentees: Sequence[SiteAnswer] = ()
+    ) -> Run:
+        """Set a pending run to running, with the sites' scalars and the sites that did not join."""
         ...
 
     def load_state(self, run_id: str) -> tuple[int, dict[str, FloatArray]] | None:
