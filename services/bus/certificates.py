@@ -1,0 +1,90 @@
+"""A private certificate authority for the embedded server, made once and kept."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from services.bus.configuration import BusFiles, write_atomically
+
+LIFETIME = timedelta(days=825)
+
+
+def ensure_certificates(files: BusFiles, host_names: Sequence[str]) -> None:
+    """Make an authority and a server certificate for the host names or addresses, unless they are there already.
+
+    The authority's key is used once and thrown away: nobody can sign a second server with it. To renew, delete the
+    three files and give the sites the new ``ca.pem``.
+    """
+    if files.authority.exists() and files.certificate.exists() and files.key.exists():
+        return
+    authority_key = ec.generate_private_key(ec.SECP256R1())
+    server_key = ec.generate_private_key(ec.SECP256R1())
+    authority_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Ballast plant link authority")])
+    now = datetime.now(UTC)
+    authority = (
+        _builder(authority_name, authority_name, authority_key.public_key(), now)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_key_usage(sign_certificates=True), critical=True)
+        .sign(authority_key, hashes.SHA256())
+    )
+    server = (
+        _builder(
+            x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Ballast plant link")]),
+            authority_name, server_key.public_key(), now,
+        )
+        .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in host_names]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False
+        )
+        .sign(authority_key, hashes.SHA256())
+    )
+    key_text = server_key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    ).decode()
+    write_atomically(files.key, key_text)
+    write_atomically(files.certificate, _pem(server), mode=0o644)
+    write_atomically(files.authority, _pem(authority), mode=0o644)
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(minutes=5))
+        .not_valid_after(now + LIFETIME)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+    )
+
+
+def _key_usage(*, sign_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True, key_cert_sign=sign_certificates, crl_sign=sign_certificates, content_commitment=False,
+        key_encipherment=False, data_encipherment=False, key_agreement=False, encipher_only=False, decipher_only=False,
+    )
+
+
+def _general_name(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+def _pem(certificate: x509.Certificate) -> str:
+    return certificate.public_bytes(serialization.Encoding.PEM).decode()
+
+

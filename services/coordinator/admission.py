@@ -1,0 +1,98 @@
+"""Admission: what an answer must be before it may touch a model.
+
+An answer is let in only if it is small enough, a whole frame, signed by the site's enrolled key, of the right site, run,
+round and task, and holds exactly the arrays that the method expects, finite. Anything else is refused with a reason,
+recorded, and never aggregated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from services.contracts.codec import SIGNATURE_BYTES, FrameError, decode, digest, unpack_arrays
+from services.contracts.errors import InvalidInputError
+from services.contracts.messages import Kind, SiteRefusal, SiteUpdate
+from services.contracts.signing import verify
+
+HEADER_ALLOWANCE = 4096
+
+
+class AdmissionError(InvalidInputError):
+    """An answer that may not be aggregated; ``code`` says which check it failed."""
+
+    code = "not_admitted"
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the coordinator waits for from one site."""
+
+    kind: Kind
+    site_id: str
+    run_id: str
+    round: int
+    task_sha256: str
+    public_key: str
+    shapes: Mapping[str, tuple[int, ...]]
+
+    @property
+    def max_bytes(self) -> int:
+        """Largest frame that a valid answer can be."""
+        return HEADER_ALLOWANCE + SIGNATURE_BYTES + sum(8 * math.prod(shape) for shape in self.shapes.values())
+
+
+def admit(frame: bytes, expected: Expected) -> SiteUpdate | SiteRefusal:
+    """Return the message if it may be used; raise :class:`AdmissionError` with the first check that it fails."""
+    if len(frame) > expected.max_bytes:
+        raise AdmissionError(
+            f"answer has {len(frame)} bytes, at most {expected.max_bytes} fit this method", code="too_large"
+        )
+    try:
+        message = decode(frame, expected.max_bytes)
+        _, _, signed, signature = unpack_arrays(frame)
+    except FrameError as error:
+        raise AdmissionError(str(error), code="bad_frame") from None
+    if signature is None or not verify(expected.public_key, signed, signature):
+        raise AdmissionError("answer is not signed by the key that the site enrolled", code="bad_signature")
+    if not isinstance(message, SiteUpdate | SiteRefusal):
+        raise AdmissionError(f"an update or a refusal was due, got a {message.type}", code="bad_type")
+    _check_address(message, expected)
+    if isinstance(message, SiteUpdate):
+        _check_arrays(message, expected)
+    return message
+
+
+def _check_address(message: SiteUpdate | SiteRefusal, expected: Expected) -> None:
+    for name, found, wanted in (
+        ("site", message.site_id, expected.site_id),
+        ("run", message.run_id, expected.run_id),
+        ("round", message.round, expected.round),
+        ("kind", message.kind, expected.kind),
+        ("task digest", message.task_sha256, expected.task_sha256),
+    ):
+        if found != wanted:
+            raise AdmissionError(f"answer is for {name} {found}, {wanted} was asked", code="wrong_" + name.split()[0])
+
+
+def _check_arrays(update: SiteUpdate, expected: Expected) -> None:
+    if set(update.arrays) != set(expected.shapes):
+        raise AdmissionError(
+            f"answer holds the arrays {sorted(update.arrays)}, {sorted(expected.shapes)} were due", code="wrong_fields"
+        )
+    for name, array in update.arrays.items():
+        if array.shape != tuple(expected.shapes[name]):
+            raise AdmissionError(
+                f"array {name} has shape {array.shape}, {tuple(expected.shapes[name])} was due", code="wrong_dimension"
+            )
+        if not np.isfinite(array).all():
+            raise AdmissionError(f"array {name} holds a value that is not finite", code="not_finite")
+
+
+def expect(frame: bytes, *, kind: Kind, site_id: str, run_id: str, round_number: int, public_key: str,
+           shapes: Mapping[str, tuple[int, ...]]) -> Expected:
+    """State what is expected in answer to a task frame."""
+    return Expected(kind, site_id, run_id, round_number, digest(frame), public_key, shapes)

@@ -1,0 +1,110 @@
+"""Asks the sites over NATS request/reply."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import nats
+from nats.errors import Error as NatsError
+from nats.errors import NoRespondersError
+
+from services.contracts.errors import UnavailableError
+from services.coordinator.ports import RawAnswer
+
+INBOX = b"_COORD"
+SETTLE_SECONDS = 5.0
+"""After a reconnection the sites get this long to come back before one counts as absent."""
+
+
+class NatsTransport:
+    """Fans a task out to the sites and gathers the answers.
+
+    A request in flight when the server goes away is sent again after the reconnection, within the same deadline: a task
+    gets the same answer however often it is asked.
+    """
+
+    def __init__(self, servers: Sequence[str], seed_file: Path, authority: Path | None) -> None:
+        self._servers = list(servers)
+        self._seed_file = seed_file
+        self._authority = authority
+        self._client: Any = None
+        self._lost = asyncio.Event()
+        self._reconnected_at = -SETTLE_SECONDS
+        self._violations: list[str] = []
+
+    async def connect(self, timeout_seconds: float = 10.0) -> None:
+        """Connect; raise :class:`UnavailableError` when no server answers in time or it refuses the key."""
+        context = ssl.create_default_context(cafile=str(self._authority)) if self._authority else None
+        try:
+            self._client = await asyncio.wait_for(
+                nats.connect(
+                    servers=self._servers, tls=context, nkeys_seed=str(self._seed_file), inbox_prefix=INBOX,
+                    max_reconnect_attempts=-1, reconnect_time_wait=0.2, allow_reconnect=True,
+                    disconnected_cb=self._on_lost, reconnected_cb=self._on_back, error_cb=self._on_error,
+                ),
+                timeout_seconds,
+            )
+        except (TimeoutError, OSError, NatsError) as error:
+            detail = self._violations[-1] if self._violations else str(error) or type(error).__name__
+            raise UnavailableError(f"no NATS server at {', '.join(self._servers)}: {detail}") from None
+
+    async def close(self) -> None:
+        """Close the connection."""
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+    async def _on_lost(self) -> None:
+        self._lost.set()
+
+    async def _on_back(self) -> None:
+        self._reconnected_at = time.monotonic()
+        self._lost = asyncio.Event()
+
+    async def _on_error(self, error: Exception) -> None:
+        self._violations.append(str(error) or type(error).__name__)
+
+    async def ask(self, frames: Mapping[str, bytes], deadline_seconds: float) -> dict[str, RawAnswer]:
+        """Ask all sites at once; each gets an answer or a failure (``absent`` or ``late``)."""
+        if self._client is None:
+            raise UnavailableError("the plant link is not connected")
+        deadline = time.monotonic() + deadline_seconds
+        answers = await asyncio.gather(*(self._ask_one(site, frame, deadline) for site, frame in frames.items()))
+        return {answer.site_id: answer for answer in answers}
+
+    async def _ask_one(self, site_id: str, frame: bytes, deadline: float) -> RawAnswer:
+        started = time.monotonic()
+        while (left := deadline - time.monotonic()) > 0:
+            if not self._client.is_connected:
+                await asyncio.sleep(0.05)
+                continue
+            try:
+                reply = await self._request(site_id, frame, left)
+                return RawAnswer(site_id, reply, "", time.monotonic() - started)
+            except NoRespondersError:
+                if time.monotonic() - self._reconnected_at > SETTLE_SECONDS:
+                    return RawAnswer(site_id, None, "absent", time.monotonic() - started)
+                await asyncio.sleep(0.1)
+            except (NatsError, ConnectionError):
+                await asyncio.sleep(0.05)
+        return RawAnswer(site_id, None, "late", time.monotonic() - started)
+
+    async def _request(self, site_id: str, frame: bytes, timeout: float) -> bytes:
+        """One request, given up early with ``ConnectionError`` when the connection is lost meanwhile."""
+        lost = asyncio.ensure_future(self._lost.wait())
+        request = asyncio.ensure_future(self._client.request(f"site.{site_id}.task", frame, timeout=timeout))
+        try:
+            await asyncio.wait({lost, request}, return_when=asyncio.FIRST_COMPLETED)
+            if not request.done():
+                raise ConnectionError("connection lost while the site was at work")
+            data: bytes = request.result().data
+            return data
+        finally:
+            for task in (lost, request):
+                task.cancel()
+            await asyncio.gather(lost, request, return_exceptions=True)
