@@ -1,8 +1,8 @@
 """Admission: what an answer must be before it may touch a model.
 
-An answer is let in only if it is small enough, a whole frame, signed by the site's enrolled key, of the right site, run,
-round and task, and holds exactly the arrays that the method expects, finite. Anything else is refused with a reason,
-recorded, and never aggregated.
+An answer is let in only if it is small enough, a whole frame, signed by the site's enrolled key, of the right site,
+run, round and task, and holds exactly the arrays that the method expects, finite. Anything else is refused with a
+reason, recorded, and never aggregated.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class NatsTransport:
                 if time.monotonic() - self._reconnected_at > SETTLE_SECONDS:
                     return RawAnswer(site_id, None, "absent", time.monotonic() - started)
                 await asyncio.sleep(0.1)
-            except (NatsError, ConnectionError):
+            except (NatsError, OSError):  # a time-out is an OSError; the loop's condition ends it
                 await asyncio.sleep(0.05)
         return RawAnswer(site_id, None, "late", time.monotonic() - started)
 
