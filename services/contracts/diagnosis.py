@@ -8,7 +8,11 @@ from services.contracts.base import Contract
 
 
 class ContributingSensor(Contract):
-    """A feature's share in the decision: ``contribution`` adds to the score of the diagnosed class."""
+    """A feature's share in the decision.
+
+    ``contribution`` adds to the score of the diagnosed class, counted from a sample with every feature in the middle of
+    its sensor range: the contributions of all features sum to the score minus that sample's score.
+    """
 
     feature: str
     value: float
@@ -20,15 +24,18 @@ class Diagnosis(Contract):
     """Diagnosis of one measurement.
 
     ``robustness_radius`` is the smallest move of the scaled features, in the model's transport norm, that changes the
-    class. ``clipped`` names the features that were outside their sensor range and were clipped to it.
+    class; None where no move of any size does. ``clipped`` names the features that were outside their sensor range and
+    were clipped to it, ``imputed`` the optional ones that were missing and were set to the middle of their range. With
+    ``abstained`` true, ``fault_class`` is the best guess that was not trusted, and ``reason`` says why.
     """
 
     fault_class: str
     severity: int
     scores: dict[str, float]
-    robustness_radius: float
+    robustness_radius: float | None
     contributing_sensors: tuple[ContributingSensor, ...]
     clipped: tuple[str, ...] = ()
+    imputed: tuple[str, ...] = ()
     abstained: bool = False
     reason: str = ""
 

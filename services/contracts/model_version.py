@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from models.problem import FloatArray, TransportNorm
-from services.contracts.asset_type import AssetType
+from services.contracts.asset_type import AssetType, explain
 from services.contracts.base import Contract, RunId, Slug
+from services.contracts.documents import to_plain
+from services.contracts.errors import InvalidInputError
 from services.contracts.messages import TrainingSpec
+
+SCHEMA = "ballast.model-version/1"
 
 
 class SiteScore(Contract):
@@ -57,3 +62,24 @@ class ModelVersion(Contract):
         if self.weights.shape != wanted or not np.isfinite(self.weights).all():
             raise ValueError(f"weights must be finite and of shape {wanted}, got {self.weights.shape}")
         return self
+
+    def to_document(self) -> dict[str, Any]:
+        """The version as JSON, exactly; :meth:`from_document` gives the same version back, bit for bit."""
+        document: dict[str, Any] = {"schema": SCHEMA}
+        document.update(to_plain(self))
+        return document
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        """Version from :meth:`to_document`; raise :class:`InvalidInputError` with one line when it is not one."""
+        fields = dict(document)
+        schema = fields.pop("schema", None)
+        if schema != SCHEMA:
+            raise InvalidInputError(f"not a model version: schema must be {SCHEMA!r}, got {str(schema)[:60]!r}")
+        try:
+            fields["weights"] = np.asarray(fields.get("weights", ()), dtype=np.float64)
+            return cls.model_validate(fields)
+        except ValidationError as error:
+            raise InvalidInputError(f"model version does not fit: {explain(error)}") from None
+        except (TypeError, ValueError):
+            raise InvalidInputError("model version does not fit: weights must be equally long rows of numbers") from None

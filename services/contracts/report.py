@@ -1,0 +1,106 @@
+"""Report of a model version: what was promised, what each site gave, and whether the gates hold."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from services.contracts.base import Contract, RunId, Slug
+from services.contracts.messages import TrainingSpec
+from services.contracts.run import AnswerStatus
+
+GateName = Literal["max_gap", "min_f1", "min_site_f1", "min_fresh_weight"]
+
+
+class GateResult(Contract):
+    """One condition on a new version: what was wanted, what was found (None: nothing), and whether it holds."""
+
+    name: GateName
+    wanted: float
+    found: float | None
+    holds: bool
+    reason: str = ""
+
+
+class CertificateReport(Contract):
+    """Bounds on the optimal worst-case risk, and the problem that they belong to.
+
+    ``worst_case_risk`` is the risk of the version's weights and the upper bound; ``gap`` is
+    ``(worst_case_risk - lower_bound) / worst_case_risk``.
+    """
+
+    worst_case_risk: float
+    lower_bound: float
+    gap: float
+    fresh_weight: float
+    rounds: int
+    spec: TrainingSpec
+    solvers: tuple[str, ...] = ()
+
+
+class RoundPoint(Contract):
+    """One round's certificate and cost."""
+
+    round: int
+    upper: float
+    lower: float
+    gap: float
+    fresh_weight: float
+    seconds: float
+    overhead_seconds: float
+
+
+class SiteReport(Contract):
+    """One site: its ball, its certificate, its held-out score, and its part in the rounds.
+
+    Bytes are those of all rounds together, as the rounds' answers count them.
+    """
+
+    site_id: Slug
+    weight: float
+    radius: float
+    n_samples: int | None = None
+    worst_case_risk: float | None = None
+    f1: float | None = None
+    fresh: bool = True
+    accepted: int = 0
+    absent: int = 0
+    late: int = 0
+    refused: int = 0
+    rejected: int = 0
+    last_accepted_round: int | None = None
+    bytes_in: int = 0
+    bytes_out: int = 0
+    seconds: float = 0.0
+
+
+class MissedRound(Contract):
+    """A round that a site did not take part in, and why."""
+
+    round: int
+    site_id: Slug
+    status: AnswerStatus
+    code: str = ""
+    reason: str = ""
+
+
+class ModelReport(Contract):
+    """Everything a reader needs to judge a model version, and no data."""
+
+    name: Slug
+    version: str
+    run_id: RunId
+    plan: Slug
+    method: Slug
+    asset_type: Slug
+    fingerprint: str
+    created_at: datetime
+    certificate: CertificateReport
+    f1: float | None = None
+    worst_site_f1: float | None = None
+    sites: tuple[SiteReport, ...] = ()
+    rounds: tuple[RoundPoint, ...] = ()
+    missed: tuple[MissedRound, ...] = ()
+    gates: tuple[GateResult, ...] = ()
+    promotable: bool
+    seconds: float

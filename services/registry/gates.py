@@ -1,0 +1,55 @@
+"""Gates: the conditions on a new version before it becomes champion."""
+
+from __future__ import annotations
+
+import math
+
+from services.contracts.model_version import ModelVersion
+from services.contracts.plan import Gates
+from services.contracts.report import GateName, GateResult
+
+
+def check_gates(gates: Gates, version: ModelVersion) -> tuple[GateResult, ...]:
+    """Every gate that the plan asks for, held against the version; an empty tuple where it asks for none.
+
+    A figure that is missing or NaN does not hold: ``min_site_f1`` fails when any site of the version has no held-out
+    score, since the worst site is then not known.
+    """
+    results = []
+    if gates.max_gap is not None:
+        results.append(_at_most("max_gap", gates.max_gap, version.certified_gap))
+    if gates.min_f1 is not None:
+        results.append(_at_least("min_f1", gates.min_f1, version.f1, "no site sent a held-out score"))
+    if gates.min_site_f1 is not None:
+        results.append(_worst_site(gates.min_site_f1, version))
+    if gates.min_fresh_weight is not None:
+        results.append(_at_least("min_fresh_weight", gates.min_fresh_weight, version.fresh_weight, "not known"))
+    return tuple(results)
+
+
+def failed_gates(results: tuple[GateResult, ...]) -> str:
+    """The gates that do not hold, on one line; empty when all do."""
+    return "; ".join(f"{result.name}: {result.reason}" for result in results if not result.holds)
+
+
+def _worst_site(wanted: float, version: ModelVersion) -> GateResult:
+    scores = [site.f1 for site in version.sites if site.f1 is not None and not math.isnan(site.f1)]
+    unknown = sorted(site.site_id for site in version.sites if site.f1 is None or math.isnan(site.f1))
+    if unknown or not scores:
+        missing = f"no held-out score from {', '.join(unknown)}" if unknown else "the version names no site"
+        return GateResult(name="min_site_f1", wanted=wanted, found=None, holds=False, reason=missing)
+    return _at_least("min_site_f1", wanted, min(scores), "")
+
+
+def _at_most(name: GateName, wanted: float, found: float) -> GateResult:
+    holds = found <= wanted
+    reason = "" if holds else f"{found:.6g} is not at or below {wanted:.6g}"
+    return GateResult(name=name, wanted=wanted, found=found, holds=holds, reason=reason)
+
+
+def _at_least(name: GateName, wanted: float, found: float | None, missing: str) -> GateResult:
+    if found is None or math.isnan(found):
+        return GateResult(name=name, wanted=wanted, found=None, holds=False, reason=missing)
+    holds = found >= wanted
+    reason = "" if holds else f"{found:.6g} is not at or above {wanted:.6g}"
+    return GateResult(name=name, wanted=wanted, found=found, holds=holds, reason=reason)
