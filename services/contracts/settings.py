@@ -1,0 +1,147 @@
+"""Settings of the OEM's side: one TOML file in one home folder, each with a working default.
+
+Order: a value in the environment (``BALLAST_DATABASE_URL`` and the like) over ``ballast.toml`` over the default.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from services.contracts.asset_type import explain
+from services.contracts.errors import InvalidInputError
+
+FILE_NAME = "ballast.toml"
+HOME_VARIABLE = "BALLAST_HOME"
+ENVIRONMENT = {
+    "BALLAST_DATABASE_URL": ("database_url",),
+    "BALLAST_NATS_SERVERS": ("nats", "servers"),
+    "BALLAST_NATS_PORT": ("nats", "port"),
+    "BALLAST_PREFECT_API_URL": ("prefect", "api_url"),
+    "BALLAST_PREFECT_PORT": ("prefect", "port"),
+    "BALLAST_MLFLOW_TRACKING_URI": ("mlflow", "tracking_uri"),
+    "BALLAST_MLFLOW_PORT": ("mlflow", "port"),
+    "BALLAST_API_PORT": ("api", "port"),
+}
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class NatsSettings(_Section):
+    """The plant link. With ``servers`` empty ``ballast up`` starts the embedded server."""
+
+    servers: tuple[str, ...] = ()
+    host: str = "127.0.0.1"
+    port: int = Field(default=4222, ge=1, le=65535)
+    host_names: tuple[str, ...] = Field(default=("localhost", "127.0.0.1"), description="names in the certificate")
+    seed_file: Path | None = Field(default=None, description="coordinator's nkey seed, for a server that is not ours")
+    ca_file: Path | None = None
+
+
+class PrefectSettings(_Section):
+    """The orchestrator. With ``api_url`` empty ``ballast up`` starts a Prefect server."""
+
+    api_url: str = ""
+    host: str = "127.0.0.1"
+    port: int = Field(default=4200, ge=1, le=65535)
+
+
+class MlflowSettings(_Section):
+    """The registry. With ``tracking_uri`` empty it is SQLite in the home folder, and ``ballast up`` starts its pages."""
+
+    tracking_uri: str = ""
+    artifact_root: str = ""
+    host: str = "127.0.0.1"
+    port: int = Field(default=5000, ge=1, le=65535)
+
+
+class ApiSettings(_Section):
+    """The REST API."""
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8000, ge=1, le=65535)
+
+
+class Settings(_Section):
+    """All settings of the OEM's side."""
+
+    home: Path
+    database_url: str = ""
+    lease_seconds: float = Field(default=10.0, gt=0)
+    nats: NatsSettings = NatsSettings()
+    prefect: PrefectSettings = PrefectSettings()
+    mlflow: MlflowSettings = MlflowSettings()
+    api: ApiSettings = ApiSettings()
+
+    @property
+    def database(self) -> str:
+        """SQLAlchemy URL of the round store."""
+        return self.database_url or f"sqlite:///{(self.home / 'ballast.db').resolve()}"
+
+    @property
+    def bus_folder(self) -> Path:
+        """Files of the embedded NATS server."""
+        return self.home / "nats"
+
+    @property
+    def nats_servers(self) -> tuple[str, ...]:
+        """Addresses of the plant link."""
+        return self.nats.servers or (f"tls://{self.nats.host}:{self.nats.port}",)
+
+    @property
+    def nats_seed(self) -> Path:
+        """The coordinator's nkey seed."""
+        return self.nats.seed_file or self.bus_folder / "coordinator.nk"
+
+    @property
+    def nats_authority(self) -> Path | None:
+        """Certificate of the authority that signed the NATS server's; None: that of the operating system."""
+        if self.nats.ca_file or self.nats.servers:
+            return self.nats.ca_file
+        return self.bus_folder / "ca.pem"
+
+    @property
+    def prefect_api_url(self) -> str:
+        """Prefect's API."""
+        return self.prefect.api_url or f"http://{self.prefect.host}:{self.prefect.port}/api"
+
+    @property
+    def tracking_uri(self) -> str:
+        """MLflow's tracking store."""
+        return self.mlflow.tracking_uri or f"sqlite:///{(self.home / 'mlflow.db').resolve()}"
+
+    @property
+    def artifact_root(self) -> str:
+        """MLflow's artifacts."""
+        return self.mlflow.artifact_root or (self.home / "mlflow-artifacts").resolve().as_uri()
+
+    @classmethod
+    def load(cls, home: Path | None = None, environment: Mapping[str, str] | None = None) -> Self:
+        """Read the settings of a home folder (default: ``$BALLAST_HOME``, else ``.ballast`` in the current folder)."""
+        environment = os.environ if environment is None else environment
+        home = (home or Path(environment.get(HOME_VARIABLE) or ".ballast")).resolve()
+        file = home / FILE_NAME
+        try:
+            values: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        except tomllib.TOMLDecodeError as error:
+            raise InvalidInputError(f"{file} is not TOML: {error}") from None
+        for variable, path in ENVIRONMENT.items():
+            if environment.get(variable):
+                _put(values, path, environment[variable])
+        try:
+            return cls.model_validate({"home": home, **values})
+        except ValidationError as error:
+            raise InvalidInputError(f"{file}: {explain(error)}") from None
+
+
+def _put(values: dict[str, Any], path: tuple[str, ...], text: str) -> None:
+    for part in path[:-1]:
+        values = values.setdefault(part, {})
+    values[path[-1]] = text.split(",") if path[-1] == "servers" else text
