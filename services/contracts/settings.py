@@ -54,7 +54,7 @@ class PrefectSettings(_Section):
 
 
 class MlflowSettings(_Section):
-    """The registry. With ``tracking_uri`` empty it is SQLite in the home folder, and ``ballast up`` starts its pages."""
+    """The registry. With ``tracking_uri`` empty it is SQLite in the home folder; ``ballast up`` starts its pages."""
 
     tracking_uri: str = ""
     artifact_root: str = ""

@@ -1,0 +1,57 @@
+# Every target makes the virtual environment and installs what it needs by itself; the second time it is quick.
+VENV ?= .venv
+BIN := $(VENV)/bin
+CONSTRAINTS := infra/constraints.txt
+FIND_PYTHON = for p in python3 python3.13 python3.12 python3.11; do \
+	if $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null; then echo $$p; exit; fi; done
+PYTHON ?= $(shell $(FIND_PYTHON))
+ARGS ?=
+
+export DO_NOT_TRACK := 1
+export PREFECT_SERVER_ANALYTICS_ENABLED := false
+export MLFLOW_DISABLE_TELEMETRY := true
+
+.PHONY: demo test lint bench clean help install
+help:
+	@echo "make demo   a whole service on this machine: plants, training, promotion, a diagnosis (ARGS=--exit stops it at the end)"
+	@echo "make test   all tests, on real SQLite, PostgreSQL, NATS, MLflow and Prefect"
+	@echo "make lint   ruff, mypy and the import contracts"
+	@echo "make bench  the measurements of tests/benchmarks"
+	@echo "make clean  remove the virtual environment, caches and the demo's files"
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Ballast needs Python 3.11, 3.12 or 3.13; none was found. Name one: make PYTHON=/path/to/python3.12 ..."; exit 1; }
+	@echo "Making the virtual environment with $(PYTHON)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/server.stamp: $(BIN)/python pyproject.toml $(CONSTRAINTS)
+	@echo "Installing the server (once; some minutes)"
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e '.[server,embedded]' 2>&1 | { grep -v "^WARNING: Location" || true; }
+	@$(BIN)/python -c "import fastapi, mlflow, nats, prefect"
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/server.stamp
+	@echo "Installing what the tests need (once)"
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e '.[dev]' 2>&1 | { grep -v "^WARNING: Location" || true; }
+	@$(BIN)/python -c "import cvxpy, hypothesis, pytest, sklearn"
+	@touch $@
+
+install: $(VENV)/dev.stamp
+
+demo: $(VENV)/server.stamp
+	@$(BIN)/ballast demo $(ARGS)
+
+test: $(VENV)/dev.stamp
+	@$(BIN)/pytest $(ARGS)
+
+lint: $(VENV)/dev.stamp
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+
+bench: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.benchmarks $(ARGS)
+
+clean:
+	rm -rf $(VENV) .ballast .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

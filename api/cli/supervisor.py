@@ -1,0 +1,131 @@
+"""Starts the OEM's processes, keeps them running, and stops them together."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from services.contracts.errors import UnavailableError
+
+STOP_SECONDS = 10.0
+POLL_SECONDS = 0.2
+SHORTEST_LIFE_SECONDS = 5.0
+MOST_RESTARTS = 5
+
+
+@dataclass(frozen=True)
+class Child:
+    """A process to keep: its command, its environment on top of ours, and how one sees that it is ready."""
+
+    name: str
+    command: Sequence[str]
+    ready: Callable[[], bool]
+    ready_seconds: float = 90.0
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class _Running:
+    child: Child
+    process: subprocess.Popen[bytes]
+    log: IO[bytes]
+    started: float
+    short_lives: int = 0
+
+
+class Supervisor:
+    """Children in a group of their own each, with a log file each; a child that dies is started again.
+
+    Use as a context manager: whatever happens inside, all children are stopped at the end.
+    """
+
+    def __init__(self, log_folder: Path, say: Callable[[str], None]) -> None:
+        self._log_folder = log_folder
+        self._say = say
+        self._running: dict[str, _Running] = {}
+
+    def __enter__(self) -> Supervisor:
+        self._log_folder.mkdir(parents=True, exist_ok=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self, child: Child) -> None:
+        """Start a child; :meth:`wait_ready` waits for it."""
+        log = open(self._log_folder / f"{child.name}.log", "ab")
+        process = subprocess.Popen(
+            list(child.command), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+            env={**os.environ, **child.environment}, start_new_session=True,
+        )
+        earlier = self._running.get(child.name)
+        self._running[child.name] = _Running(
+            child, process, log, time.monotonic(), earlier.short_lives if earlier else 0
+        )
+
+    def wait_ready(self, name: str) -> None:
+        """Wait until a child is ready; raise :class:`UnavailableError` when it ends or takes too long."""
+        running = self._running[name]
+        deadline = time.monotonic() + running.child.ready_seconds
+        while time.monotonic() < deadline:
+            if running.process.poll() is not None:
+                raise UnavailableError(
+                    f"{name} ended with exit code {running.process.returncode} before it was ready: {self._tail(name)}"
+                )
+            if running.child.ready():
+                return
+            time.sleep(POLL_SECONDS)
+        raise UnavailableError(f"{name} was not ready in {running.child.ready_seconds:.0f} s: {self._tail(name)}")
+
+    def tend(self) -> None:
+        """Start again what has died; raise :class:`UnavailableError` for a child that will not live."""
+        for running in list(self._running.values()):
+            code = running.process.poll()
+            if code is None:
+                continue
+            name = running.child.name
+            lived = time.monotonic() - running.started
+            running.short_lives = running.short_lives + 1 if lived < SHORTEST_LIFE_SECONDS else 0
+            if running.short_lives >= MOST_RESTARTS:
+                raise UnavailableError(f"{name} ends again and again (exit code {code}): {self._tail(name)}")
+            self._say(f"{name} ended (exit code {code}); starting it again")
+            running.log.close()
+            self.start(running.child)
+
+    def process_id(self, name: str) -> int:
+        """Process id of a child."""
+        return self._running[name].process.pid
+
+    def stop(self) -> None:
+        """End every child, the last started first: politely, then not."""
+        for running in reversed(self._running.values()):
+            _signal(running.process, signal.SIGTERM)
+        deadline = time.monotonic() + STOP_SECONDS
+        for running in reversed(self._running.values()):
+            try:
+                running.process.wait(timeout=max(0.1, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                pass
+            _signal(running.process, signal.SIGKILL)
+            running.process.wait()
+            running.log.close()
+        self._running.clear()
+
+    def _tail(self, name: str) -> str:
+        path = self._log_folder / f"{name}.log"
+        lines = [line for line in path.read_text(errors="replace").splitlines() if line.strip()]
+        return f"{lines[-1].strip()} (see {path})" if lines else f"it said nothing (see {path})"
+
+
+def _signal(process: subprocess.Popen[bytes], number: int) -> None:
+    """Signal the child's whole group, which outlives its leader when the leader leaves children behind."""
+    try:
+        os.killpg(process.pid, number)
+    except (ProcessLookupError, PermissionError):
+        pass
