@@ -82,4 +82,4 @@ class ModelVersion(Contract):
         except ValidationError as error:
             raise InvalidInputError(f"model version does not fit: {explain(error)}") from None
         except (TypeError, ValueError):
-            raise InvalidInputError("model version does not fit: weights must be equally long rows of numbers") from None
+            raise InvalidInputError("not a model version: weights must be rows of numbers of one length") from None

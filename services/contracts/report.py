@@ -53,7 +53,7 @@ class RoundPoint(Contract):
 class SiteReport(Contract):
     """One site: its ball, its certificate, its held-out score, and its part in the rounds.
 
-    Bytes are those of all rounds together, as the rounds' answers count them.
+    Bytes are those of all rounds together: of tasks to the site and of answers from it.
     """
 
     site_id: Slug
@@ -69,8 +69,8 @@ class SiteReport(Contract):
     refused: int = 0
     rejected: int = 0
     last_accepted_round: int | None = None
-    bytes_in: int = 0
-    bytes_out: int = 0
+    bytes_to_site: int = 0
+    bytes_from_site: int = 0
     seconds: float = 0.0
 
 
@@ -85,7 +85,11 @@ class MissedRound(Contract):
 
 
 class ModelReport(Contract):
-    """Everything a reader needs to judge a model version, and no data."""
+    """Everything a reader needs to judge a model version, and no data.
+
+    ``missed`` are rounds that a site of the run missed, ``absentees`` (round 0) sites that did not join the run.
+    ``seconds`` is the time of all rounds. ``promotable``: every gate that was asked for holds.
+    """
 
     name: Slug
     version: str
@@ -101,6 +105,7 @@ class ModelReport(Contract):
     sites: tuple[SiteReport, ...] = ()
     rounds: tuple[RoundPoint, ...] = ()
     missed: tuple[MissedRound, ...] = ()
+    absentees: tuple[MissedRound, ...] = ()
     gates: tuple[GateResult, ...] = ()
     promotable: bool
     seconds: float

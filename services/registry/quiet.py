@@ -30,5 +30,5 @@ def quiet_mlflow() -> None:
 
 
 def quiet_environment() -> dict[str, str]:
-    """Copy of this process's environment with :data:`QUIET` in it, for ``mlflow server`` and ``mlflow models serve``."""
+    """Copy of this process's environment with :data:`QUIET` in it, for a child process that runs ``mlflow``."""
     return {**QUIET, **os.environ}

@@ -1,0 +1,43 @@
+"""MLflow's failures as Ballast's, one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
+
+
+@contextmanager
+def mlflow_errors(doing: str) -> Iterator[None]:
+    """Translate what MLflow raises while ``doing`` (such as ``"read model pump"``); Ballast's own errors pass.
+
+    Raises
+    ------
+    NotFoundError, ConflictError, InvalidInputError
+        Where MLflow says so.
+    UnavailableError
+        Where the database, the server or the artifact store does not answer.
+    """
+    from mlflow.exceptions import MlflowException
+
+    try:
+        yield
+    except MlflowException as error:
+        kinds = {
+            "RESOURCE_DOES_NOT_EXIST": NotFoundError,
+            "RESOURCE_ALREADY_EXISTS": ConflictError,
+            "INVALID_STATE": ConflictError,
+            "INVALID_PARAMETER_VALUE": InvalidInputError,
+        }
+        kind = kinds.get(error.error_code, UnavailableError)
+        raise kind(f"registry could not {doing}: {_one_line(error)}") from error
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise UnavailableError(f"registry could not {doing}: {reason}") from error
+
+
+def _one_line(error: Exception) -> str:
+    """First line of what MLflow says, without what follows: SQL, parameters, stack."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0][:200]

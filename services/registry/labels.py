@@ -1,0 +1,98 @@
+"""Names and tags that the registry writes, and what it reads back from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from services.contracts.base import Slug
+from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError
+from services.contracts.model_version import ModelVersion
+from services.contracts.registered import VersionSummary
+
+CHAMPION = "champion"
+CHALLENGER = "challenger"
+PREVIOUS = "previous-champion"
+RESERVED_NAMES = frozenset({CHAMPION, CHALLENGER, PREVIOUS, "latest", "models", "runs", "versions", "aliases"})
+"""Refused as model names: they would read as an alias or as a part of an address."""
+
+MANAGED = "ballast.managed"
+RUN_ID = "ballast.run_id"
+DOCUMENT_SHA256 = "ballast.document_sha256"
+CHAMPIONS = "ballast.champions"
+_SLUG: TypeAdapter[str] = TypeAdapter(Slug)
+
+
+def check_new_name(name: str) -> None:
+    """Refuse a name that no model may have."""
+    if not _is_slug(name):
+        raise InvalidInputError("a model's name is 1 to 40 lower-case letters, digits and inner hyphens")
+    if name in RESERVED_NAMES:
+        raise InvalidInputError(f"{name} is a reserved name; call the model after its asset type or plan")
+
+
+def check_known_name(name: str) -> None:
+    """Refuse a name that no model can have, before it gets into a query."""
+    if not _is_slug(name):
+        raise NotFoundError(f"no model {name[:60]!r} in the registry")
+
+
+def _is_slug(name: str) -> bool:
+    try:
+        _SLUG.validate_python(name)
+    except ValidationError:
+        return False
+    return True
+
+
+def version_tags(version: ModelVersion, document_sha256: str) -> dict[str, str]:
+    """Label of a version: everything that a list shows, and the digest that proves the document."""
+    tags = {
+        RUN_ID: version.run_id,
+        "ballast.plan": version.plan,
+        "ballast.method": version.method,
+        "ballast.asset_type": version.asset_type.name,
+        "ballast.asset_type_version": str(version.asset_type.version),
+        "ballast.fingerprint": version.asset_type.fingerprint,
+        "ballast.rounds": str(version.rounds),
+        "ballast.gap": repr(version.certified_gap),
+        "ballast.worst_case_risk": repr(version.worst_case_risk),
+        "ballast.lower_bound": repr(version.lower_bound),
+        "ballast.fresh_weight": repr(version.fresh_weight),
+        "ballast.created_at": version.created_at.isoformat(),
+        "ballast.solvers": ",".join(version.solvers) or "none",
+        DOCUMENT_SHA256: document_sha256,
+    }
+    if version.f1 is not None:
+        tags["ballast.f1"] = repr(version.f1)
+    return tags
+
+
+def summary(entry: Any, aliases: Mapping[str, str]) -> VersionSummary:
+    """Summary of an MLflow model version from its label; ``aliases`` by alias of the model."""
+    tags = entry.tags
+    try:
+        return VersionSummary(
+            name=entry.name,
+            version=str(entry.version),
+            run_id=tags[RUN_ID],
+            plan=tags["ballast.plan"],
+            method=tags["ballast.method"],
+            asset_type=tags["ballast.asset_type"],
+            fingerprint=tags["ballast.fingerprint"],
+            rounds=int(tags["ballast.rounds"]),
+            certified_gap=float(tags["ballast.gap"]),
+            worst_case_risk=float(tags["ballast.worst_case_risk"]),
+            fresh_weight=float(tags["ballast.fresh_weight"]),
+            f1=float(tags["ballast.f1"]) if "ballast.f1" in tags else None,
+            aliases=tuple(sorted(alias for alias, held in aliases.items() if str(held) == str(entry.version))),
+            mlflow_run_id=entry.run_id,
+            created_at=datetime.fromisoformat(tags["ballast.created_at"]),
+        )
+    except KeyError as missing:
+        raise ConflictError(
+            f"version {entry.version} of model {entry.name} lacks the tag {missing.args[0]}: it was changed in MLflow"
+        ) from None

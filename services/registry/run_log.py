@@ -1,0 +1,86 @@
+"""What a Ballast run leaves in its MLflow run: parameters, the rounds' certificates, files."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from services.contracts.documents import to_plain
+from services.contracts.errors import InvalidInputError
+from services.contracts.model_version import ModelVersion
+from services.contracts.run import RoundRecord
+
+BATCH = 1000
+"""Metrics in one call: MLflow's limit."""
+
+ROUND_METRICS = ("upper", "lower", "gap", "fresh_weight", "seconds", "overhead_seconds")
+
+
+def parameters(version: ModelVersion) -> dict[str, str]:
+    """Parameters of the run: what was trained, and how."""
+    spec = version.spec
+    return {
+        "plan": version.plan,
+        "method": version.method,
+        "asset_type": version.asset_type.name,
+        "n_features": str(len(version.asset_type.features)),
+        "n_classes": str(len(version.asset_type.fault_classes)),
+        "radius_rule": spec.radius.rule,
+        "radius_value": repr(spec.radius.value),
+        "label_flip_cost": repr(spec.label_flip_cost),
+        "transport_norm": spec.transport_norm,
+        "support": spec.support,
+        "fit_intercept": str(spec.fit_intercept).lower(),
+        "sites": str(len(version.sites)),
+    }
+
+
+def final_metrics(version: ModelVersion) -> dict[str, float]:
+    """Figures of the finished model, the sites' under ``site/<id>/``; what is not finite is left out."""
+    figures: dict[str, float | None] = {
+        "certified_gap": version.certified_gap,
+        "worst_case_risk": version.worst_case_risk,
+        "lower_bound": version.lower_bound,
+        "rounds": float(version.rounds),
+        "f1": version.f1,
+    }
+    for site in version.sites:
+        figures[f"site/{site.site_id}/f1"] = site.f1
+        figures[f"site/{site.site_id}/worst_case_risk"] = site.worst_case_risk
+    return {name: value for name, value in figures.items() if value is not None and math.isfinite(value)}
+
+
+def metric_rows(version: ModelVersion, rounds: Sequence[RoundRecord]) -> list[tuple[str, float, int, int]]:
+    """Key, value, timestamp in milliseconds and step of every metric.
+
+    Timestamps come from the records, so that logging the same run again writes the same rows. The first rounds have no
+    bound yet: MLflow draws no infinities, they are left out.
+    """
+    rows = [
+        (name, float(getattr(record, name)), int(record.started_at.timestamp() * 1000), record.round)
+        for record in rounds
+        for name in ROUND_METRICS
+        if math.isfinite(getattr(record, name))
+    ]
+    at = int(version.created_at.timestamp() * 1000)
+    rows += [(name, value, at, version.rounds) for name, value in final_metrics(version).items()]
+    return rows
+
+
+def chunks(rows: Sequence[Any], size: int = BATCH) -> Iterator[Sequence[Any]]:
+    """Rows in pieces of at most ``size``."""
+    for start in range(0, len(rows), size):
+        yield rows[start : start + size]
+
+
+def write_report_files(folder: Path, report: Mapping[str, Any], attachments: Mapping[str, str]) -> None:
+    """Write ``report.json`` and the attachments (a file name each, its text) into a folder."""
+    text = json.dumps(to_plain(report), indent=2, allow_nan=False)
+    (folder / "report.json").write_text(text + "\n", encoding="utf-8")
+    for name, content in attachments.items():
+        if Path(name).name != name or name in {"", ".", "..", "report.json"}:
+            raise InvalidInputError(f"an attachment needs a plain file name other than report.json, got {name[:60]!r}")
+        (folder / name).write_text(content, encoding="utf-8")

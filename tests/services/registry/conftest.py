@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from services.contracts.asset_type import AssetType, FaultClass, Feature
+from services.contracts.messages import RadiusRule, TrainingSpec
+from services.contracts.model_version import ModelVersion, SiteScore
+from services.contracts.run import RoundRecord, SiteAnswer
+from services.registry.mlflow_registry import ModelRegistry
+
+START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+FEATURES = (
+    Feature(name="flow_mean", unit="l/min", low=0.0, high=80.0),
+    Feature(name="flow_ripple", unit="l/min", low=0.0, high=12.5),
+    Feature(name="pressure", unit="bar", low=0.0, high=310.0, out_of_range="refuse"),
+    Feature(name="oil_temperature", unit="degC", low=-20.0, high=140.0, required=False),
+)
+
+
+def asset_type(n_classes: int) -> AssetType:
+    names = ("healthy", "leak", "blocked_inlet", "worn_bearing")[:n_classes]
+    classes = tuple(FaultClass(name=name, severity=severity) for severity, name in enumerate(names))
+    return AssetType(name="triplex-pump", features=FEATURES, fault_classes=classes)
+
+
+@pytest.fixture
+def make_version() -> Callable[..., ModelVersion]:
+    """A version by hand; each call has a run of its own unless it is given."""
+    numbers = itertools.count(1)
+
+    def make(*, n_classes: int = 2, seed: int = 0, **changes: object) -> ModelVersion:
+        kind = asset_type(n_classes)
+        number = next(numbers)
+        weights = np.random.default_rng(seed).normal(size=(kind.n_heads, len(FEATURES) + 1))
+        fields: dict[str, object] = {
+            "name": "triplex-pump",
+            "run_id": f"{number:032x}",
+            "plan": "nightly",
+            "method": "level-bundle",
+            "asset_type": kind,
+            "spec": TrainingSpec(radius=RadiusRule(rule="samples", value=10.0), transport_norm="l2"),
+            "weights": weights,
+            "rounds": 3,
+            "certified_gap": 8.1e-4,
+            "worst_case_risk": 0.1 + 0.2,
+            "lower_bound": 0.29975,
+            "fresh_weight": 1.0,
+            "f1": 0.93,
+            "sites": (
+                SiteScore(site_id="plant-a", weight=0.5, radius=0.001, f1=0.95, worst_case_risk=0.21),
+                SiteScore(site_id="plant-b", weight=0.5, radius=0.002, f1=0.9, worst_case_risk=0.39),
+            ),
+            "solvers": ("cuts",),
+            "created_at": START + timedelta(minutes=number),
+        }
+        return ModelVersion.model_validate(fields | changes)
+
+    return make
+
+
+@pytest.fixture
+def make_rounds() -> Callable[..., tuple[RoundRecord, ...]]:
+    def make(run_id: str, count: int = 3) -> tuple[RoundRecord, ...]:
+        return tuple(
+            RoundRecord(
+                run_id=run_id,
+                round=number,
+                started_at=START + timedelta(seconds=number),
+                seconds=0.02,
+                overhead_seconds=0.004,
+                upper=1.0 / number,
+                lower=float("-inf") if number == 1 else 0.2,
+                gap=float("inf") if number == 1 else 1.0 - 0.2 * number,
+                fresh_weight=1.0,
+                answers=(SiteAnswer(site_id="plant-a", status="accepted", bytes_in=900, bytes_out=700, seconds=0.01),),
+            )
+            for number in range(1, count + 1)
+        )
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def registry_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("registry")
+
+
+@pytest.fixture(scope="session")
+def tracking_uri(registry_home: Path) -> str:
+    return f"sqlite:///{registry_home / 'mlflow.db'}"
+
+
+@pytest.fixture(scope="session")
+def registry(registry_home: Path, tracking_uri: str) -> Iterator[ModelRegistry]:
+    """One real MLflow on SQLite for all tests: its tables cost seconds. Tests keep apart by model names."""
+    made = ModelRegistry(tracking_uri, registry_home / "artifacts")
+    made.prepare()
+    yield made
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    """A model name of this test's own."""
+    plain = "".join(letter if letter.isalnum() else "-" for letter in request.node.name.removeprefix("test_").lower())
+    return plain[:40].strip("-")
