@@ -1,1 +1,1 @@
-"""Alembic migrations of the round store."""
+"""Alembic migrations of the round store, run from code: no ini file is needed."""

@@ -1,0 +1,107 @@
+"""Upgrade, downgrade and compare, each in one transaction on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
+from sqlalchemy import Connection, text
+
+from services.contracts.errors import ConflictError
+from services.round_store.failures import describe, explained
+from services.round_store.session import make_engine
+from services.round_store.tables import METADATA
+
+LOCK = 0x42414C4C
+"""PostgreSQL advisory lock that migrations take turns on."""
+
+
+def upgrade(url: str, revision: str = "head") -> str:
+    """Bring a database to a revision, making a SQLite file that is not there; return the revision it is at then.
+
+    A failure leaves the database as it was. Raises ``UnavailableError`` when the database cannot be written, and
+    ``ConflictError`` when a newer version of the service wrote it.
+    """
+    with _transaction(url) as connection:
+        _run(connection, command.upgrade, revision)
+        return _current(connection) or ""
+
+
+def downgrade(url: str, revision: str) -> str | None:
+    """Take a database back to a revision; ``base`` drops every table."""
+    with _transaction(url) as connection:
+        _run(connection, command.downgrade, revision)
+        return _current(connection)
+
+
+def current(url: str) -> str | None:
+    """Revision that a database is at; None before the first migration."""
+    engine = make_engine(url)
+    try:
+        with explained(engine), engine.connect() as connection:
+            return _current(connection)
+    finally:
+        engine.dispose()
+
+
+def head() -> str:
+    """Newest revision."""
+    return str(ScriptDirectory.from_config(_config()).get_current_head())
+
+
+def differences(url: str) -> list[Any]:
+    """What Alembic would have to change in a database to match the tables; empty when they agree."""
+    engine = make_engine(url)
+    try:
+        with explained(engine), engine.connect() as connection:
+            context = MigrationContext.configure(connection, opts={"compare_type": True})
+            return list(compare_metadata(context, METADATA))
+    finally:
+        engine.dispose()
+
+
+def _config(connection: Connection | None = None) -> Config:
+    config = Config(attributes={"connection": connection})
+    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    return config
+
+
+@contextmanager
+def _transaction(url: str) -> Iterator[Connection]:
+    """One transaction around all migrations, DDL included; foreign keys are checked at its end."""
+    engine = make_engine(url, create=True)
+    try:
+        with explained(engine), engine.execution_options(ballast_writes=True).connect() as connection:
+            sqlite = engine.dialect.name == "sqlite"
+            if sqlite:
+                # A table made anew is dropped in between, which must not delete what refers to it.
+                connection.connection.cursor().execute("PRAGMA foreign_keys=OFF")
+            with connection.begin():
+                if not sqlite:
+                    connection.execute(text(f"SELECT pg_advisory_xact_lock({LOCK})"))
+                try:
+                    yield connection
+                except CommandError as error:
+                    raise ConflictError(f"{describe(engine)} cannot be migrated: {error}") from error
+                if sqlite and (broken := connection.execute(text("PRAGMA foreign_key_check")).all()):
+                    tables = ", ".join(sorted({str(row[0]) for row in broken}))
+                    raise ConflictError(f"{describe(engine)} would lose references in {tables}; nothing was changed")
+    finally:
+        engine.dispose()
+
+
+def _run(connection: Connection, what: Any, revision: str) -> None:
+    what(_config(connection), revision)
+
+
+def _current(connection: Connection) -> str | None:
+    return MigrationContext.configure(connection).get_current_revision()

@@ -1,0 +1,48 @@
+"""Who may call the API: roles and tokens, without the tokens' secrets."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import AwareDatetime, Field, StringConstraints
+
+from services.contracts.base import Contract
+
+TokenId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{12}$")]
+"""The public part of a token: 12 hexadecimal digits."""
+
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+"""A SHA-256 digest in hexadecimal."""
+
+
+class Role(StrEnum):
+    """What a caller is; each role may do all that the ones before it may."""
+
+    VIEWER = "viewer"
+    OPERATOR = "operator"
+    ADMINISTRATOR = "administrator"
+
+
+class ApiToken(Contract):
+    """An API token as it may be shown: everything but its secret."""
+
+    token_id: TokenId
+    name: str = Field(min_length=1, max_length=80, pattern=r"^[^\x00-\x1f\x7f]+$")
+    role: Role
+    created_at: AwareDatetime
+    expires_at: AwareDatetime | None = None
+    revoked_at: AwareDatetime | None = None
+    last_used_at: AwareDatetime | None = None
+
+    def is_live(self, now: datetime) -> bool:
+        """Whether the token is neither revoked nor expired at ``now``."""
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+
+class StoredToken(Contract):
+    """A token as it is stored: with the SHA-256 of its secret, never the secret."""
+
+    token: ApiToken
+    secret_sha256: Sha256

@@ -1,0 +1,66 @@
+"""Asset types, version by version."""
+
+from __future__ import annotations
+
+from sqlalchemy import func, select
+from sqlalchemy.exc import IntegrityError
+
+from services.contracts.asset_type import AssetType
+from services.contracts.errors import ConflictError, NotFoundError
+from services.contracts.records import AssetTypeRecord
+from services.round_store.documents import document
+from services.round_store.session import Scope, utc_now
+from services.round_store.tables import AssetTypeRow
+
+
+class AssetTypeRepository:
+    """Asset types. A stored version never changes: sites and models rely on its fingerprint."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    def add(self, asset_type: AssetType) -> AssetTypeRecord:
+        """Store a version; the same again changes nothing; ``ConflictError`` for another content or an old number."""
+        with self._scope.write() as session:
+            name, version, stored = asset_type.name, asset_type.version, document(asset_type)
+            row = session.get(AssetTypeRow, (name, version))
+            if row is None:
+                newest = session.scalar(select(func.max(AssetTypeRow.version)).where(AssetTypeRow.name == name))
+                if newest is not None and newest > version:
+                    raise ConflictError(f"asset type {name} is at version {newest} already; {version} is older")
+                now = utc_now(session)
+                row = AssetTypeRow(
+                    name=name, version=version, document=stored, fingerprint=asset_type.fingerprint, created_at=now
+                )
+                session.add(row)
+                try:
+                    session.flush()
+                except IntegrityError:
+                    raise ConflictError(f"asset type {name} version {version} has just been stored") from None
+            elif row.document != stored:
+                raise ConflictError(
+                    f"asset type {name} version {version} is stored with another content; give it the next version"
+                )
+            return _to_record(row)
+
+    def get(self, name: str, version: int | None = None) -> AssetTypeRecord:
+        """One version, or the newest; raise ``NotFoundError``."""
+        wanted = select(AssetTypeRow).where(AssetTypeRow.name == name).order_by(AssetTypeRow.version.desc()).limit(1)
+        if version is not None:
+            wanted = wanted.where(AssetTypeRow.version == version)
+        with self._scope.read() as session:
+            row = session.scalar(wanted)
+            if row is None:
+                raise NotFoundError(f"no asset type {name}" + ("" if version is None else f" version {version}"))
+            return _to_record(row)
+
+    def list_asset_types(self) -> list[AssetTypeRecord]:
+        """All versions, by name and number."""
+        wanted = select(AssetTypeRow).order_by(AssetTypeRow.name, AssetTypeRow.version)
+        with self._scope.read() as session:
+            return [_to_record(row) for row in session.scalars(wanted)]
+
+
+def _to_record(row: AssetTypeRow) -> AssetTypeRecord:
+    asset_type = AssetType.model_validate(row.document)
+    return AssetTypeRecord(asset_type=asset_type, fingerprint=row.fingerprint, created_at=row.created_at)

@@ -1,0 +1,128 @@
+"""The audit trail: appended to and read, never changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import insert, select, update
+from sqlalchemy.orm import Session
+
+from services.contracts.audit import GENESIS, AuditEvent, ChainReport
+from services.contracts.errors import UnavailableError
+from services.contracts.identity import Role
+from services.round_store.documents import metadata, sentence
+from services.round_store.queries import page
+from services.round_store.session import Scope, utc_now
+from services.round_store.tables import AuditEventRow, AuditHeadRow
+
+_FIELDS = tuple(AuditEvent.model_fields)
+HEAD = 1
+"""Key of the only row of ``audit_head``."""
+
+
+class AuditRepository:
+    """Audit events in a chain of hashes.
+
+    Append in the transaction that makes the change (``RoundStore.atomic``): then neither is there without the other.
+    """
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    def append(
+        self,
+        *,
+        actor: str,
+        role: Role | None,
+        action: str,
+        target: str,
+        reason: str = "",
+        before: dict[str, Any] | None = None,
+        after: dict[str, Any] | None = None,
+    ) -> AuditEvent:
+        """Append an event; writers take turns, so the chain never forks."""
+        with self._scope.write() as session:
+            head = _head(session, lock=True)
+            event = AuditEvent.sealed(
+                number=head.number + 1,
+                at=utc_now(session),
+                actor=sentence(actor, 120),
+                role=role,
+                action=sentence(action, 120),
+                target=sentence(target, 200),
+                reason=sentence(reason),
+                before=metadata(before),
+                after=metadata(after),
+                previous_hash=head.hash,
+            )
+            values = {name: getattr(event, name) for name in _FIELDS} | {"role": role.value if role else None}
+            session.execute(insert(AuditEventRow).values(**values))
+            session.execute(
+                update(AuditHeadRow).where(AuditHeadRow.id == HEAD).values(number=event.number, hash=event.hash)
+            )
+            return event
+
+    def list_events(
+        self,
+        *,
+        actor: str | None = None,
+        action: str | None = None,
+        target: str | None = None,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> list[AuditEvent]:
+        """Events, newest first; of one actor, action or target where given."""
+        wanted = select(AuditEventRow).order_by(AuditEventRow.number.desc())
+        for column, value in (
+            (AuditEventRow.actor, actor),
+            (AuditEventRow.action, action),
+            (AuditEventRow.target, target),
+        ):
+            if value is not None:
+                wanted = wanted.where(column == value)
+        at_most, skipped = page(limit, offset)
+        with self._scope.read() as session:
+            return [_to_event(row) for row in session.scalars(wanted.limit(at_most).offset(skipped))]
+
+    def verify_chain(self) -> ChainReport:
+        """Check every event against its hash and its predecessor, and the end against the head.
+
+        The chain shows a change by anyone who does not recompute all that follows. Against one who can write to the
+        database and does, keep ``head`` elsewhere from time to time and compare.
+        """
+        with self._scope.read() as session:
+            head = _head(session)
+            number, previous = 0, GENESIS
+            wanted = select(AuditEventRow).order_by(AuditEventRow.number).execution_options(yield_per=500)
+            for row in session.scalars(wanted):
+                problem = _problem(row, number + 1, previous)
+                if problem:
+                    return ChainReport(ok=False, events=number, head=previous, problem=problem)
+                number, previous = row.number, row.hash
+            if (head.number, head.hash) != (number, previous):
+                problem = f"the trail ends with event {number}, but {head.number} were written"
+                return ChainReport(ok=False, events=number, head=previous, problem=problem)
+            return ChainReport(ok=True, events=number, head=previous)
+
+
+def _problem(row: AuditEventRow, number: int, previous: str) -> str:
+    if row.number != number:
+        return f"event {number} is missing"
+    if row.previous_hash != previous:
+        return f"event {number} does not follow the one before it"
+    try:
+        event = _to_event(row)
+    except ValueError:
+        return f"event {number} was changed: it is no valid event any more"
+    return "" if event.expected_hash() == row.hash else f"event {number} was changed after it was written"
+
+
+def _head(session: Session, *, lock: bool = False) -> AuditHeadRow:
+    row = session.get(AuditHeadRow, HEAD, with_for_update=lock or None, populate_existing=True)
+    if row is None:
+        raise UnavailableError("the audit trail has lost its head; restore the database from a backup")
+    return row
+
+
+def _to_event(row: AuditEventRow) -> AuditEvent:
+    return AuditEvent(**{name: getattr(row, name) for name in _FIELDS})

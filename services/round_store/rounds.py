@@ -1,0 +1,98 @@
+"""Rounds and the method state between rows and contracts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import delete, insert, select, update
+from sqlalchemy.orm import Session
+
+from models.problem import FloatArray
+from services.contracts.codec import FrameError, pack_arrays, unpack_arrays
+from services.contracts.errors import BallastError, InvalidInputError
+from services.contracts.run import RoundRecord, SiteAnswer
+from services.round_store.documents import sentence
+from services.round_store.queries import rows_touched
+from services.round_store.session import utc_now
+from services.round_store.tables import RoundRow, RunStateRow, SiteUpdateRow
+
+_ROUND = ("run_id", "round", "started_at", "seconds", "overhead_seconds", "upper", "lower", "gap", "fresh_weight")
+_ANSWER = ("site_id", "status", "code", "reason", "bytes_in", "bytes_out", "seconds", "payload_sha256")
+
+
+class DamagedStateError(BallastError):
+    """The stored state of a run is not what was committed."""
+
+    code = "damaged_state"
+
+
+def check_record(record: RoundRecord) -> None:
+    """Raise :class:`InvalidInputError` for a round that must not be stored: no number, or a site twice."""
+    numbers = {name: getattr(record, name) for name in ("seconds", "upper", "lower", "gap", "fresh_weight")}
+    wrong = sorted(name for name, value in numbers.items() if math.isnan(value))
+    if wrong:
+        raise InvalidInputError(f"round {record.round}: {', '.join(wrong)} is not a number")
+    sites = [answer.site_id for answer in record.answers]
+    twice = sorted({site for site in sites if sites.count(site) > 1})
+    if twice:
+        raise InvalidInputError(f"round {record.round}: more than one answer of site {', '.join(twice)}")
+
+
+def insert_round(session: Session, record: RoundRecord) -> None:
+    """Write the round and what each site answered."""
+    row = {name: getattr(record, name) for name in _ROUND}
+    session.execute(insert(RoundRow).values(**row, committed_at=utc_now(session)))
+    if record.answers:
+        session.execute(insert(SiteUpdateRow), [_answer_row(record, answer) for answer in record.answers])
+
+
+def replace_state(session: Session, run_id: str, round_: int, state: Mapping[str, FloatArray]) -> None:
+    """Put the method state after a round in the place of the one before it."""
+    values = {"round": round_, "frame": pack_arrays({"run_id": run_id, "round": round_}, state)}
+    found = session.execute(update(RunStateRow).where(RunStateRow.run_id == run_id).values(**values))
+    if not rows_touched(found):
+        session.execute(insert(RunStateRow).values(run_id=run_id, **values))
+
+
+def read_state(session: Session, run_id: str) -> tuple[int, dict[str, FloatArray]] | None:
+    """Last committed round and the state after it."""
+    row = session.get(RunStateRow, run_id)
+    if row is None:
+        return None
+    try:
+        header, arrays, _, _ = unpack_arrays(row.frame)
+    except FrameError as error:
+        raise DamagedStateError(f"the stored state of run {run_id} is damaged: {error}") from None
+    if header != {"run_id": run_id, "round": row.round}:
+        raise DamagedStateError(f"the stored state of run {run_id} belongs to another run or round")
+    return row.round, arrays
+
+
+def drop_state(session: Session, run_id: str) -> None:
+    """Forget the method state."""
+    session.execute(delete(RunStateRow).where(RunStateRow.run_id == run_id))
+
+
+def read_rounds(session: Session, run_id: str, after: int, limit: int | None) -> list[RoundRecord]:
+    """Rounds later than ``after``, in order, with their answers by site."""
+    wanted = select(RoundRow).where(RoundRow.run_id == run_id, RoundRow.round > after).order_by(RoundRow.round)
+    rows = session.scalars(wanted.limit(limit)).all()
+    if not rows:
+        return []
+    answers: dict[int, list[SiteAnswer]] = {row.round: [] for row in rows}
+    between = SiteUpdateRow.round.between(rows[0].round, rows[-1].round)
+    updates = select(SiteUpdateRow).where(SiteUpdateRow.run_id == run_id, between).order_by(SiteUpdateRow.site_id)
+    for update_row in session.scalars(updates):
+        answers[update_row.round].append(SiteAnswer(**{name: getattr(update_row, name) for name in _ANSWER}))
+    return [
+        RoundRecord(**{name: getattr(row, name) for name in _ROUND}, answers=tuple(answers[row.round])) for row in rows
+    ]
+
+
+def _answer_row(record: RoundRecord, answer: SiteAnswer) -> dict[str, Any]:
+    """Row of an answer; code and reason may come from a site, so they are cut and cleaned."""
+    row = {name: getattr(answer, name) for name in _ANSWER}
+    row |= {"code": sentence(answer.code, 80), "reason": sentence(answer.reason)}
+    return {"run_id": record.run_id, "round": record.round, **row}

@@ -1,0 +1,216 @@
+"""Runs: their life from pending to an end, their rounds, and the lease of the process that drives them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Select, and_, or_, select, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from models.problem import FloatArray
+from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError
+from services.contracts.plan import Plan
+from services.contracts.run import RoundRecord, Run, RunStatus, SiteTermsRecord
+from services.round_store import rounds
+from services.round_store.documents import document, sentence
+from services.round_store.queries import page, rows_touched
+from services.round_store.session import Scope, utc_now
+from services.round_store.tables import RunRow
+
+UNFINISHED = ("pending", "running")
+FINAL = ("completed", "failed", "cancelled")
+_SAME_NAME = (
+    "run_id", "plan", "status", "reason", "created_at", "updated_at", "rounds", "sites", "upper", "lower", "gap",
+    "fresh_weight", "cancel_requested", "flow_run_id", "mlflow_run_id", "model_version",
+)  # fmt: skip
+
+
+class RunRepository:
+    """Runs, rounds and method state; what the coordinator calls its ``RunStore``."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    def create_run(self, plan: Plan, run_id: str | None = None) -> Run:
+        """New pending run of a plan; ``ConflictError`` while the plan has an unfinished one, or the id is taken."""
+        with self._scope.write() as session:
+            now = utc_now(session)
+            run = Run(run_id=run_id or uuid.uuid4().hex, plan=plan, status="pending", created_at=now, updated_at=now)
+            other = session.scalar(
+                select(RunRow.run_id).where(RunRow.plan_name == plan.name, RunRow.status.in_(UNFINISHED))
+            )
+            if other is not None:
+                raise ConflictError(f"plan {plan.name} has an unfinished run: {other}", code="run_unfinished")
+            values = {name: getattr(run, name) for name in _SAME_NAME}
+            session.add(RunRow(plan_name=plan.name, **(values | {"plan": document(plan), "sites": []})))
+            try:
+                session.flush()
+            except IntegrityError:
+                raise ConflictError(f"plan {plan.name} has an unfinished run, or run {run.run_id} is there") from None
+            return run
+
+    def get_run(self, run_id: str) -> Run:
+        """Run by id; raise ``NotFoundError``."""
+        with self._scope.read() as session:
+            return _to_run(_row(session, run_id))
+
+    def list_runs(
+        self, plan: str | None = None, status: RunStatus | None = None, limit: int = 100, offset: int = 0
+    ) -> list[Run]:
+        """Runs, newest first; of one plan or one status where given."""
+        wanted = select(RunRow).order_by(RunRow.created_at.desc(), RunRow.run_id)
+        if plan is not None:
+            wanted = wanted.where(RunRow.plan_name == plan)
+        if status is not None:
+            wanted = wanted.where(RunRow.status == status)
+        at_most, skipped = page(limit, offset)
+        return self._runs(wanted.limit(at_most).offset(skipped))
+
+    def unfinished_runs(self, plan: str | None = None) -> list[Run]:
+        """Pending and running runs, oldest first."""
+        wanted = select(RunRow).where(RunRow.status.in_(UNFINISHED)).order_by(RunRow.created_at, RunRow.run_id)
+        return self._runs(wanted if plan is None else wanted.where(RunRow.plan_name == plan))
+
+    def stale_runs(self, now: datetime | None = None, grace_seconds: float = 60.0) -> list[Run]:
+        """Unfinished runs that nobody drives: the lease has expired, or none was held for ``grace_seconds``.
+
+        ``now`` is by the database's clock where it is not given.
+        """
+        with self._scope.read() as session:
+            moment = utc_now(session) if now is None else now
+            idle = and_(RunRow.lease_until.is_(None), RunRow.updated_at < moment - timedelta(seconds=grace_seconds))
+            wanted = select(RunRow).where(RunRow.status.in_(UNFINISHED), or_(RunRow.lease_until < moment, idle))
+            return [_to_run(row) for row in session.scalars(wanted.order_by(RunRow.created_at, RunRow.run_id))]
+
+    def begin_run(self, run_id: str, sites: Sequence[SiteTermsRecord]) -> Run:
+        """Set a pending run to running, with the sites' scalars; ``ConflictError`` if it is not pending."""
+        terms = [document(site) for site in sites]
+        return self._change(run_id, ("pending",), "begun", status="running", sites=terms)
+
+    def load_state(self, run_id: str) -> tuple[int, dict[str, FloatArray]] | None:
+        """Last committed round and the method state after it; None before the first round and after the end."""
+        with self._scope.read() as session:
+            _row(session, run_id)
+            return rounds.read_state(session, run_id)
+
+    def commit_round(self, record: RoundRecord, state: Mapping[str, FloatArray]) -> None:
+        """Commit record, site answers, method state and the run's bounds in one transaction.
+
+        Raises
+        ------
+        ConflictError
+            When the run is not running, or the round is not the one after the last: also for a round that is there.
+        InvalidInputError
+            For a record with a NaN or with two answers of one site.
+        """
+        rounds.check_record(record)
+        with self._scope.write() as session:
+            # One statement takes the row's lock and decides who commits this round.
+            taken = session.execute(
+                update(RunRow)
+                .where(RunRow.run_id == record.run_id, RunRow.status == "running", RunRow.rounds == record.round - 1)
+                .values(
+                    rounds=record.round,
+                    upper=record.upper,
+                    lower=record.lower,
+                    gap=record.gap,
+                    fresh_weight=record.fresh_weight,
+                    updated_at=utc_now(session),
+                )
+            )
+            if not rows_touched(taken):
+                raise ConflictError(_why_not(_row(session, record.run_id), record.round))
+            rounds.insert_round(session, record)
+            rounds.replace_state(session, record.run_id, record.round, state)
+
+    def get_rounds(self, run_id: str, after: int = 0, limit: int | None = None) -> list[RoundRecord]:
+        """Committed rounds later than ``after``, in order; raise ``NotFoundError`` for an unknown run."""
+        with self._scope.read() as session:
+            _row(session, run_id)
+            return rounds.read_rounds(session, run_id, after, limit)
+
+    def finish_run(self, run_id: str, status: str, reason: str) -> Run:
+        """Set the final status, drop the method state and the lease; once more with the same status changes nothing."""
+        if status not in FINAL:
+            raise InvalidInputError(f"a run ends {', '.join(FINAL)}, not {status}")
+        with self._scope.write() as session:
+            row = _row(session, run_id, lock=True)
+            if row.status in FINAL and row.status != status:
+                raise ConflictError(f"run {run_id} has ended already: {row.status}")
+            if row.status not in FINAL:
+                row.status, row.reason, row.updated_at = status, sentence(reason), utc_now(session)
+                row.lease_owner = row.lease_until = None
+                rounds.drop_state(session, run_id)
+            return _to_run(row)
+
+    def request_cancel(self, run_id: str) -> Run:
+        """Ask the process that drives the run to stop; ``ConflictError`` when the run has ended."""
+        return self._change(run_id, UNFINISHED, "cancelled", cancel_requested=True)
+
+    def set_flow_run_id(self, run_id: str, flow_run_id: str) -> Run:
+        """Say which flow run drives the run."""
+        return self._change(run_id, UNFINISHED, "given a flow run", flow_run_id=flow_run_id)
+
+    def set_result(self, run_id: str, mlflow_run_id: str, model_version: str) -> Run:
+        """Say where the result stands in the registry."""
+        found = {"mlflow_run_id": mlflow_run_id, "model_version": model_version}
+        return self._change(run_id, UNFINISHED + FINAL, "given a result", **found)
+
+    def renew_lease(self, run_id: str, owner: str, seconds: float) -> bool:
+        """Take or prolong the lease; False when another's has not expired or the run has ended."""
+        with self._scope.write() as session:
+            now = utc_now(session)
+            free = or_(RunRow.lease_until.is_(None), RunRow.lease_until < now, RunRow.lease_owner == owner)
+            taken = session.execute(
+                update(RunRow)
+                .where(RunRow.run_id == run_id, RunRow.status.in_(UNFINISHED), free)
+                .values(lease_owner=owner, lease_until=now + timedelta(seconds=seconds))
+            )
+            if rows_touched(taken):
+                return True
+            _row(session, run_id)
+            return False
+
+    def release_lease(self, run_id: str, owner: str) -> None:
+        """Give the lease back; nothing happens when it is another's."""
+        with self._scope.write() as session:
+            session.execute(
+                update(RunRow)
+                .where(RunRow.run_id == run_id, RunRow.lease_owner == owner)
+                .values(lease_owner=None, lease_until=None, updated_at=utc_now(session))
+            )
+
+    def _runs(self, wanted: Select[tuple[RunRow]]) -> list[Run]:
+        with self._scope.read() as session:
+            return [_to_run(row) for row in session.scalars(wanted)]
+
+    def _change(self, run_id: str, allowed: Sequence[str], done: str, **values: Any) -> Run:
+        with self._scope.write() as session:
+            row = _row(session, run_id, lock=True)
+            if row.status not in allowed:
+                raise ConflictError(f"run {run_id} is {row.status} and cannot be {done}")
+            for name, value in values.items():
+                setattr(row, name, value)
+            row.updated_at = utc_now(session)
+            return _to_run(row)
+
+
+def _row(session: Session, run_id: str, *, lock: bool = False) -> RunRow:
+    row = session.get(RunRow, run_id, with_for_update=lock or None, populate_existing=True)
+    if row is None:
+        raise NotFoundError(f"no run {run_id}")
+    return row
+
+
+def _why_not(row: RunRow, wanted: int) -> str:
+    if row.status != "running":
+        return f"run {row.run_id} is {row.status}: round {wanted} cannot be committed"
+    return f"round {wanted} of run {row.run_id} cannot be committed: the next is round {row.rounds + 1}"
+
+
+def _to_run(row: RunRow) -> Run:
+    return Run(**{name: getattr(row, name) for name in _SAME_NAME})

@@ -1,0 +1,55 @@
+"""Checks, before a service starts, that the database is there, up to date and writable."""
+
+from __future__ import annotations
+
+from sqlalchemy import Engine, inspect, text
+
+from services.contracts.errors import UnavailableError
+from services.round_store.failures import UPGRADE_COMMAND, describe, explained
+
+SCHEMA_REVISION = "0001"
+"""The revision of the migrations that the tables of this version stand at."""
+
+
+def check_schema(engine: Engine, *, writable: bool = True) -> None:
+    """Raise :class:`UnavailableError` with what to do when the database cannot be used as it is; change nothing."""
+    with explained(engine):
+        found = _revision(engine)
+        if found is None:
+            raise UnavailableError(f"{describe(engine)} is empty; run `{UPGRADE_COMMAND}`", code="database_no_table")
+        if found < SCHEMA_REVISION:
+            raise UnavailableError(
+                f"{describe(engine)} is at schema {found}, not {SCHEMA_REVISION}; run `{UPGRADE_COMMAND}`",
+                code="database_no_table",
+            )
+        if found > SCHEMA_REVISION:
+            raise UnavailableError(
+                f"{describe(engine)} is at schema {found}, written by a newer version than this one, which knows "
+                f"{SCHEMA_REVISION}; install the newer version",
+                code="database_too_new",
+            )
+        if writable:
+            _check_writable(engine)
+
+
+def _revision(engine: Engine) -> str | None:
+    with engine.connect() as connection:
+        if not inspect(connection).has_table("alembic_version"):
+            return None
+        revision: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
+        return revision
+
+
+def _check_writable(engine: Engine) -> None:
+    """SQLite says no when the write lock is asked for; PostgreSQL is asked (a standby says no as well)."""
+    with engine.execution_options(ballast_writes=True).connect() as connection:
+        if engine.dialect.name == "postgresql":
+            read_only = connection.scalar(text("SHOW transaction_read_only")) == "on"
+        else:
+            connection.begin().rollback()
+            read_only = False
+    if read_only:
+        raise UnavailableError(
+            f"{describe(engine)} is read-only; nothing was written. Give the service an account that may write",
+            code="database_read_only",
+        )

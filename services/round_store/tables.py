@@ -1,0 +1,214 @@
+"""The tables: metadata of sites, plans, runs, versions and callers; no column holds data of a plant."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ForeignKey, ForeignKeyConstraint, Index, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from services.round_store.columns import COUNTER, Base
+
+UNFINISHED = text("status IN ('pending', 'running')")
+NOT_REVOKED = text("revoked_at IS NULL")
+METADATA = Base.metadata
+
+
+class SiteRow(Base):
+    """An enrolled plant."""
+
+    __tablename__ = "sites"
+
+    site_id: Mapped[str] = mapped_column(primary_key=True)
+    public_key: Mapped[str] = mapped_column(unique=True)
+    asset_types: Mapped[list[Any]]
+    status: Mapped[str]
+    description: Mapped[str]
+    enrolled_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+    last_seen: Mapped[datetime | None]
+    agent_version: Mapped[str]
+
+
+class AssetTypeRow(Base):
+    """One version of an asset type."""
+
+    __tablename__ = "asset_types"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    version: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    document: Mapped[dict[str, Any]]
+    fingerprint: Mapped[str]
+    created_at: Mapped[datetime]
+
+
+class PlanRow(Base):
+    """A plan."""
+
+    __tablename__ = "plans"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    document: Mapped[dict[str, Any]]
+    paused: Mapped[bool]
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+
+
+class RunRow(Base):
+    """A run, with the bounds of its last round and the lease of the process that drives it.
+
+    ``plan`` is the document as it was when the run began: a run outlives changes of its plan. The partial unique index
+    is what keeps a plan at one unfinished run, whoever asks at the same time.
+    """
+
+    __tablename__ = "runs"
+    __table_args__ = (
+        Index("uq_runs_plan_name", "plan_name", unique=True, sqlite_where=UNFINISHED, postgresql_where=UNFINISHED),
+        Index(None, "plan_name", "created_at"),
+        Index(None, "created_at"),
+    )
+
+    run_id: Mapped[str] = mapped_column(primary_key=True)
+    plan_name: Mapped[str]
+    plan: Mapped[dict[str, Any]]
+    status: Mapped[str]
+    reason: Mapped[str]
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+    rounds: Mapped[int]
+    sites: Mapped[list[Any]]
+    upper: Mapped[float | None]
+    lower: Mapped[float | None]
+    gap: Mapped[float | None]
+    fresh_weight: Mapped[float | None]
+    cancel_requested: Mapped[bool]
+    flow_run_id: Mapped[str | None]
+    mlflow_run_id: Mapped[str | None]
+    model_version: Mapped[str | None]
+    lease_owner: Mapped[str | None]
+    lease_until: Mapped[datetime | None]
+
+
+class RunStateRow(Base):
+    """The method state after a run's last committed round, as one frame of float64 arrays; gone when the run ends."""
+
+    __tablename__ = "run_states"
+
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.run_id"), primary_key=True)
+    round: Mapped[int]
+    frame: Mapped[bytes]
+
+
+class RoundRow(Base):
+    """One committed round."""
+
+    __tablename__ = "rounds"
+
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.run_id"), primary_key=True)
+    round: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    started_at: Mapped[datetime]
+    seconds: Mapped[float]
+    overhead_seconds: Mapped[float]
+    upper: Mapped[float]
+    lower: Mapped[float]
+    gap: Mapped[float]
+    fresh_weight: Mapped[float]
+    committed_at: Mapped[datetime]
+
+
+class SiteUpdateRow(Base):
+    """Metadata of what one site answered in one round."""
+
+    __tablename__ = "site_updates"
+    __table_args__ = (ForeignKeyConstraint(["run_id", "round"], ["rounds.run_id", "rounds.round"]),)
+
+    run_id: Mapped[str] = mapped_column(primary_key=True)
+    round: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    site_id: Mapped[str] = mapped_column(primary_key=True)
+    status: Mapped[str]
+    code: Mapped[str]
+    reason: Mapped[str]
+    bytes_in: Mapped[int]
+    bytes_out: Mapped[int]
+    seconds: Mapped[float]
+    payload_sha256: Mapped[str]
+
+
+class ModelVersionRow(Base):
+    """A version that stands in the registry."""
+
+    __tablename__ = "model_versions"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    version: Mapped[str] = mapped_column(primary_key=True)
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.run_id"), index=True)
+    status: Mapped[str]
+    reason: Mapped[str]
+    metrics: Mapped[dict[str, Any]]
+    created_at: Mapped[datetime]
+
+
+class AliasChangeRow(Base):
+    """History of an alias; the registry holds where it points now."""
+
+    __tablename__ = "alias_changes"
+    __table_args__ = (
+        ForeignKeyConstraint(["name", "version"], ["model_versions.name", "model_versions.version"]),
+        Index(None, "name", "alias", "number", unique=True),
+    )
+
+    number: Mapped[int] = mapped_column(COUNTER, primary_key=True)
+    name: Mapped[str]
+    alias: Mapped[str]
+    version: Mapped[str | None]
+    previous_version: Mapped[str | None]
+    actor: Mapped[str]
+    reason: Mapped[str]
+    at: Mapped[datetime]
+
+
+class ApiTokenRow(Base):
+    """An API token: the hash of its secret, never the secret."""
+
+    __tablename__ = "api_tokens"
+    __table_args__ = (
+        Index("uq_api_tokens_name", "name", unique=True, sqlite_where=NOT_REVOKED, postgresql_where=NOT_REVOKED),
+    )
+
+    token_id: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    role: Mapped[str]
+    secret_sha256: Mapped[str]
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime | None]
+    revoked_at: Mapped[datetime | None]
+    last_used_at: Mapped[datetime | None]
+
+
+class AuditEventRow(Base):
+    """One entry of the audit trail; triggers refuse to change or delete it."""
+
+    __tablename__ = "audit_events"
+
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    at: Mapped[datetime]
+    actor: Mapped[str]
+    role: Mapped[str | None]
+    action: Mapped[str]
+    target: Mapped[str] = mapped_column(index=True)
+    reason: Mapped[str]
+    before: Mapped[dict[str, Any] | None]
+    after: Mapped[dict[str, Any] | None]
+    previous_hash: Mapped[str] = mapped_column(unique=True)
+    hash: Mapped[str]
+
+
+class AuditHeadRow(Base):
+    """The one row that says where the trail ends: writers take turns on it, and a cut tail shows against it."""
+
+    __tablename__ = "audit_head"
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    number: Mapped[int]
+    hash: Mapped[str]

