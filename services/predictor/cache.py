@@ -1,0 +1,126 @@
+"""Predictors kept ready: the alias is looked up about once a second, a model's files once for each version."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from services.contracts.errors import NotFoundError, UnavailableError
+from services.contracts.model_version import ModelVersion
+from services.predictor.predictor import Predictor
+
+logger = logging.getLogger(__name__)
+
+
+class ModelSource(Protocol):
+    """Where versions come from: the registry."""
+
+    def resolve(self, name: str, alias_or_version: str) -> str:
+        """Version number behind an alias or number; raise ``NotFoundError``."""
+        ...
+
+    def get(self, name: str, alias_or_version: str) -> ModelVersion:
+        """The whole version; raise ``NotFoundError``."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Seen:
+    predictor: Predictor
+    until: float
+
+
+class PredictorCache:
+    """Predictors by model name and alias.
+
+    Parameters
+    ----------
+    source
+        The registry.
+    recheck_seconds
+        A promotion is seen at most this long after it was made.
+    most_versions
+        Predictors kept, the longest unused go first.
+    abstain_below_radius
+        Handed to every predictor.
+
+    A registry that is unavailable does not stop diagnosis: the version that was seen last goes on answering, and the
+    log says so.
+    """
+
+    def __init__(
+        self,
+        source: ModelSource,
+        *,
+        recheck_seconds: float = 1.0,
+        most_versions: int = 32,
+        abstain_below_radius: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._source = source
+        self._recheck = recheck_seconds
+        self._most = most_versions
+        self._abstain_below = abstain_below_radius
+        self._clock = clock
+        self._seen: OrderedDict[tuple[str, str], _Seen] = OrderedDict()
+        self._ready: OrderedDict[tuple[str, str], Predictor] = OrderedDict()
+        self._looking = threading.Lock()
+
+    def get(self, name: str, alias_or_version: str = "champion") -> Predictor:
+        """Predictor of a version; raise ``NotFoundError`` where there is none."""
+        key = (name, alias_or_version)
+        seen = self._seen.get(key)
+        if seen is not None and self._clock() < seen.until:
+            return seen.predictor
+        # One thread looks; the others go on with what they have, and wait only where they have nothing.
+        if not self._looking.acquire(blocking=seen is None) and seen is not None:
+            return seen.predictor
+        try:
+            return self._refresh(key)
+        finally:
+            self._looking.release()
+
+    def _refresh(self, key: tuple[str, str]) -> Predictor:
+        seen = self._seen.get(key)
+        if seen is not None and self._clock() < seen.until:
+            return seen.predictor
+        try:
+            predictor = self._look(key, seen)
+        except NotFoundError:
+            self._seen.pop(key, None)
+            raise
+        self._seen[key] = _Seen(predictor, self._clock() + self._recheck)
+        self._seen.move_to_end(key)
+        self._forget()
+        return predictor
+
+    def _look(self, key: tuple[str, str], seen: _Seen | None) -> Predictor:
+        name, alias_or_version = key
+        try:
+            version = self._source.resolve(name, alias_or_version)
+            return self._load(name, version)
+        except UnavailableError as error:
+            if seen is None:
+                raise
+            number = seen.predictor.version.version
+            logger.warning("registry unavailable, model %s stays at version %s: %s", name, number, error)
+            return seen.predictor
+
+    def _load(self, name: str, version: str) -> Predictor:
+        key = (name, version)
+        predictor = self._ready.get(key)
+        if predictor is None:
+            predictor = Predictor(self._source.get(name, version), abstain_below_radius=self._abstain_below)
+            self._ready[key] = predictor
+        self._ready.move_to_end(key)
+        return predictor
+
+    def _forget(self) -> None:
+        for kept in (self._seen, self._ready):
+            while len(kept) > self._most:
+                kept.popitem(last=False)

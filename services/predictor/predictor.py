@@ -1,0 +1,105 @@
+"""Diagnoses of one model version."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from models.problem import FloatArray
+from services.contracts.diagnosis import ContributingSensor, Diagnosis
+from services.contracts.errors import InvalidInputError
+from services.contracts.model_version import ModelVersion
+from services.predictor.planes import Planes
+from services.predictor.samples import Batch, SampleReader
+
+MOST_SENSORS = 5
+
+
+class Predictor:
+    """Diagnoses measurements with plain arrays; keeps nothing between calls, so threads may share it.
+
+    Parameters
+    ----------
+    version
+        The version whose weights and contract are used.
+    abstain_below_radius
+        A diagnosis whose robustness radius is below this is given as abstained; 0 never abstains.
+    """
+
+    def __init__(self, version: ModelVersion, *, abstain_below_radius: float = 0.0) -> None:
+        if not (math.isfinite(abstain_below_radius) and abstain_below_radius >= 0):
+            raise InvalidInputError("abstain_below_radius must be a finite number at or above 0")
+        self.version = version
+        self._abstain_below = abstain_below_radius
+        self._reader = SampleReader(version.asset_type)
+        self._planes = Planes(version)
+        self._class_names = version.asset_type.class_names
+        self._severities = tuple(fault.severity for fault in version.asset_type.fault_classes)
+        self._features = tuple((feature.name, feature.unit) for feature in version.asset_type.features)
+
+    def diagnose(
+        self, samples: Sequence[Mapping[str, float]], units: Mapping[str, str] | None = None
+    ) -> tuple[Diagnosis, ...]:
+        """Diagnoses in the order of the samples, each a mapping of feature name to value in the contract's unit.
+
+        ``units``, where given, are checked against the contract. A value outside its sensor range is clipped or refused
+        as the contract says; a missing optional feature is set to the middle of its range; the diagnosis names both.
+
+        Raises
+        ------
+        InvalidInputError
+            With one line that names the sample's index and the feature, when any sample does not fit; none is diagnosed
+            then.
+        """
+        if units:
+            self._reader.check_units(units)
+        batch = self._reader.read(samples)
+        scores = self._planes.scores(batch.scaled)
+        winners = scores.argmax(axis=1)
+        radii = self._planes.radii(scores, winners)
+        contributions = self._planes.slopes[winners] * (batch.scaled - 0.5)
+        sensors = self._sensors(batch.values, contributions)
+        columns = zip(winners.tolist(), radii.tolist(), scores.tolist(), sensors, strict=True)
+        return tuple(self._diagnosis(batch, row, *found) for row, found in enumerate(columns))
+
+    def _diagnosis(
+        self,
+        batch: Batch,
+        row: int,
+        winner: int,
+        radius: float,
+        scores: list[float],
+        sensors: tuple[ContributingSensor, ...],
+    ) -> Diagnosis:
+        abstained = radius < self._abstain_below
+        reason = f"robustness radius {radius:.4g} is below the asked {self._abstain_below:g}" if abstained else ""
+        return Diagnosis(
+            fault_class=self._class_names[winner],
+            severity=self._severities[winner],
+            scores=dict(zip(self._class_names, scores, strict=True)),
+            robustness_radius=radius if math.isfinite(radius) else None,
+            contributing_sensors=sensors,
+            clipped=batch.clipped.get(row, ()),
+            imputed=batch.imputed.get(row, ()),
+            abstained=abstained,
+            reason=reason,
+        )
+
+    def _sensors(self, values: FloatArray, contributions: FloatArray) -> list[tuple[ContributingSensor, ...]]:
+        """For each row the features that push the decision most, strongest first, without those that do not push."""
+        order = np.argsort(-np.abs(contributions), axis=1, kind="stable")[:, :MOST_SENSORS]
+        values = np.take_along_axis(values, order, axis=1)
+        contributions = np.take_along_axis(contributions, order, axis=1)
+        rows = zip(order.tolist(), values.tolist(), contributions.tolist(), strict=True)
+        return [
+            tuple(
+                ContributingSensor(
+                    feature=self._features[column][0], value=value, unit=self._features[column][1], contribution=pushed
+                )
+                for column, value, pushed in zip(*row, strict=True)
+                if pushed != 0.0
+            )
+            for row in rows
+        ]

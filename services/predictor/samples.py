@@ -1,0 +1,122 @@
+"""Samples from outside, held to the feature contract and turned into arrays."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+
+import numpy as np
+
+from models.problem import FloatArray
+from services.contracts.asset_type import AssetType
+from services.contracts.errors import InvalidInputError
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Samples as arrays, n rows and P features in the contract's order.
+
+    ``values`` as they were given (the middle of the range where imputed), ``scaled`` clipped to the sensor ranges and
+    scaled to [0, 1]; ``clipped`` and ``imputed`` name the features of the rows that have any.
+    """
+
+    values: FloatArray
+    scaled: FloatArray
+    clipped: Mapping[int, tuple[str, ...]]
+    imputed: Mapping[int, tuple[str, ...]]
+
+
+class SampleReader:
+    """Reads samples of one asset type. Errors name the sample's index and the feature, and never quote a value."""
+
+    def __init__(self, asset_type: AssetType) -> None:
+        self._features = asset_type.features
+        self._names = asset_type.feature_names
+        self._known = frozenset(self._names)
+        self._low = np.array([feature.low for feature in asset_type.features])
+        self._high = np.array([feature.high for feature in asset_type.features])
+        self._width = self._high - self._low
+        self._middle = ((self._low + self._high) / 2.0).tolist()
+        self._refuses = np.array([feature.out_of_range == "refuse" for feature in asset_type.features])
+
+    def check_units(self, units: Mapping[str, str]) -> None:
+        """Refuse a unit that is not the contract's; features that ``units`` leaves out are taken to be in theirs."""
+        for name, unit in units.items():
+            if name not in self._known:
+                raise InvalidInputError(f"units: {self._unknown(name)}")
+            wanted = self._features[self._names.index(name)].unit
+            if unit != wanted:
+                raise InvalidInputError(f"units: feature {name} must be in {wanted}, got {_shown(unit)}")
+
+    def read(self, samples: Sequence[Mapping[str, float]]) -> Batch:
+        """Arrays of the samples; raise :class:`InvalidInputError` at the first that does not fit."""
+        if not samples:
+            raise InvalidInputError("samples: give at least one")
+        imputed: dict[int, tuple[str, ...]] = {}
+        rows = []
+        for index, sample in enumerate(samples):
+            row = [sample.get(name) for name in self._names]
+            if None in row or len(sample) != len(row):
+                imputed[index] = self._fill(index, sample, row)
+            rows.append([_number(value, index, name) for value, name in zip(row, self._names, strict=True)])
+        values = np.array(rows)
+        if not np.isfinite(values).all():
+            index, column = (int(at[0]) for at in np.nonzero(~np.isfinite(values)))
+            raise InvalidInputError(f"{_at(index, self._names[column])} must be a finite number, got NaN or infinity")
+        outside = (values < self._low) | (values > self._high)
+        clipped = self._clipped(outside) if outside.any() else {}
+        scaled = (np.clip(values, self._low, self._high) - self._low) / self._width
+        return Batch(values, scaled, clipped, {index: names for index, names in imputed.items() if names})
+
+    def _fill(self, index: int, sample: Mapping[str, float], row: list[float | None]) -> tuple[str, ...]:
+        """Set missing optional features to the middle of their range; name them, or say what does not fit."""
+        for name in sample:
+            if name not in self._known:
+                raise InvalidInputError(f"sample {index}: {self._unknown(name)}")
+        missing = [column for column, name in enumerate(self._names) if name not in sample]
+        required = [self._names[column] for column in missing if self._features[column].required]
+        if required:
+            raise InvalidInputError(f"sample {index}: missing required feature {', '.join(required)}")
+        for column in missing:
+            row[column] = self._middle[column]
+        return tuple(self._names[column] for column in missing)
+
+    def _clipped(self, outside: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> dict[int, tuple[str, ...]]:
+        refused = outside & self._refuses
+        if refused.any():
+            index, column = (int(at[0]) for at in np.nonzero(refused))
+            feature = self._features[column]
+            bounds = f"{feature.low:g} to {feature.high:g} {feature.unit}"
+            raise InvalidInputError(
+                f"{_at(index, feature.name)} is outside its sensor range {bounds}, which the contract refuses"
+            )
+        rows = np.nonzero(outside.any(axis=1))[0].tolist()
+        return {row: tuple(self._names[column] for column in np.nonzero(outside[row])[0].tolist()) for row in rows}
+
+    def _unknown(self, name: str) -> str:
+        near = difflib.get_close_matches(str(name)[:63], self._names, n=1)
+        hint = f", did you mean {near[0]}" if near else f", the features are {', '.join(self._names)}"
+        return f"unknown feature {_shown(name)}{hint}"
+
+
+def _number(value: object, index: int, name: str) -> float:
+    if type(value) is float:
+        return value
+    if isinstance(value, bool) or not isinstance(value, Real):
+        got = "text" if isinstance(value, str) else "nothing" if value is None else type(value).__name__
+        raise InvalidInputError(f"{_at(index, name)} must be a number, got {got}")
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _at(index: int, name: str) -> str:
+    return f"sample {index}, feature {name}"
+
+
+def _shown(text: object) -> str:
+    return repr(str(text)[:60])
