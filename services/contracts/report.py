@@ -88,7 +88,8 @@ class ModelReport(Contract):
     """Everything a reader needs to judge a model version, and no data.
 
     ``missed`` are rounds that a site of the run missed, ``absentees`` (round 0) sites that did not join the run.
-    ``seconds`` is the time of all rounds. ``promotable``: every gate that was asked for holds.
+    ``wanted_gap`` is the gap at which the plan stops training, ``seconds`` the time of all rounds. ``promotable``: every
+    gate that was asked for holds.
     """
 
     name: Slug
@@ -100,6 +101,7 @@ class ModelReport(Contract):
     fingerprint: str
     created_at: datetime
     certificate: CertificateReport
+    wanted_gap: float
     f1: float | None = None
     worst_site_f1: float | None = None
     sites: tuple[SiteReport, ...] = ()

@@ -1,0 +1,119 @@
+"""The report of a model version, from its run and the run's rounds."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from services.contracts.model_version import ModelVersion, SiteScore
+from services.contracts.report import CertificateReport, GateResult, MissedRound, ModelReport, RoundPoint, SiteReport
+from services.contracts.run import RoundRecord, Run, SiteAnswer
+
+
+def model_report(
+    version: ModelVersion, run: Run, rounds: Sequence[RoundRecord], gates: Sequence[GateResult] = ()
+) -> ModelReport:
+    """Report of a version: certificates, gap by round, each site's part, what was missed and why, the gates.
+
+    ``gates`` are the registry's findings (``check_gates(run.plan.gates, version)``). Pure: the same input gives the
+    same report. Before registration the version has no number, and neither has its report.
+    """
+    ordered = sorted(rounds, key=lambda record: record.round)
+    scores = {site.site_id: site for site in version.sites}
+    terms = {site.site_id: site for site in run.sites}
+    answers = _answers(ordered)
+    sites = []
+    for site_id in sorted({*scores, *terms, *answers}):
+        term = terms.get(site_id)
+        score = scores.get(site_id) or SiteScore(
+            site_id=site_id, weight=term.weight if term else 0.0, radius=term.radius if term else 0.0, fresh=False
+        )
+        sites.append(_site(score, term.n_samples if term else None, answers.get(site_id, [])))
+    known = [site.f1 for site in version.sites if site.f1 is not None and not math.isnan(site.f1)]
+    return ModelReport(
+        name=version.name,
+        version=version.version,
+        run_id=version.run_id,
+        plan=version.plan,
+        method=version.method,
+        asset_type=version.asset_type.name,
+        fingerprint=version.asset_type.fingerprint,
+        created_at=version.created_at,
+        certificate=_certificate(version),
+        wanted_gap=run.plan.gap,
+        f1=version.f1,
+        worst_site_f1=min(known, default=None),
+        sites=tuple(sites),
+        rounds=tuple(_point(record) for record in ordered),
+        missed=tuple(
+            _missed(record.round, answer)
+            for record in ordered
+            for answer in record.answers
+            if answer.status != "accepted"
+        ),
+        absentees=tuple(_missed(0, answer) for answer in run.absentees),
+        gates=tuple(gates),
+        promotable=all(gate.holds for gate in gates),
+        seconds=math.fsum(record.seconds for record in ordered),
+    )
+
+
+def _answers(rounds: Sequence[RoundRecord]) -> dict[str, list[tuple[int, SiteAnswer]]]:
+    found: dict[str, list[tuple[int, SiteAnswer]]] = {}
+    for record in rounds:
+        for answer in record.answers:
+            found.setdefault(answer.site_id, []).append((record.round, answer))
+    return found
+
+
+def _site(score: SiteScore, n_samples: int | None, answers: Sequence[tuple[int, SiteAnswer]]) -> SiteReport:
+    counts = Counter(answer.status for _, answer in answers)
+    return SiteReport(
+        site_id=score.site_id,
+        weight=score.weight,
+        radius=score.radius,
+        n_samples=n_samples,
+        worst_case_risk=score.worst_case_risk,
+        f1=score.f1,
+        fresh=score.fresh,
+        accepted=counts["accepted"],
+        absent=counts["absent"],
+        late=counts["late"],
+        refused=counts["refused_by_site"],
+        rejected=counts["rejected"],
+        last_accepted_round=max((at for at, answer in answers if answer.status == "accepted"), default=None),
+        bytes_to_site=sum(answer.bytes_out for _, answer in answers),
+        bytes_from_site=sum(answer.bytes_in for _, answer in answers),
+        seconds=math.fsum(answer.seconds for _, answer in answers),
+    )
+
+
+def _certificate(version: ModelVersion) -> CertificateReport:
+    return CertificateReport(
+        worst_case_risk=version.worst_case_risk,
+        lower_bound=version.lower_bound,
+        gap=version.certified_gap,
+        fresh_weight=version.fresh_weight,
+        rounds=version.rounds,
+        spec=version.spec,
+        solvers=version.solvers,
+    )
+
+
+def _point(record: RoundRecord) -> RoundPoint:
+    return RoundPoint(
+        round=record.round,
+        upper=record.upper,
+        lower=record.lower,
+        gap=record.gap,
+        fresh_weight=record.fresh_weight,
+        seconds=record.seconds,
+        overhead_seconds=record.overhead_seconds,
+    )
+
+
+def _missed(number: int, answer: SiteAnswer) -> MissedRound:
+    return MissedRound(
+        round=number, site_id=answer.site_id, status=answer.status, code=answer.code, reason=answer.reason
+    )

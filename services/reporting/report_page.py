@@ -1,0 +1,147 @@
+"""A model report as one HTML page that needs nothing else: no script, no font, no picture from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from services.contracts.documents import to_plain
+from services.contracts.report import GateResult, MissedRound, ModelReport, SiteReport
+from services.reporting.gap_chart import gap_chart
+
+MOST_MISSED = 200
+STYLE = """
+body { font: 15px/1.5 sans-serif; color: #000; background: #fff; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
+table { border-collapse: collapse; margin: .5rem 0 1.5rem } caption { text-align: left; font-weight: bold }
+th, td { border: 1px solid #666; padding: .2rem .6rem; text-align: left } td.n { text-align: right }
+svg { max-width: 100%; height: auto }
+"""
+
+
+def report_files(report: ModelReport) -> dict[str, str]:
+    """File names and texts of a report: ``report.json``, ``report.html``, ``gap.svg``."""
+    return {
+        "report.json": json.dumps(to_plain(report), indent=2, allow_nan=False) + "\n",
+        "report.html": report_page(report),
+        "gap.svg": gap_chart(report.rounds, report.wanted_gap),
+    }
+
+
+def report_page(report: ModelReport) -> str:
+    """HTML page of a report."""
+    title = f"Model {report.name}" + (f" version {report.version}" if report.version else "")
+    sections = [
+        f"<h1>{escape(title)}</h1>",
+        f"<p>{escape(_verdict(report))}</p>",
+        _certificate(report),
+        "<h2>Certified gap by round</h2>",
+        gap_chart(report.rounds, report.wanted_gap),
+        _gates(report.gates),
+        _sites(report.sites),
+        _missed("Sites that did not join the run", report.absentees),
+        _missed("Rounds that sites missed", report.missed),
+    ]
+    body = "\n".join(section for section in sections if section)
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+    )
+
+
+def _verdict(report: ModelReport) -> str:
+    certificate = report.certificate
+    fresh = "" if certificate.fresh_weight >= 1 else (
+        f" Only {certificate.fresh_weight:.1%} of the sites' weight answered the last round; "
+        "the absent sites enter the bounds by their last answers."
+    )
+    gates = "No gate was asked for." if not report.gates else (
+        "Every gate holds." if report.promotable else "Not every gate holds."
+    )
+    return (
+        f"After {certificate.rounds} rounds ({report.seconds:.1f} s) the worst-case risk of the model is at most "
+        f"{_figure(certificate.worst_case_risk)}, and no model has one below {_figure(certificate.lower_bound)}: "
+        f"certified relative gap {_figure(certificate.gap)}.{fresh} {gates}"
+    )
+
+
+def _certificate(report: ModelReport) -> str:
+    spec = report.certificate.spec
+    rows = [
+        ("run", report.run_id),
+        ("plan", report.plan),
+        ("method", report.method),
+        ("solvers", ", ".join(report.certificate.solvers) or "none named"),
+        ("asset type", f"{report.asset_type} ({report.fingerprint[:16]})"),
+        ("created", report.created_at.isoformat(timespec="seconds")),
+        ("transport norm", spec.transport_norm),
+        ("cost of a label flip", _figure(spec.label_flip_cost)),
+        ("radius", f"{spec.radius.rule}, {_figure(spec.radius.value)}"),
+        ("support", spec.support.replace("_", " ")),
+        ("intercept", "yes" if spec.fit_intercept else "no"),
+        ("F-1, all held-out parts", _figure(report.f1)),
+        ("F-1, worst site", _figure(report.worst_site_f1)),
+    ]
+    return _table("The model", (), [[name, value] for name, value in rows])
+
+
+def _gates(gates: Sequence[GateResult]) -> str:
+    rows = [
+        [
+            gate.name.replace("_", " "), _figure(gate.wanted), _figure(gate.found), "holds" if gate.holds else "FAILS",
+            gate.reason,
+        ]
+        for gate in gates
+    ]
+    return _table("Gates", ("gate", "wanted", "found", "outcome", "why"), rows) if rows else ""
+
+
+def _sites(sites: Sequence[SiteReport]) -> str:
+    head = (
+        "site", "weight", "radius", "samples", "worst-case risk", "F-1", "answered", "absent", "late", "refused",
+        "rejected", "last answer", "bytes to site", "bytes from site",
+    )
+    rows = [
+        [
+            site.site_id, _figure(site.weight), _figure(site.radius), _figure(site.n_samples),
+            _figure(site.worst_case_risk), _figure(site.f1), str(site.accepted), str(site.absent), str(site.late),
+            str(site.refused), str(site.rejected), _figure(site.last_accepted_round), str(site.bytes_to_site),
+            str(site.bytes_from_site),
+        ]
+        for site in sites
+    ]
+    return _table("Sites", head, rows)
+
+
+def _missed(caption: str, missed: Sequence[MissedRound]) -> str:
+    if not missed:
+        return ""
+    rows = [
+        [
+            str(item.round) if item.round else "joining", item.site_id, item.status.replace("_", " "),
+            item.reason or item.code,
+        ]
+        for item in missed[:MOST_MISSED]
+    ]
+    more = f"<p>and {len(missed) - MOST_MISSED} more, in report.json</p>" if len(missed) > MOST_MISSED else ""
+    return _table(caption, ("round", "site", "status", "why"), rows) + more
+
+
+def _table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    top = "<tr>" + "".join(f'<th scope="col">{escape(name)}</th>' for name in head) + "</tr>" if head else ""
+    lines = "\n".join("<tr>" + "".join(_cell(text) for text in row) + "</tr>" for row in rows)
+    return f"<table><caption>{escape(caption)}</caption>\n{top}\n{lines}\n</table>"
+
+
+def _cell(text: str) -> str:
+    number = text.replace(".", "", 1).replace("e-", "", 1).replace("-", "", 1).isdigit()
+    return f'<td class="n">{escape(text)}</td>' if number else f"<td>{escape(text)}</td>"
+
+
+def _figure(value: float | None) -> str:
+    if value is None or math.isnan(value):
+        return "not known"
+    if isinstance(value, int):
+        return str(value)
+    return f"{value:.4g}" if math.isfinite(value) else ("infinite" if value > 0 else "minus infinity")
