@@ -85,6 +85,7 @@ def runs() -> None:
         sa.Column("updated_at", MOMENT, nullable=False),
         sa.Column("rounds", sa.BigInteger(), nullable=False),
         sa.Column("sites", sa.JSON(), nullable=False),
+        sa.Column("absentees", sa.JSON(), nullable=False),
         sa.Column("upper", sa.Double(), nullable=True),
         sa.Column("lower", sa.Double(), nullable=True),
         sa.Column("gap", sa.Double(), nullable=True),

@@ -3,48 +3,41 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import Any
 
 from pydantic import BaseModel
+
+from services.contracts.documents import to_plain
 
 MAX_TEXT = 1000
 """Characters that are kept of a sentence from outside, such as a site's reason for a refusal."""
 
 
-def storable(value: Any) -> Any:
-    """JSON value that both servers store exactly.
-
-    A float that JSON has no number for becomes the string that pydantic reads back as that float; characters that
-    UTF-8 or PostgreSQL cannot hold become U+FFFD.
-    """
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
-    if isinstance(value, str):
-        return _clean(value)
-    if isinstance(value, dict):
-        return {_clean(str(key)): storable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [storable(item) for item in value]
-    return value
-
-
 def document(contract: BaseModel) -> dict[str, Any]:
-    """Contract as a JSON document."""
-    stored: dict[str, Any] = storable(contract.model_dump(mode="json"))
+    """Contract as a JSON document that both servers store exactly."""
+    stored: dict[str, Any] = _cleaned(to_plain(contract))
     return stored
 
 
 def metadata(values: dict[str, Any] | None) -> dict[str, Any] | None:
     """Plain metadata as a JSON document, equal to what is read back."""
-    return None if values is None else json.loads(json.dumps(storable(values), allow_nan=False))
+    return None if values is None else json.loads(json.dumps(_cleaned(to_plain(values)), allow_nan=False))
 
 
 def sentence(text: str, limit: int = MAX_TEXT) -> str:
     """Text from outside, without characters that a database cannot hold, and cut at ``limit``."""
-    cleaned = _clean(text)
-    return cleaned if len(cleaned) <= limit else cleaned[: limit - 1] + "…"
+    clean = _clean(text)
+    return clean if len(clean) <= limit else clean[: limit - 1] + "…"
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, str):
+        return _clean(value)
+    if isinstance(value, dict):
+        return {_clean(name): _cleaned(item) for name, item in value.items()}
+    return [_cleaned(item) for item in value] if isinstance(value, list) else value
 
 
 def _clean(text: str) -> str:
+    """Text without what UTF-8 (lone surrogates) or PostgreSQL (the NUL character) cannot hold."""
     return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\ufffd")

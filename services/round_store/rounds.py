@@ -91,8 +91,11 @@ def read_rounds(session: Session, run_id: str, after: int, limit: int | None) ->
     ]
 
 
+def cleaned(answer: SiteAnswer) -> SiteAnswer:
+    """Answer whose code and reason, which may come from a site, are cut and cleaned."""
+    return answer.model_copy(update={"code": sentence(answer.code, 80), "reason": sentence(answer.reason)})
+
+
 def _answer_row(record: RoundRecord, answer: SiteAnswer) -> dict[str, Any]:
-    """Row of an answer; code and reason may come from a site, so they are cut and cleaned."""
-    row = {name: getattr(answer, name) for name in _ANSWER}
-    row |= {"code": sentence(answer.code, 80), "reason": sentence(answer.reason)}
-    return {"run_id": record.run_id, "round": record.round, **row}
+    clean = cleaned(answer)
+    return {"run_id": record.run_id, "round": record.round, **{name: getattr(clean, name) for name in _ANSWER}}

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from models.problem import FloatArray
 from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError
 from services.contracts.plan import Plan
-from services.contracts.run import RoundRecord, Run, RunStatus, SiteTermsRecord
+from services.contracts.run import RoundRecord, Run, RunStatus, SiteAnswer, SiteTermsRecord
 from services.round_store import rounds
 from services.round_store.documents import document, sentence
 from services.round_store.queries import page, rows_touched
@@ -24,8 +24,8 @@ from services.round_store.tables import RunRow
 UNFINISHED = ("pending", "running")
 FINAL = ("completed", "failed", "cancelled")
 _SAME_NAME = (
-    "run_id", "plan", "status", "reason", "created_at", "updated_at", "rounds", "sites", "upper", "lower", "gap",
-    "fresh_weight", "cancel_requested", "flow_run_id", "mlflow_run_id", "model_version",
+    "run_id", "plan", "status", "reason", "created_at", "updated_at", "rounds", "sites", "absentees", "upper",
+    "lower", "gap", "fresh_weight", "cancel_requested", "flow_run_id", "mlflow_run_id", "model_version",
 )  # fmt: skip
 
 
@@ -46,7 +46,8 @@ class RunRepository:
             if other is not None:
                 raise ConflictError(f"plan {plan.name} has an unfinished run: {other}", code="run_unfinished")
             values = {name: getattr(run, name) for name in _SAME_NAME}
-            session.add(RunRow(plan_name=plan.name, **(values | {"plan": document(plan), "sites": []})))
+            documents = {"plan": document(plan), "sites": [], "absentees": []}
+            session.add(RunRow(plan_name=plan.name, **(values | documents)))
             try:
                 session.flush()
             except IntegrityError:
@@ -86,10 +87,16 @@ class RunRepository:
             wanted = select(RunRow).where(RunRow.status.in_(UNFINISHED), or_(RunRow.lease_until < moment, idle))
             return [_to_run(row) for row in session.scalars(wanted.order_by(RunRow.created_at, RunRow.run_id))]
 
-    def begin_run(self, run_id: str, sites: Sequence[SiteTermsRecord]) -> Run:
-        """Set a pending run to running, with the sites' scalars; ``ConflictError`` if it is not pending."""
+    def begin_run(
+        self, run_id: str, sites: Sequence[SiteTermsRecord], absentees: Sequence[SiteAnswer] = ()
+    ) -> Run:
+        """Set a pending run to running, with the sites' scalars and those that did not join.
+
+        ``ConflictError`` if it is not pending.
+        """
         terms = [document(site) for site in sites]
-        return self._change(run_id, ("pending",), "begun", status="running", sites=terms)
+        missing = [document(rounds.cleaned(answer)) for answer in absentees]
+        return self._change(run_id, ("pending",), "begun", status="running", sites=terms, absentees=missing)
 
     def load_state(self, run_id: str) -> tuple[int, dict[str, FloatArray]] | None:
         """Last committed round and the method state after it; None before the first round and after the end."""

@@ -78,6 +78,7 @@ class RunRow(Base):
     updated_at: Mapped[datetime]
     rounds: Mapped[int]
     sites: Mapped[list[Any]]
+    absentees: Mapped[list[Any]]
     upper: Mapped[float | None]
     lower: Mapped[float | None]
     gap: Mapped[float | None]
