@@ -98,6 +98,11 @@ class Supervisor:
             running.log.close()
             self.start(running.child)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """Names of the children."""
+        return frozenset(self._running)
+
     def process_id(self, name: str) -> int:
         """Process id of a child."""
         return self._running[name].process.pid

@@ -1,0 +1,27 @@
+"""Bring the round store and the registry to their newest schema: ``python -m api.cli.prepare``."""
+
+from __future__ import annotations
+
+import sys
+
+from migrations.run import upgrade
+from services.contracts.errors import BallastError
+from services.contracts.settings import Settings
+from services.registry.mlflow_registry import ModelRegistry
+
+
+def main() -> int:
+    """Prepare both stores of the settings' home; one line on stderr and exit code 1 where one cannot be."""
+    try:
+        settings = Settings.load()
+        settings.home.mkdir(parents=True, exist_ok=True)
+        upgrade(settings.database)
+        ModelRegistry(settings.tracking_uri, settings.artifact_root).prepare()
+    except BallastError as error:
+        print(f"ballast: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,164 @@
+"""The processes of the OEM's side, as children of a supervisor."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+from api.cli.supervisor import Child, Supervisor
+from services.bus.configuration import BusFiles
+from services.bus.server import check_port_free, command, prepare
+from services.contracts.errors import ConflictError
+from services.contracts.settings import Settings
+from services.registry.quiet import QUIET
+from services.round_store.store import RoundStore
+
+QUIET_PREFECT = {
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
+    "PREFECT_LOGGING_SERVER_LEVEL": "WARNING",
+    "PREFECT_CLIENT_METRICS_ENABLED": "false",
+}
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """Environment of every child: where home and the servers are, and no phone-home."""
+    return {
+        **QUIET, **QUIET_PREFECT,
+        "BALLAST_HOME": str(settings.home),
+        "PREFECT_HOME": str(settings.home / "prefect"),
+        "PREFECT_API_URL": settings.prefect_api_url,
+        # The arrays are small: threads would only get in one another's way.
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+
+
+def inherited() -> dict[str, str]:
+    """Return this process's own environment."""
+    return dict(os.environ)
+
+
+def check_ports(settings: Settings) -> None:
+    """Raise ``ConflictError`` for the first port that is taken, before anything is started or written."""
+    check_port_free(settings.api.host, settings.api.port, "the API")
+    if not settings.nats.servers:
+        check_port_free(settings.nats.host, settings.nats.port, "the NATS server")
+    if not settings.prefect.api_url:
+        check_port_free(settings.prefect.host, settings.prefect.port, "the Prefect server")
+    if not settings.mlflow.tracking_uri:
+        check_port_free(settings.mlflow.host, settings.mlflow.port, "the MLflow server")
+
+
+def start_bus(supervisor: Supervisor, settings: Settings) -> None:
+    """Start the embedded NATS server, unless the settings name another."""
+    if settings.nats.servers:
+        return
+    files = BusFiles(settings.bus_folder)
+    store = RoundStore.open(settings.database)
+    try:
+        keys = {site.site_id: site.public_key for site in store.sites.list_sites(status="active")}
+    finally:
+        store.close()
+    prepare(
+        files, host=settings.nats.host, port=settings.nats.port, host_names=settings.nats.host_names, site_keys=keys
+    )
+    supervisor.start(Child("nats", command(files), _listens(settings.nats.host, settings.nats.port), 15.0))
+
+
+def start_prefect(supervisor: Supervisor, settings: Settings) -> None:
+    """Start a Prefect server, unless the settings name another."""
+    if settings.prefect.api_url:
+        return
+    host, port = settings.prefect.host, str(settings.prefect.port)
+    program = [sys.executable, "-m", "prefect", "server", "start", "--host", host, "--port", port]
+    supervisor.start(Child("prefect", program, _answers(f"{settings.prefect_api_url}/health"), 120.0,
+                           environment(settings)))
+
+
+def start_mlflow(supervisor: Supervisor, settings: Settings) -> None:
+    """Start the pages of the registry, unless the settings name a tracking server."""
+    if settings.mlflow.tracking_uri:
+        return
+    host, port = settings.mlflow.host, str(settings.mlflow.port)
+    program = [
+        sys.executable, "-m", "mlflow", "server", "--workers", "1", "--host", host, "--port", port,
+        "--backend-store-uri", settings.tracking_uri, "--default-artifact-root", settings.artifact_root,
+        "--no-serve-artifacts",
+    ]
+    extra = {**environment(settings), "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    supervisor.start(Child("mlflow", program, _answers(f"http://{host}:{port}/health"), 120.0, extra))
+
+
+def start_api(supervisor: Supervisor, settings: Settings) -> None:
+    """Start the REST API."""
+    host, port = settings.api.host, str(settings.api.port)
+    program = [sys.executable, "-m", "uvicorn", "--factory", "api.app:create_app", "--host", host, "--port", port,
+               "--log-level", "warning"]
+    supervisor.start(Child("api", program, _answers(f"{api_url(settings)}/readyz"), 90.0, environment(settings)))
+
+
+def start_flows(supervisor: Supervisor, settings: Settings) -> None:
+    """Start the flows process; Prefect must be ready."""
+    program = [sys.executable, "-m", "flows.runner"]
+    supervisor.start(Child("flows", program, lambda: True, 10.0, environment(settings)))
+
+
+def api_url(settings: Settings) -> str:
+    """Address of the REST API."""
+    return f"http://{settings.api.host}:{settings.api.port}"
+
+
+def mlflow_url(settings: Settings) -> str:
+    """Address of the registry's pages."""
+    if settings.mlflow.tracking_uri:
+        return settings.mlflow.tracking_uri
+    return f"http://{settings.mlflow.host}:{settings.mlflow.port}"
+
+
+def prefect_url(settings: Settings) -> str:
+    """Address of Prefect's pages."""
+    return settings.prefect_api_url.removesuffix("/api")
+
+
+def free_port(wanted: int) -> int:
+    """Return the wanted port if it is free on this machine, else one that is."""
+    try:
+        check_port_free("127.0.0.1", wanted, "the demo")
+    except ConflictError:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            return int(probe.getsockname()[1])
+    return wanted
+
+
+def _listens(host: str, port: int) -> Callable[[], bool]:
+    def ready() -> bool:
+        try:
+            with socket.create_connection((host, port), timeout=0.5):
+                return True
+        except OSError:
+            return False
+
+    return ready
+
+
+def _answers(url: str) -> Callable[[], bool]:
+    def ready() -> bool:
+        try:
+            with urllib.request.urlopen(url, timeout=2.0) as answer:
+                return bool(answer.status == 200)
+        except (urllib.error.URLError, OSError):
+            return False
+
+    return ready
+
+
+def log_folder(settings: Settings) -> Path:
+    """Where the children's logs go."""
+    return settings.home / "logs"

@@ -1,0 +1,88 @@
+"""``ballast up``: start the OEM's side and keep it running."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from api.cli import stack
+from api.cli.supervisor import Supervisor
+from services.contracts.errors import UnavailableError
+from services.contracts.settings import Settings
+
+TEND_SECONDS = 0.5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument(
+        "--home", type=Path, help="folder of settings, database and logs (default: $BALLAST_HOME or .ballast)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Start everything, tell where it is, and wait for Ctrl-C or SIGTERM."""
+    settings = Settings.load(arguments.home)
+    stopped = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopped.set())
+    stack.check_ports(settings)
+    with Supervisor(stack.log_folder(settings), _say) as supervisor:
+        start_all(supervisor, settings, _say)
+        _say(addresses(settings))
+        while not stopped.wait(TEND_SECONDS):
+            supervisor.tend()
+        _say("stopping")
+    return 0
+
+
+def start_all(supervisor: Supervisor, settings: Settings, say: Callable[[str], None]) -> None:
+    """Start every server in an order in which each finds what it needs, as many at once as may be."""
+    settings.home.mkdir(parents=True, exist_ok=True)
+    say(f"starting Ballast in {settings.home}")
+    stack.start_prefect(supervisor, settings)
+    prepare_stores(settings)
+    stack.start_bus(supervisor, settings)
+    stack.start_api(supervisor, settings)
+    stack.start_mlflow(supervisor, settings)
+    names = supervisor.names
+    for name in ("nats", "prefect"):
+        if name in names:
+            supervisor.wait_ready(name)
+    stack.start_flows(supervisor, settings)
+    for name in ("api", "mlflow"):
+        if name in names:
+            supervisor.wait_ready(name)
+
+
+def prepare_stores(settings: Settings) -> None:
+    """Bring the round store and the registry to their newest schema, in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "api.cli.prepare"], env={**stack.inherited(), **stack.environment(settings)},
+        capture_output=True, text=True, check=False,
+    )
+    if done.returncode != 0:
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        raise UnavailableError(lines[-1] if lines else "the stores could not be prepared")
+
+
+def addresses(settings: Settings) -> str:
+    """Where everything is, a line each."""
+    return "\n".join(
+        (
+            f"API and its pages  {stack.api_url(settings)}",
+            f"Prefect            {stack.prefect_url(settings)}",
+            f"MLflow             {stack.mlflow_url(settings)}",
+            f"plant link (NATS)  {', '.join(settings.nats_servers)}",
+            f"logs               {stack.log_folder(settings)}",
+        )
+    )
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)

@@ -1,0 +1,68 @@
+"""Progress of a run: a line a second in the terminal and a progress artifact in Prefect."""
+
+from __future__ import annotations
+
+import math
+import time
+from uuid import UUID
+
+from prefect.artifacts import acreate_progress_artifact, aupdate_progress_artifact
+from prefect.logging import get_run_logger
+
+from services.contracts.run import RoundRecord, Run
+
+SHORTEST_INTERVAL_SECONDS = 1.0
+
+
+class Progress:
+    """Reports rounds as they are committed, at most once a second.
+
+    Progress is how far the gap has come from its first value to the wanted one on a logarithmic scale, or the share of
+    the round limit that is used up, whichever is further.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._artifact: UUID | None = None
+        self._first_gap = math.nan
+        self._told_at = 0.0
+        self._log = get_run_logger()
+
+    async def __call__(self, record: RoundRecord) -> None:
+        """Tell of a round."""
+        if math.isnan(self._first_gap) and math.isfinite(record.gap):
+            self._first_gap = record.gap
+        if time.monotonic() - self._told_at < SHORTEST_INTERVAL_SECONDS:
+            return
+        self._told_at = time.monotonic()
+        await self._tell(record, self.percentage(record))
+
+    async def finish(self, rounds: int, gap: float) -> None:
+        """Tell that training has ended."""
+        self._log.info("training ended after %d rounds with a certified gap of %.2e", rounds, gap)
+        if self._artifact is not None:
+            await aupdate_progress_artifact(self._artifact, 100.0)
+
+    def percentage(self, record: RoundRecord) -> float:
+        """Progress in percent."""
+        plan = self._run.plan
+        by_rounds = record.round / plan.max_rounds
+        by_gap = 0.0
+        if 0 < record.gap < self._first_gap and self._first_gap > plan.gap:
+            by_gap = math.log(self._first_gap / record.gap) / math.log(self._first_gap / plan.gap)
+        return min(99.0, 100.0 * max(by_rounds, by_gap))
+
+    async def _tell(self, record: RoundRecord, percentage: float) -> None:
+        there = [answer.site_id for answer in record.answers if answer.status == "accepted"]
+        away = [f"{answer.site_id} ({answer.code})" for answer in record.answers if answer.status != "accepted"]
+        self._log.info(
+            "round %d: gap %.2e, worst-case risk at most %.5f, %d sites%s", record.round, record.gap, record.upper,
+            len(there), f", without {', '.join(away)}" if away else "",
+        )
+        if self._artifact is None:
+            self._artifact = await acreate_progress_artifact(
+                progress=percentage, key=f"run-{self._run.run_id[:12]}",
+                description=f"Training of plan {self._run.plan.name}, run {self._run.run_id}",
+            )
+        else:
+            await aupdate_progress_artifact(self._artifact, percentage)

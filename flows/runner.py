@@ -1,0 +1,132 @@
+"""The flows process: keeps a Prefect deployment for each plan, starts pending runs and picks up orphaned ones.
+
+The round store is the queue. A run that an operator triggered is pending there; a run whose process was killed is
+running there under a lease that has expired. Both become a Prefect flow run of the plan's deployment. What a schedule
+starts needs no help: Prefect does that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from httpx import HTTPError
+from prefect.client.orchestration import PrefectClient, get_client
+from prefect.exceptions import ObjectNotFound
+from prefect.runner import Runner
+from prefect.schedules import Cron, Schedule
+from prefect.states import Crashed
+from prefect.types.entrypoint import EntrypointType
+
+from flows.retrain import retrain
+from flows.wiring import Workshop, open_workshop
+from services.contracts.errors import BallastError
+from services.contracts.plan import Plan
+from services.contracts.records import PlanRecord
+from services.contracts.run import Run
+
+LOG = logging.getLogger("ballast.flows")
+WATCH_SECONDS = 1.0
+MOST_ATTEMPTS = 5
+
+
+@dataclass
+class Watcher:
+    """Brings Prefect into line with the round store, again and again."""
+
+    shop: Workshop
+    runner: Runner
+    client: PrefectClient
+    deployments: dict[str, UUID] = field(default_factory=dict)
+    _known: dict[str, PlanRecord] = field(default_factory=dict)
+    _attempts: Counter[str] = field(default_factory=Counter)
+    _started: dict[str, UUID] = field(default_factory=dict)
+
+    async def watch(self) -> None:
+        """Look once a second, for ever."""
+        while True:
+            try:
+                await self.look()
+            except (BallastError, HTTPError, OSError) as error:
+                LOG.warning("cannot bring the round store and Prefect into line: %s", error)
+            await asyncio.sleep(WATCH_SECONDS)
+
+    async def look(self) -> None:
+        """Take over new and changed plans; start what waits."""
+        for record in self.shop.store.plans.list_plans():
+            if self._known.get(record.plan.name) != record:
+                self.deployments[record.plan.name] = await self._deploy(record)
+                self._known[record.plan.name] = record
+        for run in self.shop.store.runs.stale_runs(grace_seconds=0.0):
+            await self._start(run)
+
+    async def _deploy(self, record: PlanRecord) -> UUID:
+        plan = record.plan
+        deployment = await retrain.ato_deployment(
+            name=plan.name, schedule=_schedule(plan), paused=record.paused, parameters={"plan": plan.name},
+            description=f"Federated retraining of {plan.asset_type} with {plan.method}", tags=["ballast"],
+            entrypoint_type=EntrypointType.MODULE_PATH,
+        )
+        LOG.info("plan %s: schedule %s%s", plan.name, plan.cron or "none", ", paused" if record.paused else "")
+        return await self.runner.aadd_deployment(deployment)
+
+    async def _start(self, run: Run) -> None:
+        """Start a flow run for a run that nobody drives, unless one is on its way already."""
+        if await self._on_its_way(run):
+            return
+        if self._attempts[run.run_id] >= MOST_ATTEMPTS:
+            self.shop.store.runs.finish_run(run.run_id, "failed", f"its process ended {MOST_ATTEMPTS} times")
+            return
+        if run.flow_run_id and run.status == "running":
+            await self._bury(UUID(run.flow_run_id))
+        self._attempts[run.run_id] += 1
+        started = await self.client.create_flow_run_from_deployment(
+            self.deployments[run.plan.name], parameters={"plan": run.plan.name, "run_id": run.run_id},
+            name=f"{run.plan.name}-{run.run_id[:8]}-{self._attempts[run.run_id]}",
+        )
+        self._started[run.run_id] = started.id
+        LOG.info("run %s: %s", run.run_id, "started" if run.status == "pending" else "picked up again")
+
+    async def _on_its_way(self, run: Run) -> bool:
+        flow_run_id = self._started.get(run.run_id)
+        if flow_run_id is None or str(flow_run_id) == run.flow_run_id:
+            return False
+        state = (await self.client.read_flow_run(flow_run_id)).state
+        return state is None or not state.is_final()
+
+    async def _bury(self, flow_run_id: UUID) -> None:
+        """Tell Prefect that the flow run of a killed process is over; it would show it as running for ever."""
+        try:
+            state = (await self.client.read_flow_run(flow_run_id)).state
+            if state is not None and not state.is_final():
+                await self.client.set_flow_run_state(
+                    flow_run_id, Crashed(message="its process is gone; the run goes on in a new flow run"), force=True
+                )
+        except ObjectNotFound:
+            LOG.info("flow run %s is not known to this Prefect server", flow_run_id)
+
+
+def _schedule(plan: Plan) -> Schedule | None:
+    return Cron(plan.cron, timezone=plan.timezone) if plan.cron else None
+
+
+async def serve() -> None:
+    """Run the flows process until it is told to stop."""
+    with open_workshop() as shop:
+        async with get_client() as client:
+            runner = Runner(name="ballast", query_seconds=1.0, pause_on_shutdown=False, limit=None)
+            watcher = Watcher(shop, runner, client)
+            await watcher.look()
+            watching = asyncio.create_task(watcher.watch())
+            try:
+                await runner.start()
+            finally:
+                watching.cancel()
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    asyncio.run(serve())

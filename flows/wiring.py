@@ -1,0 +1,77 @@
+"""Builds the services that the flows use, from the settings."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+
+from services.contracts.asset_type import AssetType
+from services.contracts.errors import InvalidInputError
+from services.contracts.plan import Plan
+from services.contracts.run import Run
+from services.contracts.settings import Settings
+from services.coordinator.nats_transport import NatsTransport
+from services.coordinator.ports import SiteTransport
+from services.coordinator.training import Coordinator
+from services.registry.mlflow_registry import ModelRegistry
+from services.round_store.store import RoundStore
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Everything that a flow works with. Open it with :func:`open_workshop`."""
+
+    settings: Settings
+    store: RoundStore
+
+    @cached_property
+    def registry(self) -> ModelRegistry:
+        """The registry."""
+        return ModelRegistry(self.settings.tracking_uri, self.settings.artifact_root)
+
+    def asset_type(self, name: str) -> AssetType:
+        """Newest version of an asset type."""
+        return self.store.asset_types.get(name).asset_type
+
+    def site_keys(self, plan: Plan) -> dict[str, str]:
+        """Public keys of the active sites that a plan may ask, by site id."""
+        active = {site.site_id: site for site in self.store.sites.list_sites(status="active")}
+        unknown = sorted(set(plan.sites) - set(active))
+        if unknown:
+            raise InvalidInputError(
+                f"plan {plan.name} names sites that are not enrolled and active: {', '.join(unknown)}",
+                code="unknown_site",
+            )
+        return {
+            site_id: site.public_key
+            for site_id, site in active.items()
+            if (site_id in plan.sites if plan.sites else plan.asset_type in site.asset_types)
+        }
+
+    @asynccontextmanager
+    async def plant_link(self) -> AsyncIterator[SiteTransport]:
+        """Open the connection to the plants."""
+        settings = self.settings
+        transport = NatsTransport(settings.nats_servers, settings.nats_seed, settings.nats_authority)
+        await transport.connect()
+        try:
+            yield transport
+        finally:
+            await transport.close()
+
+    def coordinator(self, run: Run, transport: SiteTransport) -> Coordinator:
+        """Return the coordinator of a run."""
+        return Coordinator(self.store.runs, transport, self.site_keys(run.plan), self.asset_type(run.plan.asset_type))
+
+
+@contextmanager
+def open_workshop(settings: Settings | None = None) -> Iterator[Workshop]:
+    """Open the round store, whose schema is checked; closed at the end."""
+    settings = settings or Settings.load()
+    store = RoundStore.open(settings.database)
+    try:
+        yield Workshop(settings, store)
+    finally:
+        store.close()
