@@ -1,0 +1,101 @@
+"""Wasserstein balls as the mathematics sees them: transport norms, their duals, supports, and what makes rows valid."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from models.problem import BoxSupport, FloatArray, ProblemError, SiteProblem, TransportNorm
+
+DUAL_NORM: Final[dict[TransportNorm, TransportNorm]] = {"l1": "linf", "l2": "l2", "linf": "l1"}
+"""``||w||_*`` of the weights for the transport norm ``||x - x'||`` of the features."""
+
+BOX_TOLERANCE: Final = 1e-9
+"""Share of a box side by which a feature may stick out: scaling to a range rounds, and rounding is not a violation."""
+
+
+def vector_norm(vectors: FloatArray, norm: TransportNorm) -> FloatArray:
+    """Norm of each vector along the last axis."""
+    if norm == "l1":
+        return np.asarray(np.abs(vectors).sum(axis=-1))
+    if norm == "linf":
+        return np.asarray(np.abs(vectors).max(axis=-1, initial=0.0))
+    return np.asarray(np.sqrt(np.einsum("...p,...p->...", vectors, vectors)))
+
+
+def dual_norm(weights: FloatArray, transport_norm: TransportNorm) -> float:
+    r"""``||w||_* = max {<w, q> : ||q|| <= 1}``: the loss that one unit of transport can add at most."""
+    return float(vector_norm(weights, DUAL_NORM[transport_norm]))
+
+
+def steepest_move(weights: FloatArray, transport_norm: TransportNorm) -> FloatArray:
+    r"""Direction ``q`` with ``||q|| <= 1`` and ``<w, q> = ||w||_*``; also a subgradient of ``||.||_*`` at ``w``.
+
+    Zero where the weights are zero: there every unit vector would do, and zero is in the subdifferential too.
+    """
+    if transport_norm == "linf":
+        return np.sign(weights)
+    move = np.zeros_like(weights)
+    if not weights.any():
+        return move
+    if transport_norm == "l1":
+        largest = int(np.argmax(np.abs(weights)))
+        move[largest] = np.sign(weights[largest])
+        return move
+    return np.asarray(weights / np.sqrt(weights @ weights))
+
+
+def box_support(support: tuple[ArrayLike, ArrayLike] | None, n_features: int) -> BoxSupport | None:
+    """Box from ``(low, high)``, scalars or vectors of shape (P,); None stays None (unbounded)."""
+    if support is None:
+        return None
+    try:
+        low, high = (np.broadcast_to(np.asarray(bound, dtype=np.float64), (n_features,)) for bound in support)
+    except (TypeError, ValueError):
+        raise ProblemError(
+            f"support must be None or a pair (low, high) of numbers or of vectors of length {n_features}"
+        ) from None
+    return BoxSupport(low=np.array(low), high=np.array(high))
+
+
+def check_rows(features: FloatArray, labels: FloatArray, support: BoxSupport | None) -> None:
+    """Refuse rows that are no training data; the text names shapes and counts, never values.
+
+    Raises
+    ------
+    ProblemError
+        Empty data, shapes that do not fit, values that are not finite, labels other than -1 and +1, or rows outside
+        the support box.
+    """
+    if features.ndim != 2 or labels.ndim != 1 or features.shape[0] != labels.shape[0]:
+        raise ProblemError(f"features must be (N, P) and labels (N,), got {features.shape} and {labels.shape}")
+    if features.shape[0] == 0 or features.shape[1] == 0:
+        raise ProblemError(f"a problem needs at least one row and one feature, got features of shape {features.shape}")
+    if not np.isfinite(features).all():
+        raise ProblemError(f"features must be finite, {_count(~np.isfinite(features).all(axis=1))} rows are not")
+    if not (np.abs(labels) == 1.0).all():
+        raise ProblemError(f"labels must be -1 or +1, {_count(np.abs(labels) != 1.0)} rows have another label")
+    if support is not None:
+        _check_inside(features, support)
+
+
+def _check_inside(features: FloatArray, support: BoxSupport) -> None:
+    if support.low.shape[0] != features.shape[1]:
+        raise ProblemError(f"support has {support.low.shape[0]} features, the data have {features.shape[1]}")
+    slack = BOX_TOLERANCE * (support.high - support.low)
+    outside = ((features < support.low - slack) | (features > support.high + slack)).any(axis=1)
+    if outside.any():
+        raise ProblemError(
+            f"{_count(outside)} of {features.shape[0]} rows lie outside the support box; widen it or clip the features"
+        )
+
+
+def check_site_problem(problem: SiteProblem) -> None:
+    """Refuse a site problem whose rows do not fit its specification (see :func:`check_rows`)."""
+    check_rows(problem.features, problem.labels, problem.spec.support)
+
+
+def _count(mask: NDArray[np.bool_] | np.bool_) -> int:
+    return int(np.count_nonzero(mask))
