@@ -1,0 +1,123 @@
+"""The plant link over a real NATS server with TLS and nkeys."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import nats
+import pytest
+
+from services.contracts.errors import UnavailableError
+from services.coordinator.nats_transport import NatsTransport
+
+Handler = Callable[[Any], Awaitable[None]]
+
+
+async def echo(message: Any) -> None:
+    await message.respond(b"answer to " + message.data)
+
+
+@asynccontextmanager
+async def site(bus: Any, name: str, handler: Handler) -> AsyncIterator[Any]:
+    context = ssl.create_default_context(cafile=str(bus.files.authority))
+
+    async def ignore(_: Exception) -> None:
+        """Reconnections are what these tests are about."""
+
+    client = await nats.connect(
+        bus.address, tls=context, nkeys_seed=str(bus.seeds[name]), max_reconnect_attempts=-1,
+        reconnect_time_wait=0.1, error_cb=ignore,
+    )
+    await client.subscribe(f"site.{name}.task", cb=handler)
+    await client.flush()
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+@asynccontextmanager
+async def connected(bus: Any) -> AsyncIterator[NatsTransport]:
+    transport = bus.transport()
+    await transport.connect()
+    try:
+        yield transport
+    finally:
+        await transport.close()
+
+
+async def test_answers_come_back_and_an_absent_site_is_known_at_once(bus: Any) -> None:
+    async with site(bus, "plant-1", echo), connected(bus) as transport:
+        answers = await transport.ask({"plant-1": b"a", "plant-2": b"b"}, 5.0)
+    assert answers["plant-1"].frame == b"answer to a"
+    assert answers["plant-2"].frame is None
+    assert answers["plant-2"].failure == "absent"
+    assert answers["plant-2"].seconds < 2.0
+
+
+async def test_a_site_that_takes_too_long_is_late(bus: Any) -> None:
+    async def sleep(_: Any) -> None:
+        await asyncio.sleep(30)
+
+    async with site(bus, "plant-1", sleep), connected(bus) as transport:
+        answers = await transport.ask({"plant-1": b"a"}, 0.5)
+    assert answers["plant-1"].failure == "late"
+
+
+async def test_a_request_survives_the_server(bus: Any) -> None:
+    asked: list[bytes] = []
+
+    async def slow(message: Any) -> None:
+        asked.append(message.data)
+        await asyncio.sleep(0.5)
+        if len(asked) > 1:
+            await message.respond(b"at last")
+
+    async with site(bus, "plant-1", slow), connected(bus) as transport:
+        asking = asyncio.create_task(transport.ask({"plant-1": b"a"}, 20.0))
+        await asyncio.sleep(0.3)
+        await asyncio.to_thread(bus.kill)
+        await asyncio.sleep(0.5)
+        await asyncio.to_thread(bus.start_again)
+        answers = await asking
+    assert answers["plant-1"].frame == b"at last"
+    assert asked == [b"a", b"a"]
+
+
+async def test_no_server_is_one_clear_line(bus: Any) -> None:
+    bus.kill()
+    with pytest.raises(UnavailableError, match="no NATS server at tls://127.0.0.1") as failure:
+        await bus.transport().connect(timeout_seconds=1.0)
+    assert "\n" not in str(failure.value)
+
+
+async def test_a_stranger_is_not_let_in(bus: Any, tmp_path: Any) -> None:
+    from services.contracts.signing import new_seed_file
+
+    new_seed_file(tmp_path / "stranger.nk")
+    stranger = NatsTransport([bus.address], tmp_path / "stranger.nk", bus.files.authority)
+    with pytest.raises(UnavailableError):
+        await stranger.connect(timeout_seconds=3.0)
+
+
+async def test_a_site_may_not_listen_to_another_sites_tasks(bus: Any) -> None:
+    violations: list[str] = []
+
+    async def note(error: Exception) -> None:
+        violations.append(str(error))
+
+    context = ssl.create_default_context(cafile=str(bus.files.authority))
+    client = await nats.connect(
+        bus.address, tls=context, nkeys_seed=str(bus.seeds["plant-1"]), error_cb=note, allow_reconnect=False
+    )
+    await client.subscribe("site.plant-2.task", cb=echo)
+    await client.publish("site.plant-2.task", b"forged")
+    await client.flush()
+    await asyncio.sleep(0.2)
+    await client.close()
+    assert any("subscription" in text.lower() for text in violations)
+    assert any("publish" in text.lower() for text in violations)
