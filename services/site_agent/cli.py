@@ -1,0 +1,167 @@
+"""``ballast-site``: the plant's command."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from services.contracts.errors import BallastError
+from services.site_agent.founding import DEFAULT_SERVER, Founding, found_site
+from services.site_agent.policy import DEFAULT_METHODS
+from services.site_agent.settings import SiteSettings
+
+DEFAULT_CONFIG = Path("site.toml")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; 0 when it went well, 1 with one line on stderr when not, 2 for a wrong command line."""
+    chosen = _parser().parse_args(arguments)
+    try:
+        code: int = chosen.run(chosen)
+    except BallastError as error:
+        print(f"ballast-site: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return code
+
+
+def _init(chosen: argparse.Namespace) -> int:
+    key = found_site(
+        Founding(
+            site_id=chosen.site_id, folder=chosen.dir, asset_type=chosen.asset_type, data=chosen.data,
+            servers=tuple(chosen.server or [DEFAULT_SERVER]), authority=chosen.ca,
+            methods=tuple(chosen.allow_method or DEFAULT_METHODS),
+        )
+    )
+    print(f"Site {chosen.site_id} is set up in {chosen.dir}. Read policy.toml: it says what may leave this plant.")
+    if chosen.asset_type is None:
+        print("Put the OEM's asset_type.toml there and list its name in policy.toml under asset_types.")
+    print("Give this public key to the OEM:")
+    print(key)
+    return 0
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    from services.site_agent.agent import serve
+    from services.site_agent.logs import PRIVATE, open_logs
+
+    settings = SiteSettings.from_toml(chosen.config)
+    open_logs(settings.log, settings.site_id)
+    try:
+        asyncio.run(serve(settings, chosen.timeout))
+    except BallastError as error:
+        PRIVATE.error("ended: %s", error)  # the caller prints it on the console
+        raise
+    return 0
+
+
+def _check(chosen: argparse.Namespace) -> int:
+    from services.site_agent.agent import check
+
+    for line in check(SiteSettings.from_toml(chosen.config)):
+        print(line)
+    return 0
+
+
+def _ledger_path(chosen: argparse.Namespace) -> Path:
+    path: Path | None = chosen.path
+    return path if path is not None else SiteSettings.from_toml(chosen.config).ledger
+
+
+def _ledger_verify(chosen: argparse.Namespace) -> int:
+    from services.site_agent.ledger_check import verify
+
+    entries = verify(_ledger_path(chosen))
+    span = f", from {entries[0]['time']} to {entries[-1]['time']}" if entries else ""
+    print(f"sound: {len(entries)} entries, {sum(entry['bytes'] for entry in entries)} bytes left{span}")
+    return 0
+
+
+def _ledger_show(chosen: argparse.Namespace) -> int:
+    from services.site_agent.ledger_check import verify
+
+    entries = verify(_ledger_path(chosen))
+    for entry in entries[-chosen.last :] if chosen.last else entries:
+        if chosen.json:
+            print(json.dumps(entry))
+            continue
+        what = " ".join(str(entry[key]) for key in ("message", "kind", "code") if key in entry)
+        where = f" run {entry['run'][:8]} round {entry['round']}" if "run" in entry else ""
+        shapes = " ".join(f"{name}{tuple(shape)}" for name, shape in entry["shapes"].items())
+        print(f"{entry['sequence']:>6} {entry['time'][:19]}Z {what}{where}: {entry['bytes']} bytes {shapes}".rstrip())
+    return 0
+
+
+def _key_show(chosen: argparse.Namespace) -> int:
+    from services.contracts.signing import public_key
+
+    print(public_key(SiteSettings.from_toml(chosen.config).nkey_seed))
+    return 0
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a number of seconds above 0, got {text}")
+    return seconds
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if count < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number above 0, got {text}")
+    return count
+
+
+def _command(commands: Any, name: str, help_text: str, action: Callable[[argparse.Namespace], int]) -> Any:
+    command = commands.add_parser(name, help=help_text)
+    command.add_argument("--config", type=Path, default=DEFAULT_CONFIG, help="settings file (default site.toml)")
+    command.set_defaults(run=action)
+    return command
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ballast-site", description="Site agent: trains with the OEM without giving sensor data away."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    init = commands.add_parser("init", help="make key, settings and policy of a new site")
+    init.add_argument("--site-id", required=True, help="name agreed with the OEM: lower-case letters, digits, dashes")
+    init.add_argument("--dir", type=Path, required=True, help="folder to make")
+    init.add_argument("--asset-type", type=Path, help="the OEM's asset type file; it is copied")
+    init.add_argument("--data", type=Path, help="a CSV or Parquet file, or a simulator's plant folder")
+    init.add_argument("--server", action="append", help=f"NATS address, may be repeated (default {DEFAULT_SERVER})")
+    init.add_argument("--ca", type=Path, help="certificate of the OEM's authority")
+    init.add_argument(
+        "--allow-method", action="append", metavar="NAME",
+        help=f"method to allow, may be repeated (default {', '.join(DEFAULT_METHODS)})",
+    )
+    init.set_defaults(run=_init)
+
+    run = _command(commands, "run", "answer the OEM's tasks until told to stop", _run)
+    run.add_argument(
+        "--timeout", type=_seconds, help="give up when no server answers in this many seconds (default: never)"
+    )
+    _command(commands, "check", "open the data and say what fits the contract and what does not", _check)
+
+    ledger = commands.add_parser("ledger", help="what has left this plant").add_subparsers(
+        required=True, metavar="COMMAND"
+    )
+    for name, help_text, action in (
+        ("verify", "find every entry that was changed, removed or moved", _ledger_verify),
+        ("show", "list the entries", _ledger_show),
+    ):
+        command = _command(ledger, name, help_text, action)
+        command.add_argument("path", type=Path, nargs="?", help="ledger file (default: the one in the settings)")
+        if name == "show":
+            command.add_argument("--last", type=_count, help="only the last N entries")
+            command.add_argument("--json", action="store_true", help="one JSON object a line")
+    key = commands.add_parser("key", help="this site's key").add_subparsers(required=True, metavar="COMMAND")
+    _command(key, "show", "print the public key", _key_show)
+    return parser

@@ -1,0 +1,42 @@
+"""The one way out of the plant: sign, write down, release."""
+
+from __future__ import annotations
+
+from services.contracts.codec import Signer, encode
+from services.contracts.errors import BallastError
+from services.site_agent.ledger import Departure, Ledger
+
+
+class TooLargeError(BallastError):
+    """A message is over the policy's limit and was not released."""
+
+    code = "message_too_large"
+
+
+class Egress:
+    """Turns a message into the bytes to send, after it stands in the ledger."""
+
+    def __init__(self, ledger: Ledger, sign: Signer, max_bytes: int) -> None:
+        self._ledger = ledger
+        self._sign = sign
+        self._max_bytes = max_bytes
+
+    def release(self, message: Departure) -> bytes:
+        """Signed frame of a message that is in the ledger, on the disk.
+
+        Raises
+        ------
+        TooLargeError
+            The frame is over the policy's limit.
+        LedgerError
+            The ledger could not take the line.
+        """
+        frame = encode(message, self._sign)
+        if len(frame) > self._max_bytes:
+            raise TooLargeError(f"{message.type} of {len(frame)} bytes, the policy allows {self._max_bytes}")
+        self._ledger.append(message, frame)
+        return frame
+
+    def rounds_answered(self, run_id: str) -> int:
+        """How many rounds of a run have left already."""
+        return self._ledger.rounds_answered(run_id)

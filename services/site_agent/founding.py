@@ -1,0 +1,130 @@
+"""``ballast-site init``: makes the folder of a new site, with its key, its policy and its settings."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from services.contracts.asset_type import AssetType, explain
+from services.contracts.errors import ConflictError, InvalidInputError
+from services.contracts.signing import new_seed_file
+from services.site_agent.policy import DEFAULT_METHODS, default_policy_text
+from services.site_agent.settings import SiteSettings
+
+SETTINGS, POLICY, SEED, ASSET_TYPE = "site.toml", "policy.toml", "site.nk", "asset_type.toml"
+DEFAULT_SERVER = "tls://localhost:4222"
+KINDS = {".csv": "csv", ".parquet": "parquet"}
+
+
+@dataclass(frozen=True)
+class Founding:
+    """What is asked of ``init``. ``data`` is a simulator's plant folder, a CSV file or a Parquet file."""
+
+    site_id: str
+    folder: Path
+    asset_type: Path | None = None
+    data: Path | None = None
+    servers: tuple[str, ...] = (DEFAULT_SERVER,)
+    authority: Path | None = None
+    methods: tuple[str, ...] = DEFAULT_METHODS
+
+
+def found_site(wish: Founding) -> str:
+    """Write key, settings, policy and a copy of the asset type; return the public key to give to the OEM.
+
+    Raises
+    ------
+    ConflictError
+        One of the files is there already; nothing was written.
+    InvalidInputError
+        The site id, the asset type, a server's address or the folder does not fit; nothing was written.
+    """
+    texts = _texts(wish)
+    for name in (*texts, SEED):
+        if (wish.folder / name).exists():
+            raise ConflictError(f"{wish.folder / name} exists already; nothing is overwritten")
+    written: list[Path] = []
+    try:
+        wish.folder.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            path = wish.folder / name
+            with path.open("x", encoding="utf-8") as file:
+                written.append(path)
+                file.write(text)
+        return new_seed_file(wish.folder / SEED)
+    except OSError as error:
+        for path in written:
+            path.unlink(missing_ok=True)
+        raise InvalidInputError(f"cannot write to {wish.folder}: {error.strerror}") from None
+
+
+def _texts(wish: Founding) -> dict[str, str]:
+    """Text of each file but the key's, held to the types that will read them."""
+    asset_type = AssetType.from_toml(wish.asset_type) if wish.asset_type else None
+    settings = _settings_text(wish, asset_type)
+    try:
+        SiteSettings.model_validate(tomllib.loads(settings))
+    except ValidationError as error:
+        raise InvalidInputError(explain(error)) from None
+    texts = {SETTINGS: settings, POLICY: default_policy_text((asset_type.name,) if asset_type else (), wish.methods)}
+    if wish.asset_type is not None:
+        texts[ASSET_TYPE] = wish.asset_type.read_text(encoding="utf-8")
+    return texts
+
+
+def _settings_text(wish: Founding, asset_type: AssetType | None) -> str:
+    ca = f"ca = {_quoted(_reference(wish.authority, wish.folder))}" if wish.authority else '# ca = "ca.pem"'
+    return f"""# Settings of the site agent. Paths are relative to this file.
+site_id = {_quoted(wish.site_id)}
+servers = [{", ".join(_quoted(server) for server in wish.servers)}]
+
+# Certificate of the OEM's authority; without it the system's authorities are asked.
+{ca}
+nkey_seed = "{SEED}"
+asset_type = "{ASSET_TYPE}"
+policy = "{POLICY}"
+ledger = "ledger.jsonl"
+log = "site.log"
+
+{_data_text(wish, asset_type)}"""
+
+
+def _data_text(wish: Founding, asset_type: AssetType | None) -> str:
+    data = wish.data if wish.data is not None else wish.folder / "data.csv"
+    kind = KINDS.get(data.suffix.lower(), "simulator")
+    text = f'[data]\nkind = "{kind}"\npath = {_quoted(_reference(data, wish.folder))}\n'
+    if kind == "simulator":
+        return text
+    text += """label_column = "label"
+# A column that holds 'train' or 'test'; without it a fraction of each class is held out, chosen by the seed.
+# split_column = "split"
+test_fraction = 0.25
+seed = 0
+
+# Feature = column, where the column has another name than the feature.
+[data.columns]
+
+# The plant's own word = class of the asset type.
+[data.labels]
+
+# Unit of each feature's column. It must be the contract's: a file in other units has to be converted first.
+[data.units]
+"""
+    if asset_type is not None:
+        text += "".join(f"{feature.name} = {_quoted(feature.unit)}\n" for feature in asset_type.features)
+    return text
+
+
+def _quoted(text: object) -> str:
+    """Text as a TOML string, which JSON's escapes fit."""
+    return json.dumps(str(text), ensure_ascii=False)
+
+
+def _reference(path: Path, folder: Path) -> Path:
+    """Path as the settings name it: relative where it lies in the site's folder, else absolute."""
+    full, home = path.resolve(), folder.resolve()
+    return full.relative_to(home) if full.is_relative_to(home) else full

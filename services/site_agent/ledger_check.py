@@ -1,0 +1,140 @@
+"""Reads an egress ledger and finds every entry that was changed, removed or moved. Reading changes nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from services.contracts.errors import BallastError
+
+FIRST_HASH = "0" * 64
+"""What the first entry names as the hash before it."""
+
+
+class LedgerError(BallastError):
+    """The ledger cannot be used, or is not what was once written."""
+
+    code = "bad_ledger"
+
+
+@dataclass(frozen=True)
+class LedgerReading:
+    """What was read: the entries in the file's order, what is wrong, and the bytes of an unfinished last line."""
+
+    entries: tuple[dict[str, Any], ...]
+    problems: tuple[str, ...]
+    unfinished_bytes: int
+
+
+def head_path(path: Path) -> Path:
+    """File beside the ledger that keeps the count of entries and the last hash."""
+    return path.with_name(path.name + ".head")
+
+
+def entry_hash(entry: Mapping[str, Any]) -> str:
+    """SHA-256 of an entry without its own hash, as JSON with sorted keys and no spaces."""
+    essence = {key: value for key, value in entry.items() if key != "hash"}
+    return hashlib.sha256(json.dumps(essence, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def verify(path: Path) -> tuple[dict[str, Any], ...]:
+    """Entries of a sound ledger.
+
+    Raises
+    ------
+    LedgerError
+        No ledger there, or it names each entry that was changed, is missing, was put twice or out of order.
+    """
+    if not path.exists() and not head_path(path).exists():
+        raise LedgerError(f"no ledger at {path}", code="not_found")
+    reading = read_ledger(path)
+    if reading.problems:
+        raise LedgerError(f"{path}: " + "; ".join(reading.problems))
+    return reading.entries
+
+
+def read_ledger(path: Path) -> LedgerReading:
+    """Read a ledger and say all that is wrong with it; a ledger that is not there is empty."""
+    try:
+        data = path.read_bytes() if path.exists() else b""
+    except OSError as error:
+        raise LedgerError(f"the ledger {path} cannot be read: {error.strerror}") from None
+    whole, _, unfinished = data.rpartition(b"\n")
+    lines = whole.split(b"\n") if whole else []
+    entries: list[dict[str, Any]] = []
+    problems: list[str] = []
+    for number, line in enumerate(lines, start=1):
+        entry = _parse(line)
+        if entry is None:
+            problems.append(f"line {number} was changed: it is not an entry any more")
+        else:
+            entries.append(entry)
+    problems += _chain_problems(entries, unreadable=len(lines) - len(entries))
+    problems += _head_problems(path, entries, bool(problems))
+    return LedgerReading(tuple(entries), tuple(problems), len(unfinished))
+
+
+def _parse(line: bytes) -> dict[str, Any] | None:
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    fits = isinstance(entry, dict) and isinstance(entry.get("sequence"), int) and {"hash", "previous"} <= entry.keys()
+    return entry if fits else None
+
+
+def _chain_problems(entries: list[dict[str, Any]], unreadable: int) -> list[str]:
+    problems = []
+    counts = Counter(entry["sequence"] for entry in entries)
+    previous: dict[str, Any] | None = None
+    for entry in entries:
+        sequence = entry["sequence"]
+        if entry_hash(entry) != entry["hash"]:
+            problems.append(f"entry {sequence} was changed: it does not have its own hash")
+        expected = previous["sequence"] + 1 if previous else 1
+        if sequence > expected and not unreadable:
+            gone = [number for number in range(expected, sequence) if number not in counts]
+            problems += [_missing(gone)] if gone else []
+        if sequence != expected:
+            if counts[sequence] > 1:
+                problems.append(f"entry {sequence} is there {counts[sequence]} times")
+            elif sequence < expected:
+                problems.append(f"entry {sequence} is out of order: it stands after entry {expected - 1}")
+        elif entry["previous"] != (previous["hash"] if previous else FIRST_HASH) and not unreadable:
+            problems.append(f"entry {sequence} does not continue entry {sequence - 1}: one of them was changed")
+        previous = entry
+    return list(dict.fromkeys(problems))
+
+
+def _missing(numbers: list[int]) -> str:
+    span = f"entry {numbers[0]} is" if len(numbers) == 1 else f"entries {numbers[0]} to {numbers[-1]} are"
+    return f"{span} missing"
+
+
+def _head_problems(path: Path, entries: list[dict[str, Any]], known_bad: bool) -> list[str]:
+    """Entries cut off at the end, or a last entry that was replaced, by the count and hash in the head file."""
+    head = head_path(path)
+    try:
+        text = head.read_text(encoding="ascii")
+        if not text and not entries:
+            return []  # a crash between making the file and filling it
+        count_text, last_hash = text.split()
+        count = int(count_text)
+    except FileNotFoundError:
+        return [f"{head.name} is missing, so entries cut off at the end cannot be noticed"] if entries else []
+    except (OSError, ValueError):
+        return [f"{head.name} was changed: it does not hold a count and a hash"]
+    if known_bad:
+        return []
+    if count > len(entries):
+        return [_missing(list(range(len(entries) + 1, count + 1))) + ", cut off at the end"]
+    # A crash between the line and the head leaves one line more than the head counts.
+    hashes = [FIRST_HASH, *(entry["hash"] for entry in entries)]
+    if hashes[count] != last_hash:
+        return [f"entry {count} was changed: the head file has another hash for it"]
+    return []

@@ -1,0 +1,239 @@
+"""The plant's one connection: outbound to the OEM's NATS server, for tasks in and answers out.
+
+It knows neither data nor methods: it is given functions that turn a task's bytes into an answer's bytes. It connects
+by itself, again and again, for as long as it takes; it ends only when it is told to or when going on is hopeless: a key
+that the server does not know, a subject that it does not allow, a certificate that does not fit, a ledger that is full.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nats.aio.client import Client
+from nats.errors import Error as NatsError
+
+from services.contracts.errors import BallastError, UnavailableError
+from services.site_agent.logs import LOG
+
+RECONNECT_SECONDS = 0.5
+TASKS_WAITING = 64
+"""Tasks that may wait while one is worked on; more are dropped, and asked again by the coordinator."""
+
+
+class LinkError(BallastError):
+    """The plant link cannot be used as it is set up; trying again would not help."""
+
+    code = "link_refused"
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where to connect and as whom."""
+
+    site_id: str
+    servers: tuple[str, ...]
+    seed_file: Path
+    public_key: str
+    authority: Path | None
+    needs_tls: bool
+
+    @property
+    def task_subject(self) -> str:
+        """The one subject that the site hears."""
+        return f"site.{self.site_id}.task"
+
+    @property
+    def hello_subject(self) -> str:
+        """The one subject that the site may speak on unasked."""
+        return f"hello.{self.site_id}"
+
+
+class PlantLink:
+    """Connection of one site agent.
+
+    ``answer`` turns a task frame into an answer frame and runs in a worker thread, one task at a time, so that the
+    server's pings are answered meanwhile. ``hello`` gives the frame that says the agent is there.
+    """
+
+    def __init__(self, address: Address, answer: Callable[[bytes], bytes], hello: Callable[[], bytes]) -> None:
+        self._address = address
+        self._answer = answer
+        self._hello = hello
+        self._outage_said = False
+        self._connected_once = False
+        self._failure: asyncio.Future[BallastError] | None = None
+
+    async def run(self, stop: asyncio.Event, connect_timeout: float | None = None) -> None:
+        """Serve tasks until ``stop`` is set.
+
+        Raises
+        ------
+        UnavailableError
+            No server answered within ``connect_timeout`` seconds of the start (None: wait for ever).
+        LinkError
+            The server refused the key or a subject, or its certificate does not fit.
+        """
+        self._failure = asyncio.get_running_loop().create_future()
+        context = self._tls_context()
+        timeout = connect_timeout
+        while not stop.is_set():
+            await self._serve_one_connection(stop, context, timeout)
+            timeout = None
+            if not stop.is_set():
+                await asyncio.sleep(RECONNECT_SECONDS)
+
+    async def _serve_one_connection(
+        self, stop: asyncio.Event, context: ssl.SSLContext | None, timeout: float | None
+    ) -> None:
+        client = Client()
+        closed = asyncio.Event()
+        closing = False
+
+        async def on_closed() -> None:
+            if client.last_error is not None and not closing:
+                await self._on_error(client.last_error)
+            closed.set()
+
+        async def on_task(message: Any) -> None:
+            await self._on_task(client, message)
+
+        async def connect() -> None:
+            await client.connect(
+                servers=list(self._address.servers), tls=context, nkeys_seed=str(self._address.seed_file),
+                name=f"ballast-site {self._address.site_id}", max_reconnect_attempts=-1,
+                reconnect_time_wait=RECONNECT_SECONDS, error_cb=self._on_error, closed_cb=on_closed,
+                disconnected_cb=self._on_disconnected, reconnected_cb=lambda: self._greet(client),
+            )
+            await client.subscribe(self._address.task_subject, cb=on_task, pending_msgs_limit=TASKS_WAITING)
+            await self._greet(client)
+
+        try:
+            if not await self._first_of(connect(), stop, timeout):
+                raise UnavailableError(
+                    f"no NATS server answered at {', '.join(self._address.servers)} within {timeout:g} s"
+                )
+            await self._first_of(closed.wait(), stop, None)
+        finally:
+            closing = True
+            with contextlib.suppress(NatsError, OSError, asyncio.TimeoutError):
+                await client.close()
+
+    async def _first_of(self, work: Any, stop: asyncio.Event, timeout: float | None) -> bool:
+        """Wait for the work, a stop or a failure, which is raised; False when the time is up."""
+        if self._failure is None:
+            raise RuntimeError("the link is not running")
+        job, stopped = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+        try:
+            done, _ = await asyncio.wait(
+                {job, stopped, self._failure}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED
+            )
+            if self._failure in done:
+                raise self._failure.result()
+            if job in done:
+                job.result()
+            return bool(done)
+        finally:
+            for task in (job, stopped):
+                task.cancel()
+            await asyncio.gather(job, stopped, return_exceptions=True)
+
+    async def _greet(self, client: Client) -> None:
+        """After every connection: check that it is encrypted, then say hello."""
+        if self._address.needs_tls and not is_encrypted(client):
+            self._fail(LinkError("the server does not speak TLS; nothing was sent over the open connection"))
+            return
+        try:
+            frame = await asyncio.to_thread(self._hello)
+            await client.publish(self._address.hello_subject, frame)
+            await client.flush()
+        except (NatsError, ConnectionError, TimeoutError):
+            return  # lost again; the next connection says hello
+        except BallastError as error:
+            self._fail(error)
+            return
+        LOG.info("connected %s to %s", "again" if self._connected_once else "as a site", _netloc(client))
+        self._connected_once = True
+        self._outage_said = False
+
+    async def _on_task(self, client: Client, message: Any) -> None:
+        if not message.reply:
+            LOG.warning("a task without a reply address was ignored")
+            return
+        if self._address.needs_tls and not is_encrypted(client):
+            return  # _greet ends the agent
+        try:
+            frame = await asyncio.to_thread(self._answer, bytes(message.data))
+        except BallastError as error:
+            self._fail(error)
+            return
+        try:
+            await message.respond(frame)
+        except (NatsError, ConnectionError) as error:
+            LOG.warning("an answer could not be sent: %s", str(error) or type(error).__name__)
+
+    async def _on_disconnected(self) -> None:
+        if self._connected_once and not self._outage_said:
+            self._outage_said = True
+            LOG.warning("connection lost; trying again until the server is back")
+
+    async def _on_error(self, error: Exception) -> None:
+        failure = self._hopeless(error)
+        if failure is not None:
+            self._fail(failure)
+        elif isinstance(error, OSError | asyncio.TimeoutError):
+            if not self._outage_said:
+                self._outage_said = True
+                LOG.warning("no server at %s yet; trying until it is there", ", ".join(self._address.servers))
+        else:
+            LOG.warning("plant link: %s", str(error) or type(error).__name__)
+
+    def _hopeless(self, error: Exception) -> LinkError | None:
+        """Failure that no further try can mend; None for one that may pass."""
+        text = str(error).lower()
+        if "authorization violation" in text or "authentication" in text:
+            return LinkError(
+                f"the server does not accept this site's key {self._address.public_key}: "
+                f"ask the OEM to enrol it for site {self._address.site_id}"
+            )
+        own = (f'publish to "{self._address.hello_subject}"', f'subscription to "{self._address.task_subject}"')
+        if "permissions violation" in text and any(subject in text for subject in own):
+            return LinkError(
+                f"the server knows this key, but not as site {self._address.site_id}: {text.removeprefix('nats: ')}"
+            )
+        if isinstance(error, ssl.SSLCertVerificationError) and not self._connected_once:
+            return LinkError(
+                f"the server's certificate does not fit ({error.verify_message}); "
+                "ca in the settings must be the file that the OEM gave out"
+            )
+        return None
+
+    def _fail(self, error: BallastError) -> None:
+        if self._failure is not None and not self._failure.done():
+            self._failure.set_result(error)
+
+    def _tls_context(self) -> ssl.SSLContext | None:
+        if self._address.authority is None:
+            return None
+        try:
+            return ssl.create_default_context(cafile=str(self._address.authority))
+        except FileNotFoundError:
+            raise LinkError(f"no certificate file at {self._address.authority}") from None
+        except (OSError, ssl.SSLError):
+            raise LinkError(f"{self._address.authority} is not a PEM certificate") from None
+
+
+def is_encrypted(client: Client) -> bool:
+    """Whether the connection runs over TLS. The client library upgrades only when the server asks for it."""
+    writer = getattr(client._transport, "_io_writer", None)  # noqa: SLF001 - the library has no public way to ask
+    return writer is not None and writer.get_extra_info("ssl_object") is not None
+
+
+def _netloc(client: Client) -> str:
+    url = client.connected_url
+    return url.netloc if url is not None else "the server"

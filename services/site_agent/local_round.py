@@ -1,0 +1,187 @@
+"""The one door between the plant's data and the world: a task's bytes in, an answer's bytes out.
+
+Task -> policy -> vault -> models -> update or refusal -> ledger -> bytes. What is computed on rows stays in here; what
+goes out has the shape of the model, whatever the number of rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from models.problem import FloatArray, ProblemError
+from services.contracts.asset_type import AssetType
+from services.contracts.codec import FrameError, decode, digest, unpack_arrays
+from services.contracts.messages import SiteRefusal, SiteUpdate, Task
+from services.site_agent.egress import Egress, TooLargeError
+from services.site_agent.local_solve import (
+    check_weights,
+    confusion_counts,
+    head_risks,
+    radius_of,
+    robust_spec,
+)
+from services.site_agent.logs import LOG, PRIVATE
+from services.site_agent.policy import Refusal, SitePolicy
+from services.site_agent.settings import DataSource
+from services.site_agent.vault.dataset import Dataset, Part
+from services.site_agent.vault.reader import Vault
+from services.site_agent.vault.table import VaultError
+
+NO_RUN = "0" * 32
+"""Run id in the refusal of a task that names none."""
+
+
+class LocalRound:
+    """Answers tasks for one site. Not thread-safe: one task at a time."""
+
+    def __init__(
+        self, site_id: str, source: DataSource, asset_type: AssetType, policy: SitePolicy, egress: Egress
+    ) -> None:
+        self._site_id = site_id
+        self._asset_type = asset_type
+        self._policy = policy
+        self._egress = egress
+        self._vault = Vault(source, asset_type)
+
+    def answer(self, task_frame: bytes) -> bytes:
+        """Signed frame of a ``SiteUpdate`` or ``SiteRefusal``; it stands in the ledger when this returns.
+
+        The same task over the same data gets the same bytes again.
+
+        Raises
+        ------
+        LedgerError
+            The ledger could not take the answer's line: nothing may be sent.
+        """
+        reply_to = _salvage(task_frame, self._site_id)
+        try:
+            task = self._read(task_frame)
+            arrays = self._compute(task)
+            frame = self._egress.release(SiteUpdate(**reply_to, arrays=arrays))
+        except TooLargeError as error:
+            return self._refuse(Refusal("message_too_large", str(error)), reply_to)
+        except Refusal as refusal:
+            return self._refuse(refusal, reply_to)
+        LOG.info("answered %s of run %s, round %d: %d bytes", task.kind, task.run_id[:8], task.round, len(frame))
+        return frame
+
+    def warm_up(self) -> None:
+        """Read the data and load the mathematics before the first task asks; what does not fit goes to the log."""
+        try:
+            dataset = self._vault.current()
+        except VaultError as error:
+            refusal = Refusal(error.refusal_code, str(error))
+            LOG.warning("the data cannot be used at present: %s; the site's log says where", refusal.reason)
+            PRIVATE.warning("%s", error)
+            return
+        LOG.info("data opened")
+        PRIVATE.info("%d training rows, %d held out", len(dataset.train), len(dataset.test))
+
+    def _read(self, frame: bytes) -> Task:
+        """Task of a frame, if it is one, is for this site, and the policy and the contract allow it."""
+        try:
+            task = decode(frame, self._policy.max_message_bytes)
+        except FrameError as error:
+            raise Refusal("message_too_large" if error.code == "too_large" else "bad_task", str(error)) from None
+        if not isinstance(task, Task):
+            raise Refusal("bad_task", f"a task was due, got a {task.type}")
+        if task.site_id != self._site_id:
+            raise Refusal("wrong_site", f"the task is for site {task.site_id}")
+        self._policy.check_task(task, self._egress.rounds_answered(task.run_id))
+        if task.asset_type != self._asset_type.name:
+            raise Refusal("asset_type_not_allowed", f"this site holds {self._asset_type.name}, not {task.asset_type}")
+        if task.contract != self._asset_type.fingerprint:
+            raise Refusal("contract_mismatch", "the OEM's asset type file differs from the one here")
+        return task
+
+    def _compute(self, task: Task) -> dict[str, FloatArray]:
+        try:
+            dataset = self._vault.dataset(task.run_id)
+            self._policy.check_samples(len(dataset.train), len(dataset.test), task.kind)
+            dataset.refuse_one_class()
+            match task.kind:
+                case "join":
+                    return self._join(task, dataset)
+                case "round":
+                    return self._round(task, dataset)
+                case "evaluate":
+                    return self._evaluate(task, dataset)
+        except VaultError as error:
+            raise Refusal(error.refusal_code, str(error)) from None
+        except ProblemError as error:
+            raise Refusal("bad_task", str(error)) from None
+        except (ArithmeticError, LookupError, TypeError, ValueError, RuntimeError, MemoryError) as error:
+            PRIVATE.exception("task %s of run %s failed", task.kind, task.run_id)
+            raise Refusal("internal_error", f"{type(error).__name__}: {error}") from None
+
+    def _join(self, task: Task, dataset: Dataset) -> dict[str, FloatArray]:
+        n_samples = len(dataset.train)
+        return {
+            "n_samples": np.array(float(n_samples)),
+            "radius": np.array(radius_of(task.spec.radius, n_samples)),
+        }
+
+    def _round(self, task: Task, dataset: Dataset) -> dict[str, FloatArray]:
+        from models.methods.catalogue import get_method
+
+        spec = robust_spec(task.spec, len(dataset.train), len(self._asset_type.features))
+        ...
+
+    def _evaluate(self, task: Task, dataset: Dataset) -> dict[str, FloatArray]:
+        n_features, n_classes = len(self._asset_type.features), len(self._asset_type.fault_classes)
+        weights = check_weights(task.arrays.get("weights"), self._asset_type.n_heads, n_features)
+        spec = robust_spec(task.spec, len(dataset.train), n_features)
+        return {
+            "confusion": confusion_counts(weights, dataset.test.features, dataset.test.classes, n_classes),
+            "risk": head_risks(weights, dataset.train.features, dataset.train.classes, spec),
+        }
+
+    def _refuse(self, refusal: Refusal, reply_to: dict[str, Any]) -> bytes:
+        """Refusal with the fixed sentence of its code; the detail goes to the site's own log alone."""
+        LOG.warning("refused %s of run %s: %s", reply_to["kind"], reply_to["run_id"][:8], refusal.reason)
+        PRIVATE.warning("%s: %s", refusal.refusal_code, refusal)
+        return self._egress.release(SiteRefusal(**reply_to, code=refusal.refusal_code, reason=refusal.reason))
+
+
+def survey(source: DataSource, asset_type: AssetType, policy: SitePolicy) -> list[str]:
+    """What the data hold, for the plant's own screen.
+
+    Raises
+    ------
+    VaultError
+        Something does not fit the contract, or the training part holds one class only.
+    Refusal
+        There are fewer rows than the policy asks for.
+    """
+    dataset = Vault(source, asset_type).current()
+    lines = [f"asset type {asset_type.name}: {len(asset_type.features)} features, all that are required are there"]
+    lines += [_part_line("training", dataset.train, asset_type), _part_line("held out", dataset.test, asset_type)]
+    for feature, count in dataset.clipped.items():
+        lines.append(f"{feature}: {count} values outside the sensor range were clipped to it")
+    if dataset.absent:
+        lines.append(f"optional features that are not measured: {', '.join(dataset.absent)}")
+    dataset.refuse_one_class()
+    policy.check_samples(len(dataset.train), len(dataset.test), "evaluate")
+    return lines
+
+
+def _part_line(name: str, part: Part, asset_type: AssetType) -> str:
+    counts = Counter(part.classes.tolist())
+    held = ", ".join(f"{class_name} {counts[number]}" for number, class_name in enumerate(asset_type.class_names))
+    return f"{name}: {len(part)} rows ({held})"
+
+
+def _salvage(frame: bytes, site_id: str) -> dict[str, Any]:
+    """What an answer refers to: kind, run and round as the task names them, or a placeholder where it does not."""
+    reply_to = {"kind": "join", "site_id": site_id, "run_id": NO_RUN, "round": 0, "task_sha256": digest(frame)}
+    try:
+        header, _, _, _ = unpack_arrays(frame)
+        named = reply_to | {key: header.get(key) for key in ("kind", "run_id", "round")}
+        SiteRefusal(**named, code="bad_task", reason="")
+    except (FrameError, ValidationError):
+        return reply_to
+    return named

@@ -1,0 +1,34 @@
+"""Two loggers: one for console and file, one for details of the data, which go to the site's own file alone."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from services.site_agent.settings import SettingsError
+
+LOG = logging.getLogger("ballast.site")
+PRIVATE = logging.getLogger("ballast.site.private")
+"""For what may name rows, labels or values: never reaches the console, which others may collect."""
+
+PRIVATE.propagate = False
+PRIVATE.addHandler(logging.NullHandler())
+
+
+def open_logs(path: Path, site_id: str) -> None:
+    """Write both loggers to the site's log (mode 0600), and the first one to the console as well."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+        file = logging.FileHandler(path, encoding="utf-8")
+    except OSError as error:
+        raise SettingsError(f"the log {path} cannot be written: {error.strerror}") from None
+    file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    console = logging.StreamHandler()
+    console.setFormatter(logging.Formatter(f"%(asctime)s {site_id}: %(message)s", datefmt="%H:%M:%S"))
+    LOG.setLevel(logging.INFO)
+    PRIVATE.setLevel(logging.INFO)
+    LOG.propagate = False
+    for handler in (file, console):
+        LOG.addHandler(handler)
+    PRIVATE.addHandler(file)

@@ -1,0 +1,119 @@
+"""What this site lets out. The site owns the policy; what it does not list is not allowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Self, get_args
+
+from pydantic import Field, ValidationError
+
+from services.contracts.asset_type import explain
+from services.contracts.base import Contract, Slug
+from services.contracts.errors import BallastError
+from services.contracts.messages import Kind, RefusalCode, Task
+from services.site_agent.settings import SettingsError, read_toml
+
+DEFAULT_METHODS = ("level-bundle", "fdr-admm")
+
+REASONS: dict[RefusalCode, str] = {
+    "method_not_allowed": "the site's policy does not allow this method",
+    "asset_type_not_allowed": "the site's policy does not allow this asset type, or the site has no such machine",
+    "message_not_allowed": "the site's policy does not allow this message, or no more of them in this run",
+    "message_too_large": "the message is larger than the site's policy allows",
+    "too_few_samples": "the site has fewer samples than its policy asks for",
+    "one_class_only": "the site's training part holds one class only",
+    "no_data": "the site has no data at present",
+    "bad_data": "the site's data do not fit the feature contract; the site's own log says where",
+    "contract_mismatch": "the site's asset type differs from the one in the task",
+    "wrong_site": "the task is addressed to another site",
+    "bad_task": "the task cannot be read or has no meaning",
+    "internal_error": "the site could not compute an answer; the site's own log says why",
+}
+"""One fixed sentence for each code: a refusal quotes neither data nor anything made from data."""
+
+
+class Refusal(BallastError):  # noqa: N818 - not an error of the agent: the site says no, and goes on
+    """The site says no. The text is for the site's own log and never leaves; ``reason`` is what leaves."""
+
+    def __init__(self, code: RefusalCode, detail: str = "") -> None:
+        super().__init__(detail or REASONS[code], code=code)
+        self.refusal_code: RefusalCode = code
+
+    @property
+    def reason(self) -> str:
+        """The fixed sentence that leaves."""
+        return REASONS[self.refusal_code]
+
+
+class SitePolicy(Contract):
+    """A site's own rules. Empty lists allow nothing.
+
+    ``min_samples`` and ``min_test_samples``: with fewer training or held-out rows nothing leaves but a refusal, since a
+    subgradient over one row is that row. ``max_rounds_per_run`` counts every answered round, repeats too.
+    """
+
+    methods: tuple[Slug, ...] = ()
+    asset_types: tuple[Slug, ...] = ()
+    messages: tuple[Kind, ...] = ()
+    max_message_bytes: int = Field(default=1_048_576, ge=1024)
+    min_samples: int = Field(default=20, ge=1)
+    min_test_samples: int = Field(default=5, ge=1)
+    max_rounds_per_run: int | None = Field(default=None, ge=1)
+
+    @classmethod
+    def from_toml(cls, path: Path) -> Self:
+        """Read the policy; raise :class:`SettingsError` with one line that says what does not fit."""
+        try:
+            return cls.model_validate(read_toml(path, "policy"))
+        except ValidationError as error:
+            raise SettingsError(f"{path}: {explain(error)}") from None
+
+    def check_task(self, task: Task, rounds_answered: int) -> None:
+        """Raise :class:`Refusal` unless the policy allows the task; ``rounds_answered`` are those of the task's run."""
+        if task.kind not in self.messages:
+            raise Refusal("message_not_allowed", f"policy lists no message {task.kind}")
+        if task.asset_type not in self.asset_types:
+            raise Refusal("asset_type_not_allowed", f"policy lists no asset type {task.asset_type}")
+        if task.method not in self.methods:
+            raise Refusal("method_not_allowed", f"policy lists no method {task.method}")
+        if task.kind == "round" and self.max_rounds_per_run is not None and rounds_answered >= self.max_rounds_per_run:
+            raise Refusal("message_not_allowed", f"{rounds_answered} rounds of this run are answered already")
+
+    def check_samples(self, n_train: int, n_test: int, kind: Kind) -> None:
+        """Raise :class:`Refusal` when the training part, or for an evaluation the held-out part, has too few rows."""
+        if n_train < self.min_samples:
+            raise Refusal("too_few_samples", f"{n_train} training rows, the policy asks for {self.min_samples}")
+        if kind == "evaluate" and n_test < self.min_test_samples:
+            raise Refusal("too_few_samples", f"{n_test} held-out rows, the policy asks for {self.min_test_samples}")
+
+
+def default_policy_text(asset_types: tuple[str, ...], methods: tuple[str, ...] = DEFAULT_METHODS) -> str:
+    """Policy file that ``ballast-site init`` writes."""
+
+    def listed(names: tuple[str, ...]) -> str:
+        return "[" + ", ".join(f'"{name}"' for name in names) + "]"
+
+    return f"""# What this plant lets out. You own this file: Ballast only reads it, at the start of the agent.
+# What is not listed here is not allowed. See what has left with: ballast-site ledger show
+
+# Training methods whose messages may be answered.
+methods = {listed(methods)}
+
+# Kinds of machine for which this plant takes part.
+asset_types = {listed(asset_types)}
+
+# join: number of training rows and radius. round: model-sized vectors. evaluate: counts and risks at given weights.
+messages = {listed(get_args(Kind))}
+
+# Largest message in bytes, both ways.
+max_message_bytes = 1048576
+
+# With fewer training rows than this nothing leaves but a refusal: a subgradient over one row is that row.
+min_samples = 20
+
+# With fewer held-out rows than this no evaluation is answered.
+min_test_samples = 5
+
+# At most this many rounds of one run are answered; without the line there is no limit.
+# max_rounds_per_run = 200
+"""

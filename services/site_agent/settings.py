@@ -1,0 +1,135 @@
+"""Settings of one site agent, read from ``site.toml``; the site owns the file, and every path is relative to it."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from services.contracts.asset_type import explain
+from services.contracts.base import Contract, Slug
+from services.contracts.errors import InvalidInputError
+
+Fraction = Annotated[float, Field(gt=0, le=0.9, allow_inf_nan=False)]
+
+
+class SettingsError(InvalidInputError):
+    """The settings or the policy file cannot be used as they stand."""
+
+    code = "bad_settings"
+
+
+class SimulatorSource(Contract):
+    """A folder of raw signals in the simulator's format; features are computed from the flow signal."""
+
+    kind: Literal["simulator"]
+    path: Path
+
+
+class TableSource(Contract):
+    """What CSV and Parquet tables have in common: one row a measurement, one column a feature.
+
+    ``columns`` maps a feature to the column that holds it (default: the column of the feature's name), ``units`` a
+    feature to the unit of its column, ``labels`` the plant's own words to class names.
+    """
+
+    path: Path
+    columns: dict[str, str] = Field(default_factory=dict)
+    units: dict[str, str] = Field(default_factory=dict)
+    label_column: str = "label"
+    labels: dict[str, str] = Field(default_factory=dict)
+    split_column: str | None = Field(default=None, description="holds 'train' or 'test'; None: hold a fraction out")
+    test_fraction: Fraction = 0.25
+    seed: int = Field(default=0, ge=0, lt=2**63)
+
+
+class CsvSource(TableSource):
+    """A CSV file with a header line, UTF-8."""
+
+    kind: Literal["csv"]
+    delimiter: str = Field(default=",", min_length=1, max_length=1)
+    decimal: Literal[".", ","] = "."
+
+    @model_validator(mode="after")
+    def _comma_has_one_meaning(self) -> Self:
+        if self.delimiter == self.decimal:
+            raise ValueError(f"delimiter and decimal are both {self.decimal!r}; they must differ")
+        return self
+
+
+class ParquetSource(TableSource):
+    """A Parquet file; needs the extra ``parquet``."""
+
+    kind: Literal["parquet"]
+
+
+DataSource = Annotated[SimulatorSource | CsvSource | ParquetSource, Field(discriminator="kind")]
+
+
+class SiteSettings(Contract):
+    """Everything that a site agent is told at its start."""
+
+    site_id: Slug
+    servers: tuple[str, ...] = Field(min_length=1)
+    nkey_seed: Path = Path("site.nk")
+    ca: Path | None = Field(default=None, description="certificate of the OEM's authority; None: the system's")
+    asset_type: Path = Path("asset_type.toml")
+    policy: Path = Path("policy.toml")
+    ledger: Path = Path("ledger.jsonl")
+    log: Path = Path("site.log")
+    data: DataSource
+
+    @field_validator("servers")
+    @classmethod
+    def _addresses(cls, servers: tuple[str, ...]) -> tuple[str, ...]:
+        for server in servers:
+            try:
+                address = urlsplit(server)
+                fits = address.scheme in ("nats", "tls") and address.hostname and (address.port or 1) > 0
+            except ValueError:
+                fits = False
+            if not fits or address.username or address.password:
+                raise ValueError("a server is written nats://host:port or tls://host:port, without user or password")
+        return servers
+
+    @property
+    def needs_tls(self) -> bool:
+        """Whether a connection without TLS must be refused."""
+        return self.ca is not None or any(server.startswith("tls://") for server in self.servers)
+
+    @classmethod
+    def from_toml(cls, path: Path) -> Self:
+        """Read the settings; raise :class:`SettingsError` with one line that says what does not fit."""
+        raw = read_toml(path, "settings")
+        try:
+            settings = cls.model_validate(raw)
+        except ValidationError as error:
+            raise SettingsError(f"{path}: {explain(error)}") from None
+        return settings.resolved(path.resolve().parent)
+
+    def resolved(self, folder: Path) -> Self:
+        """Copy whose relative paths are taken from ``folder``."""
+        changed: dict[str, Any] = {
+            name: folder / getattr(self, name) for name in ("nkey_seed", "asset_type", "policy", "ledger", "log")
+        }
+        if self.ca is not None:
+            changed["ca"] = folder / self.ca
+        changed["data"] = self.data.model_copy(update={"path": folder / self.data.path})
+        return self.model_copy(update=changed)
+
+
+def read_toml(path: Path, what: str) -> dict[str, Any]:
+    """Parse a TOML file; raise :class:`SettingsError` when it is not there or is not TOML."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise SettingsError(f"no {what} file at {path}") from None
+    except OSError as error:
+        raise SettingsError(f"the {what} file {path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{path} is not UTF-8 text") from None
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{path} is not TOML: {error}") from None

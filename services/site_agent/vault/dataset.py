@@ -1,0 +1,117 @@
+"""The dataset a local solve sees: scaled features and class indices, held to the contract, split in two parts."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.problem import FloatArray
+from services.contracts.asset_type import AssetType
+from services.site_agent.vault.table import HoldOut, RawTable, VaultError
+
+MIDDLE = 0.5
+"""Scaled value of an optional feature that a site does not measure: the middle of its sensor range."""
+
+IntArray = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of one part. features : (N, P) in [0, 1]. classes : (N,) index of the fault class."""
+
+    features: FloatArray
+    classes: IntArray
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.classes)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A site's rows, ready for training. Row-level: never leaves the vault.
+
+    ``clipped`` counts, by feature, the values that were outside their sensor range and were set to its wall; ``absent``
+    names the optional features that the site does not measure.
+    """
+
+    train: Part
+    test: Part
+    clipped: Mapping[str, int]
+    absent: tuple[str, ...]
+
+    def refuse_one_class(self) -> None:
+        """Raise :class:`VaultError` when the training rows are all of one class."""
+        if len(np.unique(self.train.classes)) < 2:
+            raise VaultError(
+                "the training part holds one class only; a classifier needs rows of at least two", "one_class_only"
+            )
+
+
+def build_dataset(raw: RawTable, asset_type: AssetType) -> Dataset:
+    """Hold a raw table to the contract: classes, sensor ranges (clipped or refused), scaling, held-out part."""
+    classes = _class_indices(raw, asset_type)
+    values, clipped = _hold_to_ranges(raw, asset_type)
+    features = asset_type.scale(values)
+    is_absent = np.asarray(np.isnan(features).all(axis=0))
+    features[:, is_absent] = MIDDLE
+    is_test = hold_out(features, classes, raw.split) if isinstance(raw.split, HoldOut) else raw.split
+    if is_test.all():
+        raise VaultError("no row is in the training part", "no_data")
+    return Dataset(
+        train=Part(features[~is_test], classes[~is_test]),
+        test=Part(features[is_test], classes[is_test]),
+        clipped=clipped,
+        absent=tuple(name for name, gone in zip(asset_type.feature_names, is_absent, strict=True) if gone),
+    )
+
+
+def _class_indices(raw: RawTable, asset_type: AssetType) -> IntArray:
+    index = {name: number for number, name in enumerate(asset_type.class_names)}
+    for row, label in enumerate(raw.labels):
+        if label not in index:
+            raise VaultError(
+                f"{raw.row_name(row)}: label {label!r} is not a class of {asset_type.name}; "
+                f"its classes are {', '.join(index)}"
+            )
+    return np.array([index[label] for label in raw.labels], dtype=np.intp)
+
+
+def _hold_to_ranges(raw: RawTable, asset_type: AssetType) -> tuple[FloatArray, dict[str, int]]:
+    """Values inside their sensor ranges, and how many of each feature had to be clipped."""
+    values = raw.values.copy()
+    clipped: dict[str, int] = {}
+    for number, feature in enumerate(asset_type.features):
+        column = values[:, number]
+        outside = np.flatnonzero((column < feature.low) | (column > feature.high))
+        if not len(outside):
+            continue
+        if feature.out_of_range == "refuse":
+            raise VaultError(
+                f"{raw.row_name(int(outside[0]))}: feature {feature.name} is outside its sensor range "
+                f"[{feature.low:g}, {feature.high:g}] {feature.unit} ({len(outside)} of {len(column)} rows), "
+                "and the contract refuses such values"
+            )
+        values[:, number] = np.clip(column, feature.low, feature.high)
+        clipped[feature.name] = len(outside)
+    return values, clipped
+
+
+def hold_out(features: FloatArray, classes: IntArray, rule: HoldOut) -> NDArray[np.bool_]:
+    """Choose the held-out rows, the same share of each class, by a seeded hash of each row's content.
+
+    The order of the rows does not matter, and a row that is held out stays so when the file is written anew in another
+    order. At least one row of each class stays in the training part.
+    """
+    salt = rule.seed.to_bytes(8, "little")
+    keys = [hashlib.blake2b(salt + row.tobytes(), digest_size=8).digest() for row in np.ascontiguousarray(features)]
+    order = np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.intp)
+    is_test = np.zeros(len(classes), dtype=np.bool_)
+    for number in np.unique(classes):
+        members = order[classes[order] == number]
+        is_test[members[: min(round(rule.fraction * len(members)), len(members) - 1)]] = True
+    return is_test

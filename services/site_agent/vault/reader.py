@@ -1,0 +1,98 @@
+"""Opens the site's data, keeps the dataset in memory, and reads it again when the files change."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from pathlib import Path
+from typing import assert_never
+
+from services.contracts.asset_type import AssetType
+from services.site_agent.settings import CsvSource, DataSource, ParquetSource, SimulatorSource
+from services.site_agent.vault.dataset import Dataset, build_dataset
+from services.site_agent.vault.table import RawTable
+
+RUNS_KEPT = 4
+Stamp = tuple[tuple[str, int, int], ...]
+
+
+class Vault:
+    """The site's data. The source is opened for reading only."""
+
+    def __init__(self, source: DataSource, asset_type: AssetType) -> None:
+        self._source = source
+        self._asset_type = asset_type
+        self._stamp: Stamp | None = None
+        self._dataset: Dataset | None = None
+        self._by_run: OrderedDict[str, Dataset] = OrderedDict()
+
+    def dataset(self, run_id: str) -> Dataset:
+        """Dataset for a run: what the files hold when the run first asks, and the same until the run ends.
+
+        A cut or a bound that a site once gave is valid only for the rows it was computed on, so rows that arrive during
+        a run wait for the next one. The datasets of the last few runs are kept; a restarted agent reads the files anew.
+        """
+        if run_id in self._by_run:
+            self._by_run.move_to_end(run_id)
+            return self._by_run[run_id]
+        dataset = self.current()
+        self._by_run[run_id] = dataset
+        if len(self._by_run) > RUNS_KEPT:
+            self._by_run.popitem(last=False)
+        return dataset
+
+    def current(self) -> Dataset:
+        """Dataset of the files as they are now, from memory unless their time of change or size differs.
+
+        Raises
+        ------
+        VaultError
+            Something does not fit the contract; the text says what and where, and stays in the plant.
+        """
+        stamp = _stamp(_files(self._source))
+        if self._dataset is None or stamp != self._stamp:
+            self._dataset, self._stamp = None, None
+            self._dataset = build_dataset(_read(self._source, self._asset_type), self._asset_type)
+            self._stamp = stamp
+        return self._dataset
+
+
+def _stamp(paths: list[Path]) -> Stamp:
+    found = []
+    for path in paths:
+        try:
+            status = path.stat()
+        except OSError:
+            continue  # the reader will say what is missing
+        found.append((str(path), status.st_mtime_ns, status.st_size))
+    return tuple(found)
+
+
+def _files(source: DataSource) -> list[Path]:
+    match source:
+        case CsvSource() | ParquetSource():
+            return [source.path]
+        case SimulatorSource():
+            from services.site_agent.vault import simulator_source
+
+            return simulator_source.files(source)
+        case _:
+            assert_never(source)
+
+
+def _read(source: DataSource, asset_type: AssetType) -> RawTable:
+    """Each source is imported when it is used: a plant with CSV files loads no signal processing."""
+    match source:
+        case CsvSource():
+            from services.site_agent.vault import csv_source
+
+            return csv_source.read(source, asset_type)
+        case ParquetSource():
+            from services.site_agent.vault import parquet_source
+
+            return parquet_source.read(source, asset_type)
+        case SimulatorSource():
+            from services.site_agent.vault import simulator_source
+
+            return simulator_source.read(source, asset_type)
+        case _:
+            assert_never(source)

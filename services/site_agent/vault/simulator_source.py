@@ -1,0 +1,151 @@
+"""Reads a plant folder of raw signals (format ``ballast-plant-signals``, version 1) and computes the indicators."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from models.features import INDICATOR_NAMES, INDICATOR_UNITS, condition_indicators
+from models.problem import FloatArray
+from services.contracts.asset_type import AssetType, explain
+from services.site_agent.settings import SimulatorSource
+from services.site_agent.vault.parquet_source import read_table
+from services.site_agent.vault.table import RawTable, VaultError, check_units
+
+FLOW_UNIT = "L/min"
+SPLITS = ("train", "test")
+MANIFEST = "plant.json"
+
+
+class _Manifest(BaseModel):
+    """What is needed of ``plant.json``; the rest of it is for people."""
+
+    model_config = ConfigDict(frozen=True)
+
+    format: str = Field(pattern="^ballast-plant-signals$")
+    version: int = Field(ge=1, le=1)
+    asset_type: str
+    sampling_rate_hz: float = Field(gt=0, allow_inf_nan=False)
+    units: dict[str, str]
+    files: dict[str, str]
+
+
+def files(source: SimulatorSource) -> list[Path]:
+    """Files whose change means new data."""
+    folder = source.path
+    return [folder / MANIFEST, *(folder / f"{split}{end}" for split in SPLITS for end in (".npz", ".parquet"))]
+
+
+def read(source: SimulatorSource, asset_type: AssetType) -> RawTable:
+    """Read both parts and compute the indicators of each flow signal; :class:`VaultError` says what does not fit."""
+    manifest = _manifest(source.path)
+    if manifest.asset_type != asset_type.name:
+        raise VaultError(
+            f"{source.path / MANIFEST}: the signals are of asset type {manifest.asset_type}, not {asset_type.name}"
+        )
+    if manifest.units.get("flow") != FLOW_UNIT:
+        raise VaultError(
+            f"{source.path / MANIFEST}: the unit of flow is {manifest.units.get('flow')!r}, "
+            f"the indicators want {FLOW_UNIT!r}"
+        )
+    columns = _indicator_columns(asset_type)
+    values, labels, is_test, names = [], [], [], []
+    for split in SPLITS:
+        flow, words = _signals(source.path / manifest.files[split])
+        try:
+            indicators = condition_indicators(flow, manifest.sampling_rate_hz)
+        except ValueError as error:
+            raise VaultError(f"{manifest.files[split]}: {error}") from None
+        part = np.full((len(flow), len(columns)), np.nan)
+        for number, column in enumerate(columns):
+            if column is not None:
+                part[:, number] = indicators[:, column]
+        _refuse_not_finite(part, columns, manifest.files[split])
+        values.append(part)
+        labels += words
+        is_test += [split == "test"] * len(flow)
+        names += [f"{manifest.files[split]}, record {row + 1}" for row in range(len(flow))]
+    if not labels:
+        raise VaultError(f"{source.path} holds no measurements", "no_data")
+    return RawTable(np.concatenate(values), tuple(labels), np.array(is_test), names.__getitem__)
+
+
+def _manifest(folder: Path) -> _Manifest:
+    path = folder / MANIFEST
+    try:
+        manifest = _Manifest.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise VaultError(f"no plant folder at {folder}: {MANIFEST} is not there", "no_data") from None
+    except OSError as error:
+        raise VaultError(f"{path} cannot be read: {error.strerror}", "no_data") from None
+    except ValidationError as error:
+        raise VaultError(f"{path}: {explain(error)}") from None
+    except ValueError:
+        raise VaultError(f"{path} is not JSON") from None
+    for split in SPLITS:
+        name = manifest.files.get(split, "")
+        if not name or Path(name).name != name:
+            raise VaultError(f"{path}: files.{split} must name a file of the folder")
+    return manifest
+
+
+def _indicator_columns(asset_type: AssetType) -> list[int | None]:
+    """Column of each feature among the indicators; None for an optional feature that is not an indicator."""
+    for feature in asset_type.features:
+        if feature.required and feature.name not in INDICATOR_NAMES:
+            raise VaultError(
+                f"feature {feature.name} is not among the indicators of a signal: {', '.join(INDICATOR_NAMES)}"
+            )
+    known = {n: u for n, u in zip(INDICATOR_NAMES, INDICATOR_UNITS, strict=True) if n in asset_type.feature_names}
+    check_units(known, asset_type, "indicators of the flow signal")
+    return [INDICATOR_NAMES.index(name) if name in INDICATOR_NAMES else None for name in asset_type.feature_names]
+
+
+def _signals(path: Path) -> tuple[FloatArray, list[str]]:
+    """Flow signals, shape (n, T), and labels of one part."""
+    if not path.is_file():
+        raise VaultError(f"no file {path}, which {MANIFEST} names", "no_data")
+    flow, labels = _from_parquet(path) if path.suffix == ".parquet" else _from_npz(path)
+    if flow.ndim != 2 or flow.dtype.kind not in "fiu" or flow.shape[1] < 2:
+        raise VaultError(f"{path.name}: flow must be numbers of shape (records, samples), got {flow.shape}")
+    if labels.shape != (len(flow),) or labels.dtype.kind != "U":
+        raise VaultError(f"{path.name}: label must hold one text for each of the {len(flow)} records of flow")
+    rows = np.flatnonzero(~np.isfinite(flow).all(axis=1))
+    if len(rows):
+        raise VaultError(f"{path.name}, record {rows[0] + 1}: flow holds NaN or an infinite value")
+    return flow.astype(np.float64), [str(label) for label in labels]
+
+
+def _from_npz(path: Path) -> tuple[Any, Any]:
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            missing = sorted({"flow", "label"} - set(arrays.files))
+            if missing:
+                raise VaultError(f"{path.name} has no array {missing[0]!r}; it has: {', '.join(arrays.files)}")
+            return arrays["flow"], arrays["label"]
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile):
+        raise VaultError(f"{path.name} cannot be read as an NPZ file of plain arrays") from None
+
+
+def _from_parquet(path: Path) -> tuple[Any, Any]:
+    table = read_table(path)
+    missing = sorted({"flow", "label"} - set(table.column_names))
+    if missing:
+        raise VaultError(f"{path.name} has no column {missing[0]!r}; it has: {', '.join(table.column_names)}")
+    try:
+        flow = np.array(table.column("flow").to_pylist(), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise VaultError(f"{path.name}: column 'flow' must hold a list of equally many numbers in each row") from None
+    return flow, np.array(table.column("label").to_pylist(), dtype=np.str_)
+
+
+def _refuse_not_finite(part: FloatArray, columns: list[int | None], file_name: str) -> None:
+    measured = [number for number, column in enumerate(columns) if column is not None]
+    rows = np.flatnonzero(~np.isfinite(part[:, measured]).all(axis=1))
+    if len(rows):
+        raise VaultError(f"{file_name}, record {rows[0] + 1}: the indicators of this flow signal are not finite")
