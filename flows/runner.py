@@ -23,10 +23,12 @@ from prefect.types.entrypoint import EntrypointType
 
 from flows.retrain import retrain
 from flows.wiring import Workshop, open_workshop
-from services.contracts.errors import BallastError
+from services.contracts.errors import BallastError, NotFoundError
 from services.contracts.plan import Plan
 from services.contracts.records import PlanRecord
 from services.contracts.run import Run
+from services.coordinator.nats_transport import NatsTransport
+from services.coordinator.roll_call import RollCall
 
 LOG = logging.getLogger("ballast.flows")
 WATCH_SECONDS = 1.0
@@ -113,10 +115,28 @@ def _schedule(plan: Plan) -> Schedule | None:
     return Cron(plan.cron, timezone=plan.timezone) if plan.cron else None
 
 
+async def call_roll(shop: Workshop, transport: NatsTransport) -> None:
+    """Note in the store which sites say hello."""
+
+    def key_of(site_id: str) -> str | None:
+        try:
+            site = shop.store.sites.get(site_id)
+        except NotFoundError:
+            return None
+        return site.public_key if site.status == "active" else None
+
+    def seen(site_id: str, version: str) -> None:
+        shop.store.sites.seen(site_id, version)
+        LOG.info("site %s is there (agent %s)", site_id, version)
+
+    await RollCall(transport, key_of, seen).listen()
+
+
 async def serve() -> None:
     """Run the flows process until it is told to stop."""
     with open_workshop() as shop:
-        async with get_client() as client:
+        async with shop.plant_link() as transport, get_client() as client:
+            await call_roll(shop, transport)
             runner = Runner(name="ballast", query_seconds=1.0, pause_on_shutdown=False, limit=None)
             watcher = Watcher(shop, runner, client)
             await watcher.look()

@@ -51,7 +51,7 @@ class Workshop:
         }
 
     @asynccontextmanager
-    async def plant_link(self) -> AsyncIterator[SiteTransport]:
+    async def plant_link(self) -> AsyncIterator[NatsTransport]:
         """Open the connection to the plants."""
         settings = self.settings
         transport = NatsTransport(settings.nats_servers, settings.nats_seed, settings.nats_authority)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,10 @@ class NatsTransport:
         if self._client is not None:
             await self._client.close()
             self._client = None
+
+    async def subscribe(self, subject: str, handler: Callable[[Any], Awaitable[None]]) -> None:
+        """Hand every message on a subject to a handler, across reconnections."""
+        await self._client.subscribe(subject, cb=handler)
 
     async def _on_lost(self) -> None:
         self._lost.set()

@@ -1,0 +1,140 @@
+"""``ballast demo``: simulated plants and the whole service on this machine, driven through the REST API."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+from api.cli import demo_plants, stack, up
+from api.cli.demo_account import Account, account_of_sites, render
+from api.cli.rest import RestClient
+from api.cli.supervisor import Supervisor
+from services.contracts.errors import BallastError, ConflictError
+from services.contracts.settings import FILE_NAME, Settings
+
+MARKER = "this folder belongs to ballast demo"
+PLAN = "pump-leak"
+ASSET_TYPE = "triplex-pump"
+RUN_SECONDS = 300.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("--exit", action="store_true", help="stop everything at the end (default: stay until Ctrl-C)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the account as JSON")
+    parser.add_argument("--home", type=Path, default=Path(".ballast/demo"), help="folder of the demo, emptied first")
+    parser.add_argument("--sites", type=int, default=4, help="number of plants (default 4)")
+    parser.add_argument(
+        "--scenario", default="nominal", help="nominal, client-imbalance, class-imbalance, both or noisy-labels"
+    )
+    parser.add_argument("--method", default="level-bundle", help="training method (default level-bundle)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the simulator")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the demo; 0 when a diagnosis came out at the end."""
+    started = time.monotonic()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    settings = prepare_home(arguments.home.resolve())
+    try:
+        with Supervisor(stack.log_folder(settings), say) as supervisor:
+            account = play(supervisor, settings, arguments, started)
+            print(render(account), flush=True)
+            if arguments.json:
+                arguments.json.write_text(account.model_dump_json(indent=2) + "\n", encoding="utf-8")
+            if not arguments.exit:
+                say(up.addresses(settings))
+                say(f"token (administrator): {(settings.home / 'token').read_text().strip()}")
+                say("Ctrl-C stops everything")
+                while True:
+                    time.sleep(up.TEND_SECONDS)
+                    supervisor.tend()
+    except KeyboardInterrupt:
+        say("stopped")
+    return 0
+
+
+def prepare_home(home: Path) -> Settings:
+    """Empty the demo's folder and write its settings, with ports that are free."""
+    marker = home / "DEMO"
+    if home.exists() and any(home.iterdir()) and not marker.exists():
+        raise ConflictError(f"{home} is not empty and was not made by ballast demo; name another folder with --home")
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    marker.write_text(MARKER + "\n", encoding="utf-8")
+    ports = {name: stack.free_port(port) for name, port in
+             (("nats", 4222), ("prefect", 4200), ("mlflow", 5000), ("api", 8000))}
+    text = "".join(f"[{name}]\nport = {port}\n\n" for name, port in ports.items())
+    (home / FILE_NAME).write_text(text, encoding="utf-8")
+    return Settings.load(home)
+
+
+def play(supervisor: Supervisor, settings: Settings, arguments: argparse.Namespace, started: float) -> Account:
+    """Simulate, start, enrol, train, promote, diagnose."""
+    say(f"simulating {arguments.sites} plants ({arguments.scenario})")
+    simulation = demo_plants.start_simulation(settings, arguments.sites, arguments.seed, arguments.scenario)
+    up.start_all(supervisor, settings, say)
+    token = demo_plants.make_token(settings)
+    folders = demo_plants.wait_for_simulation(simulation, settings, arguments.sites)
+    with RestClient(stack.api_url(settings), token) as api:
+        demo_plants.introduce(api, settings, folders, ASSET_TYPE)
+        for site, command in demo_plants.agent_commands(settings, folders).items():
+            supervisor.start(demo_plants.agent(site, command))
+        api.call("POST", "/v1/admin/plans", demo_plants.plan(PLAN, ASSET_TYPE, arguments))
+        wait_for_sites(api, set(folders))
+        training_started = time.monotonic()
+        run_id = api.call("POST", f"/v1/admin/plans/{PLAN}/trigger")["run_id"]
+        say(f"training, run {run_id}")
+        finished = follow(api, run_id)
+        training_seconds = time.monotonic() - training_started
+        rounds = api.call("GET", f"/v1/runs/{run_id}/rounds")["rounds"]
+        version = api.call("GET", f"/v1/models/{PLAN}/versions/champion")
+        say("diagnosing a fresh measurement of a leaking pump")
+        sample = demo_plants.fresh_measurement(arguments.seed + 1)
+        diagnosis = api.call("POST", f"/v1/models/{PLAN}/diagnose", {"samples": [sample]})
+    return Account(
+        scenario=arguments.scenario, rounds=finished["rounds"], certified_gap=version["certified_gap"],
+        worst_case_risk=version["worst_case_risk"], f1=version["f1"], sites=account_of_sites(version, rounds),
+        diagnosis=diagnosis["diagnoses"][0], model=PLAN, model_version=str(diagnosis["model_version"]), run_id=run_id,
+        outcome=finished["reason"], mlflow_run_id=finished["mlflow_run_id"],
+        prefect_flow_run_id=finished["flow_run_id"], seconds=time.monotonic() - started,
+        training_seconds=training_seconds,
+    )
+
+
+def wait_for_sites(api: RestClient, wanted: set[str], seconds: float = 60.0) -> None:
+    """Wait until every plant's agent has said hello."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        seen = {site["site_id"] for site in api.call("GET", "/v1/admin/sites")["sites"] if site["last_seen"]}
+        if wanted <= seen:
+            return
+        time.sleep(0.2)
+    raise BallastError(f"no hello from {', '.join(sorted(wanted - seen))} in {seconds:.0f} s; see the logs")
+
+
+def follow(api: RestClient, run_id: str) -> dict[str, Any]:
+    """Show the progress of a run until it ends; raise with its reason when it does not complete."""
+    deadline = time.monotonic() + RUN_SECONDS
+    told = 0
+    while time.monotonic() < deadline:
+        run = api.call("GET", f"/v1/runs/{run_id}")
+        if run["rounds"] >= told + 10 and run["gap"] is not None:
+            told = run["rounds"]
+            say(f"  round {told}: certified gap {run['gap']:.1e}")
+        if run["status"] in ("completed", "failed", "cancelled"):
+            if run["status"] != "completed":
+                raise BallastError(f"the run {run['status']}: {run['reason']}")
+            return dict(run)
+        time.sleep(0.25)
+    raise BallastError(f"run {run_id} did not end in {RUN_SECONDS:.0f} s")
+
+
+def say(text: str) -> None:
+    """Tell the user."""
+    print(text, flush=True)
+

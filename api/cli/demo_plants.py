@@ -1,0 +1,136 @@
+"""The demo's plants: simulate them, found their agents as a plant's staff would, and introduce them to the OEM.
+
+The plants' side is reached by its command ``ballast-site`` alone, as it would be at a customer's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from api.cli import stack
+from api.cli.rest import RestClient
+from api.cli.supervisor import Child
+from models.features import INDICATOR_NAMES, condition_indicators
+from services.contracts.documents import to_plain
+from services.contracts.errors import BallastError
+from services.contracts.plan import Gates, Plan
+from services.contracts.settings import Settings
+from services.plant_simulator.assets import builtin_asset_type, builtin_asset_type_path
+from services.plant_simulator.measure import SAMPLING_RATE, simulate_measurement
+
+FRESH_SEVERITY = 7e-3
+MIN_SITES = 3
+
+
+def start_simulation(settings: Settings, sites: int, seed: int, scenario: str) -> subprocess.Popen[str]:
+    """Start ``ballast simulate`` in the background."""
+    command = [
+        *ballast("simulate"), "--out", str(settings.home / "plants"), "--sites", str(sites), "--seed", str(seed),
+        "--scenario", scenario,
+    ]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for_simulation(simulation: subprocess.Popen[str], settings: Settings, sites: int) -> dict[str, Path]:
+    """Folders of the plants' raw signals, by site id."""
+    _, errors = simulation.communicate()
+    if simulation.returncode != 0:
+        raise BallastError(f"the simulation failed: {_last_line(errors)}")
+    return {f"plant-{k + 1}": settings.home / "plants" / f"plant-{k + 1}" for k in range(sites)}
+
+
+def make_token(settings: Settings) -> str:
+    """Make an administrator's token with the command line and keep it in the demo's folder."""
+    answer = _output([*ballast("token", "create"), "--role", "administrator", "--name", "demo", "--json"], settings)
+    token = str(json.loads(answer)["token"])
+    file = settings.home / "token"
+    file.touch(mode=0o600)
+    file.write_text(token + "\n", encoding="utf-8")
+    return token
+
+
+def introduce(api: RestClient, settings: Settings, folders: Mapping[str, Path], asset_type: str) -> None:
+    """Found each site's folder with its own key, then give the OEM the asset type and the public keys."""
+    api.call("PUT", f"/v1/admin/asset-types/{asset_type}", to_plain(builtin_asset_type(asset_type)))
+    founding = {site: subprocess.Popen(
+        [
+            *ballast_site("init"), "--site-id", site, "--dir", str(site_folder(settings, site)),
+            "--asset-type", str(builtin_asset_type_path(asset_type)), "--data", str(folder),
+            "--server", settings.nats_servers[0], "--ca", str(settings.nats_authority),
+        ],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) for site, folder in folders.items()}
+    for site, process in founding.items():
+        _, errors = process.communicate()
+        if process.returncode != 0:
+            raise BallastError(f"ballast-site init of {site} failed: {_last_line(errors)}")
+        config = str(site_folder(settings, site) / "site.toml")
+        key = _output([*ballast_site("key", "show"), "--config", config], settings).strip()
+        api.call("POST", "/v1/admin/sites", {"site_id": site, "public_key": key, "asset_types": [asset_type]})
+
+
+def agent_commands(settings: Settings, sites: Sequence[str] | Mapping[str, Path]) -> dict[str, list[str]]:
+    """Command of each site's agent."""
+    return {
+        site: [*ballast_site("run"), "--config", str(site_folder(settings, site) / "site.toml")] for site in sites
+    }
+
+
+def agent(site: str, command: Sequence[str]) -> Child:
+    """Return a site's agent as a child of the supervisor."""
+    return Child(site, command, lambda: True, environment={"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})
+
+
+def plan(name: str, asset_type: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the plan that the demo trains, as the API takes it."""
+    wanted = Plan(
+        name=name, asset_type=asset_type, method=arguments.method, min_sites=min(MIN_SITES, arguments.sites),
+        max_rounds=200, round_deadline_seconds=20.0, cron="0 3 * * 1",
+        gates=Gates(max_gap=1e-3, min_f1=0.8, min_site_f1=0.7),
+    )
+    return dict(to_plain(wanted))
+
+
+def fresh_measurement(seed: int) -> dict[str, float]:
+    """Return features of a new measurement of a leaking pump, by name."""
+    signals = simulate_measurement("leak", FRESH_SEVERITY, seed)
+    flow = np.asarray(signals["flow"], dtype=np.float64)[np.newaxis, :]
+    values = condition_indicators(flow, SAMPLING_RATE)[0]
+    return {name: float(value) for name, value in zip(INDICATOR_NAMES, values, strict=True)}
+
+
+def site_folder(settings: Settings, site: str) -> Path:
+    """Where a site's agent lives."""
+    return settings.home / "sites" / site
+
+
+def ballast(*words: str) -> list[str]:
+    """Command line of the OEM's command."""
+    return [str(Path(sys.executable).parent / "ballast"), *words]
+
+
+def ballast_site(*words: str) -> list[str]:
+    """Command line of the plant's command."""
+    return [str(Path(sys.executable).parent / "ballast-site"), *words]
+
+
+def _output(command: Sequence[str], settings: Settings) -> str:
+    done = subprocess.run(
+        command, env={**stack.inherited(), **stack.environment(settings)}, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise BallastError(f"{' '.join(command[:3])} failed: {_last_line(done.stderr)}")
+    return done.stdout
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "it said nothing"
