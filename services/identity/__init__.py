@@ -1,1 +1,1 @@
-"""API tokens, roles, site enrolment and the audit trail."""
+"""API tokens, roles and the enrolment of sites: pure rules; the round store keeps what they make."""

@@ -23,7 +23,8 @@ HEAD = 1
 class AuditRepository:
     """Audit events in a chain of hashes.
 
-    Append in the transaction that makes the change (``RoundStore.atomic``): then neither is there without the other.
+    Append in the transaction that makes the change (``RoundStore.atomic``), after it: then neither is there without the
+    other, and the turn that writers take is short.
     """
 
     def __init__(self, scope: Scope) -> None:
@@ -94,11 +95,12 @@ class AuditRepository:
             head = _head(session)
             number, previous = 0, GENESIS
             wanted = select(AuditEventRow).order_by(AuditEventRow.number).execution_options(yield_per=500)
-            for row in session.scalars(wanted):
-                problem = _problem(row, number + 1, previous)
-                if problem:
-                    return ChainReport(ok=False, events=number, head=previous, problem=problem)
-                number, previous = row.number, row.hash
+            with session.scalars(wanted) as rows:
+                for row in rows:
+                    problem = _problem(row, number + 1, previous)
+                    if problem:
+                        return ChainReport(ok=False, events=number, head=previous, problem=problem)
+                    number, previous = row.number, row.hash
             if (head.number, head.hash) != (number, previous):
                 problem = f"the trail ends with event {number}, but {head.number} were written"
                 return ChainReport(ok=False, events=number, head=previous, problem=problem)

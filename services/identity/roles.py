@@ -1,0 +1,49 @@
+"""What each role may do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+
+from services.contracts.identity import Role
+from services.identity.errors import ForbiddenError
+
+
+class Permission(StrEnum):
+    """One kind of action; every route asks for exactly one."""
+
+    READ = "read"
+    """See models, runs, rounds, reports, sites and plans."""
+    DIAGNOSE = "diagnose"
+    """Have measurements diagnosed; nothing of them is kept."""
+    OPERATE = "operate"
+    """Trigger, pause and resume plans, cancel runs, promote and roll back models."""
+    ADMINISTER = "administer"
+    """Enrol, suspend and remove sites; create, change and remove plans and asset types; tokens; the audit trail."""
+
+
+_VIEWER = frozenset({Permission.READ, Permission.DIAGNOSE})
+_OPERATOR = _VIEWER | {Permission.OPERATE}
+_ADMINISTRATOR = _OPERATOR | {Permission.ADMINISTER}
+
+PERMISSIONS: Mapping[Role, frozenset[Permission]] = MappingProxyType(
+    {Role.VIEWER: _VIEWER, Role.OPERATOR: _OPERATOR, Role.ADMINISTRATOR: _ADMINISTRATOR}
+)
+"""The table of permissions: viewer < operator < administrator."""
+
+
+def allows(role: Role, permission: Permission) -> bool:
+    """Whether a role has a permission."""
+    return permission in PERMISSIONS[role]
+
+
+def least_role(permission: Permission) -> Role:
+    """First role, from viewer up, that has a permission."""
+    return next(role for role in Role if allows(role, permission))
+
+
+def require(role: Role, permission: Permission) -> None:
+    """Raise :class:`ForbiddenError` when a role does not have a permission."""
+    if not allows(role, permission):
+        raise ForbiddenError(f"this needs the role {least_role(permission).value}; your token has {role.value}")

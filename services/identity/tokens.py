@@ -1,0 +1,107 @@
+"""API tokens: made, taken apart and checked.
+
+A token reads ``blst_<id>_<secret>``: the id is public and finds the stored row, the secret is 256 bits from the
+operating system's random source, shown once. What is stored is the plain SHA-256 of the secret. A slow or salted hash
+(scrypt, Argon2) protects secrets that people choose, which can be guessed. Of 2^256 random secrets none can, at any
+speed, and no two are alike: a salt would add nothing, and a slow hash only its time to every request.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from pydantic import ValidationError
+
+from services.contracts.asset_type import explain
+from services.contracts.errors import InvalidInputError
+from services.contracts.identity import ApiToken, Role, StoredToken
+from services.identity.errors import UnauthenticatedError
+
+PREFIX = "blst"
+ID_BYTES = 6
+SECRET_BYTES = 32
+_FORM = re.compile(rf"{PREFIX}_([0-9a-f]{{{2 * ID_BYTES}}})_([0-9a-f]{{{2 * SECRET_BYTES}}})", re.ASCII)
+_NOBODY = "0" * 64
+
+
+@dataclass(frozen=True)
+class IssuedToken:
+    """A new token: ``text`` goes to its holder, once; ``stored`` goes to the store."""
+
+    text: str = field(repr=False)
+    stored: StoredToken
+
+
+def issue(name: str, role: Role, now: datetime, lifetime: timedelta | None = None) -> IssuedToken:
+    """Make a token.
+
+    Parameters
+    ----------
+    name
+        Who or what will hold it: the audit trail shows it.
+    role
+        What the holder may do.
+    now
+        Time of creation, with its zone.
+    lifetime
+        How long it holds; None: until it is revoked.
+
+    Raises
+    ------
+    InvalidInputError
+        For an empty name, or a lifetime that is not positive.
+    """
+    if lifetime is not None and lifetime <= timedelta(0):
+        raise InvalidInputError("a token's lifetime must be positive")
+    token_id, secret = secrets.token_hex(ID_BYTES), secrets.token_hex(SECRET_BYTES)
+    expires_at = None if lifetime is None else now + lifetime
+    try:
+        token = ApiToken(token_id=token_id, name=name.strip(), role=role, created_at=now, expires_at=expires_at)
+    except ValidationError as error:
+        raise InvalidInputError(f"token: {explain(error)}") from None
+    return IssuedToken(f"{PREFIX}_{token_id}_{secret}", StoredToken(token=token, secret_sha256=hash_secret(secret)))
+
+
+def token_id_of(text: str) -> str:
+    """Id of a token, to find its row with; raise :class:`UnauthenticatedError` for a text that is no token."""
+    return _parts(text)[0]
+
+
+def check(text: str, stored: StoredToken | None, now: datetime) -> ApiToken:
+    """Token of a caller, if the text is its secret and it holds at ``now``.
+
+    The comparison takes the same time wherever the secrets differ, and is made also when there is no such token. A
+    wrong secret and an unknown id are answered alike; only who has the secret learns that it is revoked or expired.
+
+    Raises
+    ------
+    UnauthenticatedError
+        Otherwise, with the reason.
+    """
+    _, secret = _parts(text)
+    expected = _NOBODY if stored is None else stored.secret_sha256
+    matches = hmac.compare_digest(hash_secret(secret), expected)
+    if stored is None or not matches or stored.token.token_id != token_id_of(text):
+        raise UnauthenticatedError("this token is not known")
+    if stored.token.revoked_at is not None:
+        raise UnauthenticatedError("this token was revoked", code="token_revoked")
+    if not stored.token.is_live(now):
+        raise UnauthenticatedError("this token has expired", code="token_expired")
+    return stored.token
+
+
+def hash_secret(secret: str) -> str:
+    """SHA-256 of a secret, hexadecimal."""
+    return hashlib.sha256(secret.encode("ascii")).hexdigest()
+
+
+def _parts(text: str) -> tuple[str, str]:
+    found = _FORM.fullmatch(text)
+    if found is None:
+        raise UnauthenticatedError(f"this is not a token: it should read {PREFIX}_<id>_<secret>")
+    return found[1], found[2]

@@ -1,0 +1,46 @@
+"""Model versions and their aliases."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError
+from services.contracts.run import Run
+from services.round_store.store import RoundStore
+
+
+def test_versions_come_back_with_their_metrics(store: RoundStore, running: Run) -> None:
+    metrics = {"gap": 0.1 + 0.2, "f1": None, "upper": float("inf"), "sites": {"a": {"f1": 1 / 3}}}
+    added = store.model_versions.add("pump", "1", running.run_id, metrics)
+    assert (added.status, added.run_id) == ("registered", running.run_id)
+    assert added.metrics == metrics | {"upper": "Infinity"}
+    assert store.model_versions.get("pump", "1") == added
+    judged = store.model_versions.set_status("pump", "1", "gates_failed", "F-1 .70 is under .75")
+    assert (judged.status, judged.reason) == ("gates_failed", "F-1 .70 is under .75")
+    second = store.model_versions.add("pump", "2", running.run_id, {})
+    assert store.model_versions.list_versions("pump") == [second, judged]
+    assert store.model_versions.list_versions(run_id="0" * 32) == []
+    with pytest.raises(ConflictError, match="version 2 of model pump is recorded already"):
+        store.model_versions.add("pump", "2", running.run_id, {})
+    with pytest.raises(NotFoundError, match="no run"):
+        store.model_versions.add("pump", "3", "0" * 32, {})
+    with pytest.raises(NotFoundError, match="no version 3 of model pump"):
+        store.model_versions.get("pump", "3")
+
+
+def test_aliases_have_a_history(store: RoundStore, running: Run) -> None:
+    for version in ("1", "2"):
+        store.model_versions.add("pump", version, running.run_id, {})
+    first = store.model_versions.record_alias("pump", "champion", "1", "ada", "the first")
+    store.model_versions.record_alias("pump", "challenger", "2", "flow", "registered")
+    second = store.model_versions.record_alias("pump", "champion", "2", "ada", "better")
+    gone = store.model_versions.record_alias("pump", "champion", None, "ada", "stop")
+    assert (first.version, first.previous_version) == ("1", None)
+    assert (second.version, second.previous_version) == ("2", "1")
+    assert (gone.version, gone.previous_version) == (None, "2")
+    assert store.model_versions.alias_history("pump", "champion") == [gone, second, first]
+    assert len(store.model_versions.alias_history("pump")) == 4
+    with pytest.raises(InvalidInputError, match="needs a reason"):
+        store.model_versions.record_alias("pump", "champion", "1", "ada", " ")
+    with pytest.raises(NotFoundError, match="no version 9"):
+        store.model_versions.record_alias("pump", "champion", "9", "ada", "why not")

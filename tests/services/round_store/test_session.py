@@ -1,0 +1,154 @@
+"""Addresses of databases, and databases that cannot be used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+from sqlalchemy import text
+
+from migrations.run import downgrade, head, upgrade
+from services.contracts.errors import ConflictError, InvalidInputError, UnavailableError
+from services.contracts.plan import Plan
+from services.round_store.schema import SCHEMA_REVISION
+from services.round_store.session import make_engine
+from services.round_store.store import RoundStore
+from services.round_store.walk import Cell, all_columns
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def read_only_url(request: pytest.FixtureRequest) -> str:
+    """URL of a database with the schema that refuses to be written."""
+    url: str = request.getfixturevalue(f"new_{request.param}")()
+    if request.param == "sqlite":
+        return f"{url}?mode=ro"
+    with psycopg.connect(url, autocommit=True) as connection:
+        name = connection.info.dbname
+        connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    return url
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("nonsense", "the database URL cannot be read; give sqlite:///"),
+        ("mysql://localhost/x", "no support for a database of kind mysql"),
+        ("sqlite://", "in memory cannot be shared"),
+        ("sqlite:///:memory:", "in memory cannot be shared"),
+    ],
+)
+def test_other_addresses_are_refused(url: str, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        make_engine(url)
+
+
+def test_an_empty_database_says_which_command_to_run(empty_database_url: str) -> None:
+    with pytest.raises(UnavailableError, match=r"ballast migrate|cannot be reached or opened") as failure:
+        RoundStore.open(empty_database_url)
+    assert "\n" not in str(failure.value)
+    upgrade(empty_database_url)
+    RoundStore.open(empty_database_url).close()
+
+
+def test_opening_makes_no_file(tmp_path: Path) -> None:
+    for path in (tmp_path / "not-there.db", tmp_path / "no-folder" / "x.db"):
+        with pytest.raises(UnavailableError, match="cannot be reached or opened|ballast migrate"):
+            RoundStore.open(f"sqlite:///{path}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_of_another_kind_is_said_to_be_one(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("these are notes, and not a database\n" * 50)
+    with pytest.raises(UnavailableError, match=r"notes\.txt cannot be read: not a database of this kind"):
+        RoundStore.open(f"sqlite:///{path}")
+    assert path.read_text().startswith("these are notes")
+
+
+@pytest.mark.parametrize(("found", "message"), [("0000", "run `ballast migrate`"), ("9999", "a newer version")])
+def test_another_schema_is_refused(database_url: str, found: str, message: str) -> None:
+    engine = make_engine(database_url)
+    with engine.execution_options(ballast_writes=True).begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = :found"), {"found": found})
+    engine.dispose()
+    with pytest.raises(UnavailableError, match=message):
+        RoundStore.open(database_url)
+
+
+def test_the_store_stands_at_the_newest_migration() -> None:
+    assert SCHEMA_REVISION == head()
+
+
+def test_a_read_only_database_is_refused_at_the_start(read_only_url: str) -> None:
+    with pytest.raises(UnavailableError, match="is read-only; nothing was written") as failure:
+        RoundStore.open(read_only_url)
+    assert failure.value.code == "database_read_only"
+    assert "\n" not in str(failure.value)
+
+
+def test_a_read_only_database_can_be_read(read_only_url: str, plan: Plan) -> None:
+    store = RoundStore.open(read_only_url, writable=False)
+    assert store.runs.list_runs() == []
+    with pytest.raises(UnavailableError, match="is read-only; nothing was written"):
+        store.runs.create_run(plan)
+    with pytest.raises(UnavailableError, match="is read-only; nothing was written"):
+        downgrade(read_only_url, "base")
+    assert store.runs.list_runs() == []
+    store.close()
+
+
+def test_a_server_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UnavailableError, match="cannot be reached or opened") as failure:
+        RoundStore.open("postgresql://me:secret@127.0.0.1:1/ballast")
+    assert "secret" not in str(failure.value)
+
+
+def test_a_database_that_is_not_there(new_postgresql: Callable[[], str]) -> None:
+    url = new_postgresql().replace("/db_", "/no_db_")
+    with pytest.raises(UnavailableError, match="cannot be reached or opened"):
+        RoundStore.open(url)
+
+
+def test_a_busy_file_is_said_to_be_busy(new_sqlite: Callable[[], str], plan: Plan) -> None:
+    url = new_sqlite()
+    store, other = RoundStore.open(url), RoundStore.open(url)
+    with other.engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA busy_timeout=50")
+    with store.atomic() as unit:
+        unit.runs.create_run(plan)
+        with pytest.raises(UnavailableError, match="locked by another process for too long"):
+            other.runs.create_run(plan)
+    with pytest.raises(ConflictError):
+        other.runs.create_run(plan)
+    store.close()
+    other.close()
+
+
+def test_sqlite_is_set_up_for_several_processes(new_sqlite: Callable[[], str]) -> None:
+    engine = make_engine(new_sqlite())
+    with engine.connect() as connection:
+        assert connection.scalar(text("PRAGMA journal_mode")) == "wal"
+        assert connection.scalar(text("PRAGMA foreign_keys")) == 1
+        assert connection.scalar(text("PRAGMA busy_timeout")) == 15_000
+    engine.dispose()
+
+
+def test_a_failed_block_is_rolled_back(store: RoundStore, plan: Plan) -> None:
+    with pytest.raises(ZeroDivisionError), store.atomic() as unit:
+        unit.runs.create_run(plan)
+        _ = 1 / 0
+    assert store.runs.list_runs() == []
+
+
+def test_the_walk_sees_every_value_of_every_table(store: RoundStore, plan: Plan) -> None:
+    run = store.runs.create_run(plan)
+    with store.engine.execution_options(ballast_writes=True).begin() as connection:
+        connection.execute(text("CREATE TABLE of_someone_else (secret VARCHAR)"))
+        connection.execute(text("INSERT INTO of_someone_else VALUES ('canary')"))
+    cells = list(all_columns(store.engine))
+    assert Cell("runs", "run_id", run.run_id) in cells
+    assert Cell("of_someone_else", "secret", "canary") in cells
+    assert Cell("alembic_version", "version_num", SCHEMA_REVISION) in cells
+    assert {cell.column for cell in cells if cell.table == "runs"} >= {"plan", "lease_until", "gap", "absentees"}

@@ -1,0 +1,56 @@
+"""Enrolled plants."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.contracts.errors import ConflictError, NotFoundError
+from services.round_store.store import RoundStore
+
+
+def test_a_site_lives_from_enrolment_to_removal(store: RoundStore) -> None:
+    enrolled = store.sites.enrol("north", "UNORTH", ["pump"], "the northern plant")
+    assert (enrolled.status, enrolled.asset_types, enrolled.last_seen) == ("active", ("pump",), None)
+    assert store.sites.get("north") == enrolled
+    assert store.sites.seen("north", "0.1.0")
+    seen = store.sites.get("north")
+    assert seen.last_seen is not None
+    assert seen.last_seen >= enrolled.enrolled_at
+    assert seen.agent_version == "0.1.0"
+    assert store.sites.suspend("north").status == "suspended"
+    assert store.sites.list_sites(status="active") == []
+    assert store.sites.reactivate("north").status == "active"
+    assert store.sites.remove("north").status == "removed"
+    assert store.sites.remove("north").status == "removed"
+    with pytest.raises(ConflictError, match="was removed; enrol it again"):
+        store.sites.suspend("north")
+    assert not store.sites.seen("north", "0.1.0")
+
+
+def test_ids_and_keys_belong_to_one_site(store: RoundStore) -> None:
+    store.sites.enrol("north", "UNORTH")
+    with pytest.raises(ConflictError, match="there is a site north already"):
+        store.sites.enrol("north", "UOTHER")
+    with pytest.raises(ConflictError, match="this key belongs to site north"):
+        store.sites.enrol("south", "UNORTH")
+    store.sites.remove("north")
+    with pytest.raises(ConflictError, match="this key belongs to site north"):
+        store.sites.enrol("south", "UNORTH")
+    again = store.sites.enrol("north", "UNEW")
+    assert (again.status, again.public_key) == ("active", "UNEW")
+    assert store.sites.list_sites() == [again]
+
+
+def test_sites_are_found_by_status_and_asset_type(store: RoundStore) -> None:
+    for site_id, types in (("c", ["pump"]), ("a", ["fan", "pump"]), ("b", [])):
+        store.sites.enrol(site_id, f"U{site_id}", types)
+    store.sites.suspend("c")
+    assert [site.site_id for site in store.sites.list_sites()] == ["a", "b", "c"]
+    assert [site.site_id for site in store.sites.list_sites(asset_type="pump")] == ["a", "c"]
+    assert [site.site_id for site in store.sites.list_sites(status="active", asset_type="pump")] == ["a"]
+
+
+def test_unknown_sites(store: RoundStore) -> None:
+    assert not store.sites.seen("nowhere", "1")
+    with pytest.raises(NotFoundError, match="no site nowhere is enrolled"):
+        store.sites.get("nowhere")
