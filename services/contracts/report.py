@@ -88,8 +88,8 @@ class ModelReport(Contract):
     """Everything a reader needs to judge a model version, and no data.
 
     ``missed`` are rounds that a site of the run missed, ``absentees`` (round 0) sites that did not join the run.
-    ``wanted_gap`` is the gap at which the plan stops training, ``seconds`` the time of all rounds. ``promotable``: every
-    gate that was asked for holds.
+    ``wanted_gap`` is the gap at which the plan stops training, ``seconds`` the time of all rounds. ``promotable``:
+    every gate that was asked for holds.
     """
 
     name: Slug

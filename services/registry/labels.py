@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from services.contracts.base import Slug
 from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError
 from services.contracts.model_version import ModelVersion
-from services.contracts.registered import VersionSummary
+from services.contracts.registered import ModelSummary, VersionSummary
 
 CHAMPION = "champion"
 CHALLENGER = "challenger"
@@ -21,6 +21,7 @@ RESERVED_NAMES = frozenset({CHAMPION, CHALLENGER, PREVIOUS, "latest", "models", 
 
 MANAGED = "ballast.managed"
 RUN_ID = "ballast.run_id"
+ASSET_TYPE = "ballast.asset_type"
 DOCUMENT_SHA256 = "ballast.document_sha256"
 CHAMPIONS = "ballast.champions"
 _SLUG: TypeAdapter[str] = TypeAdapter(Slug)
@@ -48,13 +49,26 @@ def _is_slug(name: str) -> bool:
     return True
 
 
+def run_tags(version: ModelVersion) -> dict[str, str]:
+    """Tags of the MLflow run: what one would filter runs by."""
+    return {
+        RUN_ID: version.run_id,
+        ASSET_TYPE: version.asset_type.name,
+        "ballast.plan": version.plan,
+        "ballast.method": version.method,
+        "ballast.gap": repr(version.certified_gap),
+        "ballast.worst_case_risk": repr(version.worst_case_risk),
+        "ballast.fingerprint": version.asset_type.fingerprint,
+    }
+
+
 def version_tags(version: ModelVersion, document_sha256: str) -> dict[str, str]:
     """Label of a version: everything that a list shows, and the digest that proves the document."""
     tags = {
         RUN_ID: version.run_id,
         "ballast.plan": version.plan,
         "ballast.method": version.method,
-        "ballast.asset_type": version.asset_type.name,
+        ASSET_TYPE: version.asset_type.name,
         "ballast.asset_type_version": str(version.asset_type.version),
         "ballast.fingerprint": version.asset_type.fingerprint,
         "ballast.rounds": str(version.rounds),
@@ -81,7 +95,7 @@ def summary(entry: Any, aliases: Mapping[str, str]) -> VersionSummary:
             run_id=tags[RUN_ID],
             plan=tags["ballast.plan"],
             method=tags["ballast.method"],
-            asset_type=tags["ballast.asset_type"],
+            asset_type=tags[ASSET_TYPE],
             fingerprint=tags["ballast.fingerprint"],
             rounds=int(tags["ballast.rounds"]),
             certified_gap=float(tags["ballast.gap"]),
@@ -96,3 +110,15 @@ def summary(entry: Any, aliases: Mapping[str, str]) -> VersionSummary:
         raise ConflictError(
             f"version {entry.version} of model {entry.name} lacks the tag {missing.args[0]}: it was changed in MLflow"
         ) from None
+
+
+def model_summary(entry: Any) -> ModelSummary:
+    """Summary of an MLflow registered model that Ballast made."""
+    held = {alias: str(version) for alias, version in entry.aliases.items()}
+    return ModelSummary(
+        name=entry.name,
+        asset_type=entry.tags[ASSET_TYPE],
+        champion=held.get(CHAMPION),
+        challenger=held.get(CHALLENGER),
+        previous_champion=held.get(PREVIOUS),
+    )

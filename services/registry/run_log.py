@@ -11,6 +11,7 @@ from typing import Any
 from services.contracts.documents import to_plain
 from services.contracts.errors import InvalidInputError
 from services.contracts.model_version import ModelVersion
+from services.contracts.report import ModelReport
 from services.contracts.run import RoundRecord
 
 BATCH = 1000
@@ -76,7 +77,9 @@ def chunks(rows: Sequence[Any], size: int = BATCH) -> Iterator[Sequence[Any]]:
         yield rows[start : start + size]
 
 
-def write_report_files(folder: Path, report: Mapping[str, Any], attachments: Mapping[str, str]) -> None:
+def write_report_files(
+    folder: Path, report: ModelReport | Mapping[str, Any], attachments: Mapping[str, str]
+) -> None:
     """Write ``report.json`` and the attachments (a file name each, its text) into a folder."""
     text = json.dumps(to_plain(report), indent=2, allow_nan=False)
     (folder / "report.json").write_text(text + "\n", encoding="utf-8")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from services.contracts.documents import to_plain
 from services.contracts.report import GateResult, MissedRound, ModelReport, SiteReport
 from services.reporting.gap_chart import gap_chart
 
@@ -20,13 +18,9 @@ svg { max-width: 100%; height: auto }
 """
 
 
-def report_files(report: ModelReport) -> dict[str, str]:
-    """File names and texts of a report: ``report.json``, ``report.html``, ``gap.svg``."""
-    return {
-        "report.json": json.dumps(to_plain(report), indent=2, allow_nan=False) + "\n",
-        "report.html": report_page(report),
-        "gap.svg": gap_chart(report.rounds, report.wanted_gap),
-    }
+def report_attachments(report: ModelReport) -> dict[str, str]:
+    """What stands beside a report's JSON in the registry, by file name: ``report.html`` and ``gap.svg``."""
+    return {"report.html": report_page(report), "gap.svg": gap_chart(report.rounds, report.wanted_gap)}
 
 
 def report_page(report: ModelReport) -> str:

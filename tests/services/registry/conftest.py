@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import itertools
+import zlib
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,8 +32,13 @@ def asset_type(n_classes: int) -> AssetType:
 
 
 @pytest.fixture
-def make_version() -> Callable[..., ModelVersion]:
+def make_version(module_make_version: Callable[..., ModelVersion]) -> Callable[..., ModelVersion]:
     """A version by hand; each call has a run of its own unless it is given."""
+    return module_make_version
+
+
+@pytest.fixture(scope="session")
+def module_make_version() -> Callable[..., ModelVersion]:
     numbers = itertools.count(1)
 
     def make(*, n_classes: int = 2, seed: int = 0, **changes: object) -> ModelVersion:
@@ -108,4 +115,12 @@ def registry(registry_home: Path, tracking_uri: str) -> Iterator[ModelRegistry]:
 def name(request: pytest.FixtureRequest) -> str:
     """A model name of this test's own."""
     plain = "".join(letter if letter.isalnum() else "-" for letter in request.node.name.removeprefix("test_").lower())
-    return plain[:40].strip("-")
+    return f"{plain[:31].strip('-')}-{zlib.crc32(request.node.name.encode()):08x}"
+
+
+@pytest.fixture
+def client(registry: ModelRegistry, tracking_uri: str) -> Any:
+    """MLflow's own client on the same store, to see what an outsider sees."""
+    from mlflow import MlflowClient
+
+    return MlflowClient(tracking_uri=tracking_uri, registry_uri=tracking_uri)

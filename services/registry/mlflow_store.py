@@ -1,0 +1,203 @@
+"""What the registry asks of MLflow: experiments, runs, logged models, versions. MLflow's global state is not touched."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from services.contracts.errors import ConflictError, NotFoundError
+from services.contracts.model_version import ModelVersion
+from services.contracts.report import ModelReport
+from services.contracts.run import RoundRecord
+from services.registry import labels
+from services.registry.guard import mlflow_errors, probe_database
+from services.registry.model_files import DOCUMENT, document_text, read_document, sha256, write_model
+from services.registry.quiet import quiet_mlflow
+from services.registry.run_log import chunks, metric_rows, parameters, write_report_files
+
+
+class MlflowStore:
+    """One MLflow, by its address. What it raises is MLflow's own, unless said otherwise: see :mod:`guard`."""
+
+    def __init__(self, tracking_uri: str, artifact_root: str | None) -> None:
+        self._uri = tracking_uri
+        self._root = artifact_root
+        self._connecting = threading.Lock()
+
+    @property
+    def client(self) -> Any:
+        """The MLflow client; the first call imports MLflow."""
+        with self._connecting:
+            return self._connected
+
+    @cached_property
+    def _connected(self) -> Any:
+        quiet_mlflow()
+        from mlflow import MlflowClient
+
+        if not self._uri.startswith(("http:", "https:")):
+            probe_database(self._uri)
+        with mlflow_errors("open its store"):
+            return MlflowClient(tracking_uri=self._uri, registry_uri=self._uri)
+
+    # ---- models and versions
+
+    def ensure_model(self, version: ModelVersion) -> None:
+        """Create the model of a version where it is missing; ``ConflictError`` where the name is somebody else's."""
+        tags = {labels.MANAGED: "true", labels.ASSET_TYPE: version.asset_type.name}
+        about = version.asset_type.description or f"Fault diagnosis of {version.asset_type.name}"
+        _unless_there(lambda: self.client.create_registered_model(version.name, tags, about))
+        held = self.client.get_registered_model(version.name).tags
+        if held.get(labels.MANAGED) != "true":
+            raise ConflictError(f"MLflow has a model {version.name} that is not Ballast's: give this one another name")
+        if held[labels.ASSET_TYPE] != version.asset_type.name:
+            raise ConflictError(
+                f"model {version.name} is for asset type {held[labels.ASSET_TYPE]}, not {version.asset_type.name}"
+            )
+
+    def entry(self, name: str, alias_or_version: str) -> Any:
+        """MLflow's entry of a version; ``NotFoundError`` where there is none of Ballast's. One query."""
+        from mlflow.exceptions import MlflowException
+
+        labels.check_known_name(name)
+        wanted = str(alias_or_version)
+        number = wanted.isascii() and wanted.isdigit()
+        missing = f"no model {name} with {'version' if number else 'alias'} {wanted[:60]!r} in the registry"
+        if number and len(wanted) > 9:  # beyond what the database holds
+            raise NotFoundError(missing)
+        try:
+            if number:
+                entry = self.client.get_model_version(name, str(int(wanted)))
+            else:
+                entry = self.client.get_model_version_by_alias(name, wanted)
+        except MlflowException as error:
+            if error.error_code not in {"RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"}:
+                raise
+            raise NotFoundError(missing) from None
+        if labels.RUN_ID not in entry.tags:
+            raise NotFoundError(f"version {entry.version} of model {name} in MLflow is not Ballast's")
+        return entry
+
+    def entries(self, name: str, run_id: str | None = None) -> list[Any]:
+        """MLflow's entries of Ballast's versions of a model, the oldest first; those of one run where it is given."""
+        labels.check_known_name(name)
+        wanted = f"name = '{name}'" + (f" AND tags.`{labels.RUN_ID}` = '{run_id}'" if run_id else "")
+        found = _pages(self.client.search_model_versions, wanted)
+        return sorted((entry for entry in found if labels.RUN_ID in entry.tags), key=lambda entry: int(entry.version))
+
+    def models(self) -> list[Any]:
+        """MLflow's entries of Ballast's models, by name."""
+        found = _pages(self.client.search_registered_models, f"tags.`{labels.MANAGED}` = 'true'")
+        return sorted(found, key=lambda entry: str(entry.name))
+
+    def model(self, name: str) -> tuple[dict[str, str], dict[str, str]]:
+        """Aliases (with the version of each) and tags of a model."""
+        labels.check_known_name(name)
+        held = self.client.get_registered_model(name)
+        return {alias: str(version) for alias, version in held.aliases.items()}, dict(held.tags)
+
+    def load(self, entry: Any) -> ModelVersion:
+        """The whole version of an entry, held to its digest."""
+        from mlflow.artifacts import download_artifacts
+
+        with tempfile.TemporaryDirectory() as scratch:
+            address = f"{entry.source.rstrip('/')}/artifacts/{DOCUMENT}"
+            path = download_artifacts(artifact_uri=address, dst_path=scratch, tracking_uri=self._uri)
+            text = Path(path).read_text(encoding="utf-8")
+        where = f"version {entry.version} of model {entry.name}"
+        version = read_document(text, entry.tags.get(labels.DOCUMENT_SHA256, ""), where)
+        return version.model_copy(update={"version": str(entry.version)})
+
+    # ---- runs
+
+    def open_run(self, version: ModelVersion) -> str:
+        """MLflow run of a Ballast run: the one that a broken registration left, or a new one."""
+        experiment = self._experiment(version.name)
+        found = self.client.search_runs([experiment], f"tags.`{labels.RUN_ID}` = '{version.run_id}'", max_results=1)
+        if found:
+            return str(found[0].info.run_id)
+        started = int(version.created_at.timestamp() * 1000)
+        title = f"{version.plan}-{version.run_id[:8]}"
+        return str(self.client.create_run(experiment, started, labels.run_tags(version), title).info.run_id)
+
+    def log_run(
+        self,
+        mlflow_run: str,
+        version: ModelVersion,
+        rounds: Sequence[RoundRecord],
+        report: ModelReport | Mapping[str, Any],
+        attachments: Mapping[str, str],
+    ) -> None:
+        """Log parameters, all metrics in as few calls as MLflow takes, and the report's files."""
+        from mlflow.entities import Metric, Param
+
+        self.client.log_batch(mlflow_run, params=[Param(key, value) for key, value in parameters(version).items()])
+        metrics = [Metric(*row) for row in metric_rows(version, rounds)]
+        for batch in chunks(metrics):
+            self.client.log_batch(mlflow_run, metrics=batch)
+        with tempfile.TemporaryDirectory() as scratch:
+            write_report_files(Path(scratch), report, attachments)
+            self.client.log_artifacts(mlflow_run, scratch)
+
+    def create_version(self, mlflow_run: str, version: ModelVersion) -> Any:
+        """Log the model of a version and enter it in the registry, labelled, in one write."""
+        from mlflow.entities import LoggedModelOutput
+
+        text = document_text(version)
+        experiment = self.client.get_run(mlflow_run).info.experiment_id
+        logged = self.client.create_logged_model(experiment, version.name, source_run_id=mlflow_run)
+        identity = {
+            "artifact_path": logged.artifact_location,
+            "model_uuid": logged.model_id,
+            "model_id": logged.model_id,
+            "run_id": mlflow_run,
+        }
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = Path(scratch) / "model"
+            write_model(folder, Path(scratch), version, text, identity)
+            self.client.log_model_artifacts(logged.model_id, str(folder))
+        self.client.finalize_logged_model(logged.model_id, "READY")
+        self.client.log_outputs(mlflow_run, [LoggedModelOutput(logged.model_id, step=version.rounds)])
+        # The address of the files, not models:/<id>: MLflow would look that id up in its global store, not in ours.
+        return self.client.create_model_version(
+            version.name,
+            source=logged.artifact_location,
+            run_id=mlflow_run,
+            tags=labels.version_tags(version, sha256(text)),
+            description=f"Certified gap {version.certified_gap:.3g} after {version.rounds} rounds of {version.method}",
+            model_id=logged.model_id,
+        )
+
+    def _experiment(self, name: str) -> str:
+        title = f"ballast-{name}"
+        location = f"{self._root.rstrip('/')}/{name}" if self._root else None
+        _unless_there(lambda: self.client.create_experiment(title, artifact_location=location))
+        held = self.client.get_experiment_by_name(title)
+        if held is None or held.lifecycle_stage != "active":
+            raise ConflictError(f"the experiment {title} was deleted in MLflow: restore it there")
+        return str(held.experiment_id)
+
+
+def _unless_there(create: Callable[[], object]) -> None:
+    from mlflow.exceptions import MlflowException
+
+    try:
+        create()
+    except MlflowException as error:
+        if error.error_code != "RESOURCE_ALREADY_EXISTS":
+            raise
+
+
+def _pages(search: Callable[..., Any], wanted: str) -> list[Any]:
+    found: list[Any] = []
+    token = None
+    while True:
+        page = search(filter_string=wanted, page_token=token)
+        found.extend(page)
+        token = page.token
+        if not token:
+            return found

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import ast
+import json
+import pickletools
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from services.contracts.model_version import ModelVersion
+from services.contracts.run import RoundRecord
+from services.registry import pyfunc_model
+from services.registry.mlflow_registry import ModelRegistry
+
+MakeVersion = Callable[..., ModelVersion]
+MakeRounds = Callable[..., tuple[RoundRecord, ...]]
+PROJECT = Path(pyfunc_model.__file__).parents[2]
+
+
+@pytest.fixture
+def files(
+    registry: ModelRegistry, registry_home: Path, make_version: MakeVersion, make_rounds: MakeRounds, name: str
+) -> dict[str, bytes]:
+    """Every file that a registration leaves, by its name."""
+    version = make_version(name=name, n_classes=4)
+    registry.register(version, make_rounds(version.run_id), {"kind": "report"}, {"report.html": "<p>page</p>"})
+    folder = registry_home / "artifacts" / name
+    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def is_pickle(content: bytes) -> bool:
+    try:
+        return sum(1 for _ in pickletools.genops(content)) > 0
+    except (ValueError, IndexError, UnicodeDecodeError):
+        return False
+
+
+def test_nothing_is_pickled(files: dict[str, bytes]) -> None:
+    assert {"model.json", "MLmodel", "pyfunc_model.py", "report.json", "report.html"} <= set(files)
+    assert is_pickle(b"\x80\x04K\x01.")
+    for name, content in files.items():
+        assert not name.endswith((".pkl", ".pickle", ".npy", ".npz")) and not is_pickle(content), name
+        content.decode("utf-8")
+
+
+def test_no_path_of_this_machine_gets_into_a_model(files: dict[str, bytes]) -> None:
+    for name in ("model.json", "pyfunc_model.py", "report.json", "requirements.txt"):
+        assert str(PROJECT).encode() not in files[name] and b"/tmp" not in files[name], name
+    described = files["MLmodel"].decode()
+    assert "model_code_path: pyfunc_model.py" in described and str(PROJECT) not in described
+    assert "uri: model.json" in described
+
+
+def test_the_model_needs_mlflow_numpy_and_pandas_alone(files: dict[str, bytes]) -> None:
+    wanted = [line.partition("==")[0] for line in files["requirements.txt"].decode().split()]
+    assert wanted == ["mlflow", "numpy", "pandas"]
+    imported = set()
+    for node in ast.walk(ast.parse(files["pyfunc_model.py"])):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            imported.add((node.module or "").partition(".")[0])
+    assert imported <= {"__future__", "json", "pathlib", "typing", *wanted}
+
+
+def test_the_signature_names_the_features_and_the_metadata_their_units(files: dict[str, bytes]) -> None:
+    described = files["MLmodel"].decode()
+    assert "flow_mean: l/min" in described and "pressure: bar" in described
+    (signature,) = [line for line in described.split("inputs: ")[1:]]
+    inputs = json.loads(" ".join(signature.split("outputs:")[0].split()).strip("' "))
+    assert [(column["name"], column["type"], column["required"]) for column in inputs] == [
+        ("flow_mean", "double", True),
+        ("flow_ripple", "double", True),
+        ("pressure", "double", True),
+        ("oil_temperature", "double", False),
+    ]
+    example = json.loads(files["serving_input_example.json"])
+    assert example["dataframe_split"]["columns"][0] == "flow_mean"
+    assert example["dataframe_split"]["data"] == [[40.0, 6.25, 155.0, 60.0]]

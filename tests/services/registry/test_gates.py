@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+
+from services.contracts.model_version import ModelVersion, SiteScore
+from services.contracts.plan import Gates
+from services.registry.gates import check_gates, failed_gates
+
+MakeVersion = Callable[..., ModelVersion]
+NONE = Gates(max_gap=None)
+
+
+def site(site_id: str, f1: float | None) -> SiteScore:
+    return SiteScore(site_id=site_id, weight=0.5, radius=0.001, f1=f1)
+
+
+def test_no_gate_asked_for_gives_nothing(make_version: MakeVersion) -> None:
+    assert check_gates(NONE, make_version()) == ()
+
+
+@pytest.mark.parametrize(("found", "holds"), [(9e-4, True), (1e-3, True), (1.0000001e-3, False), (math.nan, False)])
+def test_gap_at_the_limit_holds_and_above_it_does_not(make_version: MakeVersion, found: float, holds: bool) -> None:
+    (result,) = check_gates(Gates(max_gap=1e-3), make_version(certified_gap=found))
+    assert (result.name, result.wanted, result.holds) == ("max_gap", 1e-3, holds)
+    assert bool(result.reason) is not holds
+
+
+def test_infinite_gap_does_not_hold(make_version: MakeVersion) -> None:
+    (result,) = check_gates(Gates(max_gap=1.0), make_version(certified_gap=math.inf, lower_bound=-math.inf))
+    assert not result.holds and result.found == math.inf
+
+
+def test_worst_site_decides(make_version: MakeVersion) -> None:
+    version = make_version(sites=(site("plant-a", 0.95), site("plant-b", 0.78)))
+    (result,) = check_gates(NONE.model_copy(update={"min_site_f1": 0.78}), version)
+    assert result.holds and result.found == 0.78
+    (result,) = check_gates(NONE.model_copy(update={"min_site_f1": 0.79}), version)
+    assert not result.holds
+
+
+@pytest.mark.parametrize("missing", [None, math.nan])
+def test_a_site_without_a_score_fails_the_worst_site_gate_and_is_named(
+    make_version: MakeVersion, missing: float | None
+) -> None:
+    version = make_version(sites=(site("plant-a", 0.95), site("plant-b", missing)))
+    (result,) = check_gates(NONE.model_copy(update={"min_site_f1": 0.5}), version)
+    assert not result.holds and result.found is None and "plant-b" in result.reason
+
+
+def test_missing_f1_fails_and_failures_are_told_on_one_line(make_version: MakeVersion) -> None:
+    gates = Gates(max_gap=1e-3, min_f1=0.8, min_fresh_weight=0.9)
+    results = check_gates(gates, make_version(f1=None, fresh_weight=0.75))
+    assert [result.holds for result in results] == [True, False, False]
+    told = failed_gates(results)
+    assert told.startswith("min_f1: ") and "min_fresh_weight: 0.75 is not at or above 0.9" in told and "\n" not in told
