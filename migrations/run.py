@@ -14,9 +14,10 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
 
 from services.contracts.errors import ConflictError
-from services.round_store.failures import describe, explained
+from services.round_store.failures import describe, explained, kind_of
 from services.round_store.session import make_engine
 from services.round_store.tables import METADATA
 
@@ -92,6 +93,13 @@ def _transaction(url: str) -> Iterator[Connection]:
                     yield connection
                 except CommandError as error:
                     raise ConflictError(f"{describe(engine)} cannot be migrated: {error}") from error
+                except DBAPIError as error:
+                    if kind_of(error) is not None:
+                        raise
+                    line = str(error.orig).splitlines()[0]
+                    raise ConflictError(
+                        f"{describe(engine)} cannot be migrated: {line}; nothing was changed"
+                    ) from error
                 if sqlite and (broken := connection.execute(text("PRAGMA foreign_key_check")).all()):
                     tables = ", ".join(sorted({str(row[0]) for row in broken}))
                     raise ConflictError(f"{describe(engine)} would lose references in {tables}; nothing was changed")

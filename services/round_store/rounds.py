@@ -82,10 +82,11 @@ def read_rounds(session: Session, run_id: str, after: int, limit: int | None) ->
     if not rows:
         return []
     answers: dict[int, list[SiteAnswer]] = {row.round: [] for row in rows}
+    columns = [getattr(SiteUpdateRow, name) for name in ("round", *_ANSWER)]
     between = SiteUpdateRow.round.between(rows[0].round, rows[-1].round)
-    updates = select(SiteUpdateRow).where(SiteUpdateRow.run_id == run_id, between).order_by(SiteUpdateRow.site_id)
-    for update_row in session.scalars(updates):
-        answers[update_row.round].append(SiteAnswer(**{name: getattr(update_row, name) for name in _ANSWER}))
+    updates = select(*columns).where(SiteUpdateRow.run_id == run_id, between).order_by(SiteUpdateRow.site_id)
+    for round_, *values in session.execute(updates):
+        answers[round_].append(SiteAnswer(**dict(zip(_ANSWER, values, strict=True))))
     return [
         RoundRecord(**{name: getattr(row, name) for name in _ROUND}, answers=tuple(answers[row.round])) for row in rows
     ]

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
@@ -97,6 +102,41 @@ def test_a_read_only_database_can_be_read(read_only_url: str, plan: Plan) -> Non
         downgrade(read_only_url, "base")
     assert store.runs.list_runs() == []
     store.close()
+
+
+@pytest.fixture
+def write_protected(new_sqlite: Callable[[], str]) -> Iterator[Path]:
+    """A database file that its account may not write, in a folder that anyone may read."""
+    folder = Path(tempfile.mkdtemp(prefix="protected-"))
+    folder.chmod(0o755)
+    path = folder / "ballast.db"
+    shutil.copyfile(new_sqlite().removeprefix("sqlite:///"), path)
+    path.chmod(0o444)
+    yield path
+    shutil.rmtree(folder)
+
+
+def test_a_write_protected_file_is_refused_and_left_alone(write_protected: Path) -> None:
+    script = """
+        import os, sys
+        from services.contracts.errors import UnavailableError
+        from services.round_store.store import RoundStore
+        import sqlalchemy.dialects.sqlite
+        if os.geteuid() == 0:  # who may write anything
+            os.setgid(65534)
+            os.setuid(65534)
+        try:
+            RoundStore.open(f"sqlite:///{sys.argv[1]}")
+        except UnavailableError as error:
+            print(error.code, error)
+    """
+    before = write_protected.read_bytes()
+    command = [sys.executable, "-c", textwrap.dedent(script), str(write_protected)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    wanted = f"database_read_only the database {write_protected} is read-only; nothing was written"
+    assert done.stdout.startswith(wanted), done.stderr
+    assert done.stdout.count("\n") == 1
+    assert write_protected.read_bytes() == before
 
 
 def test_a_server_that_is_not_there(tmp_path: Path) -> None:

@@ -1,0 +1,143 @@
+"""Migrations, up and down, on both servers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, inspect, text
+
+from migrations import run
+from migrations.__main__ import main
+from services.contracts.errors import ConflictError
+from services.contracts.plan import Plan
+from services.round_store.session import make_engine
+from services.round_store.store import RoundStore
+from services.round_store.tables import METADATA
+
+
+def tables(url: str) -> set[str]:
+    engine = make_engine(url)
+    with engine.connect() as connection:
+        found = set(inspect(connection).get_table_names())
+    engine.dispose()
+    return found
+
+
+def test_the_schema_is_that_of_the_tables(database_url: str) -> None:
+    assert run.differences(database_url) == []
+    assert run.current(database_url) == run.head()
+    assert tables(database_url) == {*METADATA.tables, "alembic_version"}
+
+
+def test_a_difference_would_be_found(database_url: str) -> None:
+    engine = make_engine(database_url)
+    with engine.execution_options(ballast_writes=True).begin() as connection:
+        connection.execute(text("ALTER TABLE plans ADD COLUMN surplus VARCHAR"))
+    engine.dispose()
+    assert [difference[0] for difference in run.differences(database_url)] == ["remove_column"]
+
+
+def test_down_to_nothing_and_up_again(database_url: str) -> None:
+    assert run.downgrade(database_url, "base") is None
+    assert tables(database_url) == {"alembic_version"}
+    assert run.current(database_url) is None
+    assert run.upgrade(database_url) == run.head()
+    assert run.differences(database_url) == []
+    store = RoundStore.open(database_url)
+    assert store.audit.append(actor="me", role=None, action="test", target="x").number == 1
+    store.close()
+
+
+def test_an_upgrade_keeps_what_is_there(database_url: str) -> None:
+    store = RoundStore.open(database_url)
+    created = store.runs.create_run(Plan(name="weekly", asset_type="pump"))
+    assert run.upgrade(database_url) == run.head()
+    assert store.runs.get_run(created.run_id) == created
+    store.close()
+
+
+def test_several_processes_may_upgrade_at_once(empty_database_url: str) -> None:
+    make = [empty_database_url] * 4
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(run.upgrade, make)) == [run.head()] * 4
+    assert run.differences(empty_database_url) == []
+
+
+def test_a_failed_upgrade_leaves_the_database_as_it_was(empty_database_url: str) -> None:
+    """The last table that the migration makes is there already, so it fails after it has made the others."""
+    engine = make_engine(empty_database_url, create=True)
+    with engine.execution_options(ballast_writes=True).begin() as connection:
+        connection.execute(text("CREATE TABLE audit_head (mine INTEGER)"))
+    engine.dispose()
+    with pytest.raises(ConflictError, match="cannot be migrated: .*audit_head.* already exists; nothing was changed"):
+        run.upgrade(empty_database_url)
+    assert tables(empty_database_url) == {"audit_head"}
+    assert run.current(empty_database_url) is None
+
+
+def test_lost_references_stop_a_migration_on_sqlite(
+    new_sqlite: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Foreign keys are off while tables are made anew, so they are checked before the commit."""
+    url = new_sqlite()
+
+    def lose(connection: Connection, _what: object, _revision: str) -> None:
+        connection.execute(text("INSERT INTO run_states (run_id, round, frame) VALUES ('nowhere', 1, x'00')"))
+
+    monkeypatch.setattr(run, "_run", lose)
+    with pytest.raises(ConflictError, match="would lose references in run_states; nothing was changed"):
+        run.upgrade(url)
+    engine = make_engine(url)
+    with engine.connect() as connection:
+        assert connection.scalar(text("SELECT count(*) FROM run_states")) == 0
+    engine.dispose()
+
+
+def test_unknown_revisions_are_refused(database_url: str) -> None:
+    with pytest.raises(ConflictError, match="cannot be migrated: .*no-such-revision"):
+        run.upgrade(database_url, "no-such-revision")
+    engine = make_engine(database_url)
+    with engine.execution_options(ballast_writes=True).begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    engine.dispose()
+    with pytest.raises(ConflictError, match="9999"):
+        run.upgrade(database_url)
+
+
+def test_the_command(empty_database_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["upgrade", empty_database_url]) == 0
+    assert main(["current", empty_database_url]) == 0
+    assert main(["downgrade", empty_database_url, "base"]) == 0
+    assert capsys.readouterr().out.split() == [run.head(), run.head(), "base"]
+    assert main(["current", "mysql://localhost/x"]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+    with pytest.raises(SystemExit):
+        main(["downgrade", empty_database_url])
+
+
+def test_migrations_run_from_an_installed_package(tmp_path: Path) -> None:
+    """Only the folders that a wheel carries, in another place, and no working directory that helps."""
+    root = Path(run.__file__).parents[1]
+    site = tmp_path / "site"
+    for package in ("models", "services", "migrations"):
+        for file in (root / package).rglob("*"):
+            if file.suffix in {".py", ".mako"}:
+                target = site / file.relative_to(root)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(file.read_bytes())
+    url = f"sqlite:///{tmp_path / 'x.db'}"
+    done = subprocess.run(
+        [sys.executable, "-m", "migrations", "upgrade", url],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(site), "PATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{run.head()}\n", "")
+    assert run.differences(url) == []
