@@ -11,9 +11,7 @@ from services.contracts.plan import Plan
 from services.contracts.records import PlanRecord
 from services.round_store.documents import document
 from services.round_store.session import Scope, utc_now
-from services.round_store.tables import AssetTypeRow, PlanRow, RunRow
-
-UNFINISHED = ("pending", "running")
+from services.round_store.tables import UNFINISHED_STATUSES, AssetTypeRow, PlanRow, RunRow
 
 
 class PlanRepository:
@@ -57,7 +55,7 @@ class PlanRepository:
         """Remove a plan; its runs stay. ``ConflictError`` while one of them is unfinished."""
         with self._scope.write() as session:
             _row(session, name, lock=True)
-            unfinished = select(RunRow.run_id).where(RunRow.plan_name == name, RunRow.status.in_(UNFINISHED))
+            unfinished = select(RunRow.run_id).where(RunRow.plan_name == name, RunRow.status.in_(UNFINISHED_STATUSES))
             if (run_id := session.scalar(unfinished)) is not None:
                 raise ConflictError(f"plan {name} has an unfinished run: {run_id}", code="run_unfinished")
             session.execute(delete(PlanRow).where(PlanRow.name == name))

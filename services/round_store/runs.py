@@ -19,9 +19,8 @@ from services.round_store import rounds
 from services.round_store.documents import document, sentence
 from services.round_store.queries import page, rows_touched
 from services.round_store.session import Scope, utc_now
-from services.round_store.tables import RunRow
+from services.round_store.tables import UNFINISHED_STATUSES, RunRow
 
-UNFINISHED = ("pending", "running")
 FINAL = ("completed", "failed", "cancelled")
 _SAME_NAME = (
     "run_id", "plan", "status", "reason", "created_at", "updated_at", "rounds", "sites", "absentees", "upper",
@@ -41,7 +40,7 @@ class RunRepository:
             now = utc_now(session)
             run = Run(run_id=run_id or uuid.uuid4().hex, plan=plan, status="pending", created_at=now, updated_at=now)
             other = session.scalar(
-                select(RunRow.run_id).where(RunRow.plan_name == plan.name, RunRow.status.in_(UNFINISHED))
+                select(RunRow.run_id).where(RunRow.plan_name == plan.name, RunRow.status.in_(UNFINISHED_STATUSES))
             )
             if other is not None:
                 raise ConflictError(f"plan {plan.name} has an unfinished run: {other}", code="run_unfinished")
@@ -73,7 +72,7 @@ class RunRepository:
 
     def unfinished_runs(self, plan: str | None = None) -> list[Run]:
         """Pending and running runs, oldest first."""
-        wanted = select(RunRow).where(RunRow.status.in_(UNFINISHED)).order_by(RunRow.created_at, RunRow.run_id)
+        wanted = select(RunRow).where(RunRow.status.in_(UNFINISHED_STATUSES)).order_by(RunRow.created_at, RunRow.run_id)
         return self._runs(wanted if plan is None else wanted.where(RunRow.plan_name == plan))
 
     def stale_runs(self, now: datetime | None = None, grace_seconds: float = 60.0) -> list[Run]:
@@ -84,7 +83,7 @@ class RunRepository:
         with self._scope.read() as session:
             moment = utc_now(session) if now is None else now
             idle = and_(RunRow.lease_until.is_(None), RunRow.updated_at < moment - timedelta(seconds=grace_seconds))
-            wanted = select(RunRow).where(RunRow.status.in_(UNFINISHED), or_(RunRow.lease_until < moment, idle))
+            wanted = select(RunRow).where(RunRow.status.in_(UNFINISHED_STATUSES), or_(RunRow.lease_until < moment, idle))
             return [_to_run(row) for row in session.scalars(wanted.order_by(RunRow.created_at, RunRow.run_id))]
 
     def begin_run(
@@ -156,16 +155,16 @@ class RunRepository:
 
     def request_cancel(self, run_id: str) -> Run:
         """Ask the process that drives the run to stop; ``ConflictError`` when the run has ended."""
-        return self._change(run_id, UNFINISHED, "cancelled", cancel_requested=True)
+        return self._change(run_id, UNFINISHED_STATUSES, "cancelled", cancel_requested=True)
 
     def set_flow_run_id(self, run_id: str, flow_run_id: str) -> Run:
         """Say which flow run drives the run."""
-        return self._change(run_id, UNFINISHED, "given a flow run", flow_run_id=flow_run_id)
+        return self._change(run_id, UNFINISHED_STATUSES, "given a flow run", flow_run_id=flow_run_id)
 
     def set_result(self, run_id: str, mlflow_run_id: str, model_version: str) -> Run:
         """Say where the result stands in the registry."""
         found = {"mlflow_run_id": mlflow_run_id, "model_version": model_version}
-        return self._change(run_id, UNFINISHED + FINAL, "given a result", **found)
+        return self._change(run_id, UNFINISHED_STATUSES + FINAL, "given a result", **found)
 
     def renew_lease(self, run_id: str, owner: str, seconds: float) -> bool:
         """Take or prolong the lease; False when another's has not expired or the run has ended."""
@@ -174,7 +173,7 @@ class RunRepository:
             free = or_(RunRow.lease_until.is_(None), RunRow.lease_until < now, RunRow.lease_owner == owner)
             taken = session.execute(
                 update(RunRow)
-                .where(RunRow.run_id == run_id, RunRow.status.in_(UNFINISHED), free)
+                .where(RunRow.run_id == run_id, RunRow.status.in_(UNFINISHED_STATUSES), free)
                 .values(lease_owner=owner, lease_until=now + timedelta(seconds=seconds))
             )
             if rows_touched(taken):

@@ -10,8 +10,9 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from services.round_store.columns import COUNTER, Base
 
-UNFINISHED = text("status IN ('pending', 'running')")
-NOT_REVOKED = text("revoked_at IS NULL")
+UNFINISHED_STATUSES = ("pending", "running")
+_UNFINISHED = text("status IN ('pending', 'running')")
+_NOT_REVOKED = text("revoked_at IS NULL")
 METADATA = Base.metadata
 
 
@@ -64,7 +65,7 @@ class RunRow(Base):
 
     __tablename__ = "runs"
     __table_args__ = (
-        Index("uq_runs_plan_name", "plan_name", unique=True, sqlite_where=UNFINISHED, postgresql_where=UNFINISHED),
+        Index("uq_runs_plan_name", "plan_name", unique=True, sqlite_where=_UNFINISHED, postgresql_where=_UNFINISHED),
         Index(None, "plan_name", "created_at"),
         Index(None, "created_at"),
     )
@@ -174,7 +175,7 @@ class ApiTokenRow(Base):
 
     __tablename__ = "api_tokens"
     __table_args__ = (
-        Index("uq_api_tokens_name", "name", unique=True, sqlite_where=NOT_REVOKED, postgresql_where=NOT_REVOKED),
+        Index("uq_api_tokens_name", "name", unique=True, sqlite_where=_NOT_REVOKED, postgresql_where=_NOT_REVOKED),
     )
 
     token_id: Mapped[str] = mapped_column(primary_key=True)
