@@ -1,12 +1,15 @@
-"""Condition indicators of a flow signal: the fourteen that the pump study of the FDR-SVM paper (section 6.2) classifies by.
+"""Condition indicators of a flow signal: the fourteen of the pump study in the FDR-SVM paper (section 6.2).
 
-All are computed on the raw samples q_0 .. q_{T-1} of each measurement (sampling rate f_s); a bar is the mean over time,
-d_t = q_t - mean(q), and S(f) is the one-sided periodogram of d under a periodic Hann window w,
+All are computed on the samples q_0 .. q_{T-1} of each measurement (sampling rate f_s). With d_t = q_t - mean(q), S(f)
+is the one-sided periodogram of d under a periodic Hann window w,
 
-    S(f_k) = c_k |sum_t w_t d_t exp(-2 pi i k t / T)|^2 / (f_s sum_t w_t^2),   c_k = 2 (1 at zero and at the Nyquist frequency),
+    S(f_k) = c_k |sum_t w_t d_t exp(-2 pi i k t / T)|^2 / (f_s sum_t w_t^2),   c_k = 2 (1 at k = 0 and at k = T / 2),
 
-as ``scipy.signal.periodogram(q, f_s, window="hann", detrend="constant")`` gives it. The window keeps the strong ripple of a
-pump from leaking into the weak bands beside it.
+as ``scipy.signal.periodogram(q, f_s, window="hann", detrend="constant")`` gives it. The window keeps the strong ripple
+of a pump from leaking into the weak bands beside it.
+
+Powers are levels, in decibels above 1 (L/min)^2: power grows with the square of a fault's size, and on a linear scale a
+range that holds a severe fault leaves no room for a faint one.
 """
 
 from __future__ import annotations
@@ -38,9 +41,9 @@ INDICATOR_NAMES: Final = (
 
 INDICATOR_UNITS: Final = (
     "Hz",
-    "(L/min)^2",
-    "(L/min)^2",
-    "(L/min)^2",
+    "dB",
+    "dB",
+    "dB",
     "Hz",
     "L/min",
     "(L/min)^2",
@@ -52,7 +55,10 @@ INDICATOR_UNITS: Final = (
     "L/min",
     "L/min",
 )
-"""Units in the same order, for flow in L/min."""
+"""Units in the same order, for flow in L/min; dB are above 1 (L/min)^2."""
+
+POWER_FLOOR: Final = 1e-12
+"""Power, in (L/min)^2, under which a level is given as this one's: -120 dB."""
 
 FRAME: Final = 128
 """Length of a frame of the spectral kurtosis, in samples; neighbours start ``FRAME_HOP`` samples apart."""
@@ -74,10 +80,11 @@ def condition_indicators(flow: ArrayLike, sampling_rate: float) -> Array:
     Array
         Shape (n, 14), columns as ``INDICATOR_NAMES``:
 
-        - ``peak_frequency``: the f_k of the largest S, k >= 1, moved to the vertex of the parabola through ln S at k - 1, k,
-          k + 1 (error under 0.02 f_s / T for a sine);
-        - ``power_10_20_hz``, ``power_40_60_hz``: sum of S(f_k) f_s / T over 10 <= f_k <= 20, 40 <= f_k <= 60;
-          ``power_over_100_hz``: the same over f_k > 100 (a sine of amplitude A in a band has power A^2 / 2);
+        - ``peak_frequency``: the f_k of the largest S, 0 < f_k < f_s / 2, moved to the vertex of the parabola through
+          ln S at k - 1, k, k + 1 (error under 0.02 f_s / T for a sine);
+        - ``power_10_20_hz``, ``power_40_60_hz``: 10 log10 P, with P the sum of S(f_k) f_s / T over 10 <= f_k <= 20, or
+          40 <= f_k <= 60; ``power_over_100_hz``: the same over f_k > 100. A sine of amplitude A inside a band has
+          P = A^2 / 2. P is at least ``POWER_FLOOR``;
         - ``kurtosis_frequency``: see :func:`kurtosis_frequency`;
         - ``flow_mean``; ``flow_variance`` (divisor T - 1);
         - ``flow_skewness`` m_3 / m_2^1.5 and ``flow_kurtosis`` m_4 / m_2^2 (3 for a Gaussian), m_j = mean(d^j);
@@ -103,18 +110,19 @@ def condition_indicators(flow: ArrayLike, sampling_rate: float) -> Array:
     frequencies, density = periodogram(d, sampling_rate)
     step = sampling_rate / q.shape[1]
 
-    def power(low: float, high: float) -> Array:
-        band: Array = density[:, (frequencies >= low) & (frequencies <= high)].sum(axis=1) * step
-        return band
+    def level(low: float, high: float) -> Array:
+        band = density[:, (frequencies >= low) & (frequencies <= high)].sum(axis=1) * step
+        decibels: Array = 10.0 * np.log10(np.maximum(band, POWER_FLOOR))
+        return decibels
 
     square = d * d
     m2 = square.mean(axis=1)
     rms = np.sqrt(np.mean(q * q, axis=1))
     columns = (
         _peak_frequency(density, step),
-        power(10.0, 20.0),
-        power(40.0, 60.0),
-        power(np.nextafter(100.0, np.inf), np.inf),
+        level(10.0, 20.0),
+        level(40.0, 60.0),
+        level(np.nextafter(100.0, np.inf), np.inf),
         kurtosis_frequency(d, sampling_rate),
         mean,
         m2 * (q.shape[1] / (q.shape[1] - 1)),
@@ -130,21 +138,21 @@ def condition_indicators(flow: ArrayLike, sampling_rate: float) -> Array:
 
 
 def periodogram(centred: Array, sampling_rate: float) -> tuple[Array, Array]:
-    """Frequencies (T // 2 + 1,) in Hz and one-sided Hann-windowed power density (n, T // 2 + 1) of zero-mean signals."""
+    """Frequencies (Hz) and one-sided power density S under a Hann window, shapes (F,) and (n, F), F = T // 2 + 1."""
     length = centred.shape[-1]
     window = _hann(length)
-    density = np.abs(np.fft.rfft(centred * window, axis=-1)) ** 2 / (sampling_rate * np.sum(window**2))
+    density: Array = np.abs(np.fft.rfft(centred * window, axis=-1)) ** 2 / (sampling_rate * float(np.sum(window**2)))
     density[..., 1 : (length + 1) // 2] *= 2.0
-    return np.fft.rfftfreq(length, 1.0 / sampling_rate), density
+    return np.asarray(np.fft.rfftfreq(length, 1.0 / sampling_rate), dtype=np.float64), density
 
 
 def kurtosis_frequency(centred: Array, sampling_rate: float) -> Array:
     """Frequency (Hz) at which the spectral kurtosis of a zero-mean signal is highest, shape (n,).
 
-    The signal is cut into frames of ``FRAME`` samples, ``FRAME_HOP`` apart, under a periodic Hann window; with X_j(f) the
-    transform of frame j, SK(f) = mean_j |X_j(f)|^4 / (mean_j |X_j(f)|^2)^2 - 2: 0 for stationary Gaussian noise, -1 for a
-    steady sine, large where bursts live. Searched from the third bin up (the first two hold the window's image of slow
-    drift) to below the Nyquist frequency. 0 for a signal that stands still.
+    The signal is cut into frames of ``FRAME`` samples, ``FRAME_HOP`` apart, under a periodic Hann window. With X_j(f)
+    the transform of frame j, SK(f) = mean_j |X_j(f)|^4 / (mean_j |X_j(f)|^2)^2 - 2: 0 for stationary Gaussian noise, -1
+    for a steady sine, large where bursts live. Searched from the third bin up (the first two hold the window's image of
+    slow drift) to below the Nyquist frequency. 0 for a signal that stands still.
     """
     frames = np.lib.stride_tricks.sliding_window_view(centred, FRAME, axis=-1)[..., ::FRAME_HOP, :]
     power = np.abs(np.fft.rfft(frames * _hann(FRAME), axis=-1)[..., 2 : FRAME // 2]) ** 2

@@ -1,0 +1,47 @@
+"""Arguments of ``ballast simulate`` and what it does."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from services.plant_simulator.faults import FAULTS
+from services.plant_simulator.scenarios import SCENARIOS
+from services.plant_simulator.writer import FORMATS, simulate_plants
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``ballast simulate``."""
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="new or empty folder for plant-1, ...")
+    parser.add_argument("--sites", type=int, default=4, help="number of plants (default 4)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of everything random (default 0)")
+    parser.add_argument("--scenario", default="nominal", help=f"one of {', '.join(SCENARIOS)} (default nominal)")
+    parser.add_argument("--train", type=int, default=400, help="training measurements of all plants (default 400)")
+    parser.add_argument("--test", type=int, default=1000, help="test measurements of all plants (default 1000)")
+    parser.add_argument(
+        "--faults", nargs="+", default=["leak"], metavar="FAULT",
+        help=f"some of {', '.join(FAULTS)}; with several, their combinations too (default leak)",
+    )  # fmt: skip
+    parser.add_argument("--format", default="npz", help=f"one of {', '.join(FORMATS)} (default npz)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Simulate as the arguments say and print one line; raise :class:`InvalidInputError` when they do not fit."""
+    began = time.monotonic()
+    folders = simulate_plants(
+        args.out,
+        sites=args.sites,
+        seed=args.seed,
+        scenario=args.scenario,
+        n_train=args.train,
+        n_test=args.test,
+        faults=args.faults,
+        format=args.format,
+    )
+    seconds = time.monotonic() - began
+    print(
+        f"{args.train} training and {args.test} test measurements of {len(folders)} plants ({args.scenario}, "
+        f"{', '.join(args.faults)}) in {seconds:.1f} s: {args.out}/plant-1 .. plant-{len(folders)}"
+    )
+    return 0
