@@ -83,7 +83,8 @@ class RunRepository:
         with self._scope.read() as session:
             moment = utc_now(session) if now is None else now
             idle = and_(RunRow.lease_until.is_(None), RunRow.updated_at < moment - timedelta(seconds=grace_seconds))
-            wanted = select(RunRow).where(RunRow.status.in_(UNFINISHED_STATUSES), or_(RunRow.lease_until < moment, idle))
+            unled = or_(RunRow.lease_until < moment, idle)
+            wanted = select(RunRow).where(RunRow.status.in_(UNFINISHED_STATUSES), unled)
             return [_to_run(row) for row in session.scalars(wanted.order_by(RunRow.created_at, RunRow.run_id))]
 
     def begin_run(
