@@ -52,12 +52,12 @@ def _run(chosen: argparse.Namespace) -> int:
     from services.site_agent.logs import PRIVATE, open_logs
 
     settings = SiteSettings.from_toml(chosen.config)
-    open_logs(settings.log, settings.site_id)
-    try:
-        asyncio.run(serve(settings, chosen.timeout))
-    except BallastError as error:
-        PRIVATE.error("ended: %s", error)  # the caller prints it on the console
-        raise
+    with open_logs(settings.log, settings.site_id):
+        try:
+            asyncio.run(serve(settings, chosen.timeout))
+        except BallastError as error:
+            PRIVATE.error("ended: %s", error)  # the caller prints it on the console
+            raise
     return 0
 
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from services.contracts.asset_type import AssetType, explain
 from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.signing import new_seed_file
-from services.site_agent.policy import DEFAULT_METHODS, default_policy_text
+from services.site_agent.policy import DEFAULT_METHODS, SitePolicy, default_policy_text
 from services.site_agent.settings import SiteSettings
 
 SETTINGS, POLICY, SEED, ASSET_TYPE = "site.toml", "policy.toml", "site.nk", "asset_type.toml"
@@ -41,7 +41,7 @@ def found_site(wish: Founding) -> str:
     ConflictError
         One of the files is there already; nothing was written.
     InvalidInputError
-        The site id, the asset type, a server's address or the folder does not fit; nothing was written.
+        The site id, the asset type, an address, a method's name or the folder does not fit; nothing was written.
     """
     texts = _texts(wish)
     for name in (*texts, SEED):
@@ -66,11 +66,13 @@ def _texts(wish: Founding) -> dict[str, str]:
     """Text of each file but the key's, held to the types that will read them."""
     asset_type = AssetType.from_toml(wish.asset_type) if wish.asset_type else None
     settings = _settings_text(wish, asset_type)
+    policy = default_policy_text((asset_type.name,) if asset_type else (), wish.methods)
     try:
         SiteSettings.model_validate(tomllib.loads(settings))
+        SitePolicy.model_validate(tomllib.loads(policy))
     except ValidationError as error:
         raise InvalidInputError(explain(error)) from None
-    texts = {SETTINGS: settings, POLICY: default_policy_text((asset_type.name,) if asset_type else (), wish.methods)}
+    texts = {SETTINGS: settings, POLICY: policy}
     if wish.asset_type is not None:
         texts[ASSET_TYPE] = wish.asset_type.read_text(encoding="utf-8")
     return texts

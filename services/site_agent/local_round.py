@@ -23,6 +23,7 @@ from services.site_agent.local_solve import (
     head_risks,
     radius_of,
     robust_spec,
+    solve_round,
 )
 from services.site_agent.logs import LOG, PRIVATE
 from services.site_agent.policy import Refusal, SitePolicy
@@ -43,6 +44,7 @@ class LocalRound:
     ) -> None:
         self._site_id = site_id
         self._asset_type = asset_type
+        self._n_classes = len(asset_type.fault_classes)
         self._policy = policy
         self._egress = egress
         self._vault = Vault(source, asset_type)
@@ -71,11 +73,14 @@ class LocalRound:
 
     def warm_up(self) -> None:
         """Read the data and load the mathematics before the first task asks; what does not fit goes to the log."""
+        import models.methods.catalogue
+        import models.multiclass  # noqa: F401 - loaded here, so that the first round need not wait for it
+
         try:
             dataset = self._vault.current()
         except VaultError as error:
             refusal = Refusal(error.refusal_code, str(error))
-            LOG.warning("the data cannot be used at present: %s; the site's log says where", refusal.reason)
+            LOG.warning("the data cannot be used at present: %s", refusal.reason)
             PRIVATE.warning("%s", error)
             return
         LOG.info("data opened")
@@ -126,18 +131,20 @@ class LocalRound:
         }
 
     def _round(self, task: Task, dataset: Dataset) -> dict[str, FloatArray]:
-        from models.methods.catalogue import get_method
-
-        spec = robust_spec(task.spec, len(dataset.train), len(self._asset_type.features))
-        ...
+        train = dataset.train
+        spec = robust_spec(task.spec, len(train), train.features.shape[1])
+        return solve_round(
+            task.method, task.parameters, task.arrays, train.features, train.classes, self._n_classes, spec
+        )
 
     def _evaluate(self, task: Task, dataset: Dataset) -> dict[str, FloatArray]:
-        n_features, n_classes = len(self._asset_type.features), len(self._asset_type.fault_classes)
+        train, test = dataset.train, dataset.test
+        n_features = train.features.shape[1]
         weights = check_weights(task.arrays.get("weights"), self._asset_type.n_heads, n_features)
-        spec = robust_spec(task.spec, len(dataset.train), n_features)
+        spec = robust_spec(task.spec, len(train), n_features)
         return {
-            "confusion": confusion_counts(weights, dataset.test.features, dataset.test.classes, n_classes),
-            "risk": head_risks(weights, dataset.train.features, dataset.train.classes, spec),
+            "confusion": confusion_counts(weights, test.features, test.classes, self._n_classes),
+            "risk": head_risks(weights, train.features, train.classes, self._n_classes, spec),
         }
 
     def _refuse(self, refusal: Refusal, reply_to: dict[str, Any]) -> bytes:

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
-from models.problem import BoxSupport, FloatArray, ProblemError, RobustSpec, SiteProblem
+from models.methods.base import Method
+from models.problem import (
+    Arrays,
+    BoxSupport,
+    FloatArray,
+    ProblemError,
+    RobustSpec,
+    ServerProblem,
+    SiteProblem,
+    SiteTerms,
+)
 from services.contracts.messages import RadiusRule, TrainingSpec
 
 IntArray = NDArray[np.intp]
@@ -38,26 +50,75 @@ def check_weights(weights: FloatArray | None, n_heads: int, n_features: int) -> 
 
 
 def confusion_counts(weights: FloatArray, features: FloatArray, classes: IntArray, n_classes: int) -> FloatArray:
-    """Counts (C, C) of true class by diagnosed class: the highest score wins, the first of equals."""
-    scores = features @ weights[:, :-1].T + weights[:, -1]
-    diagnosed = (scores[:, 0] > 0).astype(np.intp) if n_classes == 2 else scores.argmax(axis=1)
+    """Counts (C, C) of true class by diagnosed class."""
+    from models.multiclass import predict_class
+
     counts = np.zeros((n_classes, n_classes))
-    np.add.at(counts, (classes, diagnosed), 1.0)
+    np.add.at(counts, (classes, predict_class(weights, features)), 1.0)
     return counts
 
 
-def head_labels(classes: IntArray, n_heads: int) -> list[FloatArray]:
-    """Labels -1 and +1 for each head: the second class against the first, or each class against the rest."""
-    positive = (1,) if n_heads == 1 else tuple(range(n_heads))
-    return [np.where(classes == number, 1.0, -1.0) for number in positive]
-
-
-def head_risks(weights: FloatArray, features: FloatArray, classes: IntArray, spec: RobustSpec) -> FloatArray:
+def head_risks(
+    weights: FloatArray, features: FloatArray, classes: IntArray, n_classes: int, spec: RobustSpec
+) -> FloatArray:
     """Exact worst-case risk (K,) of each head at weights (K, P + 1) on the training rows."""
+    from models.multiclass import head_labels
     from models.worst_case import site_risk
 
     used = weights if spec.fit_intercept else weights[:, :-1]
-    labels = head_labels(classes, len(weights))
+    labels = head_labels(classes, n_classes)
     return np.array([
         site_risk(row, SiteProblem(features, signs, spec)).value for row, signs in zip(used, labels, strict=True)
     ])
+
+
+def solve_round(
+    method_name: str, parameters: Mapping[str, float], message: Arrays, features: FloatArray, classes: IntArray,
+    n_classes: int, spec: RobustSpec,
+) -> dict[str, FloatArray]:
+    """Answer of the method's site half, every array with a leading axis K.
+
+    Raises
+    ------
+    ProblemError
+        No such method or parameter, or a message that does not fit it.
+    RuntimeError
+        The site half gave something of another shape than the method states, or not finite: it must not leave.
+    """
+    from models.methods.catalogue import check_parameters, get_method
+    from models.multiclass import OneVsRestSite
+
+    method = get_method(method_name)
+    complete = check_parameters(method, parameters)
+    for name, array in message.items():
+        if not np.isfinite(array).all():
+            raise ProblemError(f"message array {name} holds a value that is not finite")
+    try:
+        answer = OneVsRestSite(method.site, n_classes).answer(features, classes, spec, message, complete)
+    except KeyError as error:
+        raise ProblemError(f"the message has no array {error}") from None
+    _check_answer(answer, _stated_shapes(method, features.shape[1], n_classes, spec))
+    return answer
+
+
+def _stated_shapes(
+    method: Method, n_features: int, n_classes: int, spec: RobustSpec
+) -> dict[str, tuple[int, ...]]:
+    """Shapes that the method's server half admits; they are asked of it with the model's size alone."""
+    from models.multiclass import OneVsRestServer, n_heads
+
+    problem = ServerProblem(
+        n_features=n_features, sites=(SiteTerms("self", 1.0, spec.radius, spec.label_flip_cost),),
+        transport_norm=spec.transport_norm, fit_intercept=spec.fit_intercept, parameters=method.parameters,
+    )
+    return OneVsRestServer(method.server, n_heads(n_classes)).answer_shapes(problem)
+
+
+def _check_answer(answer: Arrays, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """The guard behind every method: nothing leaves that has not the model's shape."""
+    found = {name: array.shape for name, array in answer.items()}
+    if found != dict(shapes):
+        raise RuntimeError(f"the answer has the shapes {found}, the method states {dict(shapes)}")
+    for name, array in answer.items():
+        if not np.isfinite(array).all():
+            raise RuntimeError(f"the answer's array {name} is not finite")

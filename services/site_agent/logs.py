@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from services.site_agent.settings import SettingsError
@@ -15,7 +17,8 @@ PRIVATE.propagate = False
 PRIVATE.addHandler(logging.NullHandler())
 
 
-def open_logs(path: Path, site_id: str) -> None:
+@contextmanager
+def open_logs(path: Path, site_id: str) -> Iterator[None]:
     """Write both loggers to the site's log (mode 0600), and the first one to the console as well."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -28,7 +31,12 @@ def open_logs(path: Path, site_id: str) -> None:
     console.setFormatter(logging.Formatter(f"%(asctime)s {site_id}: %(message)s", datefmt="%H:%M:%S"))
     LOG.setLevel(logging.INFO)
     PRIVATE.setLevel(logging.INFO)
-    LOG.propagate = False
-    for handler in (file, console):
-        LOG.addHandler(handler)
-    PRIVATE.addHandler(file)
+    pairs = ((LOG, file), (LOG, console), (PRIVATE, file))
+    for logger, handler in pairs:
+        logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        for logger, handler in pairs:
+            logger.removeHandler(handler)
+        file.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from pathlib import Path
 from typing import assert_never
@@ -21,6 +22,7 @@ class Vault:
     def __init__(self, source: DataSource, asset_type: AssetType) -> None:
         self._source = source
         self._asset_type = asset_type
+        self._mutex = threading.Lock()  # the first reading may meet the first task
         self._stamp: Stamp | None = None
         self._dataset: Dataset | None = None
         self._by_run: OrderedDict[str, Dataset] = OrderedDict()
@@ -48,12 +50,13 @@ class Vault:
         VaultError
             Something does not fit the contract; the text says what and where, and stays in the plant.
         """
-        stamp = _stamp(_files(self._source))
-        if self._dataset is None or stamp != self._stamp:
-            self._dataset, self._stamp = None, None
-            self._dataset = build_dataset(_read(self._source, self._asset_type), self._asset_type)
-            self._stamp = stamp
-        return self._dataset
+        with self._mutex:
+            stamp = _stamp(_files(self._source))
+            if self._dataset is None or stamp != self._stamp:
+                self._dataset = None
+                self._dataset = build_dataset(_read(self._source, self._asset_type), self._asset_type)
+                self._stamp = stamp
+            return self._dataset
 
 
 def _stamp(paths: list[Path]) -> Stamp:

@@ -123,7 +123,7 @@ def _signals(path: Path) -> tuple[FloatArray, list[str]]:
 
 def _from_npz(path: Path) -> tuple[Any, Any]:
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             missing = sorted({"flow", "label"} - set(arrays.files))
             if missing:
                 raise VaultError(f"{path.name} has no array {missing[0]!r}; it has: {', '.join(arrays.files)}")

@@ -1,0 +1,89 @@
+"""Settings and policy files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from services.contracts.messages import Task, TrainingSpec
+from services.site_agent.policy import REASONS, Refusal, SitePolicy, default_policy_text
+from services.site_agent.settings import CsvSource, SettingsError, SiteSettings
+
+GOOD = 'site_id = "plant-1"\nservers = ["tls://oem.example:4222"]\n[data]\nkind = "csv"\npath = "rows.csv"\n'
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "site.toml"
+
+
+def test_paths_are_relative_to_the_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.write_text(GOOD.replace('site_id', 'ca = "/etc/ca.pem"\nledger = "out/ledger.jsonl"\nsite_id', 1))
+    monkeypatch.chdir("/")
+    settings = SiteSettings.from_toml(path)
+    assert settings.ledger == path.parent / "out" / "ledger.jsonl"
+    assert settings.ca == Path("/etc/ca.pem")
+    assert isinstance(settings.data, CsvSource) and settings.data.path == path.parent / "rows.csv"
+    assert settings.needs_tls
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ('site_id = "plant-1"', 'site_id = "Plant 1"', "site_id"),
+        ('site_id = "plant-1"\n', "", "site_id: Field required"),
+        ("tls://oem.example:4222", "http://oem.example", "nats://host:port or tls://host:port"),
+        ("tls://oem.example:4222", "tls://me:secret@oem.example", "without user or password"),
+        ("tls://oem.example:4222", "tls://oem.example:99999", "nats://host:port or tls://host:port"),
+        ('"csv"', '"excel"', "data: Input tag 'excel'"),
+        ('kind = "csv"', 'kind = "csv"\ncolour = 1', "data.csv.colour"),
+        ('kind = "csv"', 'kind = "csv"\ntest_fraction = 1.5', "data.csv.test_fraction"),
+        ('kind = "csv"', 'kind = "csv"\ndecimal = ","', "they must differ"),
+        ("[data]", "[data", "is not TOML"),
+    ],
+)
+def test_what_does_not_fit_is_one_clear_line(path: Path, old: str, new: str, expected: str) -> None:
+    path.write_text(GOOD.replace(old, new))
+    with pytest.raises(SettingsError) as caught:
+        SiteSettings.from_toml(path)
+    assert expected in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there_or_not_text_is_said(path: Path) -> None:
+    with pytest.raises(SettingsError, match="no settings file at"):
+        SiteSettings.from_toml(path)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(SettingsError, match="is not UTF-8 text"):
+        SiteSettings.from_toml(path)
+    with pytest.raises(SettingsError, match="no policy file at"):
+        SitePolicy.from_toml(path.with_name("policy.toml"))
+
+
+def test_the_default_policy_is_what_its_text_says(path: Path) -> None:
+    path.write_text(default_policy_text(("pump",)))
+    policy = SitePolicy.from_toml(path)
+    assert policy.asset_types == ("pump",)
+    assert policy.messages == ("join", "round", "evaluate")
+    assert (policy.min_samples, policy.max_rounds_per_run) == (20, None)
+    assert "level-bundle" in policy.methods
+
+
+def test_an_empty_policy_allows_nothing(path: Path) -> None:
+    path.write_text("")
+    task = Task(
+        kind="join", site_id="s", run_id="a" * 32, round=0, method="level-bundle", asset_type="pump", contract="",
+        spec=TrainingSpec(),
+    )  # fmt: skip
+    with pytest.raises(Refusal) as caught:
+        SitePolicy.from_toml(path).check_task(task, 0)
+    assert caught.value.reason == REASONS["message_not_allowed"]
+
+
+@pytest.mark.parametrize("text", ["min_samples = 0", "min_sample = 5", 'messages = ["dump"]', "max_message_bytes = 1"])
+def test_a_policy_with_a_mistake_is_refused_and_not_half_read(path: Path, text: str) -> None:
+    path.write_text(text)
+    with pytest.raises(SettingsError, match=text.split(" ")[0]):
+        SitePolicy.from_toml(path)

@@ -1,0 +1,196 @@
+"""Rounds through the door: training converges, sizes tell nothing, and no value of a row is in what leaves."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from models.methods.base import Method
+from models.methods.catalogue import METHODS, get_method
+from models.multiclass import OneVsRestServer
+from models.problem import Arrays, ServerProblem, SiteTerms, Status
+from services.contracts.asset_type import AssetType
+from services.contracts.codec import decode, encode
+from services.contracts.messages import SiteUpdate, TrainingSpec
+from services.site_agent import local_solve
+from services.site_agent.policy import SitePolicy
+
+Make = Callable[..., Any]
+ALL = SitePolicy(methods=tuple(METHODS), asset_types=("pump",), messages=("join", "round", "evaluate"))
+
+
+def server_of(method: str, sites: list[Any], spec: TrainingSpec) -> tuple[OneVsRestServer, ServerProblem]:
+    terms = []
+    for site in sites:
+        joined = site.ask("join", method=method, spec=spec)
+        terms.append(
+            SiteTerms(site.folder.name, 1 / len(sites), float(joined.arrays["radius"]), spec.label_flip_cost)
+        )
+    problem = ServerProblem(
+        n_features=3, sites=tuple(terms), transport_norm=spec.transport_norm, fit_intercept=spec.fit_intercept,
+        parameters=get_method(method).parameters,
+    )
+    return OneVsRestServer(get_method(method).server, sites[0].asset_type.n_heads), problem
+
+
+def one_round(
+    server: OneVsRestServer, problem: ServerProblem, state: Any, number: int, sites: list[Any], **task: Any
+) -> Any:
+    messages = server.messages(state, problem)
+    answers = {}
+    for site in sites:
+        update = site.ask("round", round=number, arrays=messages[site.folder.name], **task)
+        assert isinstance(update, SiteUpdate), update
+        answers[site.folder.name] = update.arrays
+    return server.step(state, problem, answers)
+
+
+@pytest.mark.parametrize("support", ["unbounded", "sensor_ranges"])
+def test_two_sites_train_to_a_certified_model_that_separates(
+    make_site: Make, make_table: Make, three_classes: AssetType, support: str
+) -> None:
+    classes = ("healthy", "leak", "worn")
+    sites = [
+        make_site(make_table(n, classes, seed), folder=f"s{seed}", asset_type=three_classes)
+        for n, seed in ((90, 1), (150, 2))
+    ]
+    spec = TrainingSpec(support=support, transport_norm="l1")
+    server, problem = server_of("level-bundle", sites, spec)
+    state = server.init(problem)
+    number = 0
+    while server.status(state, problem) is Status.CONTINUE and number < 80:
+        number += 1
+        state = one_round(server, problem, state, number, sites, spec=spec)
+    assert server.status(state, problem) is Status.CERTIFIED
+    evaluated = sites[0].ask("evaluate", spec=spec, arrays={"weights": server.weights(state)})
+    counts = evaluated.arrays["confusion"]
+    assert np.trace(counts) / counts.sum() > 0.85
+    weights = {"weights": server.weights(state)}
+    risks = [site.ask("evaluate", spec=spec, arrays=weights).arrays["risk"] for site in sites]
+    np.testing.assert_allclose(np.mean(risks, axis=0).sum(), server.certificate(state).upper, rtol=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_answers_what_its_server_half_admits(make_site: Make, method: str) -> None:
+    site = make_site(policy=ALL, folder="s")
+    spec = TrainingSpec()
+    server, problem = server_of(method, [site], spec)
+    state = one_round(server, problem, server.init(problem), 1, [site], method=method)
+    one_round(server, problem, state, 2, [site], method=method)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_messages_size_is_the_same_for_100_and_for_10000_rows(make_site: Make, make_table: Make, method: str) -> None:
+    sizes = []
+    for n_rows in (100, 10_000):
+        site = make_site(make_table(n_rows), policy=ALL, folder=f"s{n_rows}")
+        server, problem = server_of(method, [site], TrainingSpec())
+        message = server.messages(server.init(problem), problem)[f"s{n_rows}"]
+        tasks = [
+            site.task("join", method=method), site.task("round", method=method, arrays=message),
+            site.task("evaluate", method=method, arrays={"weights": np.ones((1, 4))}),
+        ]
+        frames = [site.door.answer(encode(task)) for task in tasks]
+        assert all(isinstance(decode(frame, 1 << 20), SiteUpdate) for frame in frames)
+        sizes.append([len(frame) for frame in frames])
+    assert sizes[0] == sizes[1]
+
+
+def test_no_value_and_no_text_of_a_row_is_in_what_leaves(make_site: Make, make_table: Make, tmp_path: Path) -> None:
+    """A canary number that is inside its sensor range, so that it does enter training, and a canary label's word."""
+    canary, word = 739158264013.0, "CANARY-739158264013"
+    text = (tmp_path / "asset_type.toml").read_text().replace("high = 100.0", "high = 1e12")
+    (tmp_path / "wide.toml").write_text(text)
+    asset_type = AssetType.from_toml(tmp_path / "wide.toml")
+    rows = make_table(60)
+    for row in rows[1:]:
+        row[3] = word if row[3] == "leak" else row[3]
+    rows[5][0] = canary
+    site = make_site(rows, asset_type=asset_type, policy=ALL, folder="s", labels={word: "leak"})
+    frames = []
+    for method in METHODS:
+        server, problem = server_of(method, [site], TrainingSpec())
+        message = server.messages(server.init(problem), problem)["s"]
+        tasks = [
+            site.task("join", method=method), site.task("round", method=method, arrays=message),
+            site.task("evaluate", method=method, arrays={"weights": np.ones((1, 4))}),
+        ]
+        frames += [site.door.answer(encode(task)) for task in tasks]
+    frames.append((site.folder / "ledger.jsonl").read_bytes())
+    for forbidden in (struct.pack("<d", canary), struct.pack("<d", canary / 1e12), word.encode(), b"739158264013"):
+        assert not any(forbidden in frame for frame in frames)
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"arrays": {}}, "bad_task"),
+        ({"arrays": {"point": np.zeros(4)}}, "bad_task"),
+        ({"arrays": {"point": np.zeros((2, 4))}}, "bad_task"),
+        ({"arrays": {"point": np.zeros((1, 7))}}, "bad_task"),
+        ({"arrays": {"point": np.full((1, 4), np.inf)}}, "bad_task"),
+        ({"arrays": {"point": np.zeros((1, 4))}, "parameters": {"speed": 1.0}}, "bad_task"),
+        ({"arrays": {"point": np.zeros((1, 4))}, "parameters": {"level": 7.0}}, "bad_task"),
+        ({"arrays": {"point": np.zeros((1, 4))}, "method": "level-bundle-of-nobody"}, "bad_task"),
+    ],
+)
+def test_a_message_that_does_not_fit_the_method_is_refused(make_site: Make, changes: Any, code: str) -> None:
+    policy = ALL.model_copy(update={"methods": (*METHODS, "level-bundle-of-nobody")})
+    assert make_site(policy=policy).refusal_code("round", **changes) == code
+
+
+class RowsSite:
+    """A site half that would send row-level arrays out, by mistake or on purpose."""
+
+    def answer(self, problem: Any, message: Arrays, parameters: Any) -> dict[str, Any]:
+        return {"risk": np.array(0.0), "subgradient": problem.features[:, 0]}
+
+
+class NotFiniteSite:
+    def answer(self, problem: Any, message: Arrays, parameters: Any) -> dict[str, Any]:
+        return {"risk": np.array(np.nan), "subgradient": np.zeros(4)}
+
+
+@pytest.mark.parametrize("half", [RowsSite(), NotFiniteSite()])
+def test_an_answer_that_has_not_the_models_shape_does_not_leave(
+    make_site: Make, monkeypatch: pytest.MonkeyPatch, half: Any
+) -> None:
+    sound = get_method("level-bundle")
+    leaky = Method("level-bundle", half, sound.server, sound.parameters, "")
+    monkeypatch.setattr("models.methods.catalogue.METHODS", {"level-bundle": leaky})
+    site = make_site()
+    assert site.refusal_code("round", arrays={"point": np.zeros((1, 4))}) == "internal_error"
+
+
+def test_the_policy_limits_the_rounds_of_a_run_across_restarts(make_site: Make) -> None:
+    site = make_site(policy=ALL.model_copy(update={"max_rounds_per_run": 2}))
+    message = {"point": np.zeros((1, 4))}
+    assert isinstance(site.ask("round", round=1, arrays=message), SiteUpdate)
+    assert isinstance(site.ask("round", round=1, arrays=message), SiteUpdate)
+    site.ledger.close()
+    site.__post_init__()
+    assert site.refusal_code("round", round=1, arrays=message) == "message_not_allowed"
+    assert isinstance(site.ask("join"), SiteUpdate)
+    assert isinstance(site.ask("round", round=1, arrays=message, run_id="d" * 32), SiteUpdate)
+
+
+def test_a_run_keeps_its_rows_while_the_file_grows(make_site: Make, make_table: Make, write_csv: Make) -> None:
+    site = make_site(make_table(100))
+    frame = encode(site.task("round", arrays={"point": np.ones((1, 4))}))
+    before = site.door.answer(frame)
+    write_csv(make_table(400), "site/data.csv")
+    assert site.door.answer(frame) == before
+    other = site.ask("join", run_id="e" * 32)
+    assert other.arrays["n_samples"] == 300
+
+
+def test_shapes_are_those_of_the_model_whatever_the_spec() -> None:
+    shapes = local_solve._stated_shapes(
+        get_method("fdr-admm"), 7, 3, local_solve.robust_spec(TrainingSpec(fit_intercept=False), 50, 7)
+    )
+    assert shapes["subgradient"] == (3, 7)
