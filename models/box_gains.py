@@ -5,7 +5,8 @@ For one sample and one side (the loss falls or rises with ``<w, x>``) the gain a
     max { sum_p |w_p| d_p - lam ||d|| : 0 <= d_p <= room_p },
 
 with ``room_p`` the distance to the wall in the harmful direction. It is convex in ``lam`` with slope ``-||d||``, and
-any feasible ``d`` gives an affine minorant of it in ``(w, lam)``. The optimal ``d`` has one number to find, its *reach*:
+any feasible ``d`` gives an affine minorant of it in ``(w, lam)``. The optimal ``d`` has one number to find, its
+*reach*:
 
 - transport norm l1: ``d_p = room_p`` where ``|w_p| > lam``, else 0 (each feature pays for itself);
 - transport norm l-inf: ``d_p = min(room_p, reach)``, the reach at the wall where the slope left falls to ``lam``;

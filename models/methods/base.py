@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from models.problem import Arrays, Certificate, FloatArray, ServerProblem, SiteProblem, Status
 
@@ -74,6 +74,6 @@ class Method:
 
     name: str
     site: SiteHalf
-    server: ServerHalf[object]
+    server: ServerHalf[Any]
     parameters: Mapping[str, float]
     summary: str

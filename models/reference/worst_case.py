@@ -3,7 +3,8 @@ r"""CVXPY models of the worst-case hinge risk of one site: readable, slow, the o
 The infimum form has the plane as an expression, so it serves for a fixed plane and for training alike. On a box
 ``low <= x <= high`` each supremum over a move becomes, by duality (DRFL Proposition 6.3 and 6.4),
 
-    sup_{low - x <= d <= high - x} <a, d> - lam ||d|| = min_{p, q >= 0, ||a - p + q||_* <= lam} <p, high - x> + <q, x - low>.
+    sup_{low - x <= d <= high - x} <a, d> - lam ||d||
+        = min_{p, q >= 0, ||a - p + q||_* <= lam} <p, high - x> + <q, x - low>.
 """
 
 from __future__ import annotations

@@ -1,0 +1,95 @@
+"""All training methods by name, and what their parameters may be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from models.methods.base import Method
+from models.methods.fdr_admm import AdmmServer, RegularisedSite
+from models.methods.fdr_sm import SubgradientServer
+from models.methods.level_bundle import PlainBundleServer
+from models.methods.site_answers import ProxSite, RiskSite
+from models.problem import ProblemError
+
+
+@dataclass(frozen=True)
+class Range:
+    """Interval of allowed values; ``open_low``: the lower end itself is not allowed."""
+
+    low: float
+    high: float
+    open_low: bool = True
+
+    def __contains__(self, value: float) -> bool:
+        return (
+            math.isfinite(value)
+            and value <= self.high
+            and (value > self.low or not self.open_low and value == self.low)
+        )
+
+    def __str__(self) -> str:
+        low = "above" if self.open_low else "at or above"
+        return f"{low} {self.low:g}" + (f" and at most {self.high:g}" if math.isfinite(self.high) else "")
+
+
+RANGES: Final[Mapping[str, Range]] = {
+    "level": Range(0.0, 0.95),
+    "rho": Range(0.0, math.inf),
+    "mu0": Range(-1e6, 1e6),
+    "tau": Range(0.0, math.inf, open_low=False),
+    "step_size": Range(0.0, math.inf),
+    "step_power": Range(0.0, 1.0),
+}
+"""Allowed values of each parameter, whichever method it belongs to."""
+
+_BUNDLE = {"level": 0.4}
+_ADMM = {"rho": 0.1, "mu0": 1.0}
+
+METHODS: Final[Mapping[str, Method]] = {
+    method.name: method
+    for method in (
+        Method("level-bundle", RiskSite(), PlainBundleServer(), _BUNDLE, "level bundle"),
+        Method(
+            "level-bundle-plain", RiskSite(), PlainBundleServer(), _BUNDLE, "level bundle without prox cuts"
+        ),
+        Method("fdr-sm", RiskSite(), SubgradientServer(), {"step_size": 1.0, "step_power": 1.0}, "subgradient method"),
+        Method("fdr-admm", ProxSite(), AdmmServer(), _ADMM, "consensus ADMM"),
+        Method("fdr-admm-sc", ProxSite(), AdmmServer(True), {**_ADMM, "tau": 0.0}, "ADMM with a ridge at each site"),
+        Method("fdr-admm-reg", RegularisedSite(), AdmmServer(), _ADMM, "ADMM, labels trusted"),
+    )
+}
+"""Every method by its name. ``tau`` 0 stands for the smallest ridge that FDR Theorem 3 allows."""
+
+
+def get_method(name: str) -> Method:
+    """Method by name.
+
+    Raises
+    ------
+    ProblemError
+        There is no such method; the text lists those that there are.
+    """
+    if name not in METHODS:
+        raise ProblemError(f"there is no method {name!r}; methods are {', '.join(sorted(METHODS))}")
+    return METHODS[name]
+
+
+def check_parameters(method: Method, given: Mapping[str, float]) -> dict[str, float]:
+    """All parameters of a method: the given ones, and its defaults for the others.
+
+    Raises
+    ------
+    ProblemError
+        A parameter that the method does not have, or a value outside its range.
+    """
+    unknown = sorted(set(given) - set(method.parameters))
+    if unknown:
+        has = ", ".join(sorted(method.parameters)) or "none"
+        raise ProblemError(f"method {method.name} has no parameter {unknown[0]!r}; its parameters are {has}")
+    for name, value in given.items():
+        if value not in RANGES[name]:
+            raise ProblemError(f"parameter {name} of method {method.name} must be {RANGES[name]}, got {value:g}")
+    return {**method.parameters, **given}

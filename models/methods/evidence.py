@@ -1,0 +1,145 @@
+r"""What the server knows of the sites' risks: every point asked, every risk answered, every cut.
+
+All methods keep it the same way, so all end with the same certificate:
+
+- upper bound: the least over the visited points k of ``sum_g a_g u_gk``, with ``u_gk`` the risk that site g answered at
+  k; where it did not answer there and is absent in this round, its cut model; where it is present, the point is left
+  out;
+- lower bound: the cut model of all sites (a site that never answered counts 0), see ``models.lower_bound``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from models.certificates import check_certificate
+from models.cut_model import CutModel, ModelPoint, minimise
+from models.lower_bound import lower_bound
+from models.problem import Arrays, Certificate, FloatArray, ServerProblem
+
+_ARRAYS = ("points", "risks", "cut_site", "cut_offset", "cut_slope")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Rounds k = 1..K at points (K, D) with risks (K, G), NaN where a site did not answer; m cuts; the bounds.
+
+    ``best`` is the index of the point that attains ``upper``, -1 where no point does (``upper`` is infinite then).
+    ``fresh_weight`` is the share of the site weight that answered the last round.
+    """
+
+    points: FloatArray
+    risks: FloatArray
+    cut_site: FloatArray
+    cut_offset: FloatArray
+    cut_slope: FloatArray
+    upper: float = math.inf
+    lower: float = 0.0
+    fresh_weight: float = 0.0
+    best: int = -1
+
+    @property
+    def best_point(self) -> FloatArray:
+        """The point that attains the upper bound; the last one where none does, zero before the first round."""
+        return self.points[self.best] if self.points.shape[0] else np.zeros(self.points.shape[1])
+
+    @property
+    def certificate(self) -> Certificate:
+        """Certificate after the last round; raises ``CertificateError`` where it does not hold."""
+        return check_certificate(Certificate(self.upper, self.lower, self.fresh_weight))
+
+    def best_risks(self, problem: ServerProblem) -> dict[str, float]:
+        """Risk of each site at the best point; NaN where it did not answer there."""
+        known = self.risks[self.best] if self.best >= 0 else np.full(len(problem.sites), np.nan)
+        return {site.site_id: float(risk) for site, risk in zip(problem.sites, known, strict=True)}
+
+    def pack(self) -> dict[str, FloatArray]:
+        """All of it as float64 arrays, exactly."""
+        bounds = np.array([self.upper, self.lower, self.fresh_weight, self.best])
+        return {name: getattr(self, name) for name in _ARRAYS} | {"bounds": bounds}
+
+
+def no_evidence(problem: ServerProblem) -> Evidence:
+    """Evidence before the first round."""
+    n_sites, dimension = len(problem.sites), problem.dimension
+    return Evidence(
+        points=np.zeros((0, dimension)),
+        risks=np.zeros((0, n_sites)),
+        cut_site=np.zeros(0),
+        cut_offset=np.zeros(0),
+        cut_slope=np.zeros((0, dimension)),
+    )
+
+
+def unpack_evidence(arrays: Arrays) -> Evidence:
+    """Evidence from :meth:`Evidence.pack`; other arrays are left alone."""
+    upper, lower, fresh_weight, best = (float(bound) for bound in arrays["bounds"])
+    parts = {name: np.asarray(arrays[name]) for name in _ARRAYS}
+    return Evidence(**parts, upper=upper, lower=lower, fresh_weight=fresh_weight, best=int(best))
+
+
+def cut_model(evidence: Evidence, problem: ServerProblem) -> CutModel:
+    """Cut model of all the evidence."""
+    return CutModel(_shares(problem), evidence.cut_site.astype(np.intp), evidence.cut_offset, evidence.cut_slope)
+
+
+def record(evidence: Evidence, problem: ServerProblem, point: FloatArray, answers: Mapping[str, Arrays]) -> Evidence:
+    """Add a round: risks and cuts at ``point``, and the prox minorants where the answers have them."""
+    risks = np.full(len(problem.sites), np.nan)
+    sites: list[float] = []
+    offsets: list[float] = []
+    slopes: list[FloatArray] = []
+    for g, site in enumerate(problem.sites):
+        answer = answers.get(site.site_id)
+        if answer is None:
+            continue
+        risks[g] = answer["risk"]
+        cuts = [(float(answer["risk"]) - float(answer["subgradient"] @ point), answer["subgradient"])]
+        if "minorant_slope" in answer:
+            cuts.append((float(answer["minorant_offset"]), answer["minorant_slope"]))
+        for offset, slope in cuts:
+            sites.append(float(g))
+            offsets.append(offset)
+            slopes.append(slope)
+    grown = replace(
+        evidence,
+        points=np.vstack([evidence.points, point]),
+        risks=np.vstack([evidence.risks, risks]),
+        cut_site=np.append(evidence.cut_site, sites),
+        cut_offset=np.append(evidence.cut_offset, offsets),
+        cut_slope=np.vstack([evidence.cut_slope, *slopes]),
+    )
+    totals, best = _totals(grown, problem), -1
+    if np.isfinite(totals).any():
+        best = int(np.argmin(totals))
+    fresh_weight = float(_shares(problem)[~np.isnan(risks)].sum())
+    upper = float(totals[best]) if best >= 0 else math.inf
+    return replace(grown, upper=upper, best=best, fresh_weight=fresh_weight)
+
+
+def raise_lower(evidence: Evidence, problem: ServerProblem) -> tuple[Evidence, ModelPoint]:
+    """Evidence with the best lower bound its cuts give, and the minimiser of the cut model near the best point."""
+    model = cut_model(evidence, problem)
+    bottom = minimise(model, evidence.best_point)
+    lower = lower_bound(model, bottom.multipliers, evidence.best_point)
+    return replace(evidence, lower=max(evidence.lower, lower)), bottom
+
+
+def _shares(problem: ServerProblem) -> FloatArray:
+    return np.array([site.weight for site in problem.sites])
+
+
+def _totals(evidence: Evidence, problem: ServerProblem) -> FloatArray:
+    """``sum_g a_g u_gk`` for every visited point, infinite where a present site did not answer; shape (K,)."""
+    shares = _shares(problem)
+    risks, missing = evidence.risks, np.isnan(evidence.risks)
+    absent = missing[-1] & (shares > 0)
+    if absent.any():
+        modelled = cut_model(evidence, problem).site_values(evidence.points)
+        risks = np.where(missing & absent, modelled, risks)
+    risks = np.where(np.isnan(risks) & (shares > 0), np.inf, np.nan_to_num(risks))
+    return np.asarray(np.where(shares > 0, risks, 0.0) @ np.where(shares > 0, shares, 0.0))

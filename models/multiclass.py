@@ -1,0 +1,145 @@
+r"""One-vs-rest: K binary heads trained side by side, one message for all of them.
+
+Two classes make one head, the second class (the fault) being +1. C > 2 classes make C heads, class k against the rest.
+Every array of a message, an answer or a packed state gets a leading axis K; heads never mix. A head that is done goes
+on being asked, so shapes stay as they are and the certificate of the sum (bounds add up) can only close further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.certificates import combined_certificate
+from models.methods.base import ServerHalf, SiteHalf
+from models.problem import Arrays, Certificate, FloatArray, ProblemError, RobustSpec, ServerProblem, SiteProblem, Status
+
+Heads = tuple[Any, ...]
+
+
+def n_heads(n_classes: int) -> int:
+    """Number of separating planes for C classes."""
+    if n_classes < 2:
+        raise ProblemError(f"a classifier needs at least two classes, got {n_classes}")
+    return 1 if n_classes == 2 else n_classes
+
+
+def head_labels(class_indices: NDArray[np.intp], n_classes: int) -> FloatArray:
+    """Labels -1/+1 of every head, shape (K, N), from class indices (N,) in 0..C-1."""
+    indices = np.asarray(class_indices)
+    if indices.ndim != 1 or (indices < 0).any() or (indices >= n_classes).any():
+        raise ProblemError(f"class indices must be a vector of integers from 0 to {n_classes - 1}")
+    positive = np.array([1]) if n_heads(n_classes) == 1 else np.arange(n_classes)
+    return np.where(indices[None, :] == positive[:, None], 1.0, -1.0)
+
+
+def predict_scores(weights: FloatArray, features: FloatArray) -> FloatArray:
+    """Scores (n, K) of features (n, P) under planes (K, P + 1), the intercept last."""
+    if weights.ndim != 2 or features.ndim != 2 or weights.shape[1] != features.shape[1] + 1:
+        raise ProblemError(f"weights must be (K, P + 1) and features (n, P), got {weights.shape} and {features.shape}")
+    return np.asarray(features @ weights[:, :-1].T + weights[:, -1])
+
+
+def predict_class(weights: FloatArray, features: FloatArray) -> NDArray[np.intp]:
+    """Class index of each row (n,): the sign of the one head, else the head with the highest score."""
+    scores = predict_scores(weights, features)
+    return (scores[:, 0] > 0).astype(np.intp) if weights.shape[0] == 1 else scores.argmax(axis=1)
+
+
+@dataclass(frozen=True)
+class OneVsRestSite:
+    """Site half for C classes out of a binary one."""
+
+    binary: SiteHalf
+    n_classes: int
+
+    def answer(
+        self,
+        features: FloatArray,
+        class_indices: NDArray[np.intp],
+        spec: RobustSpec,
+        message: Arrays,
+        parameters: Mapping[str, float],
+    ) -> dict[str, FloatArray]:
+        """Answers of all heads, stacked: features (N, P), class indices (N,), message arrays with leading axis K."""
+        labels = head_labels(class_indices, self.n_classes)
+        for name, array in message.items():
+            if array.ndim == 0 or array.shape[0] != labels.shape[0]:
+                raise ProblemError(f"message array {name} must have a leading axis of {labels.shape[0]} heads")
+        answers = [
+            self.binary.answer(SiteProblem(features, signs, spec), _head(message, k), parameters)
+            for k, signs in enumerate(labels)
+        ]
+        return _stack(answers)
+
+
+@dataclass(frozen=True)
+class OneVsRestServer:
+    """Server half for K heads out of a binary one; a :class:`models.methods.base.ServerHalf` itself."""
+
+    binary: ServerHalf[Any]
+    n_heads: int
+
+    def init(self, problem: ServerProblem) -> Heads:
+        """State of every head before the first round."""
+        return tuple(self.binary.init(problem) for _ in range(self.n_heads))
+
+    def messages(self, state: Heads, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
+        """Message for each site, heads stacked."""
+        heads = [self.binary.messages(each, problem) for each in state]
+        return {site.site_id: _stack([head[site.site_id] for head in heads]) for site in problem.sites}
+
+    def step(self, state: Heads, problem: ServerProblem, answers: Mapping[str, Arrays]) -> Heads:
+        """Next state of every head."""
+        return tuple(
+            self.binary.step(each, problem, {site: _head(arrays, k) for site, arrays in answers.items()})
+            for k, each in enumerate(state)
+        )
+
+    def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
+        """Shapes of a valid answer, the heads first."""
+        return {name: (self.n_heads, *shape) for name, shape in self.binary.answer_shapes(problem).items()}
+
+    def status(self, state: Heads, problem: ServerProblem) -> Status:
+        """Certified when the gap of the sum is at or below the wanted one; stalled when every head is still."""
+        if self.certificate(state).gap <= problem.gap:
+            return Status.CERTIFIED
+        heads = {self.binary.status(each, problem) for each in state}
+        return (
+            Status.STALLED
+            if heads <= {Status.STALLED, Status.CERTIFIED} and Status.STALLED in heads
+            else Status.CONTINUE
+        )
+
+    def certificate(self, state: Heads) -> Certificate:
+        """Certificate of the sum over the heads."""
+        return combined_certificate([self.binary.certificate(each) for each in state])
+
+    def weights(self, state: Heads) -> FloatArray:
+        """Best weights of every head, (K, D)."""
+        return np.stack([self.binary.weights(each) for each in state])
+
+    def site_risks(self, state: Heads, problem: ServerProblem) -> dict[str, float]:
+        """Worst-case risk of each site at the best weights, summed over the heads."""
+        heads = [self.binary.site_risks(each, problem) for each in state]
+        return {site.site_id: sum(head[site.site_id] for head in heads) for site in problem.sites}
+
+    def pack(self, state: Heads) -> dict[str, FloatArray]:
+        """States of all heads, stacked."""
+        return _stack([self.binary.pack(each) for each in state])
+
+    def unpack(self, arrays: Arrays) -> Heads:
+        """State from :meth:`pack`."""
+        return tuple(self.binary.unpack(_head(arrays, k)) for k in range(self.n_heads))
+
+
+def _stack(heads: Sequence[Mapping[str, FloatArray]]) -> dict[str, FloatArray]:
+    return {name: np.stack([np.asarray(head[name], dtype=np.float64) for head in heads]) for name in heads[0]}
+
+
+def _head(arrays: Arrays, k: int) -> dict[str, FloatArray]:
+    return {name: np.asarray(array[k]) for name, array in arrays.items()}
