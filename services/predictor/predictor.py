@@ -58,7 +58,7 @@ class Predictor:
         batch = self._reader.read(samples)
         scores = self._planes.scores(batch.scaled)
         winners = scores.argmax(axis=1)
-        radii = self._planes.radii(scores, winners)
+        radii = self._planes.radii(batch.scaled)
         contributions = self._planes.slopes[winners] * (batch.scaled - 0.5)
         sensors = self._sensors(batch.values, contributions)
         columns = zip(winners.tolist(), radii.tolist(), scores.tolist(), sensors, strict=True)

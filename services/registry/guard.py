@@ -68,7 +68,8 @@ def probe_database(uri: str) -> None:
     except ImportError as error:
         raise UnavailableError(f"registry could not open its store: no driver {error.name} for its address") from error
     except OSError as error:
-        raise UnavailableError(f"registry could not open its store: {error.strerror} at the folder of the file") from error
+        reason = f"{error.strerror} at the folder of the file"
+        raise UnavailableError(f"registry could not open its store: {reason}") from error
 
 
 def database_reason(error: Exception) -> str:

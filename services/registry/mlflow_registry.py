@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -31,8 +32,12 @@ class ModelRegistry:
     """
 
     def __init__(self, tracking_uri: str, artifact_root: str | Path | None = None) -> None:
-        root = artifact_root.resolve().as_uri() if isinstance(artifact_root, Path) else artifact_root
-        self._store = MlflowStore(tracking_uri, root)
+        # Without a named driver SQLAlchemy would look for psycopg2.
+        uri = re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", tracking_uri)
+        root = str(artifact_root or "")
+        if root and "://" not in root:
+            root = Path(root).resolve().as_uri()
+        self._store = MlflowStore(uri, root or None)
         self._writing = threading.RLock()
 
     def prepare(self) -> None:

@@ -1,4 +1,4 @@
-"""What the registry asks of MLflow: experiments, runs, logged models, versions. MLflow's global state is not touched."""
+"""What the registry asks of MLflow: experiments, runs, logged models, versions. Its global state stays untouched."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class ServedDiagnosis(PythonModel):  # type: ignore[misc]  # MLflow's types are 
         rivals = np.arange(len(scores)) != winner
         norms = self.norms[winner][rivals]
         margins = scores[winner] - scores[rivals]
-        reach = np.divide(margins, norms, out=np.full_like(margins, np.inf), where=norms > 0)
+        reach = np.divide(margins, norms, out=np.where(margins > 0, np.inf, 0.0), where=norms > 0)
         radius = float(reach.min())
         return {
             "fault_class": self.classes[winner]["name"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from types import MappingProxyType
 
@@ -27,6 +28,8 @@ def quiet_mlflow() -> None:
     """Set :data:`QUIET` in this process; what the operator has set already stays."""
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
+    # A database that is down is told in one line by what we raise; MLflow logs the stacks of three libraries with it.
+    logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
 
 
 def quiet_environment() -> dict[str, str]:

@@ -84,7 +84,7 @@ def _round_ticks(last: int, across: Callable[[int], float]) -> list[str]:
 def _wanted(wanted: float, down: Callable[[float], float]) -> list[str]:
     y = down(wanted)
     line = f'<line x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}" stroke="black" stroke-dasharray="6 4"/>'
-    return [line, _text(WIDTH - RIGHT - 4, y - 4, f"wanted {wanted:.3g}", "end")]
+    return [line, _text(LEFT + 6, y - 4, f"wanted {wanted:.3g}", "start")]
 
 
 def _mark(x: float, y: float, point: RoundPoint) -> str:

@@ -14,6 +14,7 @@ STYLE = """
 body { font: 15px/1.5 sans-serif; color: #000; background: #fff; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
 table { border-collapse: collapse; margin: .5rem 0 1.5rem } caption { text-align: left; font-weight: bold }
 th, td { border: 1px solid #666; padding: .2rem .6rem; text-align: left } td.n { text-align: right }
+td:first-child { white-space: nowrap }
 svg { max-width: 100%; height: auto }
 """
 
@@ -124,12 +125,12 @@ def _missed(caption: str, missed: Sequence[MissedRound]) -> str:
 
 def _table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     top = "<tr>" + "".join(f'<th scope="col">{escape(name)}</th>' for name in head) + "</tr>" if head else ""
-    lines = "\n".join("<tr>" + "".join(_cell(text) for text in row) + "</tr>" for row in rows)
+    lines = "\n".join("<tr>" + "".join(_cell(text, bool(head)) for text in row) + "</tr>" for row in rows)
     return f"<table><caption>{escape(caption)}</caption>\n{top}\n{lines}\n</table>"
 
 
-def _cell(text: str) -> str:
-    number = text.replace(".", "", 1).replace("e-", "", 1).replace("-", "", 1).isdigit()
+def _cell(text: str, aligned: bool) -> str:
+    number = aligned and text.replace(".", "", 1).replace("e-", "", 1).replace("-", "", 1).isdigit()
     return f'<td class="n">{escape(text)}</td>' if number else f"<td>{escape(text)}</td>"
 
 
