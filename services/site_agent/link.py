@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ from services.contracts.errors import BallastError, UnavailableError
 from services.site_agent.logs import LOG
 
 RECONNECT_SECONDS = 0.5
+KEY_GRACE_SECONDS = 3.0
+"""A key that was enrolled a moment ago may not have reached the server yet: so long a refused key is tried again."""
 TASKS_WAITING = 64
 """Tasks that may wait while one is worked on; more are dropped, and asked again by the coordinator."""
 
@@ -67,6 +70,7 @@ class PlantLink:
         self._hello = hello
         self._outage_said = False
         self._connected_once = False
+        self._refused_since: float | None = None
         self._failure: asyncio.Future[BallastError] | None = None
 
     async def run(self, stop: asyncio.Event, connect_timeout: float | None = None) -> None:
@@ -163,6 +167,7 @@ class PlantLink:
         LOG.info("connected %s to %s", "again" if self._connected_once else "as a site", _netloc(client))
         self._connected_once = True
         self._outage_said = False
+        self._refused_since = None
 
     async def _on_task(self, client: Client, message: Any) -> None:
         if not message.reply:
@@ -189,6 +194,8 @@ class PlantLink:
         failure = self._hopeless(error)
         if failure is not None:
             self._fail(failure)
+        elif _is_key_refused(error):
+            pass  # within the grace period
         elif isinstance(error, OSError | asyncio.TimeoutError):
             if not self._outage_said:
                 self._outage_said = True
@@ -198,12 +205,16 @@ class PlantLink:
 
     def _hopeless(self, error: Exception) -> LinkError | None:
         """Failure that no further try can mend; None for one that may pass."""
-        text = str(error).lower()
-        if "authorization violation" in text or "authentication" in text:
+        if _is_key_refused(error):
+            now = time.monotonic()
+            self._refused_since = self._refused_since if self._refused_since is not None else now
+            if now - self._refused_since < KEY_GRACE_SECONDS:
+                return None
             return LinkError(
                 f"the server does not accept this site's key {self._address.public_key}: "
                 f"ask the OEM to enrol it for site {self._address.site_id}"
             )
+        text = str(error).lower()
         own = (f'publish to "{self._address.hello_subject}"', f'subscription to "{self._address.task_subject}"')
         if "permissions violation" in text and any(subject in text for subject in own):
             return LinkError(
@@ -235,6 +246,11 @@ def is_encrypted(client: Client) -> bool:
     """Whether the connection runs over TLS. The client library upgrades only when the server asks for it."""
     writer = getattr(client._transport, "_io_writer", None)  # noqa: SLF001 - the library has no public way to ask
     return writer is not None and writer.get_extra_info("ssl_object") is not None
+
+
+def _is_key_refused(error: Exception) -> bool:
+    text = str(error).lower()
+    return "authorization violation" in text or "authentication" in text
 
 
 def _netloc(client: Client) -> str:

@@ -228,6 +228,17 @@ def test_a_key_that_is_not_enrolled_is_a_clear_failure(bus: Bus, plant: Plant) -
     assert f"does not accept this site's key {plant.key}" in one_line(said)
 
 
+def test_a_key_that_is_enrolled_a_moment_late_is_accepted(bus: Bus, plant: Plant, oem: Oem) -> None:
+    bus.start()
+    plant.start()
+    plant.wait_for("data opened")
+    time.sleep(0.7)
+    server.update_users(bus.files, {"plant-1": plant.key})
+    plant.wait_for("connected")
+    (answer,), _ = oem.ask(oem.join())
+    assert isinstance(decode(answer, 1 << 20), SiteUpdate)
+
+
 def test_a_key_that_is_enrolled_for_another_site_is_a_clear_failure(bus: Bus, plant: Plant) -> None:
     server.update_users(bus.files, {"plant-2": plant.key})
     bus.start()
