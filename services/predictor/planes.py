@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from models.certificates import robustness_radius
+from models.multiclass import predict_scores
 from models.problem import FloatArray
 from services.contracts.model_version import ModelVersion
 
@@ -19,15 +20,13 @@ class Planes:
     def __init__(self, version: ModelVersion) -> None:
         self._heads = version.weights
         self._transport_norm = version.transport_norm
-        per_class = np.vstack([-self._heads, self._heads]) if len(self._heads) == 1 else self._heads
-        self.slopes: FloatArray = np.ascontiguousarray(per_class[:, :-1])
-        self._slopes_t: FloatArray = np.ascontiguousarray(self.slopes.T)
-        self._intercepts: FloatArray = per_class[:, -1].copy()
+        slopes = self._heads[:, :-1]
+        self.slopes: FloatArray = np.vstack([-slopes, slopes]) if len(slopes) == 1 else slopes.copy()
 
     def scores(self, scaled: FloatArray) -> FloatArray:
         """Scores, shape (n, C), of scaled features, shape (n, P)."""
-        scores: FloatArray = scaled @ self._slopes_t + self._intercepts
-        return scores
+        scores = predict_scores(self._heads, scaled)
+        return np.hstack([-scores, scores]) if len(self._heads) == 1 else scores
 
     def radii(self, scaled: FloatArray) -> FloatArray:
         """Smallest move of the scaled features, in the transport norm, that changes the class, shape (n,)."""

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models.multiclass import predict_class
 from services.contracts.errors import InvalidInputError
 from services.contracts.model_version import ModelVersion
 from services.predictor.predictor import Predictor
@@ -55,6 +56,15 @@ def test_the_radius_is_in_the_dual_of_the_transport_norm_and_leaves_the_intercep
 ) -> None:
     (found,) = Predictor(make_version(BINARY, transport_norm=norm)).diagnose([sample])
     assert found.robustness_radius == pytest.approx(3.25 / dual)
+
+
+def test_on_the_plane_itself_the_class_is_the_first_as_in_the_evaluation_and_the_radius_nothing(
+    make_version: MakeVersion, sample: dict[str, float]
+) -> None:
+    weights = np.array([[2.0, 0.0, 0.0, 0.0, -1.5]])
+    (found,) = Predictor(make_version(weights)).diagnose([sample])
+    assert predict_class(weights, np.array([[0.75, 0.25, 0.5, 0.5]])).tolist() == [0]
+    assert (found.fault_class, found.robustness_radius) == ("healthy", 0.0)
 
 
 def test_a_model_that_nothing_changes_has_no_radius(make_version: MakeVersion, sample: dict[str, float]) -> None:
