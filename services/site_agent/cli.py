@@ -13,7 +13,7 @@ from typing import Any
 from services.contracts.errors import BallastError
 from services.site_agent.founding import DEFAULT_SERVER, Founding, found_site
 from services.site_agent.policy import DEFAULT_METHODS
-from services.site_agent.settings import SiteSettings
+from services.site_agent.settings import CsvSource, SiteSettings
 
 DEFAULT_CONFIG = Path("site.toml")
 
@@ -65,6 +65,19 @@ def _check(chosen: argparse.Namespace) -> int:
     from services.site_agent.agent import check
 
     for line in check(SiteSettings.from_toml(chosen.config)):
+        print(line)
+    return 0
+
+
+def _diagnose(chosen: argparse.Namespace) -> int:
+    from services.site_agent.local_predictor import diagnose, read_model
+
+    columns = CsvSource(kind="csv", path=chosen.input)
+    if chosen.config is not None:
+        configured = SiteSettings.from_toml(chosen.config).data
+        if isinstance(configured, CsvSource):
+            columns = configured.model_copy(update={"path": chosen.input})
+    for line in diagnose(read_model(chosen.model), columns):
         print(line)
     return 0
 
@@ -149,6 +162,12 @@ def _parser() -> argparse.ArgumentParser:
         "--timeout", type=_seconds, help="give up when no server answers in this many seconds (default: never)"
     )
     _command(commands, "check", "open the data and say what fits the contract and what does not", _check)
+
+    diagnose = commands.add_parser("diagnose", help="diagnose measurements inside the plant; nothing is sent")
+    diagnose.add_argument("--model", type=Path, required=True, help="model version file (JSON) from the OEM")
+    diagnose.add_argument("--input", type=Path, required=True, help="CSV file of measurements; it needs no labels")
+    diagnose.add_argument("--config", type=Path, help="settings file, for the columns and units of this plant's CSV")
+    diagnose.set_defaults(run=_diagnose)
 
     ledger = commands.add_parser("ledger", help="what has left this plant").add_subparsers(
         required=True, metavar="COMMAND"

@@ -27,8 +27,9 @@ from services.site_agent.local_solve import (
 )
 from services.site_agent.logs import LOG, PRIVATE
 from services.site_agent.policy import Refusal, SitePolicy
-from services.site_agent.settings import DataSource
-from services.site_agent.vault.dataset import Dataset, Part
+from services.site_agent.settings import CsvSource, DataSource
+from services.site_agent.vault.csv_source import read_measurements
+from services.site_agent.vault.dataset import Dataset, Part, hold_to_contract
 from services.site_agent.vault.reader import Vault
 from services.site_agent.vault.table import VaultError
 
@@ -174,6 +175,17 @@ def survey(source: DataSource, asset_type: AssetType, policy: SitePolicy) -> lis
     dataset.refuse_one_class()
     policy.check_samples(len(dataset.train), len(dataset.test), "evaluate")
     return lines
+
+
+def scaled_measurements(source: CsvSource, asset_type: AssetType) -> FloatArray:
+    """Features (N, P) in [0, 1] of measurements without labels, for diagnoses inside the plant.
+
+    Raises
+    ------
+    VaultError
+        Something does not fit the contract.
+    """
+    return hold_to_contract(*read_measurements(source, asset_type), asset_type).features
 
 
 def _part_line(name: str, part: Part, asset_type: AssetType) -> str:

@@ -24,20 +24,37 @@ from services.site_agent.vault.table import (
 def read(source: CsvSource, asset_type: AssetType) -> RawTable:
     """Read the file; :class:`VaultError` names the column and the line of what does not fit."""
     header, rows, lines = _read_rows(source)
-    positions = resolve_columns(header, source, asset_type)
     label_at = find_column(header, source.label_column, source, "the label")
     split_at = find_column(header, source.split_column, source, "the split") if source.split_column else None
 
     def row_name(row: int) -> str:
         return f"line {lines[row]}"
 
+    values = _values(header, rows, source, asset_type, row_name)
+    labels = translate_labels([row[label_at].strip() for row in rows], source)
+    words = [row[split_at].strip() for row in rows] if split_at is not None else None
+    return RawTable(values, labels, read_split(words, source, row_name), row_name)
+
+
+def read_measurements(source: CsvSource, asset_type: AssetType) -> tuple[FloatArray, Callable[[int], str]]:
+    """Features alone, (N, P) in the contract's units, and how a row is called: no label is needed."""
+    header, rows, lines = _read_rows(source)
+
+    def row_name(row: int) -> str:
+        return f"line {lines[row]}"
+
+    return _values(header, rows, source, asset_type, row_name), row_name
+
+
+def _values(
+    header: list[str], rows: list[list[str]], source: CsvSource, asset_type: AssetType, row_name: Callable[[int], str]
+) -> FloatArray:
+    positions = resolve_columns(header, source, asset_type)
     values = np.full((len(rows), len(positions)), np.nan)
     for feature, position in enumerate(positions):
         if position is not None:
             values[:, feature] = _numbers(rows, position, header[position], source, row_name)
-    labels = translate_labels([row[label_at].strip() for row in rows], source)
-    words = [row[split_at].strip() for row in rows] if split_at is not None else None
-    return RawTable(values, labels, read_split(words, source, row_name), row_name)
+    return values
 
 
 def _read_rows(source: CsvSource) -> tuple[list[str], list[list[str]], list[int]]:

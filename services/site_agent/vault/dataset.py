@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +32,15 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Held:
+    """Features (N, P) in [0, 1], how many values of each feature were clipped, and the features not measured."""
+
+    features: FloatArray
+    clipped: Mapping[str, int]
+    absent: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Dataset:
     """A site's rows, ready for training. Row-level: never leaves the vault.
 
@@ -55,19 +64,27 @@ class Dataset:
 def build_dataset(raw: RawTable, asset_type: AssetType) -> Dataset:
     """Hold a raw table to the contract: classes, sensor ranges (clipped or refused), scaling, held-out part."""
     classes = _class_indices(raw, asset_type)
-    values, clipped = _hold_to_ranges(raw, asset_type)
-    features = asset_type.scale(values)
-    is_absent = np.asarray(np.isnan(features).all(axis=0))
-    features[:, is_absent] = MIDDLE
+    held = hold_to_contract(raw.values, raw.row_name, asset_type)
+    features = held.features
     is_test = hold_out(features, classes, raw.split) if isinstance(raw.split, HoldOut) else raw.split
     if is_test.all():
         raise VaultError("no row is in the training part", "no_data")
     return Dataset(
         train=Part(features[~is_test], classes[~is_test]),
         test=Part(features[is_test], classes[is_test]),
-        clipped=clipped,
-        absent=tuple(name for name, gone in zip(asset_type.feature_names, is_absent, strict=True) if gone),
+        clipped=held.clipped,
+        absent=held.absent,
     )
+
+
+def hold_to_contract(values: FloatArray, row_name: Callable[[int], str], asset_type: AssetType) -> Held:
+    """Clip or refuse values outside the sensor ranges as the contract says, scale, and fill what is not measured."""
+    inside, clipped = _hold_to_ranges(values, row_name, asset_type)
+    features = asset_type.scale(inside)
+    is_absent = np.asarray(np.isnan(features).all(axis=0))
+    features[:, is_absent] = MIDDLE
+    absent = tuple(name for name, gone in zip(asset_type.feature_names, is_absent, strict=True) if gone)
+    return Held(features, clipped, absent)
 
 
 def _class_indices(raw: RawTable, asset_type: AssetType) -> IntArray:
@@ -81,9 +98,11 @@ def _class_indices(raw: RawTable, asset_type: AssetType) -> IntArray:
     return np.array([index[label] for label in raw.labels], dtype=np.intp)
 
 
-def _hold_to_ranges(raw: RawTable, asset_type: AssetType) -> tuple[FloatArray, dict[str, int]]:
+def _hold_to_ranges(
+    given: FloatArray, row_name: Callable[[int], str], asset_type: AssetType
+) -> tuple[FloatArray, dict[str, int]]:
     """Values inside their sensor ranges, and how many of each feature had to be clipped."""
-    values = raw.values.copy()
+    values = given.copy()
     clipped: dict[str, int] = {}
     for number, feature in enumerate(asset_type.features):
         column = values[:, number]
@@ -92,7 +111,7 @@ def _hold_to_ranges(raw: RawTable, asset_type: AssetType) -> tuple[FloatArray, d
             continue
         if feature.out_of_range == "refuse":
             raise VaultError(
-                f"{raw.row_name(int(outside[0]))}: feature {feature.name} is outside its sensor range "
+                f"{row_name(int(outside[0]))}: feature {feature.name} is outside its sensor range "
                 f"[{feature.low:g}, {feature.high:g}] {feature.unit} ({len(outside)} of {len(column)} rows), "
                 "and the contract refuses such values"
             )

@@ -22,7 +22,7 @@ from services.bus import server
 from services.bus.configuration import COORDINATOR_INBOX, BusFiles
 from services.contracts.asset_type import AssetType
 from services.contracts.codec import decode, digest, encode
-from services.contracts.messages import Hello, SiteUpdate, Task, TrainingSpec
+from services.contracts.messages import Hello, SiteRefusal, SiteUpdate, Task, TrainingSpec
 from services.contracts.signing import new_seed_file, public_key
 from services.site_agent import ledger_check
 from services.site_agent.founding import Founding, found_site
@@ -291,6 +291,35 @@ def test_with_a_timeout_an_absent_server_ends_the_agent(plant: Plant) -> None:
     code, said = plant.ended()
     assert code == 1
     assert "no NATS server answered" in one_line(said)
+
+
+def test_told_to_stop_while_the_server_is_absent_it_stops(plant: Plant) -> None:
+    plant.start()
+    plant.wait_for("no server at")
+    code, said = plant.stop()
+    assert code == 0, said
+
+
+def test_the_console_and_the_wire_name_nothing_of_data_that_do_not_fit(
+    bus: Bus, plant: Plant, oem: Oem, make_table: Any, write_csv: Callable[..., Path]
+) -> None:
+    """The agent's console may be collected by others; where and what is wrong stands in the site's own log alone."""
+    rows = make_table(60)
+    rows[7][3] = "CANARY-739158264013"
+    write_csv(rows)
+    server.update_users(bus.files, {"plant-1": plant.key})
+    bus.start()
+    plant.start()
+    plant.wait_for("connected")
+    (answer,), _ = oem.ask(oem.join())
+    refusal = decode(answer, 1 << 20)
+    assert isinstance(refusal, SiteRefusal) and refusal.code == "bad_data"
+    plant.wait_for("line 8: label 'CANARY-739158264013' is not a class of pump")
+    code, said = plant.stop()
+    assert code == 0
+    assert "refused join" in said
+    assert "CANARY" not in said and b"CANARY" not in answer
+    assert "CANARY" not in (plant.folder / "ledger.jsonl").read_text()
 
 
 def test_a_ledger_that_was_tampered_with_stops_the_agent(bus: Bus, plant: Plant) -> None:

@@ -1,0 +1,45 @@
+"""Diagnoses inside the plant: a model version's file and measurements in, fault classes out; nothing is sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from models.certificates import robustness_radius
+from models.multiclass import predict_class
+from services.contracts.errors import InvalidInputError
+from services.contracts.model_version import ModelVersion
+from services.site_agent.local_round import scaled_measurements
+from services.site_agent.settings import CsvSource
+
+HEADER = "row,fault_class,severity,robustness_radius"
+
+
+def read_model(path: Path) -> ModelVersion:
+    """Model version of a JSON file, as the OEM's registry writes it; :class:`InvalidInputError` when it is not one."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InvalidInputError(f"no model file at {path}") from None
+    except OSError as error:
+        raise InvalidInputError(f"the model file {path} cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise InvalidInputError(f"{path} is not JSON") from None
+    if not isinstance(document, dict):
+        raise InvalidInputError(f"{path} is not a model version: a JSON object is needed")
+    return ModelVersion.from_document(document)
+
+
+def diagnose(version: ModelVersion, source: CsvSource) -> Iterator[str]:
+    """Lines of a CSV table: for each measurement its class, severity, and the smallest move that would change it.
+
+    The radius is in scaled features, in the model's transport norm.
+    """
+    features = scaled_measurements(source, version.asset_type)
+    classes = predict_class(version.weights, features)
+    radii = robustness_radius(version.weights, features, version.transport_norm)
+    yield HEADER
+    for row, (number, radius) in enumerate(zip(classes.tolist(), radii.tolist(), strict=True), start=1):
+        fault = version.asset_type.fault_classes[number]
+        yield f"{row},{fault.name},{fault.severity},{radius:.6g}"

@@ -1,0 +1,83 @@
+"""Diagnoses inside the plant."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from services.contracts.asset_type import AssetType
+from services.contracts.messages import TrainingSpec
+from services.contracts.model_version import ModelVersion
+from services.predictor.predictor import Predictor
+from services.site_agent.cli import main
+
+
+@pytest.fixture
+def version(asset_type: AssetType) -> ModelVersion:
+    return ModelVersion(
+        name="pump", run_id="a" * 32, plan="pump", method="level-bundle", asset_type=asset_type,
+        spec=TrainingSpec(transport_norm="l1"), weights=np.array([[4.0, 3.0, -0.5, -3.6]]), rounds=3,
+        certified_gap=1e-3, worst_case_risk=0.4, lower_bound=0.39, fresh_weight=1.0,
+        created_at=datetime(2026, 1, 1, tzinfo=UTC),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def model_file(tmp_path: Path, version: ModelVersion) -> Path:
+    path = tmp_path / "champion.json"
+    path.write_text(json.dumps(version.to_document()))
+    return path
+
+
+def test_the_plant_says_what_the_oem_would_say(
+    version: ModelVersion, model_file: Path, write_csv: Callable[..., Path], make_table: Any,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = [row[:3] for row in make_table(30)]
+    rows[4][0] = 250.0  # outside its range: clipped by both
+    path = write_csv(rows)
+    assert main(["diagnose", "--model", str(model_file), "--input", str(path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    samples = [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
+    expected = Predictor(version).diagnose(samples)
+    assert {diagnosis.fault_class for diagnosis in expected} == {"healthy", "leak"}
+    assert lines[1:] == [
+        f"{row},{found.fault_class},{found.severity},{found.robustness_radius:.6g}"
+        for row, found in enumerate(expected, start=1)
+    ]
+
+
+def test_columns_may_be_named_in_the_settings(
+    model_file: Path, write_csv: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_csv([["Q", "ripple"], [80, 4]])
+    (tmp_path / "site.toml").write_text(
+        'site_id = "p"\nservers = ["nats://a:1"]\n[data]\nkind = "csv"\npath = "x.csv"\n[data.columns]\nflow = "Q"\n'
+    )
+    arguments = ["diagnose", "--model", str(model_file), "--input", str(path)]
+    assert main([*arguments, "--config", str(tmp_path / "site.toml")]) == 0
+    assert capsys.readouterr().out.splitlines()[1].startswith("1,leak,5,")
+    assert main(arguments) == 1
+    assert "no column 'flow'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("{", "is not JSON"), ("[]", "a JSON object is needed"), ("{}", "schema"), (None, "no model")],
+)
+def test_a_file_that_is_no_model_is_said(
+    tmp_path: Path, write_csv: Callable[..., Path], make_table: Any, text: str | None, expected: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if text is not None:
+        (tmp_path / "m.json").write_text(text)
+    path = write_csv(make_table(3))
+    assert main(["diagnose", "--model", str(tmp_path / "m.json"), "--input", str(path)]) == 1
+    said = capsys.readouterr().err
+    assert expected in said and said.count("\n") == 1
