@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Annotated, Self
+
+from pydantic import Field, StringConstraints, model_validator
 
 from services.contracts.base import Contract
+
+Reading = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+"""A measured value: a JSON number. A text, true, null or an infinite number is refused, never guessed at."""
+
+Sample = Annotated[dict[str, Reading], Field(min_length=1)]
+VersionName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,60}$")]
+"""Number or alias of a model version."""
 
 
 class ContributingSensor(Contract):
@@ -41,11 +50,23 @@ class Diagnosis(Contract):
 
 
 class DiagnoseRequest(Contract):
-    """One or many samples, each a mapping of feature name to value in the contract's unit."""
+    """Samples to diagnose: either ``samples`` (one or many) or ``sample`` (one), feature name to value in its unit."""
 
-    samples: tuple[dict[str, float], ...] = Field(min_length=1, max_length=10_000)
+    samples: tuple[Sample, ...] | None = Field(default=None, min_length=1, max_length=10_000)
+    sample: Sample | None = None
     units: dict[str, str] = Field(default_factory=dict, description="optional: units to check against the contract")
-    alias: str = Field(default="champion", description="alias or version number")
+    alias: VersionName = Field(default="champion", description="alias or version number")
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Self:
+        if (self.samples is None) == (self.sample is None):
+            raise ValueError("give either samples, a list, or sample, a single one")
+        return self
+
+    @property
+    def all_samples(self) -> tuple[dict[str, float], ...]:
+        """The samples, however they were given."""
+        return self.samples if self.samples is not None else (self.sample or {},)
 
 
 class DiagnoseResponse(Contract):

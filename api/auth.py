@@ -1,0 +1,143 @@
+"""Who calls: a bearer token before anything else is read, then the permission that each route asks for."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Final
+
+from fastapi import Depends, Request, Security
+from fastapi.security import HTTPBearer
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from api.errors import of_ballast
+from services.contracts.errors import BallastError, UnavailableError
+from services.contracts.identity import ApiToken, Role
+from services.identity.errors import UnauthenticatedError
+from services.identity.roles import Permission, allows, require
+from services.identity.tokens import check, token_id_of
+from services.round_store.tokens import TOUCH_SECONDS, TokenRepository
+
+LOG = logging.getLogger("ballast.api")
+GUARDED: Final = "/v1"
+"""Every address below this needs a token, whatever its route says."""
+
+BEARER: Final = HTTPBearer(
+    scheme_name="token", bearerFormat="blst_<id>_<secret>", auto_error=False,
+    description="An API token, from `ballast token create` or POST /v1/admin/tokens.",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who has shown a token that holds."""
+
+    token: ApiToken
+
+    @property
+    def role(self) -> Role:
+        """What the caller is."""
+        return self.token.role
+
+    @property
+    def actor(self) -> str:
+        """Name in the audit trail."""
+        return f"token:{self.token.token_id} {self.token.name}"
+
+    @property
+    def sees_site_names(self) -> bool:
+        """Whether the caller may know which plants take part; others see pseudonyms."""
+        return allows(self.role, Permission.OPERATE)
+
+
+class Gatekeeper:
+    """Checks tokens against the store, and notes their use at most once a minute each."""
+
+    def __init__(self, tokens: TokenRepository, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._tokens = tokens
+        self._clock = clock
+        self._noted: dict[str, float] = {}
+        self._turn = threading.Lock()
+
+    def admit(self, header: str | None) -> Caller:
+        """Caller of an ``Authorization`` header; raise ``UnauthenticatedError``."""
+        scheme, _, text = (header or "").partition(" ")
+        if scheme.lower() != "bearer" or not text.strip():
+            raise UnauthenticatedError("this needs a token: send the header Authorization: Bearer <token>")
+        text = text.strip()
+        stored = self._tokens.find(token_id_of(text))
+        return Caller(check(text, stored, datetime.now(UTC)))
+
+    def is_use_due(self, caller: Caller) -> bool:
+        """Whether the caller's use was last noted a minute ago or more; the asker is the one who notes it."""
+        now, token_id = self._clock(), caller.token.token_id
+        with self._turn:
+            due = now - self._noted.get(token_id, -math.inf) >= TOUCH_SECONDS
+            if due:
+                self._noted[token_id] = now
+            return due
+
+    def note_use(self, caller: Caller) -> None:
+        """Write down that the caller's token was used."""
+        token_id = caller.token.token_id
+        try:
+            self._tokens.touch(token_id)
+        except UnavailableError as error:
+            # Reading goes on without this note: a database that cannot be written is no reason to stop diagnoses.
+            LOG.warning("the last use of token %s was not noted: %s", token_id, error)
+
+
+class Authentication:
+    """Turns away every request below :data:`GUARDED` without a token that holds, before its body is read."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a known caller through, with who it is in the request's state."""
+        if scope["type"] != "http" or not _is_guarded(scope):
+            await self._app(scope, receive, send)
+            return
+        gatekeeper: Gatekeeper = scope["app"].state.gatekeeper
+        try:
+            caller = await run_in_threadpool(gatekeeper.admit, Headers(scope=scope).get("authorization"))
+        except BallastError as error:
+            await of_ballast(error)(scope, receive, send)
+            return
+        scope.setdefault("state", {})["caller"] = caller
+        await self._app(scope, receive, send)
+        if gatekeeper.is_use_due(caller):  # after the answer: nobody waits for it
+            await run_in_threadpool(gatekeeper.note_use, caller)
+
+
+def _is_guarded(scope: Scope) -> bool:
+    path = str(scope["path"]).removeprefix(scope.get("root_path", ""))
+    return path == GUARDED or path.startswith(f"{GUARDED}/")
+
+
+class Needs:
+    """Dependency of a route: the caller's role must have a permission. Shown in the API's documentation."""
+
+    def __init__(self, permission: Permission) -> None:
+        self.permission = permission
+
+    async def __call__(self, request: Request, _: Annotated[object, Security(BEARER)]) -> Caller:
+        """Caller of the request; raise ``ForbiddenError``."""
+        caller: Caller | None = getattr(request.state, "caller", None)
+        if caller is None:
+            raise UnauthenticatedError("this needs a token: send the header Authorization: Bearer <token>")
+        require(caller.role, self.permission)
+        return caller
+
+
+Reader = Annotated[Caller, Depends(Needs(Permission.READ))]
+Diagnoser = Annotated[Caller, Depends(Needs(Permission.DIAGNOSE))]
+Operator = Annotated[Caller, Depends(Needs(Permission.OPERATE))]
+Administrator = Annotated[Caller, Depends(Needs(Permission.ADMINISTER))]

@@ -1,0 +1,139 @@
+"""The command ``ballast``: what the OEM's operators type on the service's own host."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from services.contracts.errors import BallastError
+
+
+class Command(Protocol):
+    """A module with a command. It is imported only when the command is asked for."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's arguments."""
+        ...
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Do it; the exit code."""
+        ...
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command: 0 when it did what was asked, 1 with one line on stderr when it could not, 2 for wrong usage."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        wanted, command = _parse(given)
+        code = command.run(wanted)
+        sys.stdout.flush()
+        return code
+    except BallastError as error:
+        print(f"ballast: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _parse(given: list[str]) -> tuple[argparse.Namespace, Command]:
+    """Read the arguments; only the command that is asked for is imported."""
+    parser = argparse.ArgumentParser(
+        prog="ballast", description="Certified fault diagnosis across plants that do not share their data."
+    )
+    command: Command | None = None
+    chosen = given[0] if given and given[0] in COMMANDS else None
+    parsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
+    for name, (about, _) in COMMANDS.items():
+        made = parsers.add_parser(name, help=about, description=about[0].upper() + about[1:] + ".")
+        if name == chosen:
+            command = COMMANDS[name][1]()
+            command.add_arguments(made)
+    wanted = parser.parse_args(given)
+    if command is None:
+        parser.error("give the command first")
+    return wanted, command
+
+
+def _up() -> Command:
+    from api.cli import up
+
+    return up
+
+
+def _simulate() -> Command:
+    from services.plant_simulator import cli
+
+    return cli
+
+
+def _migrate() -> Command:
+    from api.cli import migrate
+
+    return migrate
+
+
+def _token() -> Command:
+    from api.cli import token
+
+    return token
+
+
+def _site() -> Command:
+    from api.cli import site
+
+    return site
+
+
+def _asset_type() -> Command:
+    from api.cli import asset_type
+
+    return asset_type
+
+
+def _plan() -> Command:
+    from api.cli import plan
+
+    return plan
+
+
+def _run() -> Command:
+    from api.cli import run
+
+    return run
+
+
+def _model() -> Command:
+    from api.cli import model
+
+    return model
+
+
+def _audit() -> Command:
+    from api.cli import audit
+
+    return audit
+
+
+COMMANDS: dict[str, tuple[str, Callable[[], Command]]] = {
+    "up": ("start the OEM's side and keep it running", _up),
+    "simulate": ("write the raw signals of simulated plants", _simulate),
+    "migrate": ("make the database, or bring it up to date", _migrate),
+    "token": ("make, list and revoke API tokens", _token),
+    "site": ("enrol, list, suspend, activate and remove plants", _site),
+    "asset-type": ("add and list asset types", _asset_type),
+    "plan": ("create, list, pause, resume and trigger plans", _plan),
+    "run": ("list, show and cancel runs", _run),
+    "model": ("list, show, promote and roll back models", _model),
+    "audit": ("list and verify the audit trail", _audit),
+}
+"""Help and module of each command."""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""``ballast model``: models and their versions."""
+
+from __future__ import annotations
+
+import argparse
+
+from api.cli.common import add_action, add_actions, add_reason, opened, print_fields, print_json, print_table
+from api.reading import model_detail, version_detail
+from api.use_cases import models
+from api.use_cases.actor import local_administrator
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's actions."""
+    actions = add_actions(parser)
+    add_action(actions, "list", _list, "list models and their champions", lists=True)
+    show = add_action(actions, "show", _show, "show a model, or one of its versions", lists=True)
+    show.add_argument("name", metavar="NAME")
+    show.add_argument("version", metavar="VERSION", nargs="?", help="number or alias; none: the whole model")
+    promote = add_action(actions, "promote", _promote, "make a version champion")
+    promote.add_argument("name", metavar="NAME")
+    promote.add_argument("version", metavar="VERSION", nargs="?", default="challenger", help="default: challenger")
+    promote.add_argument("--ignore-gates", action="store_true", help="also where a gate of its plan does not hold")
+    add_reason(promote, required=True)
+    rollback = add_action(actions, "rollback", _rollback, "make the champion before this one champion again")
+    rollback.add_argument("name", metavar="NAME")
+    add_reason(rollback, required=True)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do the action."""
+    code: int = args.do(args)
+    return code
+
+
+def _list(args: argparse.Namespace) -> int:
+    with opened(args) as backend:
+        found = backend.registry.models()
+    if args.json:
+        print_json(found)
+        return 0
+    print_table(("name", "asset type", "champion", "challenger", "champion before"), (
+        (model.name, model.asset_type, model.champion, model.challenger, model.previous_champion) for model in found
+    ))  # fmt: skip
+    return 0
+
+
+def _show(args: argparse.Namespace) -> int:
+    if args.version is not None:
+        return _show_version(args)
+    with opened(args) as backend:
+        model = model_detail(backend, args.name)
+    if args.json:
+        print_json(model)
+        return 0
+    print_table(("version", "aliases", "rounds", "gap", "worst-case risk", "f1", "created", "run"), (
+        (
+            item.version, item.aliases, item.rounds, item.certified_gap, item.worst_case_risk, item.f1,
+            item.created_at, item.run_id,
+        )
+        for item in model.versions
+    ))  # fmt: skip
+    return 0
+
+
+def _show_version(args: argparse.Namespace) -> int:
+    with opened(args) as backend:
+        found = version_detail(backend, args.name, args.version)
+    if args.json:
+        print_json(found)
+        return 0
+    shown = (
+        "name", "version", "aliases", "run_id", "mlflow_run_id", "method", "solvers", "fingerprint", "rounds",
+        "certified_gap", "worst_case_risk", "lower_bound", "fresh_weight", "f1", "created_at",
+    )  # fmt: skip
+    print_fields((name, getattr(found, name)) for name in shown)
+    print()
+    print_table(("site", "weight", "radius", "worst-case risk", "f1", "answered last"), (
+        (site.site_id, site.weight, site.radius, site.worst_case_risk, site.f1, site.fresh) for site in found.sites
+    ))  # fmt: skip
+    if found.gates:
+        print()
+        print_table(("gate", "wanted", "found", "holds", "why"), (
+            (gate.name, gate.wanted, gate.found, gate.holds, gate.reason) for gate in found.gates
+        ))  # fmt: skip
+    return 0
+
+
+def _promote(args: argparse.Namespace) -> int:
+    with opened(args) as backend:
+        change = models.promote(
+            backend, local_administrator(), args.name, args.version, args.reason, ignore_gates=args.ignore_gates
+        )
+    before = change.previous_version or "none"
+    print(f"version {change.version} of model {change.model} is champion; before it {before}")
+    return 0
+
+
+def _rollback(args: argparse.Namespace) -> int:
+    with opened(args) as backend:
+        change = models.rollback(backend, local_administrator(), args.name, args.reason)
+    print(f"version {change.version} of model {change.model} is champion again; before it {change.previous_version}")
+    return 0

@@ -1,0 +1,152 @@
+"""Every failure as a problem document (RFC 9457); the one place that knows how a code becomes an HTTP status."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+
+from services.contracts.errors import BallastError
+
+LOG = logging.getLogger("ballast.api")
+MEDIA_TYPE: Final = "application/problem+json"
+RETRY_SECONDS: Final = "5"
+
+STATUS: Final[Mapping[str, HTTPStatus]] = {
+    "unauthenticated": HTTPStatus.UNAUTHORIZED,
+    "forbidden": HTTPStatus.FORBIDDEN,
+    "not_found": HTTPStatus.NOT_FOUND,
+    "method_not_allowed": HTTPStatus.METHOD_NOT_ALLOWED,
+    "conflict": HTTPStatus.CONFLICT,
+    "too_large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    "unsupported_media_type": HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    "invalid_input": HTTPStatus.UNPROCESSABLE_ENTITY,
+    "internal_error": HTTPStatus.INTERNAL_SERVER_ERROR,
+    "unavailable": HTTPStatus.SERVICE_UNAVAILABLE,
+}
+"""HTTP status by code. A code that is not here has the status of its error class's own code."""
+
+_CODE_OF_STATUS: Final = {int(status): code for code, status in STATUS.items()} | {400: "invalid_input"}
+
+
+class Finding(BaseModel):
+    """One thing in a request that does not fit, without the value itself."""
+
+    where: str = Field(description="path to it, such as body.samples.0.flow_mean")
+    what: str
+
+
+class Problem(BaseModel):
+    """A problem document (RFC 9457)."""
+
+    type: str = Field(examples=["urn:ballast:problem:not_found"])
+    title: str = Field(examples=["Not Found"])
+    status: int = Field(examples=[404])
+    detail: str = Field(examples=["model pump with alias champion is not in the registry"])
+    code: str = Field(description="stable word for programs", examples=["not_found"])
+    errors: tuple[Finding, ...] | None = Field(default=None, description="findings, where the request does not fit")
+    incident: str | None = Field(default=None, description="what to look for in the server's log")
+
+
+def status_of(error: BallastError) -> HTTPStatus:
+    """HTTP status of an error: by its code, else by the code of its class or the nearest base class that has one."""
+    codes = [error.code, *(str(vars(kind)["code"]) for kind in type(error).__mro__ if "code" in vars(kind))]
+    return next((STATUS[code] for code in codes if code in STATUS), HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
+def problem(
+    status: HTTPStatus,
+    code: str,
+    detail: str,
+    *,
+    findings: Sequence[Finding] | None = None,
+    incident: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """Response with a problem document."""
+    body = Problem(
+        type=f"urn:ballast:problem:{code}",
+        title=status.phrase,
+        status=status.value,
+        detail=detail,
+        code=code,
+        errors=tuple(findings) if findings else None,
+        incident=incident,
+    )
+    text = body.model_dump_json(exclude_none=True)
+    return Response(text, status_code=status, media_type=MEDIA_TYPE, headers=dict(headers or {}))
+
+
+def of_ballast(error: BallastError) -> Response:
+    """Problem document of an error that the service raised on purpose."""
+    status = status_of(error)
+    if status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        return of_unexpected(error)
+    headers = {}
+    if status == HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = 'Bearer realm="ballast"'
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        headers["Retry-After"] = RETRY_SECONDS
+        LOG.warning("%s: %s", error.code, error)
+    return problem(status, error.code, str(error), headers=headers)
+
+
+def of_unexpected(error: Exception) -> Response:
+    """Problem document that says nothing of the cause, which goes to the log under the incident's number."""
+    incident = secrets.token_hex(8)
+    LOG.error("incident %s: %s", incident, type(error).__name__, exc_info=error)
+    detail = f"an unexpected error; the server's log has it as incident {incident}"
+    return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error", detail, incident=incident)
+
+
+def of_http(error: HTTPException) -> Response:
+    """Problem document of what the framework refuses: an unknown path, a wrong method, an unreadable body."""
+    status = HTTPStatus(error.status_code)
+    details = {404: "there is nothing at this address", 405: "this address does not take that method"}
+    detail = details.get(error.status_code, str(error.detail))
+    return problem(status, _CODE_OF_STATUS.get(error.status_code, "http_error"), detail, headers=error.headers)
+
+
+def of_request(error: RequestValidationError, content_type: str | None) -> Response:
+    """Problem document of a request that does not fit its contract: where and what, never the value."""
+    found = [_finding(item) for item in error.errors()]
+    if isinstance(error.body, bytes) and not (content_type or "").split(";")[0].endswith("json"):
+        status = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+        return problem(status, "unsupported_media_type", "send JSON with the header Content-Type: application/json")
+    detail = "; ".join(f"{item.where}: {item.what}" for item in found[:5])
+    if len(found) > 5:
+        detail += f"; and {len(found) - 5} more"
+    return problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_input", detail, findings=found[:100])
+
+
+def _finding(item: Mapping[str, Any]) -> Finding:
+    if item["type"] == "json_invalid":
+        return Finding(where="body", what=f"not JSON: {item['ctx']['error']} at character {item['loc'][-1]}")
+    where = ".".join(str(part)[:80] for part in item["loc"])
+    return Finding(where=where, what=str(item["msg"]).removeprefix("Value error, "))
+
+
+def install(app: FastAPI) -> None:
+    """Answer every failure of an application with a problem document."""
+
+    def ballast(_: Request, error: Exception) -> Response:
+        return of_ballast(error) if isinstance(error, BallastError) else of_unexpected(error)
+
+    def http(_: Request, error: Exception) -> Response:
+        return of_http(error) if isinstance(error, HTTPException) else of_unexpected(error)
+
+    def request(asked: Request, error: Exception) -> Response:
+        if not isinstance(error, RequestValidationError):
+            return of_unexpected(error)
+        return of_request(error, asked.headers.get("content-type"))
+
+    app.add_exception_handler(BallastError, ballast)
+    app.add_exception_handler(HTTPException, http)
+    app.add_exception_handler(RequestValidationError, request)

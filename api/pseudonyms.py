@@ -1,0 +1,115 @@
+"""Names for sites that say nothing of the plant, for callers who need not know which plants take part."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import re
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from services.contracts.errors import UnavailableError
+
+KEY_BYTES = 32
+DIGITS = 8
+_SITE_FIELDS = frozenset({"site_id", "sites"})
+_TEXT_FIELDS = frozenset({"reason"})
+AnyContract = TypeVar("AnyContract", bound=BaseModel)
+
+
+class Pseudonyms:
+    """Pseudonyms by a keyed hash: the same site has one name in all versions of a model, and another in each model.
+
+    Without the key nobody can tell the plant from the name, nor that two models have a plant in common.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    @classmethod
+    def from_file(cls, path: Path) -> Pseudonyms:
+        """Pseudonyms by the key in a file, which is made (mode 0600) where it is not there."""
+        try:
+            _make_unless_there(path)
+            key = bytes.fromhex(path.read_text(encoding="ascii").strip())
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise UnavailableError(f"the key of the sites' pseudonyms, {path}, cannot be used: {reason}") from error
+        except ValueError:
+            key = b""
+        if len(key) < KEY_BYTES:
+            raise UnavailableError(f"{path} is no key of {2 * KEY_BYTES} hexadecimal digits; restore it, or remove it")
+        return cls(key)
+
+    def name(self, model: str, site_id: str) -> str:
+        """Pseudonym of a site in a model: ``site-`` and eight hexadecimal digits of HMAC-SHA256(key, model, site)."""
+        text = f"{model}\x00{site_id}".encode()
+        return f"site-{hmac.new(self._key, text, hashlib.sha256).hexdigest()[:DIGITS]}"
+
+    def applied(self, model: str, contract: AnyContract, known: Iterable[str] = ()) -> AnyContract:
+        """Copy of a contract in which the sites bear their pseudonyms: as ids, in lists of ids, and in reasons.
+
+        ``known`` are sites that a reason may name though the contract has them nowhere else.
+        """
+        plain = contract.model_dump()
+        names = {site_id: self.name(model, site_id) for site_id in {*known, *_site_ids(plain)}}
+        return type(contract).model_validate(_renamed(plain, names)) if names else contract
+
+
+def _site_ids(value: Any, field: str = "") -> Iterator[str]:
+    """Every site that a contract names in a field for sites."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _site_ids(item, str(key))
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _site_ids(item, field)
+    elif isinstance(value, str) and field in _SITE_FIELDS:
+        yield value
+
+
+def _renamed(value: Any, names: Mapping[str, str], field: str = "") -> Any:
+    if isinstance(value, Mapping):
+        return {key: _renamed(item, names, str(key)) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return tuple(_in_new_order([_renamed(item, names, field) for item in value], field))
+    if isinstance(value, str) and field in _SITE_FIELDS:
+        return names.get(value, value)
+    if isinstance(value, str) and field in _TEXT_FIELDS:
+        return _in_text(value, names)
+    return value
+
+
+def _in_new_order(items: list[Any], field: str) -> list[Any]:
+    """Sites by their pseudonyms: the order of their real names would tell who is who in two models."""
+    if items and all(isinstance(item, Mapping) and "site_id" in item for item in items):
+        return sorted(items, key=lambda item: (item.get("round", 0), item["site_id"]))
+    return sorted(items) if field in _SITE_FIELDS and all(isinstance(item, str) for item in items) else items
+
+
+def _in_text(text: str, names: Mapping[str, str]) -> str:
+    """Text with every whole site id replaced; an id inside a longer word or id stays."""
+    longest_first = "|".join(re.escape(site_id) for site_id in sorted(names, key=len, reverse=True))
+    return re.sub(rf"(?<![a-z0-9-])(?:{longest_first})(?![a-z0-9-])", lambda found: names[found[0]], text)
+
+
+def _make_unless_there(path: Path) -> None:
+    """Make the key whole or not at all; of several processes at once, the first has made it and the others read it."""
+    if path.exists():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        file.write(secrets.token_hex(KEY_BYTES))
+    try:
+        os.link(scratch, path)
+    except FileExistsError:
+        pass
+    finally:
+        scratch.unlink()

@@ -1,0 +1,31 @@
+"""The audit trail."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from api.auth import Administrator
+from api.dependencies import Limit, Office, Offset, PlainJSON
+from services.contracts.audit import AuditEvent, ChainReport
+
+router = APIRouter(prefix="/v1/admin/audit", tags=["administration: audit trail"], default_response_class=PlainJSON)
+
+
+@router.get("")
+def list_audit_events(
+    _: Administrator,
+    backend: Office,
+    actor: str | None = None,
+    action: str | None = None,
+    target: str | None = None,
+    limit: Limit = 100,
+    offset: Offset = 0,
+) -> list[AuditEvent]:
+    """Events, newest first; of one actor, action or target where asked."""
+    return backend.store.audit.list_events(actor=actor, action=action, target=target, limit=limit, offset=offset)
+
+
+@router.get("/verify")
+def verify_audit_trail(_: Administrator, backend: Office) -> ChainReport:
+    """Check every event against its hash and its predecessor. Keep ``head`` elsewhere to compare with later."""
+    return backend.store.audit.verify_chain()

@@ -1,0 +1,70 @@
+"""Administration of plans."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Body, Query
+from fastapi.openapi.models import Example
+
+from api.auth import Administrator, Operator
+from api.dependencies import Office, PlainJSON, actor_of
+from api.schemas import Because
+from api.use_cases import plans
+from services.contracts.plan import Plan
+from services.contracts.records import PlanRecord
+from services.contracts.run import Run
+
+router = APIRouter(prefix="/v1/admin/plans", tags=["administration: plans"], default_response_class=PlainJSON)
+
+EXAMPLES = {
+    "nightly": Example(
+        summary="every night at two, with all sites of the asset type",
+        value={
+            "name": "pumps", "asset_type": "triplex-pump", "cron": "0 2 * * *", "timezone": "Europe/Berlin",
+            "min_sites": 3, "spec": {"radius": {"rule": "samples", "value": 10}, "label_flip_cost": 1.0},
+            "gates": {"max_gap": 1e-3, "min_site_f1": 0.75},
+        },
+    )
+}  # fmt: skip
+
+
+@router.get("")
+def list_plans(_: Operator, backend: Office) -> list[PlanRecord]:
+    """All plans by name."""
+    return backend.store.plans.list_plans()
+
+
+@router.get("/{name}")
+def get_plan(name: str, _: Operator, backend: Office) -> PlanRecord:
+    """One plan, and whether it is paused."""
+    return backend.store.plans.get(name)
+
+
+@router.post("", status_code=201)
+def create_plan(
+    body: Annotated[Plan, Body(openapi_examples=EXAMPLES)],
+    caller: Administrator,
+    backend: Office,
+    paused: Annotated[bool, Query(description="do not start it by its schedule yet")] = False,
+) -> PlanRecord:
+    """Store a new plan, after checking its asset type, sites, method, parameters and schedule."""
+    return plans.create(backend, actor_of(caller), body, paused=paused)
+
+
+@router.post("/{name}/pause")
+def pause_plan(name: str, caller: Operator, backend: Office, body: Because | None = None) -> PlanRecord:
+    """Stop starting a plan by its schedule."""
+    return plans.set_paused(backend, actor_of(caller), name, True, body.reason if body else "")
+
+
+@router.post("/{name}/resume")
+def resume_plan(name: str, caller: Operator, backend: Office, body: Because | None = None) -> PlanRecord:
+    """Start a plan by its schedule again."""
+    return plans.set_paused(backend, actor_of(caller), name, False, body.reason if body else "")
+
+
+@router.post("/{name}/trigger", status_code=202)
+def trigger_plan(name: str, caller: Operator, backend: Office, body: Because | None = None) -> Run:
+    """Ask for a run now; it is pending until the flows process starts it. One run of a plan at a time."""
+    return plans.trigger(backend, actor_of(caller), name, body.reason if body else "")

@@ -1,0 +1,75 @@
+"""Five-field cron schedules: a strict reading, so that what is accepted means the same to everybody."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from services.contracts.errors import InvalidInputError
+
+_MONTHS: Final = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+_WEEKDAYS: Final = "sun mon tue wed thu fri sat".split()
+_LONGEST: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_TERM: Final = re.compile(r"(?P<first>\*|\w+)(?:-(?P<last>\w+))?(?:/(?P<step>[0-9]+))?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class _Field:
+    name: str
+    low: int
+    high: int
+    words: tuple[str, ...] = ()
+
+    def read(self, text: str) -> frozenset[int]:
+        """Numbers that a field's text stands for."""
+        return frozenset(number for term in text.split(",") for number in self._term(term))
+
+    def _term(self, term: str) -> range:
+        found = _TERM.fullmatch(term)
+        if found is None:
+            raise self._error(term)
+        first, last, step = found["first"], found["last"], int(found["step"] or 1)
+        if first == "*" and last is None:
+            start, end = self.low, self.high
+        else:
+            start = self._number(first)
+            end = self._number(last) if last else (self.high if found["step"] else start)
+        if step < 1 or end < start:
+            raise self._error(term)
+        return range(start, end + 1, step)
+
+    def _number(self, text: str) -> int:
+        if text.lower() in self.words:
+            return self.low + self.words.index(text.lower())
+        if not (text.isascii() and text.isdigit() and self.low <= int(text) <= self.high):
+            raise self._error(text)
+        return int(text)
+
+    def _error(self, text: str) -> InvalidInputError:
+        return InvalidInputError(f"cron: {text[:40]!r} is no {self.name} ({self.low} to {self.high})", code="bad_cron")
+
+
+_FIELDS: Final = (
+    _Field("minute", 0, 59),
+    _Field("hour", 0, 23),
+    _Field("day of the month", 1, 31),
+    _Field("month", 1, 12, tuple(_MONTHS)),
+    _Field("day of the week", 0, 7, tuple(_WEEKDAYS)),
+)
+
+
+def check_cron(text: str) -> None:
+    """Raise :class:`InvalidInputError` unless a text is a cron schedule that comes up some day.
+
+    Five fields: minute, hour, day of the month, month, day of the week (0 and 7 are Sunday), each a list of ``*``,
+    numbers, ranges ``a-b`` and steps ``/n``; months and weekdays also by their English three-letter names.
+    """
+    parts = text.split()
+    if len(parts) != len(_FIELDS):
+        raise InvalidInputError(
+            f"cron: five fields are needed (minute hour day month weekday), got {len(parts)}", code="bad_cron"
+        )
+    _, _, days, months, _ = (field.read(part) for field, part in zip(_FIELDS, parts, strict=True))
+    if parts[4].startswith("*") and min(days) > max(_LONGEST[month - 1] for month in months):
+        raise InvalidInputError("cron: this day of the month is in none of these months", code="bad_cron")

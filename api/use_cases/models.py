@@ -1,0 +1,79 @@
+"""Promotion and rollback of model versions."""
+
+from __future__ import annotations
+
+from api.schemas import ChampionChange
+from api.use_cases.actor import Actor, record
+from api.wiring import Backend
+from services.contracts.errors import ConflictError, NotFoundError
+from services.contracts.plan import Gates
+from services.registry.labels import CHAMPION
+from services.round_store.store import Repositories
+
+
+def promote(
+    backend: Backend, actor: Actor, name: str, version: str, reason: str, *, ignore_gates: bool = False
+) -> ChampionChange:
+    """Make a version champion; ``version`` is a number or an alias.
+
+    Raises
+    ------
+    NotFoundError
+        When there is no such version.
+    ConflictError
+        When it is champion already, or a gate of its plan does not hold and ``ignore_gates`` is not set.
+    """
+    number = backend.registry.resolve(name, version)
+    before = champion_of(backend, name)
+    if before == number:
+        raise ConflictError(f"version {number} of model {name} is champion already")
+    gates = None if ignore_gates else _gates(backend, name, number)
+    with backend.store.atomic() as store:
+        _note(store, actor, "model.promote", ChampionChange(
+            model=name, version=number, previous_version=before, actor=actor.name, reason=reason,
+        ), ignore_gates=ignore_gates)  # fmt: skip
+        # Last, inside the transaction: when the registry says no, nothing was noted; and nothing is noted after it.
+        backend.registry.promote(name, number, gates=gates, actor=actor.name, reason=reason)
+    return ChampionChange(model=name, version=number, previous_version=before, actor=actor.name, reason=reason)
+
+
+def rollback(backend: Backend, actor: Actor, name: str, reason: str) -> ChampionChange:
+    """Make the champion before this one champion again; ``ConflictError`` when there is none."""
+    before = champion_of(backend, name)
+    with backend.store.atomic() as store:
+        restored = backend.registry.rollback(name, actor=actor.name, reason=reason)
+        change = ChampionChange(
+            model=name, version=restored.version, previous_version=before, actor=actor.name, reason=reason
+        )
+        _note(store, actor, "model.rollback", change)
+    return change
+
+
+def champion_of(backend: Backend, name: str) -> str | None:
+    """Version number of a model's champion; None when it has none."""
+    try:
+        return backend.registry.resolve(name, CHAMPION)
+    except NotFoundError:
+        return None
+
+
+def _gates(backend: Backend, name: str, number: str) -> Gates:
+    run_id = backend.registry.get(name, number).run_id
+    try:
+        return backend.store.runs.get_run(run_id).plan.gates
+    except NotFoundError:
+        raise ConflictError(
+            f"the run of version {number} is not in the store, so its gates cannot be judged; "
+            "set ignore_gates to promote it all the same"
+        ) from None
+
+
+def _note(store: Repositories, actor: Actor, action: str, change: ChampionChange, **more: bool) -> None:
+    """Put the change into the audit trail and, where the store knows the version, into the history of its alias."""
+    after = {"champion": change.version} | more
+    record(
+        store, actor, action, f"model:{change.model}",
+        before={"champion": change.previous_version}, after=after, reason=change.reason,
+    )  # fmt: skip
+    if any(known.version == change.version for known in store.model_versions.list_versions(change.model, limit=1000)):
+        store.model_versions.record_alias(change.model, CHAMPION, change.version, actor.name, change.reason)

@@ -1,0 +1,61 @@
+"""What is checked of a plan before it is stored, so that a mistake shows now and not at night."""
+
+from __future__ import annotations
+
+from zoneinfo import available_timezones
+
+from api.use_cases.cron import check_cron
+from models.methods.catalogue import check_parameters, get_method
+from models.problem import ProblemError
+from services.contracts.errors import InvalidInputError
+from services.contracts.plan import Plan
+from services.registry.labels import check_new_name
+from services.round_store.store import Repositories
+
+
+def check_plan(store: Repositories, plan: Plan) -> None:
+    """Raise :class:`InvalidInputError` with one line at the first thing of a plan that cannot work.
+
+    That its asset type is there, the store checks itself.
+    """
+    check_new_name(plan.name)  # its model bears the same name
+    check_method(plan)
+    check_schedule(plan)
+    check_sites(store, plan)
+
+
+def check_method(plan: Plan) -> None:
+    """The method must be known and its parameters its own."""
+    try:
+        check_parameters(get_method(plan.method), plan.parameters)
+    except ProblemError as error:
+        raise InvalidInputError(f"plan {plan.name}: {error}", code="unknown_method_or_parameter") from error
+
+
+def check_schedule(plan: Plan) -> None:
+    """The schedule must be one that can come, in a time zone that exists."""
+    if plan.cron is not None:
+        check_cron(plan.cron)
+    if plan.timezone not in available_timezones():
+        raise InvalidInputError(
+            f"plan {plan.name}: {plan.timezone[:60]!r} is no time zone; give a name such as UTC or Europe/Berlin"
+        )
+
+
+def check_sites(store: Repositories, plan: Plan, *, active: bool = False) -> None:
+    """Every named site must be enrolled (and active, where asked), and there must be enough of them."""
+    status = {site.site_id: site.status for site in store.sites.list_sites()}
+    unknown = sorted(site for site in set(plan.sites) if status.get(site, "removed") == "removed")
+    if unknown:
+        raise InvalidInputError(
+            f"plan {plan.name} names sites that are not enrolled: {', '.join(unknown)}", code="unknown_site"
+        )
+    suspended = sorted(site for site in set(plan.sites) if active and status[site] == "suspended")
+    if suspended:
+        raise InvalidInputError(
+            f"plan {plan.name} names sites that are suspended: {', '.join(suspended)}", code="suspended_site"
+        )
+    if plan.sites and len(set(plan.sites)) < plan.min_sites:
+        raise InvalidInputError(
+            f"plan {plan.name} wants {plan.min_sites} sites at least, but names {len(set(plan.sites))}"
+        )

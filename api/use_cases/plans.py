@@ -1,0 +1,54 @@
+"""Plans and the runs that operators ask for."""
+
+from __future__ import annotations
+
+from api.use_cases.actor import Actor, record
+from api.use_cases.plan_checks import check_plan
+from api.wiring import Backend
+from services.contracts.plan import Plan
+from services.contracts.records import PlanRecord
+from services.contracts.run import Run
+
+
+def create(backend: Backend, actor: Actor, plan: Plan, *, paused: bool = False) -> PlanRecord:
+    """Store a new plan.
+
+    Raises
+    ------
+    InvalidInputError
+        With one line of what does not fit: asset type, sites, method, parameters, schedule.
+    ConflictError
+        When the name is taken.
+    """
+    with backend.store.atomic() as store:
+        check_plan(store, plan)
+        created = store.plans.create(plan, paused=paused)
+        record(store, actor, "plan.create", f"plan:{plan.name}", after=created)
+    return created
+
+
+def set_paused(backend: Backend, actor: Actor, name: str, paused: bool, reason: str = "") -> PlanRecord:
+    """Pause a plan's schedule, or let it go on."""
+    with backend.store.atomic() as store:
+        before = store.plans.get(name)
+        after = store.plans.set_paused(name, paused)
+        if after != before:
+            action, change = ("plan.pause" if paused else "plan.resume"), {"paused": paused}
+            record(
+                store, actor, action, f"plan:{name}", before={"paused": before.paused}, after=change, reason=reason
+            )
+    return after
+
+
+def trigger(backend: Backend, actor: Actor, name: str, reason: str = "") -> Run:
+    """Ask for a run now, also of a paused plan; the flows process starts it within seconds.
+
+    Raises
+    ------
+    ConflictError
+        While a run of the plan is unfinished.
+    """
+    with backend.store.atomic() as store:
+        run = store.runs.create_run(store.plans.get(name).plan)
+        record(store, actor, "plan.trigger", f"plan:{name}", after={"run_id": run.run_id}, reason=reason)
+    return run

@@ -1,0 +1,76 @@
+"""Enrolment of plants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from api.schemas import SiteEnrolment
+from api.use_cases.actor import Actor, record
+from api.wiring import Backend
+from services.contracts.errors import InvalidInputError
+from services.contracts.site import Site
+from services.identity.enrolment import check_site_key
+from services.round_store.sites import SiteRepository
+from services.round_store.store import Repositories
+
+
+def enrol(backend: Backend, actor: Actor, wanted: SiteEnrolment) -> Site:
+    """Enrol a plant, or a removed one again.
+
+    Raises
+    ------
+    InvalidInputError
+        For a key that is no public key, or an asset type that is not there.
+    ConflictError
+        When the id or the key is taken.
+    """
+    key = check_site_key(wanted.public_key)
+    with backend.store.atomic() as store:
+        _check_asset_types(store, wanted)
+        before = next((site for site in store.sites.list_sites() if site.site_id == wanted.site_id), None)
+        site = store.sites.enrol(wanted.site_id, key, wanted.asset_types, wanted.description)
+        record(store, actor, "site.enrol", f"site:{site.site_id}", before=before, after=site)
+    backend.plant_users.refresh()
+    return site
+
+
+def suspend(backend: Backend, actor: Actor, site_id: str, reason: str = "") -> Site:
+    """Ask a site no more, and cut its connection, until it is activated."""
+    return _change(backend, actor, site_id, "site.suspend", SiteRepository.suspend, reason)
+
+
+def activate(backend: Backend, actor: Actor, site_id: str, reason: str = "") -> Site:
+    """Ask a suspended site again."""
+    return _change(backend, actor, site_id, "site.activate", SiteRepository.reactivate, reason)
+
+
+def remove(backend: Backend, actor: Actor, site_id: str, reason: str = "") -> Site:
+    """End a site's enrolment; only a new one brings it back."""
+    return _change(backend, actor, site_id, "site.remove", SiteRepository.remove, reason)
+
+
+def _change(
+    backend: Backend,
+    actor: Actor,
+    site_id: str,
+    action: str,
+    change: Callable[[SiteRepository, str], Site],
+    reason: str,
+) -> Site:
+    with backend.store.atomic() as store:
+        before = store.sites.get(site_id)
+        after = change(store.sites, site_id)
+        if after != before:
+            record(store, actor, action, f"site:{site_id}", before=before, after=after, reason=reason)
+    backend.plant_users.refresh()
+    return after
+
+
+def _check_asset_types(store: Repositories, wanted: SiteEnrolment) -> None:
+    known = {record.asset_type.name for record in store.asset_types.list_asset_types()}
+    missing = sorted(set(wanted.asset_types) - known)
+    if missing:
+        raise InvalidInputError(
+            f"site {wanted.site_id} names an asset type that is not there: {', '.join(missing)}; add it first",
+            code="unknown_asset_type",
+        )

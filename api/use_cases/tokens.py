@@ -1,0 +1,32 @@
+"""API tokens."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from api.schemas import NewToken, TokenRequest
+from api.use_cases.actor import Actor, record
+from api.wiring import Backend
+from services.contracts.identity import ApiToken
+from services.identity.tokens import issue
+
+
+def create(backend: Backend, actor: Actor, wanted: TokenRequest) -> NewToken:
+    """Make a token. Its text is in the answer and nowhere else; ``ConflictError`` when the name is taken."""
+    lifetime = None if wanted.days is None else timedelta(days=wanted.days)
+    issued = issue(wanted.name, wanted.role, datetime.now(UTC), lifetime)
+    with backend.store.atomic() as store:
+        token = store.tokens.add(issued.stored)
+        record(store, actor, "token.create", f"token:{token.token_id}", after=token)
+    return NewToken(token=token, secret=issued.text)
+
+
+def revoke(backend: Backend, actor: Actor, token_id: str, reason: str = "") -> ApiToken:
+    """Revoke a token for good, from the next request on."""
+    with backend.store.atomic() as store:
+        stored = store.tokens.find(token_id)
+        after = store.tokens.revoke(token_id)
+        before = None if stored is None else stored.token
+        if after != before:
+            record(store, actor, "token.revoke", f"token:{token_id}", before=before, after=after, reason=reason)
+    return after

@@ -1,0 +1,55 @@
+"""Builds what the API and the commands work with, from the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+
+from api.plant_users import PlantUsers
+from api.pseudonyms import Pseudonyms
+from services.bus.configuration import BusFiles
+from services.contracts.settings import Settings
+from services.predictor.cache import PredictorCache
+from services.registry.mlflow_registry import ModelRegistry
+from services.round_store.schema import check_schema
+from services.round_store.session import Database, make_engine
+from services.round_store.store import RoundStore
+
+
+@dataclass(frozen=True)
+class Backend:
+    """The services behind both faces. Safe to share between threads. Open it with :func:`open_backend`."""
+
+    settings: Settings
+    store: RoundStore
+    registry: ModelRegistry
+    predictors: PredictorCache
+
+    @cached_property
+    def pseudonyms(self) -> Pseudonyms:
+        """Names of the sites for callers who may not know which plants they are."""
+        return Pseudonyms.from_file(self.settings.home / "pseudonyms.key")
+
+    @cached_property
+    def plant_users(self) -> PlantUsers:
+        """The users of the embedded NATS server; nobody's business where the settings name a server of their own."""
+        files = None if self.settings.nats.servers else BusFiles(self.settings.bus_folder)
+        return PlantUsers(files, self.store.sites)
+
+    def check_store(self) -> None:
+        """Raise ``UnavailableError`` with what to do when the database is missing, old or read-only."""
+        check_schema(self.store.engine)
+
+
+@contextmanager
+def open_backend(settings: Settings | None = None) -> Iterator[Backend]:
+    """Everything below the faces, closed at the end. Connects to nothing yet: ask ``check_store`` for the database."""
+    settings = settings or Settings.load()
+    store = RoundStore(Database(make_engine(settings.database)))
+    registry = ModelRegistry(settings.tracking_uri, settings.artifact_root)
+    try:
+        yield Backend(settings, store, registry, PredictorCache(registry))
+    finally:
+        store.close()
