@@ -1,0 +1,211 @@
+"""A real application on a real store and a real MLflow, with a trained model in it and a token for each role."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import nkeys
+import numpy as np
+import pytest
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from fastapi import FastAPI
+from httpx import ASGITransport, AsyncClient, Response
+
+from api.app import create_app
+from api.schemas import TokenRequest
+from api.use_cases import tokens
+from api.use_cases.actor import Actor
+from api.wiring import Backend, open_backend
+from services.contracts.identity import Role
+from services.contracts.model_version import ModelVersion, SiteScore
+from services.contracts.plan import Gates, Plan
+from services.contracts.run import RoundRecord, SiteAnswer, SiteTermsRecord
+from services.contracts.settings import Settings
+from services.plant_simulator.assets import builtin_asset_type
+from services.registry.mlflow_registry import ModelRegistry
+from services.round_store.store import RoundStore
+
+START = datetime(2031, 5, 6, 7, 8, tzinfo=UTC)
+ROUNDS = 3
+SITES = ("plant-east", "plant-west")
+MODEL = "pumps"
+RUN_ID = "ab" * 16
+FOUNDER = Actor("test", Role.ADMINISTRATOR)
+
+
+def public_key() -> str:
+    """A fresh plant's public key."""
+    return str(nkeys.from_seed(nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER)).public_key.decode())
+
+
+@pytest.fixture(scope="session")
+def new_key() -> Callable[[], str]:
+    return public_key
+
+
+def a_plan(name: str, **changes: Any) -> Plan:
+    return Plan(name=name, asset_type="triplex-pump", gates=Gates(max_gap=1e-3, min_site_f1=0.8), **changes)
+
+
+def a_version(name: str, run_id: str, *, seed: int = 0, worst_f1: float = 0.9) -> ModelVersion:
+    asset_type = builtin_asset_type("triplex-pump")
+    weights = np.random.default_rng(seed).normal(size=(asset_type.n_heads, len(asset_type.features) + 1))
+    scores = tuple(
+        SiteScore(site_id=site, weight=0.5, radius=1e-3, f1=f1, worst_case_risk=0.3)
+        for site, f1 in zip(SITES, (0.95, worst_f1), strict=True)
+    )
+    return ModelVersion(
+        name=name, run_id=run_id, plan=name, method="level-bundle", asset_type=asset_type, spec=a_plan(name).spec,
+        weights=weights, rounds=ROUNDS, certified_gap=8e-4, worst_case_risk=0.25, lower_bound=0.2498, fresh_weight=1.0,
+        f1=0.93, created_at=START, solvers=("cuts",), sites=scores,
+    )  # fmt: skip
+
+
+def the_rounds(run_id: str) -> list[RoundRecord]:
+    """Three rounds: no bound after the first, one site away in the second."""
+
+    def answer(site: str, number: int) -> SiteAnswer:
+        if site == SITES[1] and number == 2:
+            return SiteAnswer(site_id=site, status="late", code="deadline", reason=f"no answer from {site} in time")
+        return SiteAnswer(site_id=site, status="accepted", bytes_in=900, bytes_out=700, seconds=0.01)
+
+    return [
+        RoundRecord(
+            run_id=run_id, round=number, started_at=START + timedelta(seconds=number), seconds=0.02,
+            overhead_seconds=0.004, upper=0.25, lower=float("-inf") if number == 1 else 0.25 - 0.1 / number,
+            gap=float("inf") if number == 1 else 0.4 / number, fresh_weight=1.0,
+            answers=tuple(answer(site, number) for site in SITES),
+        )
+        for number in range(1, ROUNDS + 1)
+    ]  # fmt: skip
+
+
+def put_run(store: RoundStore, name: str, run_id: str, version: str) -> None:
+    """A finished run with its rounds, as the flow would have left it."""
+    store.runs.create_run(a_plan(name), run_id)
+    terms = [SiteTermsRecord(site_id=site, weight=0.5, radius=1e-3, n_samples=100) for site in SITES]
+    away = SiteAnswer(site_id="plant-north", status="absent", code="no_responders", reason="plant-north is not there")
+    store.runs.begin_run(run_id, terms, [away])
+    for record in the_rounds(run_id):
+        store.runs.commit_round(record, {"weights": np.zeros(3)})
+    store.model_versions.add(name, version, run_id, {"f1": 0.93})
+    store.runs.set_result(run_id, "mlflow-run", version)
+    store.runs.finish_run(run_id, "completed", f"certified; {SITES[1]} missed a round")
+
+
+@pytest.fixture(scope="session")
+def mlflow_settings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """One real MLflow for all tests, with a champion; tests that change models use names of their own."""
+    home = tmp_path_factory.mktemp("mlflow")
+    settings = {"tracking_uri": f"sqlite:///{home / 'mlflow.db'}", "artifact_root": (home / "artifacts").as_uri()}
+    registry = ModelRegistry(settings["tracking_uri"], settings["artifact_root"])
+    made = registry.register(a_version(MODEL, RUN_ID), the_rounds(RUN_ID), {"text": "report"})
+    registry.promote(MODEL, made.version)
+    return settings
+
+
+@dataclass(frozen=True)
+class World:
+    """The application, what is behind it, and a token for each role."""
+
+    portal: BlockingPortal
+    app: FastAPI
+    backend: Backend
+    settings: Settings
+    tokens: dict[Role, str]
+
+    def call(self, role: Role | None, method: str, path: str, json: Any = None, **more: Any) -> Response:
+        """Answer to a request of a role; None: without a token."""
+        headers = {"Authorization": f"Bearer {self.tokens[role]}"} if role else {}
+        if json is not None:
+            more["json"] = json
+
+        async def ask() -> Response:
+            transport = ASGITransport(self.app, raise_app_exceptions=False)
+            async with AsyncClient(transport=transport, base_url="http://ballast") as client:
+                return await client.request(method, path, headers=headers | more.pop("headers", {}), **more)
+
+        return self.portal.call(ask)
+
+    def events(self) -> list[str]:
+        """Actions in the audit trail, newest first, without the ones of the beginning."""
+        found = self.backend.store.audit.list_events(limit=1000)
+        return [event.action for event in found if event.actor != FOUNDER.name]
+
+    def snapshot(self) -> dict[str, int]:
+        """Number of rows of every table: a refused request must not change one."""
+        from services.round_store.walk import all_columns
+
+        counts: dict[str, int] = {}
+        for cell in all_columns(self.backend.store.engine):
+            if cell.column != "last_used_at":
+                counts[cell.table] = counts.get(cell.table, 0) + hash((cell.column, str(cell.value)))
+        return counts
+
+    def new_model(self, name: str, *scores: float) -> list[str]:
+        """Register a version for each score of its worst site, each with its run; their numbers."""
+        numbers = []
+        for index, score in enumerate(scores):
+            run_id = os.urandom(16).hex()
+            version = a_version(name, run_id, seed=index, worst_f1=score)
+            numbers.append(self.backend.registry.register(version, the_rounds(run_id), {"text": "report"}).version)
+            put_run(self.backend.store, name, run_id, numbers[-1])
+        return numbers
+
+
+@contextmanager
+def open_world(home: Path, database_url: str, mlflow: dict[str, str]) -> Iterator[World]:
+    settings = Settings.model_validate({"home": home, "database_url": database_url, "mlflow": mlflow})
+    with open_backend(settings) as backend:
+        store = backend.store
+        store.asset_types.add(builtin_asset_type("triplex-pump"))
+        for site in SITES:
+            store.sites.enrol(site, public_key(), ["triplex-pump"])
+        store.plans.create(a_plan(MODEL, sites=SITES))
+        put_run(store, MODEL, RUN_ID, "1")
+        wanted = [TokenRequest(name=f"the {role.value}", role=role) for role in Role]
+        made = {request.role: tokens.create(backend, FOUNDER, request).secret for request in wanted}
+        app = create_app(settings)
+        lifespan = app.router.lifespan_context(app)
+        with start_blocking_portal() as portal, portal.wrap_async_context_manager(lifespan):
+            yield World(portal, app, backend, settings, made)
+
+
+@pytest.fixture
+def world(tmp_path: Path, new_sqlite: Callable[[], str], mlflow_settings: dict[str, str]) -> Iterator[World]:
+    """The application on SQLite."""
+    with open_world(tmp_path, new_sqlite(), mlflow_settings) as opened:
+        yield opened
+
+
+@pytest.fixture
+def any_world(tmp_path: Path, database_url: str, mlflow_settings: dict[str, str]) -> Iterator[World]:
+    """The application on SQLite and on PostgreSQL."""
+    with open_world(tmp_path, database_url, mlflow_settings) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def shared_world(
+    tmp_path_factory: pytest.TempPathFactory, new_sqlite: Callable[[], str], mlflow_settings: dict[str, str]
+) -> Iterator[World]:
+    """One application for all tests that change nothing."""
+    with open_world(tmp_path_factory.mktemp("home"), new_sqlite(), mlflow_settings) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def admin() -> Role:
+    return Role.ADMINISTRATOR
+
+
+@pytest.fixture(scope="session")
+def opening() -> Callable[..., Any]:
+    """What opens an application, for fixtures of a wider scope."""
+    return open_world

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from api.routers.diagnose import EXAMPLES
+from api.schemas import FEATURES_EXAMPLE
+from services.contracts.diagnosis import DiagnoseResponse
+from services.contracts.identity import Role
+
+PATH = "/v1/models/pumps/diagnose"
+
+
+def ask(world: Any, body: Any, path: str = PATH, **more: Any) -> Any:
+    return world.call(Role.VIEWER, "POST", path, body, **more)
+
+
+@pytest.mark.parametrize("example", sorted(EXAMPLES))
+def test_the_documented_examples_work(shared_world: Any, example: str) -> None:
+    shown = shared_world.app.openapi()["paths"]["/v1/models/{name}/diagnose"]["post"]["requestBody"]
+    body = shown["content"]["application/json"]["examples"][example]["value"]
+    answer = ask(shared_world, body)
+    assert answer.status_code == 200, answer.text
+    response = DiagnoseResponse.model_validate(answer.json())
+    assert len(response.diagnoses) == len(body.get("samples", [0]))
+    assert all(not diagnosis.clipped for diagnosis in response.diagnoses)
+
+
+def test_a_diagnosis_is_the_versions_own_arithmetic(shared_world: Any) -> None:
+    version = shared_world.backend.registry.get("pumps", "champion")
+    answer = ask(shared_world, {"sample": FEATURES_EXAMPLE}).json()
+    scaled = version.asset_type.scale([FEATURES_EXAMPLE[name] for name in version.asset_type.feature_names])
+    score = float(scaled @ version.weights[0, :-1] + version.weights[0, -1])
+    diagnosis = answer["diagnoses"][0]
+    assert diagnosis["scores"]["leak"] == pytest.approx(score, abs=1e-12)
+    assert diagnosis["fault_class"] == ("leak" if score > 0 else "healthy")
+    assert (answer["model"], answer["model_version"], answer["run_id"]) == ("pumps", version.version, version.run_id)
+
+
+def test_one_and_many_and_a_number_for_an_alias_answer_alike(shared_world: Any) -> None:
+    one = ask(shared_world, {"sample": FEATURES_EXAMPLE}).json()
+    assert ask(shared_world, {"samples": [FEATURES_EXAMPLE], "alias": "1"}).json() == one
+    many = ask(shared_world, {"samples": [FEATURES_EXAMPLE] * 3}).json()
+    assert many["diagnoses"] == one["diagnoses"] * 3
+
+
+def changed(**values: Any) -> dict[str, Any]:
+    return {"sample": {**FEATURES_EXAMPLE, **values}}
+
+
+WITHOUT_ONE = {name: value for name, value in FEATURES_EXAMPLE.items() if name != "flow_mean"}
+REFUSED = {
+    "missing feature": ({"sample": WITHOUT_ONE}, "flow_mean"),
+    "missing in the second": ({"samples": [FEATURES_EXAMPLE, WITHOUT_ONE]}, "sample 1: missing required"),
+    "unknown feature": (changed(flow_maen=3.5), "did you mean flow_mean"),
+    "wrong unit": ({"sample": FEATURES_EXAMPLE, "units": {"flow_mean": "m3/h"}}, "flow_mean must be in L/min"),
+    "unit of an unknown feature": ({"sample": FEATURES_EXAMPLE, "units": {"flow": "L/min"}}, "units"),
+    "text": (changed(flow_mean="38.123456789"), "body.sample.flow_mean"),
+    "null": (changed(flow_mean=None), "body.sample.flow_mean"),
+    "the word NaN": (changed(flow_mean="NaN"), "body.sample.flow_mean"),
+    "true": (changed(flow_mean=True), "body.sample.flow_mean"),
+    "list": (changed(flow_mean=[38.0]), "body.sample.flow_mean"),
+    "both forms": ({"sample": FEATURES_EXAMPLE, "samples": [FEATURES_EXAMPLE]}, "either samples"),
+    "neither form": ({}, "either samples"),
+    "no sample": ({"samples": []}, "body.samples"),
+    "empty sample": ({"sample": {}}, "body.sample"),
+    "too many": ({"samples": [{"flow_mean": 1}] * 10_001}, "body.samples"),
+    "unknown field": ({"sample": FEATURES_EXAMPLE, "threshold": 1}, "body.threshold"),
+    "an alias that is none": ({"sample": FEATURES_EXAMPLE, "alias": "a b"}, "body.alias"),
+}
+
+
+@pytest.mark.parametrize("case", sorted(REFUSED))
+def test_what_does_not_fit_is_refused_with_one_line(shared_world: Any, case: str) -> None:
+    body, said = REFUSED[case]
+    answer = ask(shared_world, body)
+    problem = answer.json()
+    assert answer.status_code == 422
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert problem["code"] == "invalid_input"
+    assert said in problem["detail"]
+    assert "\n" not in problem["detail"]
+    assert "38.123456789" not in answer.text
+
+
+@pytest.mark.parametrize("word", [b"NaN", b"Infinity", b"-Infinity", b"1e999"])
+def test_a_number_that_json_does_not_have_is_refused(shared_world: Any, word: bytes) -> None:
+    text = json.dumps({"sample": FEATURES_EXAMPLE}).encode().replace(b"39.1", word)
+    answer = ask(shared_world, None, content=text, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 422
+    assert answer.json()["errors"] == [{"where": "body.sample.flow_mean", "what": "Input should be a finite number"}]
+
+
+def test_an_unknown_model_or_alias_is_not_found(shared_world: Any) -> None:
+    body = {"sample": FEATURES_EXAMPLE}
+    assert ask(shared_world, body, "/v1/models/nobody/diagnose").status_code == 404
+    assert ask(shared_world, body, "/v1/models/NOT%20A%20NAME'/diagnose").status_code == 404
+    assert ask(shared_world, body | {"alias": "17"}).status_code == 404
+    assert ask(shared_world, body | {"alias": "gold"}).status_code == 404
+
+
+def test_a_promotion_reaches_diagnoses_within_seconds(world: Any) -> None:
+    import time
+
+    first, second = world.new_model("swap", 0.9, 0.9)
+    world.call(Role.OPERATOR, "POST", "/v1/admin/models/swap/promote", {"version": first, "reason": "first"})
+    answer = ask(world, {"sample": FEATURES_EXAMPLE}, "/v1/models/swap/diagnose")
+    assert answer.json()["model_version"] == first
+    world.call(Role.OPERATOR, "POST", "/v1/admin/models/swap/promote", {"version": second, "reason": "better"})
+    time.sleep(1.1)
+    answer = ask(world, {"sample": FEATURES_EXAMPLE}, "/v1/models/swap/diagnose")
+    assert answer.json()["model_version"] == second

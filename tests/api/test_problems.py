@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from api.errors import STATUS, Problem, status_of
+from api.limits import LARGEST_BODY_BYTES
+from services.contracts.errors import BallastError, ConflictError, InvalidInputError, NotFoundError, UnavailableError
+from services.contracts.identity import Role
+from services.identity.errors import ForbiddenError, UnauthenticatedError
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (InvalidInputError("x"), 422),
+        (NotFoundError("x"), 404),
+        (ConflictError("x"), 409),
+        (ConflictError("x", code="run_unfinished"), 409),
+        (UnavailableError("x", code="database_read_only"), 503),
+        (UnauthenticatedError("x", code="token_expired"), 401),
+        (ForbiddenError("x"), 403),
+        (InvalidInputError("x", code="too_large"), 413),
+        (BallastError("x"), 500),
+        (BallastError("x", code="damaged_state"), 500),
+    ],
+)
+def test_a_code_or_else_its_class_has_a_status(error: BallastError, status: int) -> None:
+    assert status_of(error) == status
+
+
+def test_every_status_is_an_error() -> None:
+    assert all(400 <= status < 600 for status in STATUS.values())
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/v1/nothing", 404, "not_found"),
+        ("GET", "/nothing", 404, "not_found"),
+        ("PATCH", "/v1/models", 405, "method_not_allowed"),
+        ("GET", "/v1/runs/unknown", 404, "not_found"),
+        ("GET", f"/v1/runs/{'0' * 32}/rounds", 404, "not_found"),
+        ("GET", "/v1/runs/%00", 422, "invalid_input"),
+        ("GET", "/v1/runs?plan=%00", 422, "invalid_input"),
+        ("GET", "/v1/runs?status=done", 422, "invalid_input"),
+        ("GET", "/v1/runs?limit=0", 422, "invalid_input"),
+        ("GET", f"/v1/runs?offset={10**30}", 422, "invalid_input"),
+        ("GET", "/v1/models/pumps/versions/0", 404, "not_found"),
+        ("GET", f"/v1/models/pumps/versions/{10**30}", 404, "not_found"),
+        ("GET", "/v1/models/pumps/versions/'%20OR%201=1", 404, "not_found"),
+        ("GET", "/v1/models/nobody/versions/1/report.html", 404, "not_found"),
+        ("DELETE", "/v1/admin/sites/nobody", 404, "not_found"),
+    ],
+)
+def test_a_refusal_is_a_problem_document(any_world_once: Any, method: str, path: str, status: int, code: str) -> None:
+    answer = any_world_once.call(Role.ADMINISTRATOR, method, path)
+    assert answer.headers["content-type"] == "application/problem+json"
+    problem = Problem.model_validate(answer.json())
+    assert (answer.status_code, problem.status, problem.code) == (status, status, code)
+    assert problem.type == f"urn:ballast:problem:{code}"
+    assert problem.detail
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def any_world_once(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """One application on each server for the tests above, which change nothing."""
+    new = request.getfixturevalue(f"new_{request.param}")
+    open_world = request.getfixturevalue("opening")
+    with open_world(tmp_path_factory.mktemp("home"), new(), request.getfixturevalue("mlflow_settings")) as opened:
+        yield opened
+
+
+def test_a_body_that_is_not_json_is_refused(shared_world: Any) -> None:
+    path = "/v1/models/pumps/diagnose"
+    json_type = {"Content-Type": "application/json"}
+    answer = shared_world.call(Role.VIEWER, "POST", path, content=b'{"sample": {"flow_mean": 3.', headers=json_type)
+    assert answer.status_code == 422
+    assert "not JSON" in answer.json()["detail"]
+    plain = {"Content-Type": "text/plain"}
+    answer = shared_world.call(Role.VIEWER, "POST", path, content=b"flow_mean=3", headers=plain)
+    assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")
+    answer = shared_world.call(Role.VIEWER, "POST", path, content=b"\xff\xfe", headers=json_type)
+    assert answer.status_code in (400, 422)
+    answer = shared_world.call(Role.VIEWER, "POST", path, content=b"[" * 100_000, headers=json_type)
+    assert answer.status_code in (400, 422)
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_a_body_over_the_limit_is_refused_said_or_unsaid(shared_world: Any) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(LARGEST_BODY_BYTES // 1_000_000 + 2):
+            yield b" " * 1_000_000
+
+    path, headers = "/v1/models/pumps/diagnose", {"Content-Type": "application/json"}
+    for content in (b" " * (LARGEST_BODY_BYTES + 1), pieces()):
+        answer = shared_world.call(Role.VIEWER, "POST", path, content=content, headers=headers)
+        assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+
+
+def test_an_unexpected_error_says_only_where_to_look(
+    world: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError("the secret 4711")
+
+    monkeypatch.setattr(world.app.state.backend.store.runs, "list_runs", broken)
+    with caplog.at_level(logging.ERROR, "ballast.api"):
+        answer = world.call(Role.VIEWER, "GET", "/v1/runs")
+    problem = answer.json()
+    assert (answer.status_code, problem["code"]) == (500, "internal_error")
+    assert "4711" not in answer.text
+    assert problem["incident"] in problem["detail"]
+    assert problem["incident"] in caplog.text
+
+
+def test_answers_keep_out_of_caches_and_frames(shared_world: Any) -> None:
+    for path in ("/", "/v1/models", "/nothing"):
+        headers = shared_world.call(Role.VIEWER, "GET", path).headers
+        assert headers["cache-control"] == "no-store"
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "default-src 'none'" in headers["content-security-policy"]
