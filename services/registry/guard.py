@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 
@@ -39,37 +38,6 @@ def mlflow_errors(doing: str) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise UnavailableError(f"registry could not {doing}: {reason}") from error
-
-
-def probe_database(uri: str) -> None:
-    """Connect once to a database, so that one that is down is told within seconds: MLflow alone tries for 100 s.
-
-    The folder of an SQLite file is made where it is missing, as MLflow would.
-
-    Raises
-    ------
-    UnavailableError
-        When it does not answer, or no driver for it is installed. The address is not quoted: it may hold a password.
-    """
-    from sqlalchemy import create_engine
-    from sqlalchemy.engine import make_url
-    from sqlalchemy.exc import SQLAlchemyError
-    from sqlalchemy.pool import NullPool
-
-    try:
-        url = make_url(uri)
-        if url.get_backend_name() == "sqlite" and url.database and not url.database.startswith(("file:", ":")):
-            Path(url.database).parent.mkdir(parents=True, exist_ok=True)
-        # PostgreSQL's drivers wait for the operating system's timeout by default: minutes.
-        arguments = {"connect_timeout": 5} if url.get_backend_name() == "postgresql" else {}
-        create_engine(url, poolclass=NullPool, connect_args=arguments).connect().close()
-    except SQLAlchemyError as error:
-        raise UnavailableError(f"registry could not open its store: {database_reason(error)}") from error
-    except ImportError as error:
-        raise UnavailableError(f"registry could not open its store: no driver {error.name} for its address") from error
-    except OSError as error:
-        reason = f"{error.strerror} at the folder of the file"
-        raise UnavailableError(f"registry could not open its store: {reason}") from error
 
 
 def database_reason(error: Exception) -> str:

@@ -14,8 +14,9 @@ from services.contracts.model_version import ModelVersion
 from services.contracts.report import ModelReport
 from services.contracts.run import RoundRecord
 from services.registry import labels
-from services.registry.guard import mlflow_errors, probe_database
+from services.registry.guard import mlflow_errors
 from services.registry.model_files import DOCUMENT, document_text, read_document, sha256, write_model
+from services.registry.opening import opening
 from services.registry.quiet import quiet_mlflow
 from services.registry.run_log import chunks, metric_rows, parameters, write_report_files
 
@@ -39,10 +40,10 @@ class MlflowStore:
         quiet_mlflow()
         from mlflow import MlflowClient
 
-        if not self._uri.startswith(("http:", "https:")):
-            probe_database(self._uri)
-        with mlflow_errors("open its store"):
-            return MlflowClient(tracking_uri=self._uri, registry_uri=self._uri)
+        with opening(self._uri), mlflow_errors("open its store"):
+            client = MlflowClient(tracking_uri=self._uri, registry_uri=self._uri)
+            client.search_registered_models(max_results=1)  # MLflow makes its tables at the first question
+            return client
 
     # ---- models and versions
 

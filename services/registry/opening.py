@@ -1,0 +1,70 @@
+"""Opening MLflow's store: told at once when it is down, and its tables made by one process alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from services.contracts.errors import UnavailableError
+from services.registry.guard import database_reason
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL
+
+ADVISORY_LOCK = 0x42414C4C  # "BALL"; any number that other users of the database do not lock
+
+
+@contextmanager
+def opening(uri: str) -> Iterator[None]:
+    """Hold the store of a tracking URI alone while MLflow connects to it for the first time.
+
+    MLflow alone tries for 100 s to reach a database that is down, and two processes that make its tables at the same
+    time break each other's. The folder of an SQLite file is made where it is missing. A server (``http``) looks after
+    its own database.
+
+    Raises
+    ------
+    UnavailableError
+        When the database does not answer, or no driver for it is installed. The address is not quoted: it may hold a
+        password.
+    """
+    if uri.startswith(("http:", "https:")):
+        yield
+        return
+    from sqlalchemy import create_engine, make_url, text
+    from sqlalchemy.exc import SQLAlchemyError
+    from sqlalchemy.pool import NullPool
+
+    try:
+        url = make_url(uri)
+        postgresql = url.get_backend_name() == "postgresql"
+        # PostgreSQL's drivers wait for the operating system's timeout by default: minutes.
+        arguments = {"connect_timeout": 5} if postgresql else {}
+        with _lock_file(url), create_engine(url, poolclass=NullPool, connect_args=arguments).connect() as connection:
+            if postgresql:
+                connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": ADVISORY_LOCK})
+                connection.commit()  # the lock is the session's; an open transaction would be in the tables' way
+            yield
+    except SQLAlchemyError as error:
+        raise UnavailableError(f"registry could not open its store: {database_reason(error)}") from error
+    except ImportError as error:
+        raise UnavailableError(f"registry could not open its store: no driver {error.name} for its address") from error
+    except OSError as error:
+        reason = f"{error.strerror} at the folder of its database"
+        raise UnavailableError(f"registry could not open its store: {reason}") from error
+
+
+@contextmanager
+def _lock_file(url: URL) -> Iterator[None]:
+    if url.get_backend_name() != "sqlite" or not url.database or url.database.startswith(("file:", ":")):
+        yield
+        return
+    import fcntl
+
+    file = Path(f"{url.database}.lock")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
