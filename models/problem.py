@@ -163,6 +163,9 @@ class ProxSolution:
 
     ``offset + <slope, u> <= r(u)`` for every ``u`` (a minorant built from a dual feasible point, so it holds however
     far the solver got); ``gap`` is primal minus dual objective; ``solver`` names who solved it.
+
+    ``norm_slope`` is the part of ``slope`` that stands for the norm, of transport norm at most ``norm_weight``, so the
+    sharper minorant ``offset + <slope - norm_slope, u> + norm_weight ||u||_* <= r(u)`` holds too. None: not known.
     """
 
     point: FloatArray
@@ -174,3 +177,5 @@ class ProxSolution:
     dual_residual: float
     iterations: int
     solver: str
+    norm_weight: float = 0.0
+    norm_slope: FloatArray | None = None

@@ -60,7 +60,9 @@ def robust_prox(
     slope = -stated.pull_back(keep - flip) / n_rows
     flip_mean = float(flip.mean())
     room = max(spec.radius - (flip_cost * flip_mean if flip_mean > 0.0 else 0.0), 0.0)
-    slope[:n_features] += clip_norm_dual(-found.norm_dual / n_rows, room, spec.transport_norm)
+    norm_slope = np.zeros(size)
+    norm_slope[:n_features] = clip_norm_dual(-found.norm_dual / n_rows, room, spec.transport_norm)
+    slope += norm_slope
     offset = float((keep + flip).mean())
     multiplier = max(found.multiplier, dual_norm_value(found.weights[:n_features], spec.transport_norm))
     margins = stated.scores(found.weights)
@@ -79,7 +81,7 @@ def robust_prox(
     dual = offset + float(slope @ low) + ridge * float(low @ low) + 0.5 * penalty * float(to_centre @ to_centre)
     residual = slope + stiffness * (found.weights - anchor)
     return ProxSolution(found.weights, value, offset, slope, value - dual, 0.0, float(np.sqrt(residual @ residual)),
-                        found.iterations, "interior point")
+                        found.iterations, "interior point", room, norm_slope)
 
 
 def _check(
