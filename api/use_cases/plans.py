@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from api.use_cases.actor import Actor, record
-from api.use_cases.plan_checks import check_plan
+from api.use_cases.plan_checks import check_plan, check_sites
 from api.wiring import Backend
 from services.contracts.plan import Plan
 from services.contracts.records import PlanRecord
@@ -47,8 +47,12 @@ def trigger(backend: Backend, actor: Actor, name: str, reason: str = "") -> Run:
     ------
     ConflictError
         While a run of the plan is unfinished.
+    InvalidInputError
+        When a site that the plan names is suspended or removed.
     """
     with backend.store.atomic() as store:
-        run = store.runs.create_run(store.plans.get(name).plan)
+        plan = store.plans.get(name).plan
+        check_sites(store, plan, active=True)
+        run = store.runs.create_run(plan)
         record(store, actor, "plan.trigger", f"plan:{name}", after={"run_id": run.run_id}, reason=reason)
     return run

@@ -43,7 +43,12 @@ class SiteRepository:
                 enrolled_at=now,
                 updated_at=now,
             )
-            session.merge(SiteRow(**_values(site)))
+            if row is None:
+                # Not merge, which would look again and take over the row of another who was a moment quicker.
+                session.add(SiteRow(**_values(site)))
+            else:
+                for name, value in _values(site).items():
+                    setattr(row, name, value)
             try:
                 session.flush()
             except IntegrityError:

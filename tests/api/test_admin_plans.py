@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from services.contracts.identity import Role
+from services.plant_simulator.assets import builtin_asset_type
+
+PATH = "/v1/admin/plans"
+PLAN: dict[str, Any] = {"name": "nightly", "asset_type": "triplex-pump", "cron": "0 2 * * mon-fri", "min_sites": 2}
+
+
+def send(world: Any, method: str, path: str, body: Any = None, role: Role = Role.ADMINISTRATOR) -> Any:
+    return world.call(role, method, path, body)
+
+
+def test_a_plan_is_created_paused_resumed_triggered_and_its_run_cancelled(any_world: Any) -> None:
+    made = send(any_world, "POST", PATH, PLAN)
+    assert (made.status_code, made.json()["paused"]) == (201, False)
+    assert send(any_world, "GET", f"{PATH}/nightly").json() == made.json()
+    assert [item["plan"]["name"] for item in send(any_world, "GET", PATH).json()] == ["nightly", "pumps"]
+    for action, paused in (("pause", True), ("pause", True), ("resume", False)):
+        answer = send(any_world, "POST", f"{PATH}/nightly/{action}", {"reason": "shutdown"}, Role.OPERATOR)
+        assert (answer.status_code, answer.json()["paused"]) == (200, paused)
+    run = send(any_world, "POST", f"{PATH}/nightly/trigger", {"reason": "new pumps"}, Role.OPERATOR)
+    assert (run.status_code, run.json()["status"]) == (202, "pending")
+    again = send(any_world, "POST", f"{PATH}/nightly/trigger", None, Role.OPERATOR)
+    assert (again.status_code, again.json()["code"]) == (409, "run_unfinished")
+    run_id = run.json()["run_id"]
+    assert [pending.run_id for pending in any_world.backend.store.runs.unfinished_runs("nightly")] == [run_id]
+    for _ in range(2):
+        cancelled = send(any_world, "POST", f"/v1/admin/runs/{run_id}/cancel", None, Role.OPERATOR)
+        assert (cancelled.status_code, cancelled.json()["cancel_requested"]) == (202, True)
+    assert any_world.events() == ["run.cancel", "plan.trigger", "plan.resume", "plan.pause", "plan.create"]
+    triggered = any_world.backend.store.audit.list_events(action="plan.trigger")[0]
+    assert triggered.after == {"run_id": run_id}
+    assert triggered.actor.endswith(" the operator")
+
+
+def test_a_plan_can_be_created_paused(world: Any) -> None:
+    assert send(world, "POST", f"{PATH}?paused=true", PLAN).json()["paused"] is True
+
+
+def test_the_documented_plan_can_be_created(world: Any) -> None:
+    shown = world.app.openapi()["paths"]["/v1/admin/plans"]["post"]["requestBody"]["content"]["application/json"]
+    for example in shown["examples"].values():
+        answer = send(world, "POST", PATH, example["value"] | {"name": "documented"})
+        assert answer.status_code == 201, answer.text
+
+
+def test_a_plan_with_an_infinite_cost_goes_round(world: Any) -> None:
+    spec = {"label_flip_cost": "Infinity", "transport_norm": "l1"}
+    made = send(world, "POST", PATH, PLAN | {"spec": spec}).json()
+    assert made["plan"]["spec"]["label_flip_cost"] == "Infinity"
+    again = send(world, "POST", PATH, made["plan"] | {"name": "twin"})
+    assert again.json()["plan"]["spec"] == made["plan"]["spec"]
+
+
+REFUSED = {
+    "an asset type that is not there": ({"asset_type": "turbine"}, 422, "invalid_input", "turbine"),
+    "an unknown site": ({"sites": ["plant-east", "nobody"]}, 422, "unknown_site", "not enrolled: nobody"),
+    "an unknown method": ({"method": "magic"}, 422, "unknown_method_or_parameter", "level-bundle"),
+    "a parameter of another method": ({"parameters": {"rho": 1.0}}, 422, "unknown_method_or_parameter", "rho"),
+    "a parameter out of range": ({"parameters": {"level": 3.0}}, 422, "unknown_method_or_parameter", "level"),
+    "a parameter that is no number": ({"parameters": {"level": "NaN"}}, 422, "unknown_method_or_parameter", "level"),
+    "a schedule of four fields": ({"cron": "0 2 * *"}, 422, "bad_cron", "five fields"),
+    "a 61st minute": ({"cron": "61 2 * * *"}, 422, "bad_cron", "minute"),
+    "a day that never comes": ({"cron": "0 2 31 2 *"}, 422, "bad_cron", "none of these months"),
+    "an unknown time zone": ({"timezone": "Mars/Olympus"}, 422, "invalid_input", "time zone"),
+    "a reserved name": ({"name": "champion"}, 422, "invalid_input", "champion"),
+    "a name that is taken": ({"name": "pumps"}, 409, "conflict", "pumps"),
+    "more sites than it names": ({"sites": ["plant-east"], "min_sites": 2}, 422, "invalid_input", "names 1"),
+    "an unknown norm": ({"spec": {"transport_norm": "l3"}}, 422, "invalid_input", "body.spec.transport_norm"),
+    "a negative radius": ({"spec": {"radius": {"rule": "fixed", "value": -1}}}, 422, "invalid_input", "radius"),
+    "a cost of zero": ({"spec": {"label_flip_cost": 0}}, 422, "invalid_input", "label_flip_cost"),
+    "an unknown field": ({"colour": "red"}, 422, "invalid_input", "body.colour"),
+}
+
+
+@pytest.mark.parametrize("case", sorted(REFUSED))
+def test_a_plan_that_cannot_work_is_refused_and_nothing_written(any_world: Any, case: str) -> None:
+    changes, status, code, said = REFUSED[case]
+    before = any_world.snapshot()
+    answer = send(any_world, "POST", PATH, PLAN | changes)
+    assert (answer.status_code, answer.json()["code"]) == (status, code), answer.text
+    assert said in answer.json()["detail"]
+    assert any_world.snapshot() == before
+
+
+def test_unknown_plans_and_runs_are_not_found(any_world: Any) -> None:
+    before = any_world.snapshot()
+    for path in (f"{PATH}/nobody/pause", f"{PATH}/nobody/trigger", f"/v1/admin/runs/{'0' * 32}/cancel"):
+        assert send(any_world, "POST", path).status_code == 404
+    assert send(any_world, "POST", f"/v1/admin/runs/{'ab' * 16}/cancel").status_code == 409  # it has ended
+    assert any_world.snapshot() == before
+
+
+def test_a_plan_with_a_suspended_site_is_not_triggered(any_world: Any) -> None:
+    any_world.backend.store.sites.suspend("plant-west")
+    answer = send(any_world, "POST", f"{PATH}/pumps/trigger")
+    assert (answer.status_code, answer.json()["code"]) == (422, "suspended_site")
+    assert any_world.events() == []
+
+
+def test_asset_types_are_put_version_by_version(any_world: Any) -> None:
+    path = "/v1/admin/asset-types/triplex-pump"
+    body = builtin_asset_type("triplex-pump").model_dump(mode="json")
+    assert send(any_world, "PUT", path, body).status_code == 200
+    assert any_world.events() == []  # the same again
+    changed = send(any_world, "PUT", path, body | {"description": "another"})
+    assert (changed.status_code, changed.json()["code"]) == (409, "conflict")
+    newer = send(any_world, "PUT", path, body | {"description": "another", "version": 2})
+    assert newer.status_code == 200
+    assert send(any_world, "GET", path).json() == newer.json()
+    assert [item["asset_type"]["version"] for item in send(any_world, "GET", "/v1/admin/asset-types").json()] == [1, 2]
+    other = send(any_world, "PUT", "/v1/admin/asset-types/turbine", body)
+    assert (other.status_code, other.json()["code"]) == (422, "invalid_input")
+    twice = send(any_world, "PUT", path, body | {"version": 3, "features": body["features"] * 2})
+    assert "feature named twice" in twice.json()["detail"]
+    assert any_world.events() == ["asset_type.put"]

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from services.contracts.identity import Role
+from services.round_store.walk import all_columns
+
+PATH = "/v1/admin/tokens"
+
+
+def test_a_token_is_shown_once_works_and_is_revoked(any_world: Any) -> None:
+    body = {"name": "gateway", "role": "viewer", "days": 30}
+    made = any_world.call(Role.ADMINISTRATOR, "POST", PATH, body)
+    assert made.status_code == 201
+    secret, token = made.json()["secret"], made.json()["token"]
+    created, expires = (datetime.fromisoformat(token[key]) for key in ("created_at", "expires_at"))
+    assert expires - created == timedelta(days=30)
+    header = {"Authorization": f"Bearer {secret}"}
+    assert any_world.call(None, "GET", "/v1/runs", headers=header).status_code == 200
+    assert any_world.call(None, "GET", PATH, headers=header).status_code == 403
+    listed = any_world.call(Role.ADMINISTRATOR, "GET", PATH)
+    assert {item["name"] for item in listed.json()} == {"gateway", "the viewer", "the operator", "the administrator"}
+    stored = "\n".join(str(cell.value) for cell in all_columns(any_world.backend.store.engine))
+    secret_part = secret.rsplit("_", 1)[1]
+    assert secret_part not in listed.text
+    assert secret_part not in stored
+    for _ in range(2):
+        revoked = any_world.call(Role.ADMINISTRATOR, "POST", f"{PATH}/{token['token_id']}/revoke", {"reason": "lost"})
+        assert revoked.json()["revoked_at"] is not None
+    assert any_world.call(None, "GET", "/v1/runs", headers=header).status_code == 401
+    assert any_world.events() == ["token.revoke", "token.create"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        ({"name": "the viewer", "role": "viewer"}, 409, "the viewer"),
+        ({"name": "x", "role": "king"}, 422, "body.role"),
+        ({"name": "", "role": "viewer"}, 422, "body.name"),
+        ({"name": " ", "role": "viewer"}, 422, "name"),
+        ({"name": "a\nb", "role": "viewer"}, 422, "name"),
+        ({"name": "x", "role": "viewer", "days": 0}, 422, "body.days"),
+        ({"name": "x", "role": "viewer", "days": "NaN"}, 422, "body.days"),
+    ],
+)
+def test_a_token_that_does_not_fit_is_refused(any_world: Any, body: dict[str, Any], status: int, said: str) -> None:
+    before = any_world.snapshot()
+    answer = any_world.call(Role.ADMINISTRATOR, "POST", PATH, body)
+    assert answer.status_code == status, answer.text
+    assert said in answer.json()["detail"]
+    assert any_world.snapshot() == before
+
+
+def test_an_unknown_token_cannot_be_revoked(shared_world: Any) -> None:
+    assert shared_world.call(Role.ADMINISTRATOR, "POST", f"{PATH}/{'0' * 12}/revoke").status_code == 404
+
+
+def test_the_audit_trail_is_listed_by_pages_and_verified(any_world: Any) -> None:
+    for number in range(4):
+        any_world.call(Role.ADMINISTRATOR, "POST", PATH, {"name": f"gateway {number}", "role": "viewer"})
+    path = "/v1/admin/audit"
+    everything = any_world.call(Role.ADMINISTRATOR, "GET", path).json()
+    assert [event["number"] for event in everything] == [7, 6, 5, 4, 3, 2, 1]
+    page = any_world.call(Role.ADMINISTRATOR, "GET", f"{path}?limit=2&offset=1").json()
+    assert page == everything[1:3]
+    one = any_world.call(Role.ADMINISTRATOR, "GET", f"{path}?target={everything[0]['target']}").json()
+    assert one == everything[:1]
+    assert any_world.call(Role.ADMINISTRATOR, "GET", f"{path}?action=site.enrol").json() == []
+    report = any_world.call(Role.ADMINISTRATOR, "GET", f"{path}/verify").json()
+    assert report == {"ok": True, "events": 7, "head": everything[0]["hash"], "problem": ""}

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from anyio.from_thread import start_blocking_portal
+from httpx import ASGITransport, AsyncClient, Response
+
+from api.app import create_app
+from services.contracts.settings import Settings
+
+
+def ask(settings: Settings, *paths: str) -> list[Response]:
+    app = create_app(settings)
+
+    headers = {"Authorization": f"Bearer blst_{'0' * 12}_{'0' * 64}"}
+
+    async def answers() -> list[Response]:
+        async with AsyncClient(transport=ASGITransport(app), base_url="http://ballast") as client:
+            return [await client.get(path, headers=headers) for path in paths]
+
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(app.router.lifespan_context(app)):
+        return portal.call(answers)
+
+
+def test_ready_with_a_database_and_a_registry(shared_world: Any) -> None:
+    assert shared_world.call(None, "GET", "/readyz").json() == {"ready": True, "missing": {}}
+    assert shared_world.call(None, "GET", "/healthz").json()["status"] == "ok"
+
+
+def test_without_its_database_it_lives_and_says_what_to_do(tmp_path: Path, mlflow_settings: dict[str, str]) -> None:
+    settings = Settings.model_validate({"home": tmp_path, "mlflow": mlflow_settings})
+    alive, ready, models = ask(settings, "/healthz", "/readyz", "/v1/models")
+    assert alive.status_code == 200
+    assert ready.status_code == 503
+    assert set(ready.json()["missing"]) == {"database"}
+    assert str(tmp_path) in ready.json()["missing"]["database"]
+    assert (models.status_code, models.headers["content-type"]) == (503, "application/problem+json")
+    assert not list(tmp_path.glob("*.db"))
+
+
+def test_without_migrations_it_names_the_command(tmp_path: Path, mlflow_settings: dict[str, str]) -> None:
+    (tmp_path / "ballast.db").touch()
+    settings = Settings.model_validate({"home": tmp_path, "mlflow": mlflow_settings})
+    (ready,) = ask(settings, "/readyz")
+    assert "ballast migrate" in ready.json()["missing"]["database"]
+
+
+def test_without_its_registry_it_says_so(tmp_path: Path, new_sqlite: Any) -> None:
+    (tmp_path / "mlflow.db").mkdir()  # a folder where the database should be
+    settings = Settings.model_validate({"home": tmp_path, "database_url": new_sqlite()})
+    (ready,) = ask(settings, "/readyz")
+    assert ready.status_code == 503
+    assert set(ready.json()["missing"]) == {"registry"}
+
+
+def test_a_read_only_database_still_answers_readers(
+    tmp_path: Path, new_sqlite: Any, mlflow_settings: dict[str, str], opening: Any
+) -> None:
+    from services.contracts.identity import Role
+
+    url = new_sqlite()
+    with opening(tmp_path, url, mlflow_settings) as world:
+        tokens = world.tokens
+    settings = Settings.model_validate({"home": tmp_path, "database_url": f"{url}?mode=ro", "mlflow": mlflow_settings})
+    app = create_app(settings)
+
+    async def call(method: str, path: str) -> Response:
+        async with AsyncClient(transport=ASGITransport(app), base_url="http://ballast") as client:
+            header = {"Authorization": f"Bearer {tokens[Role.ADMINISTRATOR]}"}
+            return await client.request(method, path, headers=header)
+
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(app.router.lifespan_context(app)):
+        assert portal.call(call, "GET", "/v1/runs").status_code == 200
+        ready = portal.call(call, "GET", "/readyz")
+        refused = portal.call(call, "POST", "/v1/admin/plans/pumps/pause")
+    assert "read-only" in ready.json()["missing"]["database"]
+    assert (refused.status_code, refused.json()["code"]) == (503, "database_read_only")

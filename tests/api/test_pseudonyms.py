@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from api.pseudonyms import Pseudonyms
+from services.contracts.errors import UnavailableError
+from services.contracts.report import GateResult, MissedRound
+from services.contracts.run import Run, SiteAnswer, SiteTermsRecord
+
+KEY = bytes(range(32))
+
+
+def run(*sites: str, reason: str = "") -> Run:
+    return Run.model_validate({
+        "run_id": "0" * 32, "plan": {"name": "pumps", "asset_type": "pump", "sites": sites}, "status": "failed",
+        "reason": reason, "created_at": "2031-01-01T00:00:00Z", "updated_at": "2031-01-01T00:00:00Z",
+        "sites": tuple(SiteTermsRecord(site_id=site, weight=0.5, radius=1.0, n_samples=3) for site in sites),
+        "absentees": tuple(SiteAnswer(site_id=site, status="absent", reason=f"{site} is away") for site in sites),
+    })  # fmt: skip
+
+
+def test_a_name_depends_on_key_model_and_site_alone() -> None:
+    names = Pseudonyms(KEY)
+    assert names.name("pumps", "a") == Pseudonyms(KEY).name("pumps", "a")
+    others = {names.name("pumps", "b"), names.name("turbines", "a"), Pseudonyms(KEY[::-1]).name("pumps", "a")}
+    assert names.name("pumps", "a") not in others
+    assert len(others) == 3
+
+
+def test_no_real_name_is_left_in_ids_lists_and_reasons() -> None:
+    names = Pseudonyms(KEY)
+    shown = names.applied("pumps", run("plant", "plant-2", reason="plant, plant-2: away; (plant-3) too"), ["plant-3"])
+    text = shown.model_dump_json()
+    assert "plant" not in text
+    one, two, three = (names.name("pumps", site) for site in ("plant", "plant-2", "plant-3"))
+    assert shown.reason == f"{one}, {two}: away; ({three}) too"
+    assert shown.plan.sites == tuple(sorted((one, two)))
+
+
+def test_a_site_named_like_a_word_or_a_plan_changes_nothing_else() -> None:
+    shown = Pseudonyms(KEY).applied("pumps", run("pumps", "pump", "failed", reason="failed-over, unfailed"))
+    assert (shown.plan.name, shown.plan.asset_type, shown.status) == ("pumps", "pump", "failed")
+    assert shown.reason == "failed-over, unfailed"
+
+
+def test_sites_stand_in_the_order_of_their_pseudonyms() -> None:
+    names = Pseudonyms(KEY)
+    sites = [f"plant-{number}" for number in range(8)]
+    shown = [site.site_id for site in names.applied("pumps", run(*sites)).sites]
+    assert shown == sorted(names.name("pumps", site) for site in sites)
+    assert shown != [names.name("pumps", site) for site in sites]
+
+
+def test_reasons_of_gates_and_missed_rounds_are_covered() -> None:
+    names = Pseudonyms(KEY)
+    gate = GateResult(name="min_site_f1", wanted=0.5, found=None, holds=False, reason="no held-out score from a, b")
+    a, b = names.name("m", "a"), names.name("m", "b")
+    assert names.applied("m", gate, ["a", "b"]).reason == f"no held-out score from {a}, {b}"
+    missed = MissedRound(round=1, site_id="a", status="late", reason="a was late")
+    assert "a was" not in names.applied("m", missed).reason
+
+
+def test_the_key_is_made_once_by_whoever_comes_first(tmp_path: Path) -> None:
+    path = tmp_path / "home" / "pseudonyms.key"
+    found: list[str] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(Pseudonyms.from_file(path).name("m", "a"))) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8
+    assert len(set(found)) == 1
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [entry.name for entry in path.parent.iterdir()] == ["pseudonyms.key"]
+
+
+@pytest.mark.parametrize("text", ["", "no key", "00ff", "\xff"])
+def test_a_damaged_key_is_told_of(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "pseudonyms.key"
+    path.write_text(text, encoding="latin-1")
+    with pytest.raises(UnavailableError, match="is no key of 64 hexadecimal digits"):
+        Pseudonyms.from_file(path)
+
+
+def test_a_home_that_cannot_be_written_is_told_of(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UnavailableError, match="cannot be used"):
+        Pseudonyms.from_file(tmp_path / "file" / "pseudonyms.key")
