@@ -8,14 +8,13 @@ import numpy as np
 
 from flows.wiring import Workshop
 from models.scores import f1_score
-from services.contracts.documents import to_plain
 from services.contracts.model_version import ModelVersion, SiteScore
 from services.contracts.report import ModelReport
 from services.contracts.run import Run
 from services.coordinator.training import Evaluation, TrainedModel, full_weights
 from services.registry.gates import check_gates, failed_gates
 from services.reporting.model_report import model_report
-from services.reporting.pages import report_page
+from services.reporting.report_page import report_attachments
 
 
 def register(shop: Workshop, run: Run, trained: TrainedModel, evaluation: Evaluation) -> ModelVersion:
@@ -23,7 +22,7 @@ def register(shop: Workshop, run: Run, trained: TrainedModel, evaluation: Evalua
     rounds = shop.store.runs.get_rounds(run.run_id)
     draft = _version(shop, run, trained, evaluation)
     report = _report(shop, draft, run)
-    version = shop.registry.register(draft, rounds, to_plain(report), {"report.html": report_page(report)})
+    version = shop.registry.register(draft, rounds, report, report_attachments(report))
     mlflow_run_id = shop.registry.mlflow_run_id(version.name, version.version)
     shop.store.model_versions.add(version.name, version.version, run.run_id, metrics(version))
     shop.store.runs.set_result(run.run_id, mlflow_run_id, version.version)
