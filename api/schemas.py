@@ -8,13 +8,17 @@ from typing import Annotated, Any, Self
 from pydantic import Field, StringConstraints
 
 from services.contracts.asset_type import AssetType
+from services.contracts.audit import AuditEvent
 from services.contracts.base import Contract, RunId, Slug
 from services.contracts.diagnosis import VersionName
-from services.contracts.identity import ApiToken, Role
+from services.contracts.identity import ApiToken, Role, TokenId
 from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion, SiteScore
+from services.contracts.records import AssetTypeRecord, PlanRecord
 from services.contracts.registered import ModelSummary, VersionSummary
 from services.contracts.report import GateResult
+from services.contracts.run import RoundRecord, Run
+from services.contracts.site import Site
 
 Reason = Annotated[str, StringConstraints(strip_whitespace=True, min_length=3, max_length=500)]
 """Why something is done: it goes into the audit trail."""
@@ -132,10 +136,62 @@ class TokenRequest(Contract):
 
 
 class NewToken(Contract):
-    """A token and its text, which is shown this once."""
+    """A token as it is shown this once: ``token`` is its text."""
 
-    token: ApiToken
-    secret: str = Field(repr=False, description="send it as Authorization: Bearer ...; it cannot be shown again")
+    token: str = Field(repr=False, description="send it as Authorization: Bearer ...; it cannot be shown again")
+    token_id: TokenId
+    name: str
+    role: Role
+    created_at: datetime
+    expires_at: datetime | None
+
+
+class Models(Contract):
+    """Models by name."""
+
+    models: tuple[ModelSummary, ...]
+
+
+class Runs(Contract):
+    """Runs, newest first."""
+
+    runs: tuple[Run, ...]
+
+
+class Rounds(Contract):
+    """Rounds of a run, in order."""
+
+    rounds: tuple[RoundRecord, ...]
+
+
+class Sites(Contract):
+    """Sites by id."""
+
+    sites: tuple[Site, ...]
+
+
+class AssetTypes(Contract):
+    """Asset types by name and version."""
+
+    asset_types: tuple[AssetTypeRecord, ...]
+
+
+class Plans(Contract):
+    """Plans by name."""
+
+    plans: tuple[PlanRecord, ...]
+
+
+class Tokens(Contract):
+    """Tokens, newest first."""
+
+    tokens: tuple[ApiToken, ...]
+
+
+class AuditEvents(Contract):
+    """Audit events, newest first."""
+
+    events: tuple[AuditEvent, ...]
 
 
 class Health(Contract):

@@ -60,6 +60,12 @@ def _parse(given: list[str]) -> tuple[argparse.Namespace, Command]:
     return wanted, command
 
 
+def _demo() -> Command:
+    from api.cli import demo
+
+    return demo
+
+
 def _up() -> Command:
     from api.cli import up
 
@@ -122,6 +128,7 @@ def _audit() -> Command:
 
 COMMANDS: dict[str, tuple[str, Callable[[], Command]]] = {
     "up": ("start the OEM's side and keep it running", _up),
+    "demo": ("show the whole service on this machine, with simulated plants", _demo),
     "simulate": ("write the raw signals of simulated plants", _simulate),
     "migrate": ("make the database, or bring it up to date", _migrate),
     "token": ("make, list and revoke API tokens", _token),

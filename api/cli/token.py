@@ -45,9 +45,8 @@ def _create(args: argparse.Namespace) -> int:
     if args.json:
         print_json(made)
         return 0
-    token = made.token
-    print(f"token {token.token_id} for {token.name} ({token.role.value}), shown this once:", file=sys.stderr)
-    print(made.secret)
+    print(f"token {made.token_id} for {made.name} ({made.role.value}), shown this once:", file=sys.stderr)
+    print(made.token)
     return 0
 
 

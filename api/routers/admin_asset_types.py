@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from api.auth import Administrator, Operator
 from api.dependencies import Office, PlainJSON, actor_of
+from api.schemas import AssetTypes
 from api.use_cases import asset_types
 from services.contracts.asset_type import AssetType
 from services.contracts.errors import InvalidInputError
@@ -17,9 +18,9 @@ router = APIRouter(
 
 
 @router.get("")
-def list_asset_types(_: Operator, backend: Office) -> list[AssetTypeRecord]:
+def list_asset_types(_: Operator, backend: Office) -> AssetTypes:
     """Asset types in all their versions."""
-    return backend.store.asset_types.list_asset_types()
+    return AssetTypes(asset_types=tuple(backend.store.asset_types.list_asset_types()))
 
 
 @router.get("/{name}")

@@ -6,7 +6,8 @@ from fastapi import APIRouter
 
 from api.auth import Administrator
 from api.dependencies import Limit, Office, Offset, PlainJSON
-from services.contracts.audit import AuditEvent, ChainReport
+from api.schemas import AuditEvents
+from services.contracts.audit import ChainReport
 
 router = APIRouter(prefix="/v1/admin/audit", tags=["administration: audit trail"], default_response_class=PlainJSON)
 
@@ -20,9 +21,10 @@ def list_audit_events(
     target: str | None = None,
     limit: Limit = 100,
     offset: Offset = 0,
-) -> list[AuditEvent]:
+) -> AuditEvents:
     """Events, newest first; of one actor, action or target where asked."""
-    return backend.store.audit.list_events(actor=actor, action=action, target=target, limit=limit, offset=offset)
+    found = backend.store.audit.list_events(actor=actor, action=action, target=target, limit=limit, offset=offset)
+    return AuditEvents(events=tuple(found))
 
 
 @router.get("/verify")

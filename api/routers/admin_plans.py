@@ -9,7 +9,7 @@ from fastapi.openapi.models import Example
 
 from api.auth import Administrator, Operator
 from api.dependencies import Office, PlainJSON, actor_of
-from api.schemas import Because
+from api.schemas import Because, Plans
 from api.use_cases import plans
 from services.contracts.plan import Plan
 from services.contracts.records import PlanRecord
@@ -30,9 +30,9 @@ EXAMPLES = {
 
 
 @router.get("")
-def list_plans(_: Operator, backend: Office) -> list[PlanRecord]:
+def list_plans(_: Operator, backend: Office) -> Plans:
     """All plans by name."""
-    return backend.store.plans.list_plans()
+    return Plans(plans=tuple(backend.store.plans.list_plans()))
 
 
 @router.get("/{name}")

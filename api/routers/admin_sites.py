@@ -6,7 +6,7 @@ from fastapi import APIRouter
 
 from api.auth import Administrator, Operator
 from api.dependencies import Office, PlainJSON, actor_of
-from api.schemas import Because, SiteEnrolment
+from api.schemas import Because, SiteEnrolment, Sites
 from api.use_cases import sites
 from services.contracts.site import Site, SiteStatus
 
@@ -16,9 +16,9 @@ router = APIRouter(prefix="/v1/admin/sites", tags=["administration: sites"], def
 @router.get("")
 def list_sites(
     _: Operator, backend: Office, status: SiteStatus | None = None, asset_type: str | None = None
-) -> list[Site]:
+) -> Sites:
     """Sites, also suspended and removed ones; of one status or asset type where asked."""
-    return backend.store.sites.list_sites(status=status, asset_type=asset_type)
+    return Sites(sites=tuple(backend.store.sites.list_sites(status=status, asset_type=asset_type)))
 
 
 @router.post("", status_code=201)

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 
 from api.auth import Administrator
 from api.dependencies import Office, PlainJSON, actor_of
-from api.schemas import Because, NewToken, TokenRequest
+from api.schemas import Because, NewToken, TokenRequest, Tokens
 from api.use_cases import tokens
 from services.contracts.identity import ApiToken
 
@@ -14,9 +14,9 @@ router = APIRouter(prefix="/v1/admin/tokens", tags=["administration: tokens"], d
 
 
 @router.get("")
-def list_tokens(_: Administrator, backend: Office) -> list[ApiToken]:
+def list_tokens(_: Administrator, backend: Office) -> Tokens:
     """Tokens without their secrets, also expired and revoked ones."""
-    return backend.store.tokens.list_tokens()
+    return Tokens(tokens=tuple(backend.store.tokens.list_tokens()))
 
 
 @router.post("", status_code=201)

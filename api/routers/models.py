@@ -8,9 +8,8 @@ from fastapi.responses import HTMLResponse
 from api.auth import Caller, Reader
 from api.dependencies import Office, PlainJSON
 from api.reading import known_sites, model_detail, report_of, version_detail
-from api.schemas import ModelDetail, VersionDetail
+from api.schemas import ModelDetail, Models, VersionDetail
 from api.wiring import Backend
-from services.contracts.registered import ModelSummary
 from services.contracts.report import ModelReport
 from services.reporting.report_page import report_page
 
@@ -18,9 +17,9 @@ router = APIRouter(prefix="/v1/models", tags=["models"], default_response_class=
 
 
 @router.get("")
-def list_models(_: Reader, backend: Office) -> tuple[ModelSummary, ...]:
+def list_models(_: Reader, backend: Office) -> Models:
     """Models, with the versions that their aliases stand for."""
-    return backend.registry.models()
+    return Models(models=backend.registry.models())
 
 
 @router.get("/{name}")

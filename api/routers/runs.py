@@ -9,8 +9,9 @@ from fastapi import APIRouter, Query
 from api.auth import Caller, Reader
 from api.dependencies import Limit, Office, Offset, PlainJSON
 from api.reading import known_sites
+from api.schemas import Rounds, Runs
 from api.wiring import Backend
-from services.contracts.run import RoundRecord, Run, RunStatus
+from services.contracts.run import Run, RunStatus
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"], default_response_class=PlainJSON)
 
@@ -23,10 +24,10 @@ def list_runs(
     status: RunStatus | None = None,
     limit: Limit = 100,
     offset: Offset = 0,
-) -> list[Run]:
+) -> Runs:
     """Runs, newest first; of one plan or status where asked."""
     found = backend.store.runs.list_runs(plan=plan, status=status, limit=limit, offset=offset)
-    return [shown(backend, caller, run) for run in found]
+    return Runs(runs=tuple(shown(backend, caller, run) for run in found))
 
 
 @router.get("/{run_id}")
@@ -38,14 +39,13 @@ def get_run(run_id: str, caller: Reader, backend: Office) -> Run:
 @router.get("/{run_id}/rounds")
 def list_rounds(
     run_id: str, caller: Reader, backend: Office, after: Annotated[int, Query(ge=0, le=2**31)] = 0, limit: Limit = 1000
-) -> list[RoundRecord]:
+) -> Rounds:
     """Committed rounds of a run later than ``after``, in order, with what each site answered."""
     found = backend.store.runs.get_rounds(run_id, after=after, limit=limit)
     if caller.sees_site_names:
-        return found
+        return Rounds(rounds=tuple(found))
     model = backend.store.runs.get_run(run_id).plan.name
-    known = known_sites(backend)
-    return [backend.pseudonyms.applied(model, record, known) for record in found]
+    return backend.pseudonyms.applied(model, Rounds(rounds=tuple(found)), known_sites(backend))
 
 
 def shown(backend: Backend, caller: Caller, run: Run) -> Run:

@@ -18,7 +18,8 @@ def create(backend: Backend, actor: Actor, wanted: TokenRequest) -> NewToken:
     with backend.store.atomic() as store:
         token = store.tokens.add(issued.stored)
         record(store, actor, "token.create", f"token:{token.token_id}", after=token)
-    return NewToken(token=token, secret=issued.text)
+    shown = token.model_dump(include={"token_id", "name", "role", "created_at", "expires_at"})
+    return NewToken(token=issued.text, **shown)
 
 
 def revoke(backend: Backend, actor: Actor, token_id: str, reason: str = "") -> ApiToken:

@@ -170,7 +170,7 @@ def open_world(home: Path, database_url: str, mlflow: dict[str, str]) -> Iterato
         store.plans.create(a_plan(MODEL, sites=SITES))
         put_run(store, MODEL, RUN_ID, "1")
         wanted = [TokenRequest(name=f"the {role.value}", role=role) for role in Role]
-        made = {request.role: tokens.create(backend, FOUNDER, request).secret for request in wanted}
+        made = {request.role: tokens.create(backend, FOUNDER, request).token for request in wanted}
         app = create_app(settings)
         lifespan = app.router.lifespan_context(app)
         with start_blocking_portal() as portal, portal.wrap_async_context_manager(lifespan):

@@ -19,7 +19,7 @@ def test_a_plan_is_created_paused_resumed_triggered_and_its_run_cancelled(any_wo
     made = send(any_world, "POST", PATH, PLAN)
     assert (made.status_code, made.json()["paused"]) == (201, False)
     assert send(any_world, "GET", f"{PATH}/nightly").json() == made.json()
-    assert [item["plan"]["name"] for item in send(any_world, "GET", PATH).json()] == ["nightly", "pumps"]
+    assert [item["plan"]["name"] for item in send(any_world, "GET", PATH).json()["plans"]] == ["nightly", "pumps"]
     for action, paused in (("pause", True), ("pause", True), ("resume", False)):
         answer = send(any_world, "POST", f"{PATH}/nightly/{action}", {"reason": "shutdown"}, Role.OPERATOR)
         assert (answer.status_code, answer.json()["paused"]) == (200, paused)
@@ -113,7 +113,8 @@ def test_asset_types_are_put_version_by_version(any_world: Any) -> None:
     newer = send(any_world, "PUT", path, body | {"description": "another", "version": 2})
     assert newer.status_code == 200
     assert send(any_world, "GET", path).json() == newer.json()
-    assert [item["asset_type"]["version"] for item in send(any_world, "GET", "/v1/admin/asset-types").json()] == [1, 2]
+    listed = send(any_world, "GET", "/v1/admin/asset-types").json()["asset_types"]
+    assert [item["asset_type"]["version"] for item in listed] == [1, 2]
     other = send(any_world, "PUT", "/v1/admin/asset-types/turbine", body)
     assert (other.status_code, other.json()["code"]) == (422, "invalid_input")
     twice = send(any_world, "PUT", path, body | {"version": 3, "features": body["features"] * 2})

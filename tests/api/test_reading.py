@@ -18,7 +18,7 @@ def get(world: Any, path: str, role: Role = Role.ADMINISTRATOR) -> Any:
 
 
 def test_models_and_their_versions(shared_world: Any) -> None:
-    (model,) = [model for model in get(shared_world, "/v1/models") if model["name"] == "pumps"]
+    (model,) = [model for model in get(shared_world, "/v1/models")["models"] if model["name"] == "pumps"]
     assert (model["champion"], model["challenger"], model["asset_type"]) == ("1", "1", "triplex-pump")
     detail = get(shared_world, "/v1/models/pumps")
     assert {key: detail[key] for key in model} == model
@@ -56,17 +56,18 @@ def test_a_report_is_the_contract_and_a_page(shared_world: Any) -> None:
 
 
 def test_runs_and_rounds_are_the_contracts_also_without_bounds(shared_world: Any) -> None:
-    runs = [Run.model_validate(run) for run in get(shared_world, "/v1/runs?plan=pumps&status=completed")]
+    runs = [Run.model_validate(run) for run in get(shared_world, "/v1/runs?plan=pumps&status=completed")["runs"]]
     assert [run.status for run in runs] == ["completed"]
     one = Run.model_validate(get(shared_world, f"/v1/runs/{runs[0].run_id}"))
     assert one == runs[0]
-    rounds = [RoundRecord.model_validate(record) for record in get(shared_world, f"/v1/runs/{one.run_id}/rounds")]
+    path = f"/v1/runs/{one.run_id}/rounds"
+    rounds = [RoundRecord.model_validate(record) for record in get(shared_world, path)["rounds"]]
     assert rounds == shared_world.backend.store.runs.get_rounds(one.run_id)
     assert rounds[0].lower == float("-inf")
-    later = get(shared_world, f"/v1/runs/{one.run_id}/rounds?after=1&limit=1")
+    later = get(shared_world, f"{path}?after=1&limit=1")["rounds"]
     assert [record["round"] for record in later] == [2]
-    assert get(shared_world, "/v1/runs?plan=nobody") == []
-    assert get(shared_world, "/v1/runs?offset=1000") == []
+    assert get(shared_world, "/v1/runs?plan=nobody") == {"runs": []}
+    assert get(shared_world, "/v1/runs?offset=1000") == {"runs": []}
 
 
 @pytest.mark.parametrize("role", list(Role))
