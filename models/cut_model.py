@@ -1,14 +1,18 @@
 r"""The cut model of a federated risk, its minimum and the projection on its level sets.
 
-Each site's risk is bounded below by its cuts and by zero (hinge risk is never negative), so with site weights a_g
+With unbounded support a site's risk is ``r_g(w) = min_{lam >= ||w||_*} radius lam + mean_i max(..)``, so what an answer
+proves is sharper than a plane: the part of the radius that is not spent on flips keeps its norm,
 
-    model(w) = sum_g a_g max(0, max_j offset_gj + <slope_gj, w>)
+    r_g(w) >= offset_j + <slope_j, w> + norm_weight_j ||w||_*        (norm_weight_j = 0 on a box).
 
-is a convex minorant of F. Two small programs are solved in the variables (w, t_1 .. t_G) by a primal-dual interior
-point method (Mehrotra) whose work per iteration is one product of the cuts with themselves:
+With floor_g the largest norm weight seen of site g (its radius, once it answered at zero) and site weights a_g
 
-- ``minimise``: ``min sum_g a_g t_g + curvature/2 ||w - centre||^2`` with a vanishing curvature, for the lower bound;
-- ``project``: ``min 1/2 ||w - centre||^2`` subject to ``sum_g a_g t_g <= level``, for the next point to ask
+    model(w) = sum_g a_g max(floor_g ||w||_*, max_j offset_j + <slope_j, w> + norm_weight_j ||w||_*)
+
+is a convex minorant of F. Two small cone programs in (w, heights of the sites, norm) are solved on it:
+
+- ``minimise``: the least of the model, for the lower bound;
+- ``project``: the nearest point to a centre at which the model is at or below a level, for the next point to ask
   (Lemarechal, Nemirovskii, Nesterov 1995).
 
 What they return is never trusted as a bound: see ``models.lower_bound``.
@@ -20,50 +24,71 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from models.problem import FloatArray
-
-_MAX_ITERATIONS = 60
-_TOLERANCE = 1e-12
-_VANISHING = 1e-10
+from models.ambiguity import DUAL_NORM, vector_norm
+from models.cone_program import ConeProgram, solve_cone_program
+from models.problem import FloatArray, TransportNorm
 
 
 @dataclass(frozen=True)
 class CutModel:
-    """Cuts of all sites: ``site`` (m,) index, ``offset`` (m,), ``slope`` (m, D); ``shares`` (G,) are the a_g."""
+    """Cuts of all sites, m in number, over weights (D,) of which the first ``n_features`` meet the norm.
+
+    ``shares`` and ``floor`` (G,); ``site`` (m,) index; ``offset`` (m,); ``slope`` (m, D); ``norm_weight`` (m,).
+    """
 
     shares: FloatArray
+    floor: FloatArray
     site: NDArray[np.intp]
     offset: FloatArray
     slope: FloatArray
+    norm_weight: FloatArray
+    transport_norm: TransportNorm
+    n_features: int
+
+    @property
+    def has_norm(self) -> bool:
+        """Whether any cut meets the norm."""
+        return bool(self.floor.any() or self.norm_weight.any())
+
+    def norms(self, points: FloatArray) -> FloatArray:
+        """Dual norm of each of the points (K, D)."""
+        return vector_norm(points[:, : self.n_features], DUAL_NORM[self.transport_norm])
 
     def site_values(self, points: FloatArray) -> FloatArray:
         """Model of each site's risk at points (K, D), shape (K, G)."""
-        values = np.zeros((points.shape[0], self.shares.shape[0]))
-        heights = self.offset + points @ self.slope.T
+        norms = self.norms(points)
+        values = norms[:, None] * self.floor
+        heights = self.offset + points @ self.slope.T + norms[:, None] * self.norm_weight
         for g in range(self.shares.shape[0]):
             np.maximum(values[:, g], heights[:, self.site == g].max(axis=1, initial=0.0), out=values[:, g])
         return values
 
-    def site_slope(self, site: int, point: FloatArray) -> FloatArray:
-        """Subgradient of one site's model at a point (D,)."""
-        own = self.site == site
-        heights = self.offset[own] + self.slope[own] @ point
-        if heights.size == 0 or heights.max() <= 0:
-            return np.zeros_like(point)
-        return np.asarray(self.slope[own][int(np.argmax(heights))])
+    def site_slope(self, site: int, point: FloatArray) -> tuple[FloatArray, float]:
+        """Slope and norm weight of the cut (or floor) that makes one site's model at a point (D,)."""
+        norm, own = float(self.norms(point[None])[0]), np.flatnonzero(self.site == site)
+        heights = self.offset[own] + self.slope[own] @ point + norm * self.norm_weight[own]
+        if heights.size == 0 or heights.max() <= norm * self.floor[site]:
+            return np.zeros_like(point), float(self.floor[site])
+        top = own[int(np.argmax(heights))]
+        return self.slope[top], float(self.norm_weight[top])
 
     def value(self, point: FloatArray) -> float:
         """Model of F at a point (D,)."""
         return float(self.site_values(point[None])[0] @ self.shares)
 
+    def floors_left(self, multipliers: FloatArray) -> FloatArray:
+        """What the cuts' multipliers (m,) leave of each ``a_g`` for the floor of the site, (G,)."""
+        spent = np.bincount(self.site, weights=multipliers, minlength=self.shares.shape[0])
+        return np.maximum(self.shares - spent, 0.0)
+
 
 @dataclass(frozen=True)
 class ModelPoint:
-    """Point (D,) and the multipliers of the cuts (m,); the zero cut of site g takes the rest of ``a_g``.
+    """Point (D,) and the multipliers of the cuts (m,), which sum to at most ``a_g`` for each site.
 
-    ``level_price`` is the multiplier of the level constraint (0 for :func:`minimise`).
+    ``level_price`` is the multiplier of the level constraint (0 for :func:`minimise`): the projection is a prox step
+    of the model with penalty ``1 / level_price``.
     """
 
     point: FloatArray
@@ -72,7 +97,7 @@ class ModelPoint:
 
 
 def minimise(model: CutModel, centre: FloatArray) -> ModelPoint:
-    """Minimiser of the model, the one near ``centre`` where there are many, with multipliers."""
+    """Minimiser of the model, found from ``centre``, with multipliers."""
     return _solve(model, centre, None)
 
 
@@ -82,94 +107,63 @@ def project(model: CutModel, centre: FloatArray, level: float) -> ModelPoint:
 
 
 def _solve(model: CutModel, centre: FloatArray, level: float | None) -> ModelPoint:
-    """Set the program up in the units of the model: heights at the centre, slopes of order one."""
-    n_sites, dimension = model.shares.shape[0], centre.shape[0]
+    """State the program in the model's units: heights at the centre are of order one, and so are slopes."""
+    n_sites, m = model.shares.shape[0], model.site.shape[0]
     heights = model.offset + model.slope @ centre
     height = float(np.abs(heights).max(initial=0.0)) or 1.0
     steep = float(np.sqrt(np.einsum("jd,jd->j", model.slope, model.slope).max(initial=0.0))) or 1.0
     length = height / steep
-    rows = np.zeros((model.site.shape[0] + n_sites, dimension + n_sites))
-    rows[: model.site.shape[0], :dimension] = model.slope * (length / height)
-    rows[np.arange(model.site.shape[0]), dimension + model.site] = -1.0
-    rows[model.site.shape[0] + np.arange(n_sites), dimension + np.arange(n_sites)] = -1.0
+    norm = _norm_rows(model, centre / length)
+    columns = np.array([centre.shape[0], n_sites, norm.columns])
+    rows = np.zeros((m + n_sites, columns.sum()))
+    rows[:m, : centre.shape[0]] = model.slope / steep
+    rows[np.arange(m), centre.shape[0] + model.site] = -1.0
+    rows[m + np.arange(n_sites), centre.shape[0] + np.arange(n_sites)] = -1.0
+    rows[:, centre.shape[0] + n_sites :] = (np.concatenate([model.norm_weight, model.floor]) / steep)[:, None]
     limits = np.concatenate([-heights / height, np.zeros(n_sites)])
-    curvature, linear = np.zeros(dimension + n_sites), np.zeros(dimension + n_sites)
+    weighted = np.zeros(columns.sum())
+    weighted[centre.shape[0] : centre.shape[0] + n_sites] = model.shares
+    curvature = np.zeros(columns.sum())
     if level is None:
-        curvature[:dimension], linear[dimension:] = _VANISHING, model.shares
+        linear = weighted
     else:
-        curvature[:dimension] = 1.0
-        rows = np.vstack([rows, np.concatenate([np.zeros(dimension), model.shares])])
-        limits = np.append(limits, level / height)
-    solution, duals = _interior_point(curvature, linear, rows, limits)
-    point = centre + length * solution[:dimension]
-    price = float(duals[-1]) if level is not None else 0.0
-    multipliers = duals[: model.site.shape[0]]
-    return ModelPoint(point, multipliers / price if price > 0 else multipliers, price * length * length / height)
+        curvature[: centre.shape[0]], linear = 1.0, np.zeros_like(weighted)
+        rows, limits = np.vstack([rows, weighted]), np.append(limits, level / height)
+    level_row = rows.shape[0] - 1
+    program = ConeProgram(
+        curvature, linear, np.vstack([rows, norm.rows]), np.concatenate([limits, norm.limits]), norm.cone
+    )
+    solution, duals = solve_cone_program(program)
+    price = 1.0 if level is None else float(duals[level_row])
+    multipliers = duals[:m] / price if price > 0 else np.zeros(m)
+    point = centre + length * solution[: centre.shape[0]]
+    return ModelPoint(point, multipliers, 0.0 if level is None else price * length * length / height)
 
 
-def _interior_point(
-    curvature: FloatArray, linear: FloatArray, rows: FloatArray, limits: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Minimise ``1/2 x'diag(curvature)x + linear'x`` subject to ``rows x <= limits``; point and duals >= 0.
+@dataclass(frozen=True)
+class _NormRows:
+    """Rows that make the sum of some extra columns an upper bound of the norm of (centre + w)."""
 
-    Mehrotra's predictor-corrector from an infeasible start. Ends at the tolerance or where rounding stops progress; the
-    best iterate is returned either way.
-    """
-    m, n = rows.shape
-    x = np.zeros(n)
-    slack = np.maximum(limits - rows @ x, 1.0)
-    dual = np.ones(m)
-    best, best_error = (x, dual), np.inf
-    for _ in range(_MAX_ITERATIONS):
-        dual_residual = curvature * x + linear + rows.T @ dual
-        primal_residual = rows @ x + slack - limits
-        mean = float(slack @ dual) / m
-        error = max(float(np.abs(dual_residual).max()), float(np.abs(primal_residual).max()), mean * m)
-        if error < best_error:
-            best, best_error = (x, dual), error
-        if error <= _TOLERANCE:
-            break
-        ratio = dual / slack
-        matrix = (rows.T * ratio) @ rows
-        matrix[np.diag_indices(n)] += curvature
-        factor = _factor(matrix)
-        if factor is None:
-            break
-
-        def direction(complementarity: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-            push = ratio * primal_residual - complementarity / slack  # noqa: B023 - used within the iteration only
-            dx = cho_solve(factor, -dual_residual - rows.T @ push, check_finite=False)  # noqa: B023 - as above
-            moved = rows @ dx
-            return dx, -primal_residual - moved, push + ratio * moved  # noqa: B023 - as above
-
-        dx, dslack, ddual = direction(slack * dual)
-        step = min(_step(slack, dslack), _step(dual, ddual))
-        ahead = float((slack + step * dslack) @ (dual + step * ddual)) / m
-        centring = (ahead / mean) ** 3
-        dx, dslack, ddual = direction(slack * dual + dslack * ddual - centring * mean)
-        primal_step, dual_step = _step(slack, dslack), _step(dual, ddual)
-        if curvature.any():
-            primal_step = dual_step = min(primal_step, dual_step)
-        x = x + primal_step * dx
-        slack = slack + primal_step * dslack
-        dual = dual + dual_step * ddual
-    return best
+    rows: FloatArray
+    limits: FloatArray
+    columns: int
+    cone: int
 
 
-def _factor(matrix: FloatArray) -> tuple[FloatArray, bool] | None:
-    for jitter in (0.0, 1e-14, 1e-11):
-        try:
-            shifted = matrix + np.diag(jitter * matrix.diagonal()) if jitter else matrix
-            factor: tuple[FloatArray, bool] = cho_factor(shifted, check_finite=False)
-            return factor
-        except LinAlgError:
-            continue
-    return None
-
-
-def _step(values: FloatArray, change: FloatArray) -> float:
-    """Longest step that keeps ``values`` positive, a little short of the border."""
-    falling = change < 0
-    if not falling.any():
-        return 1.0
-    return min(1.0, 0.995 * float((-values[falling] / change[falling]).min()))
+def _norm_rows(model: CutModel, centre: FloatArray) -> _NormRows:
+    dimension, n_sites, p = centre.shape[0], model.shares.shape[0], model.n_features
+    if not model.has_norm:
+        return _NormRows(np.zeros((0, dimension + n_sites)), np.zeros(0), 0, 0)
+    columns = p if DUAL_NORM[model.transport_norm] == "l1" else 1
+    first, features = dimension + n_sites, np.arange(p)
+    if model.transport_norm == "l2":
+        rows, limits = np.zeros((p + 1, first + 1)), np.zeros(p + 1)
+        rows[0, first] = -1.0
+        rows[1 + features, features] = -1.0
+        limits[1:] = centre[:p]
+        return _NormRows(rows, limits, 1, p + 1)
+    rows = np.zeros((2 * p, first + columns))
+    rows[features, features], rows[p + features, features] = 1.0, -1.0
+    bound = first + (features if columns > 1 else 0)
+    rows[features, bound], rows[p + features, bound] = -1.0, -1.0
+    return _NormRows(rows, np.concatenate([-centre[:p], centre[:p]]), columns, 0)

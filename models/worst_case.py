@@ -12,7 +12,7 @@ nothing else: O(N P). Box support is in ``models.box_worst_case``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -75,6 +75,30 @@ def worst_case_risk(
     rows = _rows(w, float(intercept), SiteProblem(x, y, spec))
     gradient, flat = subgradient(rows, saddle := solve(rows))
     return WorstCase(saddle.value, gradient, saddle.price, flat)
+
+
+@dataclass(frozen=True)
+class RiskCut:
+    r"""Worst-case risk at weights and what it proves everywhere.
+
+    ``r(u) >= value + <slope, u - w> + norm_weight (||u||_* - ||w||_*)`` for every u, with equality at w. ``norm_weight``
+    is the part of the radius that is not spent on label flips; 0 on a box, where the slope says it all.
+    """
+
+    value: float
+    slope: FloatArray
+    norm_weight: float
+
+
+def site_cut(weights: FloatArray, problem: SiteProblem) -> RiskCut:
+    """Worst-case risk of one site at weights (D,) with its cut, the norm part apart."""
+    rows = site_rows(weights, problem)
+    saddle = solve(rows)
+    norm_weight = saddle.leftover if problem.spec.support is None else 0.0
+    gradient, flat = subgradient(rows, replace(saddle, leftover=saddle.leftover - norm_weight))
+    if problem.spec.fit_intercept:
+        gradient = np.append(gradient, flat)
+    return RiskCut(saddle.value, gradient, norm_weight)
 
 
 def site_risk(weights: FloatArray, problem: SiteProblem) -> RiskValue:

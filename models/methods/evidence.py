@@ -16,12 +16,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from models.ambiguity import dual_norm
 from models.certificates import check_certificate
 from models.cut_model import CutModel, ModelPoint, minimise
 from models.lower_bound import lower_bound
 from models.problem import Arrays, Certificate, FloatArray, ServerProblem
 
-_ARRAYS = ("points", "risks", "cut_site", "cut_offset", "cut_slope")
+_ARRAYS = ("points", "risks", "cut_site", "cut_offset", "cut_slope", "cut_norm_weight")
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Evidence:
     cut_site: FloatArray
     cut_offset: FloatArray
     cut_slope: FloatArray
+    cut_norm_weight: FloatArray
     upper: float = math.inf
     lower: float = 0.0
     fresh_weight: float = 0.0
@@ -72,6 +74,7 @@ def no_evidence(problem: ServerProblem) -> Evidence:
         cut_site=np.zeros(0),
         cut_offset=np.zeros(0),
         cut_slope=np.zeros((0, dimension)),
+        cut_norm_weight=np.zeros(0),
     )
 
 
@@ -83,8 +86,20 @@ def unpack_evidence(arrays: Arrays) -> Evidence:
 
 
 def cut_model(evidence: Evidence, problem: ServerProblem) -> CutModel:
-    """Cut model of all the evidence."""
-    return CutModel(_shares(problem), evidence.cut_site.astype(np.intp), evidence.cut_offset, evidence.cut_slope)
+    """Cut model of all the evidence; the floor of a site is the largest norm weight seen of it."""
+    site = evidence.cut_site.astype(np.intp)
+    floor = np.zeros(len(problem.sites))
+    np.maximum.at(floor, site, evidence.cut_norm_weight)
+    return CutModel(
+        shares=_shares(problem),
+        floor=floor,
+        site=site,
+        offset=evidence.cut_offset,
+        slope=evidence.cut_slope,
+        norm_weight=evidence.cut_norm_weight,
+        transport_norm=problem.transport_norm,
+        n_features=problem.n_features,
+    )
 
 
 def record(evidence: Evidence, problem: ServerProblem, point: FloatArray, answers: Mapping[str, Arrays]) -> Evidence:
@@ -93,18 +108,24 @@ def record(evidence: Evidence, problem: ServerProblem, point: FloatArray, answer
     sites: list[float] = []
     offsets: list[float] = []
     slopes: list[FloatArray] = []
+    norm_weights: list[float] = []
+    norm = dual_norm(point[: problem.n_features], problem.transport_norm)
     for g, site in enumerate(problem.sites):
         answer = answers.get(site.site_id)
         if answer is None:
             continue
         risks[g] = answer["risk"]
-        cuts = [(float(answer["risk"]) - float(answer["subgradient"] @ point), answer["subgradient"])]
+        weight = float(answer["norm_weight"])
+        offset = float(answer["risk"]) - float(answer["slope"] @ point) - weight * norm
+        cuts = [(offset, answer["slope"], weight)]
         if "minorant_slope" in answer:
-            cuts.append((float(answer["minorant_offset"]), answer["minorant_slope"]))
-        for offset, slope in cuts:
-            sites.append(float(g))
-            offsets.append(offset)
-            slopes.append(slope)
+            cuts.append(
+                (float(answer["minorant_offset"]), answer["minorant_slope"], float(answer["minorant_norm_weight"]))
+            )
+        sites += [float(g)] * len(cuts)
+        offsets += [cut[0] for cut in cuts]
+        slopes += [cut[1] for cut in cuts]
+        norm_weights += [cut[2] for cut in cuts]
     grown = replace(
         evidence,
         points=np.vstack([evidence.points, point]),
@@ -112,6 +133,7 @@ def record(evidence: Evidence, problem: ServerProblem, point: FloatArray, answer
         cut_site=np.append(evidence.cut_site, sites),
         cut_offset=np.append(evidence.cut_offset, offsets),
         cut_slope=np.vstack([evidence.cut_slope, *slopes]),
+        cut_norm_weight=np.append(evidence.cut_norm_weight, norm_weights),
     )
     totals, best = _totals(grown, problem), -1
     if np.isfinite(totals).any():

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from models.ambiguity import steepest_move
 from models.methods.certified import CertifiedServer
 from models.methods.evidence import Evidence, cut_model, no_evidence, raise_lower, record, unpack_evidence
 from models.methods.site_answers import RiskSite
@@ -45,16 +46,21 @@ class SubgradientServer(CertifiedServer[SubgradientState]):
         evidence = record(state.evidence, problem, state.point, answers)
         evidence, _ = raise_lower(evidence, problem)
         model = cut_model(evidence, problem)
+        move = steepest_move(state.point[: problem.n_features], problem.transport_norm)
         direction = np.zeros_like(state.point)
         for g, site in enumerate(problem.sites):
             answer = answers.get(site.site_id)
-            slope = model.site_slope(g, state.point) if answer is None else answer["subgradient"]
+            if answer is None:
+                slope, norm_weight = model.site_slope(g, state.point)
+            else:
+                slope, norm_weight = answer["slope"], float(answer["norm_weight"])
             direction += site.weight * slope
+            direction[: problem.n_features] += site.weight * norm_weight * move
         step = problem.parameters["step_size"] / evidence.points.shape[0] ** problem.parameters["step_power"]
         return SubgradientState(evidence, state.point - step * direction)
 
     def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
-        """Risk and subgradient."""
+        """Risk and its cut."""
         return RiskSite().shapes(problem.dimension)
 
     def pack(self, state: SubgradientState) -> dict[str, FloatArray]:

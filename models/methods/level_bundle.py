@@ -59,7 +59,7 @@ class PlainBundleServer(CertifiedServer[BundleState]):
         return BundleState(evidence, point, moved <= _STILL * (1.0 + float(np.abs(best).max())))
 
     def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
-        """Risk and subgradient."""
+        """Risk and its cut."""
         return RiskSite().shapes(problem.dimension)
 
     def status(self, state: BundleState, problem: ServerProblem) -> Status:

@@ -7,23 +7,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.problem import Arrays, FloatArray, SiteProblem
+from models.problem import Arrays, FloatArray, ProxSolution, SiteProblem
 from models.prox import robust_prox
-from models.worst_case import site_risk
+from models.worst_case import site_cut
 
 
 @dataclass(frozen=True)
 class RiskSite:
-    """Message: ``point`` (D,). Answer: ``risk`` () and ``subgradient`` (D,) of the worst-case risk there."""
+    """Message: ``point`` w (D,). Answer: ``risk`` () there, ``slope`` (D,) and ``norm_weight`` () of its cut.
+
+    ``r(u) >= risk + <slope, u - w> + norm_weight (||u||_* - ||w||_*)`` for every u.
+    """
 
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
-        """Exact worst-case risk and a subgradient: no solver involved."""
-        risk = site_risk(message["point"], problem)
-        return {"risk": np.array(risk.value), "subgradient": risk.subgradient}
+        """Exact worst-case risk and its cut: no solver involved."""
+        cut = site_cut(message["point"], problem)
+        return {"risk": np.array(cut.value), "slope": cut.slope, "norm_weight": np.array(cut.norm_weight)}
 
     def shapes(self, dimension: int) -> dict[str, tuple[int, ...]]:
         """Shapes of a valid answer."""
-        return {"risk": (), "subgradient": (dimension,)}
+        return {"risk": (), "slope": (dimension,), "norm_weight": ()}
 
 
 @dataclass(frozen=True)
@@ -31,8 +34,8 @@ class ProxSite:
     """Risk at a point and the local step ``w_g = argmin r_g(w) + ridge ||w||^2 + penalty/2 ||w - centre||^2``.
 
     Message: ``point`` (D,), ``centre`` (D,), ``penalty`` (), ``ridge`` (). Answer: as :class:`RiskSite`, and
-    ``local_point`` (D,), ``minorant_offset`` (), ``minorant_slope`` (D,) with
-    ``offset + <slope, u> <= r_g(u)`` for every u.
+    ``local_point`` (D,), ``minorant_offset`` (), ``minorant_slope`` (D,), ``minorant_norm_weight`` () with
+    ``offset + <slope, u> + norm_weight ||u||_* <= r_g(u)`` for every u.
     """
 
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
@@ -47,8 +50,7 @@ class ProxSite:
         return {
             **RiskSite().answer(problem, message, parameters),
             "local_point": local.point,
-            "minorant_offset": np.array(local.offset),
-            "minorant_slope": local.slope,
+            **minorant(local),
         }
 
     def shapes(self, dimension: int) -> dict[str, tuple[int, ...]]:
@@ -58,4 +60,15 @@ class ProxSite:
             "local_point": (dimension,),
             "minorant_offset": (),
             "minorant_slope": (dimension,),
+            "minorant_norm_weight": (),
         }
+
+
+def minorant(solution: ProxSolution) -> dict[str, FloatArray]:
+    """Minorant of a prox solution, its norm part apart where the solver knows it."""
+    apart = solution.norm_slope is not None
+    return {
+        "minorant_offset": np.array(solution.offset),
+        "minorant_slope": solution.slope if solution.norm_slope is None else solution.slope - solution.norm_slope,
+        "minorant_norm_weight": np.array(solution.norm_weight if apart else 0.0),
+    }
