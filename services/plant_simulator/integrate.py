@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 
 from services.plant_simulator import pump
-from services.plant_simulator.pump import Array, PumpParameters
+from services.plant_simulator.pump import Array, PumpParameters, over_plungers
 
 STEP: Final = 1.25e-4
 """Length of a step, s."""
@@ -129,7 +129,7 @@ def advance(parameters: PumpParameters, batch: PumpBatch, state: PumpState, h: f
     volume = parameters.dead_volume + parameters.plunger_area * x
     # Conductances (times h) at the last pressures; a shut chamber's pressure at the new volume, and its capacity.
     into = (state.manifold - state.pressure) * _DOWNSTREAM
-    valves = pump.conductance(parameters, (h * parameters.valve_area) * batch.valve_area_factor * state.lift, into)
+    valves = pump.conductance(parameters, (h * parameters.valve_area) * (batch.valve_area_factor * state.lift), into)
     leak = pump.conductance(parameters, h * batch.leak_area, state.pressure - atmosphere)
     inlet, outlet = state.manifold[:, 0]
     inlet_area = (h * parameters.inlet_area) * (1.0 - batch.inlet_blocking)
@@ -142,9 +142,9 @@ def advance(parameters: PumpParameters, batch: PumpBatch, state: PumpState, h: f
     inverse = 1.0 / (capacity + valves[0] + valves[1] + leak)
     base = (capacity * shut + leak * atmosphere) * inverse
     share = valves * inverse
-    own = _over_plungers(valves - valves * share)
-    cross = _over_plungers(valves[0] * share[1])
-    drive = _over_plungers(valves * base)
+    own = over_plungers(valves - valves * share)
+    cross = over_plungers(valves[0] * share[1])
+    drive = over_plungers(valves * base)
     a_in = parameters.inlet_compliance + supply + own[0]
     a_out = parameters.outlet_compliance + load + own[1]
     b_in = parameters.inlet_compliance * inlet + supply * feed + drive[0]
@@ -168,12 +168,6 @@ def advance(parameters: PumpParameters, batch: PumpBatch, state: PumpState, h: f
         - pump.friction_torque(parameters, batch.bearing_friction, state.pressure, state.speed)
     )
     state.speed = state.speed + (h / parameters.inertia) * torque
-
-
-def _over_plungers(values: Array) -> Array:
-    """Sum over the plungers' axis, the last but one; three additions cost less than a reduction."""
-    total: Array = values[..., 0, :] + values[..., 1, :] + values[..., 2, :]
-    return total
 
 
 def simulate(

@@ -71,6 +71,16 @@ class Measurements:
 
 
 @dataclass(frozen=True)
+class PlantRequest:
+    """What to measure at one plant: class names in order, the plant's severity, and the plant's and part's numbers."""
+
+    labels: tuple[str, ...]
+    severity: float
+    site: int
+    part: int = 0
+
+
+@dataclass(frozen=True)
 class _Order:
     """A batch of one plant, ready to run, and the random stream that will make its sensor noise."""
 
@@ -80,17 +90,11 @@ class _Order:
     random: np.random.Generator
 
     @classmethod
-    def draw(
-        cls,
-        labels: Sequence[str],
-        severity: float,
-        site: np.random.SeedSequence,
-        part: np.random.SeedSequence,
-        parameters: PumpParameters,
-        variation: Variation,
-    ) -> Self:
-        """Draw what differs between measurements of one plant; ``site`` seeds what its measurements share."""
-        plant, random, n = np.random.default_rng(site), np.random.default_rng(part), len(labels)
+    def draw(cls, request: PlantRequest, seed: int, parameters: PumpParameters, variation: Variation) -> Self:
+        """Draw what differs between the plants (from the plant's stream) and between measurements (from the part's)."""
+        labels, severity, n = request.labels, request.severity, len(request.labels)
+        plant = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(request.site,)))
+        random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(request.site, request.part)))
         offset = plant.standard_normal(2) * (variation.site_speed, variation.site_load)
         faults = [fault_parameters(label, severity) for label in labels]
         speed = parameters.set_speed * (1.0 + offset[0] + variation.speed * random.standard_normal(n))
@@ -115,17 +119,7 @@ class _Order:
             "inlet_blocking": batch.inlet_blocking,
             "bearing_friction": batch.bearing_friction,
         }
-        return cls(batch, truth, tuple(labels), random)
-
-
-@dataclass(frozen=True)
-class PlantRequest:
-    """What to measure at one plant: class names in order, the plant's severity, and the plant's and part's numbers."""
-
-    labels: tuple[str, ...]
-    severity: float
-    site: int
-    part: int = 0
+        return cls(batch, truth, labels, random)
 
 
 def measure(
@@ -147,15 +141,7 @@ def measure(
     if seed < 0:
         raise InvalidInputError(f"seed must be 0 or more, got {seed}")
     parameters, sensors = parameters or PumpParameters(), sensors or Sensors()
-    orders = [
-        _Order.draw(
-            request.labels, request.severity,
-            np.random.SeedSequence(seed, spawn_key=(request.site,)),
-            np.random.SeedSequence(seed, spawn_key=(request.site, request.part)),
-            parameters, variation or Variation(),
-        )
-        for request in requests
-    ]  # fmt: skip
+    orders = [_Order.draw(request, seed, parameters, variation or Variation()) for request in requests]
     together = PumpBatch(
         **{
             field.name: np.concatenate([getattr(order.batch, field.name) for order in orders], axis=-1)

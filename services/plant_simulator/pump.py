@@ -35,7 +35,9 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 N_PLUNGERS: Final = 3
-PHASES: Final[Array] = 2.0 * np.pi * np.arange(N_PLUNGERS) / N_PLUNGERS
+_PHASES: Final[Array] = 2.0 * np.pi * np.arange(N_PLUNGERS)[:, None] / N_PLUNGERS
+_SINE: Final[Array] = np.sin(_PHASES)
+_COSINE: Final[Array] = np.cos(_PHASES)
 BAR: Final = 1e5
 """Pascals in a bar."""
 LITRE_PER_MINUTE: Final = 1e-3 / 60.0
@@ -110,13 +112,11 @@ def plunger_motion(parameters: PumpParameters, angle: Array) -> tuple[Array, Arr
         Shapes (3, n), m and m/rad: x = r (1 - cos a) + l - sqrt(l^2 - r^2 sin^2 a) at a = angle + 2 pi k / 3.
     """
     sine, cosine = np.sin(angle), np.cos(angle)
-    s = np.cos(PHASES)[:, None] * sine + np.sin(PHASES)[:, None] * cosine
-    c = np.cos(PHASES)[:, None] * cosine - np.sin(PHASES)[:, None] * sine
     r, rod = parameters.crank_radius, parameters.rod_length
-    rod_along = np.sqrt(rod**2 - (r * s) ** 2)
-    x = (r + rod) - r * c - rod_along
-    slope = r * s * (1.0 + r * c / rod_along)
-    return x, slope
+    across = _COSINE * (r * sine) + _SINE * (r * cosine)
+    along = _COSINE * (r * cosine) - _SINE * (r * sine)
+    rod_along = np.sqrt(rod * rod - across * across)
+    return (r + rod) - along - rod_along, across + across * along / rod_along
 
 
 def chamber_pressure(parameters: PumpParameters, volume: Array, content: Array) -> Array:
@@ -125,7 +125,7 @@ def chamber_pressure(parameters: PumpParameters, volume: Array, content: Array) 
     The positive root p of p^2 / K - B p - a p_atm = 0 with B = 1 + p_atm / K - a - V / M.
     """
     K, gas, atmosphere = parameters.bulk_modulus, parameters.gas_share, parameters.atmosphere
-    half = 0.5 * K * ((1.0 + atmosphere / K - gas) - volume / content)
+    half = 0.5 * (K + atmosphere - K * gas) - (0.5 * K) * volume / content
     pressure: Array = half + np.sqrt(half * half + K * gas * atmosphere)
     return pressure
 
@@ -153,6 +153,12 @@ def valve_target(parameters: PumpParameters, drop: Array) -> Array:
     return opening
 
 
+def over_plungers(values: Array) -> Array:
+    """Sum over the plungers' axis, the last but one; three additions cost less than a reduction."""
+    total: Array = values[..., 0, :] + values[..., 1, :] + values[..., 2, :]
+    return total
+
+
 def motor_torque(parameters: PumpParameters, set_speed: Array, speed: Array) -> Array:
     """Torque of the drive (N m): the steep, straight part of an asynchronous motor's curve, k_m (w_set - w)."""
     torque: Array = parameters.motor_stiffness * (set_speed - speed)
@@ -162,13 +168,12 @@ def motor_torque(parameters: PumpParameters, set_speed: Array, speed: Array) -> 
 def pumping_torque(parameters: PumpParameters, slope: Array, pressure: Array) -> Array:
     """Torque (N m, shape (n,)) that the chambers take from the shaft: -sum_k (p_k - p_atm) A_p dx_k/dangle."""
     force = (pressure - parameters.atmosphere) * parameters.plunger_area
-    torque: Array = -np.sum(force * slope, axis=0)
-    return torque
+    return -over_plungers(force * slope)
 
 
 def friction_torque(parameters: PumpParameters, factor: Array, pressure: Array, speed: Array) -> Array:
     """Torque of the crank bearings (N m, shape (n,)): f (mu r_b sum_k |F_k| + b w), with f = 1 for a sound bearing."""
-    load = np.sum(np.abs(pressure - parameters.atmosphere), axis=0) * parameters.plunger_area
+    load = over_plungers(np.abs(pressure - parameters.atmosphere)) * parameters.plunger_area
     dry = parameters.bearing_friction * parameters.bearing_radius * load
     torque: Array = factor * (dry + parameters.viscous_friction * speed)
     return torque

@@ -6,7 +6,8 @@ import json
 import os
 import shutil
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -88,13 +89,11 @@ def simulate_plants(
         _pyarrow()
     classes = combinations(faults)
     plants = plan_plants(scenario, sites, n_train, n_test, len(classes))
-    _refuse_taken(out)
     requests = [
         PlantRequest(_spread(classes, counts), plant.severity, site, part)
         for site, plant in enumerate(plants)
         for part, counts in enumerate((plant.train, plant.test))
     ]
-    measured = measure(requests, seed)
     about = {
         "format": "ballast-plant-signals",
         "version": 1,
@@ -107,30 +106,35 @@ def simulate_plants(
         "units": UNITS,
         "files": {part: f"{part}.{format}" for part in _PARTS},
     }
+    with _whole_folder(out) as partial:
+        measured = measure(requests, seed)
+        for site, plant in enumerate(plants):
+            random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(site, _SHUFFLE)))
+            parts = _finish(measured[2 * site], measured[2 * site + 1], plant, classes, random)
+            _write_plant(partial / f"plant-{site + 1}", {"plant": f"plant-{site + 1}", **about}, plant, parts)
+    return [out / f"plant-{site + 1}" for site in range(sites)]
+
+
+@contextmanager
+def _whole_folder(out: Path) -> Iterator[Path]:
+    """Give a hidden folder beside ``out`` that becomes ``out`` at the end, or vanishes when anything fails."""
+    for path in (out, *out.parents):
+        if path.exists() and not path.is_dir():
+            raise InvalidInputError(f"{path} is not a folder: name a new or an empty folder")
+    if out.is_dir() and any(out.iterdir()):
+        raise InvalidInputError(f"{out} is not empty: name a new or an empty folder")
     partial = out.parent / f".{out.name}.{os.getpid()}.partial"
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         partial.mkdir()
         try:
-            for site, plant in enumerate(plants):
-                random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(site, _SHUFFLE)))
-                parts = _finish(measured[2 * site], measured[2 * site + 1], plant, classes, random)
-                _write_plant(partial / f"plant-{site + 1}", {"plant": f"plant-{site + 1}", **about}, plant, parts)
+            yield partial
             partial.replace(out)
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise
     except OSError as error:
         raise InvalidInputError(f"cannot write to {out}: {error.strerror}") from None
-    return [out / f"plant-{site + 1}" for site in range(sites)]
-
-
-def _refuse_taken(out: Path) -> None:
-    """Refuse a file, or a folder that holds anything."""
-    if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise InvalidInputError(f"{out} is not a folder: name a new or an empty one")
-    if out.is_dir() and any(out.iterdir()):
-        raise InvalidInputError(f"{out} is not empty: name a new or an empty folder")
 
 
 def _spread(classes: Sequence[str], counts: Sequence[int]) -> tuple[str, ...]:
