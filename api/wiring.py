@@ -10,9 +10,11 @@ from functools import cached_property
 from api.plant_users import PlantUsers
 from api.pseudonyms import Pseudonyms
 from services.bus.configuration import BusFiles
+from services.contracts.errors import UnavailableError
 from services.contracts.settings import Settings
 from services.predictor.cache import PredictorCache
 from services.registry.mlflow_registry import ModelRegistry
+from services.round_store.failures import UPGRADE_COMMAND
 from services.round_store.schema import check_schema
 from services.round_store.session import Database, make_engine
 from services.round_store.store import RoundStore
@@ -40,7 +42,12 @@ class Backend:
 
     def check_store(self) -> None:
         """Raise ``UnavailableError`` with what to do when the database is missing, old or read-only."""
-        check_schema(self.store.engine)
+        try:
+            check_schema(self.store.engine)
+        except UnavailableError as error:
+            if error.code == "database_cannot_open" and self.store.engine.dialect.name == "sqlite":
+                raise UnavailableError(f"{error}; `{UPGRADE_COMMAND}` makes it", code=error.code) from error
+            raise
 
 
 @contextmanager

@@ -98,7 +98,9 @@ class AssetType(Contract):
             return cls.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
         except FileNotFoundError:
             raise InvalidInputError(f"no asset type file at {path}") from None
-        except tomllib.TOMLDecodeError as error:
+        except OSError as error:
+            raise InvalidInputError(f"{path} cannot be read: {error.strerror}") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise InvalidInputError(f"{path} is not TOML: {error}") from None
         except ValidationError as error:
             raise InvalidInputError(f"{path}: {explain(error)}") from None

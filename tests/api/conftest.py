@@ -99,6 +99,17 @@ def put_run(store: RoundStore, name: str, run_id: str, version: str) -> None:
     store.runs.finish_run(run_id, "completed", f"certified; {SITES[1]} missed a round")
 
 
+def put_model(backend: Backend, name: str, *scores: float) -> list[str]:
+    """Register a version for each score of its worst site, each with its run; their numbers."""
+    numbers = []
+    for index, score in enumerate(scores):
+        run_id = os.urandom(16).hex()
+        version = a_version(name, run_id, seed=index, worst_f1=score)
+        numbers.append(backend.registry.register(version, the_rounds(run_id), {"text": "report"}).version)
+        put_run(backend.store, name, run_id, numbers[-1])
+    return numbers
+
+
 @pytest.fixture(scope="session")
 def mlflow_settings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """One real MLflow for all tests, with a champion; tests that change models use names of their own."""
@@ -150,13 +161,7 @@ class World:
 
     def new_model(self, name: str, *scores: float) -> list[str]:
         """Register a version for each score of its worst site, each with its run; their numbers."""
-        numbers = []
-        for index, score in enumerate(scores):
-            run_id = os.urandom(16).hex()
-            version = a_version(name, run_id, seed=index, worst_f1=score)
-            numbers.append(self.backend.registry.register(version, the_rounds(run_id), {"text": "report"}).version)
-            put_run(self.backend.store, name, run_id, numbers[-1])
-        return numbers
+        return put_model(self.backend, name, *scores)
 
 
 @contextmanager
@@ -209,3 +214,9 @@ def admin() -> Role:
 def opening() -> Callable[..., Any]:
     """What opens an application, for fixtures of a wider scope."""
     return open_world
+
+
+@pytest.fixture(scope="session")
+def a_model() -> Callable[..., list[str]]:
+    """Register versions of a model, each with its run, in a backend."""
+    return put_model
