@@ -81,7 +81,7 @@ def play(supervisor: Supervisor, settings: Settings, arguments: argparse.Namespa
     token = demo_plants.make_token(settings)
     folders = demo_plants.wait_for_simulation(simulation, settings, arguments.sites)
     with RestClient(stack.api_url(settings), token) as api:
-        demo_plants.introduce(api, settings, folders, ASSET_TYPE)
+        demo_plants.introduce(api, settings, folders, ASSET_TYPE, arguments.method)
         for site, command in demo_plants.agent_commands(settings, folders).items():
             supervisor.start(demo_plants.agent(site, command))
         api.call("POST", "/v1/admin/plans", demo_plants.plan(PLAN, ASSET_TYPE, arguments))

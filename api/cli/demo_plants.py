@@ -57,14 +57,16 @@ def make_token(settings: Settings) -> str:
     return token
 
 
-def introduce(api: RestClient, settings: Settings, folders: Mapping[str, Path], asset_type: str) -> None:
+def introduce(
+    api: RestClient, settings: Settings, folders: Mapping[str, Path], asset_type: str, method: str
+) -> None:
     """Found each site's folder with its own key, then give the OEM the asset type and the public keys."""
     api.call("PUT", f"/v1/admin/asset-types/{asset_type}", to_plain(builtin_asset_type(asset_type)))
     founding = {site: subprocess.Popen(
         [
             *ballast_site("init"), "--site-id", site, "--dir", str(site_folder(settings, site)),
             "--asset-type", str(builtin_asset_type_path(asset_type)), "--data", str(folder),
-            "--server", settings.nats_servers[0], "--ca", str(settings.nats_authority),
+            "--server", settings.nats_servers[0], "--ca", str(settings.nats_authority), "--allow-method", method,
         ],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) for site, folder in folders.items()}
