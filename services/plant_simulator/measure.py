@@ -138,8 +138,7 @@ def measure(
     InvalidInputError
         If a label or a severity is none, or the seed is negative.
     """
-    if seed < 0:
-        raise InvalidInputError(f"seed must be 0 or more, got {seed}")
+    check_seed(seed)
     parameters, sensors = parameters or PumpParameters(), sensors or Sensors()
     orders = [_Order.draw(request, seed, parameters, variation or Variation()) for request in requests]
     together = PumpBatch(
@@ -166,6 +165,12 @@ def measure(
         )
         start = rows.stop
     return read
+
+
+def check_seed(seed: int) -> None:
+    """Refuse a seed that is none."""
+    if seed < 0:
+        raise InvalidInputError(f"seed must be 0 or more, got {seed}")
 
 
 def simulate_measurement(fault: str, severity: float, seed: int) -> dict[str, Value]:

@@ -22,6 +22,8 @@ SKEWED_SIZES: Final = (0.70, 0.15, 0.10, 0.05)
 SKEWED_HEALTHY: Final = 0.90
 FLIPPED: Final = 0.15
 MAX_SITES: Final = 200
+MAX_MEASUREMENTS: Final = 50_000
+"""Training and test measurements together; they are all held in memory, 30 kB each."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,8 @@ def plan_plants(scenario: str, sites: int, n_train: int, n_test: int, n_classes:
         raise InvalidInputError(f"unknown scenario {scenario!r}: choose from {', '.join(SCENARIOS)}")
     if not 1 <= sites <= MAX_SITES:
         raise InvalidInputError(f"sites must be between 1 and {MAX_SITES}, got {sites}")
+    if n_train + n_test > MAX_MEASUREMENTS:
+        raise InvalidInputError(f"at most {MAX_MEASUREMENTS} measurements in all, got {n_train} + {n_test}")
     chosen = SCENARIOS[scenario]
     sizes = apportion(n_train, skewed_shares(sites) if chosen.client_imbalance else np.full(sites, 1.0 / sites))
     test_sizes = apportion(n_test, np.full(sites, 1.0 / sites))

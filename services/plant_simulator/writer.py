@@ -22,6 +22,7 @@ from services.plant_simulator.measure import (
     SAMPLING_RATE,
     Measurements,
     PlantRequest,
+    check_seed,
     measure,
     time_base,
 )
@@ -87,6 +88,7 @@ def simulate_plants(
         raise InvalidInputError(f"unknown format {format!r}: choose from {', '.join(FORMATS)}")
     if format == "parquet":
         _pyarrow()
+    check_seed(seed)
     classes = combinations(faults)
     plants = plan_plants(scenario, sites, n_train, n_test, len(classes))
     requests = [
@@ -118,13 +120,14 @@ def simulate_plants(
 @contextmanager
 def _whole_folder(out: Path) -> Iterator[Path]:
     """Give a hidden folder beside ``out`` that becomes ``out`` at the end, or vanishes when anything fails."""
-    for path in (out, *out.parents):
-        if path.exists() and not path.is_dir():
-            raise InvalidInputError(f"{path} is not a folder: name a new or an empty folder")
-    if out.is_dir() and any(out.iterdir()):
-        raise InvalidInputError(f"{out} is not empty: name a new or an empty folder")
+    out = Path(os.path.abspath(out))
     partial = out.parent / f".{out.name}.{os.getpid()}.partial"
     try:
+        for path in (out, *out.parents):
+            if path.exists() and not path.is_dir():
+                raise InvalidInputError(f"{path} is not a folder: name a new or an empty folder")
+        if out.is_dir() and any(out.iterdir()):
+            raise InvalidInputError(f"{out} is not empty: name a new or an empty folder")
         out.parent.mkdir(parents=True, exist_ok=True)
         partial.mkdir()
         try:

@@ -70,6 +70,7 @@ def test_many_classes_share_evenly_or_leave_a_tenth_to_all_faults():
         ("nominal", 4, 400, 0, "plant-1 would hold 0 test measurements, too few"),
         ("both", 4, 40, 1000, "too few for a healthy and a faulty one"),
         ("nominal", 4, -1, 1000, "must be 0 or more"),
+        ("nominal", 4, 400, 10**6, "at most 50000 measurements in all"),
     ],
 )
 def test_numbers_that_do_not_go_round_are_refused(scenario, sites, train, test, says):
