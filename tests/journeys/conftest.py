@@ -67,8 +67,13 @@ def wait_until(holds: Callable[[], bool], seconds: float, what: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def prefect_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    home, port = tmp_path_factory.mktemp("prefect"), free_port()
+def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("prefect")
+
+
+@pytest.fixture(scope="session")
+def prefect_url(prefect_home: Path) -> Iterator[str]:
+    home, port = prefect_home, free_port()
     environment = {**os.environ, **QUIET, "PREFECT_HOME": str(home), "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
     environment["PREFECT_SERVER_LOGGING_LEVEL"] = "WARNING"
     with (home / "server.log").open("wb") as log:
@@ -200,10 +205,21 @@ def rows_of(site: int, count: int, seed: int) -> list[list[str]]:
     labels = np.arange(count) % 2
     centres = np.where(labels[:, None] == 1, 0.8, -0.8) * np.array([1.0, 0.5, 0.0]) + 0.2 * site
     values = np.clip(centres + draw.standard_normal((count, 3)), -4.9, 4.9)
-    return [[*(f"{v:.6f}" for v in row), ("leak" if label else "healthy")] for row, label in zip(values, labels, strict=True)]
+    words = np.where(labels == 1, "leak", "healthy")
+    return [[*(f"{value:.6f}" for value in row), str(word)] for row, word in zip(values, words, strict=True)]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
+def wait() -> Callable[[Callable[[], bool], float, str], None]:
+    return wait_until
+
+
+@pytest.fixture(scope="session")
+def rig_rows() -> Callable[[int, int, int], list[list[str]]]:
+    return rows_of
+
+
+@pytest.fixture(scope="session")
 def works(tmp_path_factory: pytest.TempPathFactory, prefect_url: str) -> Iterator[Works]:
     from migrations.run import upgrade
 
@@ -219,7 +235,7 @@ def works(tmp_path_factory: pytest.TempPathFactory, prefect_url: str) -> Iterato
     upgrade(settings.database)
     ModelRegistry(settings.tracking_uri, settings.artifact_root).prepare()
     environment = {
-        **os.environ, **QUIET, "BALLAST_HOME": str(home), "PREFECT_API_URL": prefect_url,
+        **os.environ, **QUIET, "BALLAST_HOME": str(home), "BALLAST_BIN": str(BIN), "PREFECT_API_URL": prefect_url,
         "PREFECT_HOME": str(base / "prefect-client"), "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     }
     running = Works(home, plants, settings, RoundStore.open(settings.database), environment)
