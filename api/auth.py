@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Final
 
-from fastapi import Depends, Request, Security
+from fastapi import Depends, Request, Response, Security
 from fastapi.security import HTTPBearer
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
@@ -109,12 +109,20 @@ class Authentication:
         try:
             caller = await run_in_threadpool(gatekeeper.admit, Headers(scope=scope).get("authorization"))
         except BallastError as error:
-            await of_ballast(error)(scope, receive, send)
+            await _refusal(error)(scope, receive, send)
             return
         scope.setdefault("state", {})["caller"] = caller
         await self._app(scope, receive, send)
         if gatekeeper.is_use_due(caller):  # after the answer: nobody waits for it
             await run_in_threadpool(gatekeeper.note_use, caller)
+
+
+def _refusal(error: BallastError) -> Response:
+    """Answer to somebody unknown: that tokens cannot be checked, but not where the database is."""
+    if isinstance(error, UnavailableError):
+        LOG.warning("tokens cannot be checked: %s", error)
+        error = UnavailableError("tokens cannot be checked at the moment; the server's log says why", code=error.code)
+    return of_ballast(error)
 
 
 def _is_guarded(scope: Scope) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from importlib.metadata import PackageNotFoundError, version
+from typing import Final
 
 from fastapi import APIRouter, Response
 
@@ -10,6 +12,15 @@ from api.dependencies import Office
 from api.schemas import Health, Readiness
 from api.wiring import Backend
 from services.contracts.errors import BallastError
+from services.round_store.failures import UPGRADE_COMMAND
+
+LOG = logging.getLogger("ballast.api")
+WHAT_TO_DO: Final = {
+    "database_no_table": f"is empty or of an older version; run `{UPGRADE_COMMAND}`",
+    "database_too_new": "was written by a newer version; install that one",
+    "database_read_only": "is read-only",
+    "database_full": "has no room left on its disk",
+}
 
 router = APIRouter(tags=["health"])
 
@@ -37,11 +48,12 @@ def readyz(backend: Office, response: Response) -> Readiness:
 
 
 def missing_parts(backend: Backend) -> dict[str, str]:
-    """What is needed and does not answer, with the reason."""
+    """What is needed and does not answer: what to do where that is known, but not where it is, for anybody may ask."""
     missing = {}
     for part, ask in (("database", backend.check_store), ("registry", backend.registry.models)):
         try:
             ask()
         except BallastError as error:
-            missing[part] = str(error)
+            LOG.warning("not ready: %s", error)
+            missing[part] = WHAT_TO_DO.get(error.code, "does not answer; the server's log says why")
     return missing

@@ -205,9 +205,14 @@ def shared_world(
         yield opened
 
 
-@pytest.fixture(scope="session")
-def admin() -> Role:
-    return Role.ADMINISTRATOR
+@pytest.fixture(scope="session", params=["sqlite", "postgresql"])
+def lasting_world(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, mlflow_settings: dict[str, str]
+) -> Iterator[World]:
+    """One application on each server for all tests of what is refused: they show that it changes nothing."""
+    new: Callable[[], str] = request.getfixturevalue(f"new_{request.param}")
+    with open_world(tmp_path_factory.mktemp("home"), new(), mlflow_settings) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")

@@ -79,21 +79,21 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", sorted(REFUSED))
-def test_a_plan_that_cannot_work_is_refused_and_nothing_written(any_world: Any, case: str) -> None:
+def test_a_plan_that_cannot_work_is_refused_and_nothing_written(lasting_world: Any, case: str) -> None:
     changes, status, code, said = REFUSED[case]
-    before = any_world.snapshot()
-    answer = send(any_world, "POST", PATH, PLAN | changes)
+    before = lasting_world.snapshot()
+    answer = send(lasting_world, "POST", PATH, PLAN | changes)
     assert (answer.status_code, answer.json()["code"]) == (status, code), answer.text
     assert said in answer.json()["detail"]
-    assert any_world.snapshot() == before
+    assert lasting_world.snapshot() == before
 
 
-def test_unknown_plans_and_runs_are_not_found(any_world: Any) -> None:
-    before = any_world.snapshot()
+def test_unknown_plans_and_runs_are_not_found(lasting_world: Any) -> None:
+    before = lasting_world.snapshot()
     for path in (f"{PATH}/nobody/pause", f"{PATH}/nobody/trigger", f"/v1/admin/runs/{'0' * 32}/cancel"):
-        assert send(any_world, "POST", path).status_code == 404
-    assert send(any_world, "POST", f"/v1/admin/runs/{'ab' * 16}/cancel").status_code == 409  # it has ended
-    assert any_world.snapshot() == before
+        assert send(lasting_world, "POST", path).status_code == 404
+    assert send(lasting_world, "POST", f"/v1/admin/runs/{'ab' * 16}/cancel").status_code == 409  # it has ended
+    assert lasting_world.snapshot() == before
 
 
 def test_a_plan_with_a_suspended_site_is_not_triggered(any_world: Any) -> None:

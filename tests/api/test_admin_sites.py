@@ -68,22 +68,24 @@ REFUSED: dict[str, tuple[Callable[[str], dict[str, Any]], int, str, str]] = {
 
 
 @pytest.mark.parametrize("case", sorted(REFUSED))
-def test_an_enrolment_that_does_not_fit_changes_nothing(any_world: Any, new_key: Callable[[], str], case: str) -> None:
+def test_an_enrolment_that_does_not_fit_changes_nothing(
+    lasting_world: Any, new_key: Callable[[], str], case: str
+) -> None:
     make, status, code, said = REFUSED[case]
     key = new_key()
-    before = any_world.snapshot()
-    answer = send(any_world, "POST", PATH, make(key))
+    before = lasting_world.snapshot()
+    answer = send(lasting_world, "POST", PATH, make(key))
     assert (answer.status_code, answer.json()["code"]) == (status, code), answer.text
     assert said in answer.json()["detail"]
     assert key[1:] not in answer.text
-    assert any_world.snapshot() == before
+    assert lasting_world.snapshot() == before
 
 
-def test_the_key_of_another_site_is_refused(any_world: Any) -> None:
-    key = any_world.backend.store.sites.get("plant-east").public_key
-    answer = send(any_world, "POST", PATH, {"site_id": "plant-9", "public_key": key})
+def test_the_key_of_another_site_is_refused(lasting_world: Any) -> None:
+    key = lasting_world.backend.store.sites.get("plant-east").public_key
+    answer = send(lasting_world, "POST", PATH, {"site_id": "plant-9", "public_key": key})
     assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
-    assert any_world.events() == []
+    assert lasting_world.events() == []
 
 
 def test_two_enrolments_of_one_id_at_the_same_time_leave_one(any_world: Any, new_key: Callable[[], str]) -> None:

@@ -48,12 +48,12 @@ def test_a_token_is_shown_once_works_and_is_revoked(any_world: Any) -> None:
         ({"name": "x", "role": "viewer", "days": "NaN"}, 422, "body.days"),
     ],
 )
-def test_a_token_that_does_not_fit_is_refused(any_world: Any, body: dict[str, Any], status: int, said: str) -> None:
-    before = any_world.snapshot()
-    answer = any_world.call(Role.ADMINISTRATOR, "POST", PATH, body)
+def test_a_token_that_does_not_fit_is_refused(lasting_world: Any, body: dict[str, Any], status: int, said: str) -> None:
+    before = lasting_world.snapshot()
+    answer = lasting_world.call(Role.ADMINISTRATOR, "POST", PATH, body)
     assert answer.status_code == status, answer.text
     assert said in answer.json()["detail"]
-    assert any_world.snapshot() == before
+    assert lasting_world.snapshot() == before
 
 
 def test_an_unknown_token_cannot_be_revoked(shared_world: Any) -> None:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
+import pytest
 from anyio.from_thread import start_blocking_portal
 from httpx import ASGITransport, AsyncClient, Response
 
@@ -28,14 +30,20 @@ def test_ready_with_a_database_and_a_registry(shared_world: Any) -> None:
     assert shared_world.call(None, "GET", "/healthz").json()["status"] == "ok"
 
 
-def test_without_its_database_it_lives_and_says_what_to_do(tmp_path: Path, mlflow_settings: dict[str, str]) -> None:
+def test_without_its_database_it_lives_and_says_so(
+    tmp_path: Path, mlflow_settings: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
     settings = Settings.model_validate({"home": tmp_path, "mlflow": mlflow_settings})
+    caplog.set_level(logging.WARNING, "ballast.api")
     alive, ready, models = ask(settings, "/healthz", "/readyz", "/v1/models")
     assert alive.status_code == 200
     assert ready.status_code == 503
     assert set(ready.json()["missing"]) == {"database"}
-    assert str(tmp_path) in ready.json()["missing"]["database"]
     assert (models.status_code, models.headers["content-type"]) == (503, "application/problem+json")
+    assert models.json()["code"] == "database_cannot_open"
+    for answer in (ready, models):  # whoever asks without a token learns no paths
+        assert str(tmp_path) not in answer.text
+    assert str(tmp_path) in caplog.text
     assert not list(tmp_path.glob("*.db"))
 
 

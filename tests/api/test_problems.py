@@ -56,22 +56,13 @@ def test_every_status_is_an_error() -> None:
         ("DELETE", "/v1/admin/sites/nobody", 404, "not_found"),
     ],
 )
-def test_a_refusal_is_a_problem_document(any_world_once: Any, method: str, path: str, status: int, code: str) -> None:
-    answer = any_world_once.call(Role.ADMINISTRATOR, method, path)
+def test_a_refusal_is_a_problem_document(lasting_world: Any, method: str, path: str, status: int, code: str) -> None:
+    answer = lasting_world.call(Role.ADMINISTRATOR, method, path)
     assert answer.headers["content-type"] == "application/problem+json"
     problem = Problem.model_validate(answer.json())
     assert (answer.status_code, problem.status, problem.code) == (status, status, code)
     assert problem.type == f"urn:ballast:problem:{code}"
     assert problem.detail
-
-
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def any_world_once(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """One application on each server for the tests above, which change nothing."""
-    new = request.getfixturevalue(f"new_{request.param}")
-    open_world = request.getfixturevalue("opening")
-    with open_world(tmp_path_factory.mktemp("home"), new(), request.getfixturevalue("mlflow_settings")) as opened:
-        yield opened
 
 
 def test_a_body_that_is_not_json_is_refused(shared_world: Any) -> None:

@@ -40,7 +40,7 @@ def test_a_version_whose_run_is_gone_has_no_gates(world: Any) -> None:
 
     with world.backend.store.engine.execution_options(ballast_writes=True).begin() as connection:
         for table in ("site_updates", "rounds", "model_versions", "runs"):
-            connection.execute(text(f"DELETE FROM {table}"))  # noqa: S608, the names are above
+            connection.execute(text(f"DELETE FROM {table}"))
     assert get(world, "/v1/models/pumps/versions/1")["gates"] is None
     assert world.call(Role.VIEWER, "GET", "/v1/models/pumps/versions/1/report").status_code == 404
 
