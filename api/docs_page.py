@@ -74,7 +74,7 @@ def _kind(field: Mapping[str, Any]) -> str:
 def _paragraphs(text: str) -> Iterator[str]:
     for paragraph in text.split("\n\n"):
         if paragraph.strip():
-            yield f"<p>{escape(paragraph.strip())}</p>"
+            yield f"<p>{escape(paragraph.strip().replace('**', '').replace('`', ''))}</p>"
 
 
 def _page(title: str, body: str) -> str:

@@ -86,7 +86,7 @@ class VersionDetail(Contract):
 
 
 class SiteEnrolment(Contract):
-    """A plant to enrol, with the public key that its own ``ballast-site keygen`` printed."""
+    """A plant to enrol, with the public key that its own ``ballast-site init`` made."""
 
     site_id: Slug = Field(examples=["plant-1"])
     public_key: str = Field(
