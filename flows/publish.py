@@ -46,8 +46,13 @@ def promote_if_gates_hold(shop: Workshop, run: Run, version: ModelVersion) -> st
     if not run.plan.auto_promote:
         return f"version {version.version} stays challenger: the plan leaves promotion to an operator"
     actor, reason = f"plan:{run.plan.name}", f"every gate of run {run.run_id} holds"
-    shop.registry.promote(version.name, version.version, actor=actor, reason=reason)
-    shop.store.model_versions.record_alias(version.name, "champion", version.version, actor, reason)
+    with shop.store.atomic() as unit:
+        unit.model_versions.record_alias(version.name, "champion", version.version, actor, reason)
+        unit.audit.append(
+            actor=actor, role=None, action="model.promote", target=version.name, reason=reason,
+            after={"version": version.version},
+        )
+        shop.registry.promote(version.name, version.version, actor=actor, reason=reason)
     return f"version {version.version} is champion"
 
 

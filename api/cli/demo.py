@@ -125,7 +125,7 @@ def follow(api: RestClient, run_id: str) -> dict[str, Any]:
         run = api.call("GET", f"/v1/runs/{run_id}")
         if run["rounds"] >= told + 10 and run["gap"] is not None:
             told = run["rounds"]
-            say(f"  round {told}: certified gap {run['gap']:.1e}")
+            say(f"  round {told}: certified gap {float(run['gap']):.1e}")
         if run["status"] in ("completed", "failed", "cancelled"):
             if run["status"] != "completed":
                 raise BallastError(f"the run {run['status']}: {run['reason']}")
