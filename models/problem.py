@@ -166,6 +166,7 @@ class ProxSolution:
 
     ``norm_slope`` is the part of ``slope`` that stands for the norm, of transport norm at most ``norm_weight``, so the
     sharper minorant ``offset + <slope - norm_slope, u> + norm_weight ||u||_* <= r(u)`` holds too. None: not known.
+    ``passes`` counts how often the solver read all rows.
     """
 
     point: FloatArray
@@ -179,3 +180,4 @@ class ProxSolution:
     solver: str
     norm_weight: float = 0.0
     norm_slope: FloatArray | None = None
+    passes: int = 0

@@ -1,49 +1,107 @@
-r"""What proves a prox answer: a minorant of the worst-case risk and the duality gap, from any dual weights.
+r"""What proves a prox answer: a minorant of the worst-case risk and a duality gap, from any dual weights.
 
-The risk (FDR eq. 9, unbounded support) is ``r(u) = min_{lam >= ||u||_*} radius lam + mean_i max(0, 1-m_i, 1+m_i-flip lam)``.
+The risk (FDR eq. 9, unbounded support) is
+
+    r(u) = min_{lam >= ||u||_*} radius lam + mean_i max(0, 1 - m_i, 1 + m_i - flip lam),    m_i = y_i (<u, x_i> + b).
+
 Take weights ``a_i, b_i >= 0`` with ``a_i + b_i <= 1`` for the kept and the flipped piece of each row. A maximum is at
 least any such combination of its entries, so for every u
 
-    r(u) >= mean(a + b) + <q, u> + min_{lam >= ||u||_*} (radius - flip mean(b)) lam,     q = mean_i (b_i - a_i) y_i (x_i, 1).
+    r(u) >= mean(a + b) + <q, u> + min_{lam >= ||u||_*} (radius - flip mean(b)) lam
 
-With ``mu = radius - flip mean(b) >= 0`` the minimum is ``mu ||u||_* >= <z, u>`` for each z with transport norm at most
-mu. So ``offset = mean(a + b)`` and ``slope = q + z`` bound r from below everywhere, wherever the weights came from:
-`clip_weights` brings them into their set and `clip_norm_dual` does so for z, hence the bound never rests on how far a
-solver got (it holds up to the rounding of the sums that form it).
+where ``q = mean_i (b_i - a_i) y_i (x_i, 1)``. With ``mu = radius - flip mean(b) >= 0`` the minimum is
+``mu ||u||_* >= <z, u>`` for each z with transport norm at most mu. So ``offset = mean(a + b)`` and ``slope = q + z``
+bound r from below everywhere, wherever the weights came from: `clip_weights` and `clip_norm_dual` bring them into
+their sets, hence the bound never rests on how far a solver got (it holds up to the rounding of the sums that form it).
+At the optimum ``slope = -stiffness (w - anchor)`` and the bound touches r at w.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from models.problem import FloatArray, TransportNorm
-from models.prox.statement import transport_norm_value
+from models.prox.kinks import row_losses
+from models.prox.pattern import Trial
+from models.prox.statement import Iterate, Statement, dual_norm_value, transport_norm_value
+
+_A_HAIR = 1.0 - 4.0 * float(np.finfo(float).eps)  # so that rounding of a scaling cannot leave a vector outside
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Minorant ``offset + <slope, u>`` of N times the worst-case risk.
+
+    ``norm_slope`` (P,) is the part of ``slope`` that stands for ``norm_weight ||u||_*``.
+    """
+
+    offset: float
+    slope: FloatArray
+    norm_weight: float
+    norm_slope: FloatArray
 
 
 def clip_weights(keep: FloatArray, flip: FloatArray, budget: float) -> tuple[FloatArray, FloatArray]:
-    """Nearest weights that are valid: at or above 0, at most 1 in sum, flipped mass within ``budget`` (N radius / flip)."""
+    """Dual weights brought into their set: at or above 0, at most 1 in sum, flipped mass at most ``budget``.
+
+    ``flip`` is empty where no label can be flipped.
+    """
+    if not flip.size:
+        return np.clip(keep, 0.0, 1.0), flip
     keep, flip = np.maximum(keep, 0.0), np.maximum(flip, 0.0)
-    total = keep + flip
-    over = total > 1.0
-    if over.any():
-        keep, flip = np.where(over, keep / total, keep), np.where(over, flip / total, flip)
+    total = np.maximum(keep + flip, 1.0)
+    keep /= total
+    flip /= total
     mass = float(flip.sum())
     if mass > budget:
-        flip = flip * (budget / mass)
+        flip *= budget / mass * _A_HAIR
     return keep, flip
 
 
 def clip_norm_dual(dual: FloatArray, bound: float, norm: TransportNorm) -> FloatArray:
     """Scale ``dual`` so that its transport norm is at most ``bound``."""
     size = transport_norm_value(dual, norm)
-    if size <= bound:
-        return dual
-    # A hair inside, so that rounding of the scaling cannot leave it outside.
-    return dual * (bound / size * (1.0 - 4.0 * np.finfo(float).eps))
+    return dual if size <= bound else dual * (bound / size * _A_HAIR)
 
 
-def flip_budget(n_rows: int, radius: float, label_flip_cost: float) -> float:
-    """Return the largest total weight of flipped pieces that a dual feasible point may have."""
-    return n_rows * radius / label_flip_cost if math.isfinite(label_flip_cost) else 0.0
+def minorant(problem: Statement, keep: FloatArray, flip: FloatArray, norm_dual: FloatArray) -> Bound:
+    """Bound built from dual weights, which are clipped first; one product with the rows.
+
+    ``norm_dual`` is signed as the stationarity equation subtracts it, so the bound's z is its negative.
+    """
+    budget = problem.price / problem.flip if problem.can_flip else 0.0
+    keep, flip = clip_weights(keep, flip, budget)
+    flipped = problem.flip * float(flip.sum()) if problem.can_flip else 0.0
+    room = max(problem.price - flipped, 0.0)
+    slope = (flip - keep if flip.size else -keep) @ problem.rows
+    slope += problem.linear
+    norm_slope = clip_norm_dual(-norm_dual, room, problem.norm)
+    slope[: problem.n_features] += norm_slope
+    return Bound(problem.constant + float(keep.sum()) + float(flip.sum()), slope, room, norm_slope)
+
+
+def lower_value(problem: Statement, bound: Bound) -> float:
+    """Dual objective: the least value of the bound plus the proximal term."""
+    return bound.offset + float(bound.slope @ problem.anchor - bound.slope @ bound.slope / (2.0 * problem.stiffness))
+
+
+def upper_value(problem: Statement, weights: FloatArray, multiplier: float) -> tuple[float, float]:
+    """Primal objective at a point, and the multiplier raised to the dual norm where it was below."""
+    if problem.is_robust:
+        multiplier = max(multiplier, dual_norm_value(weights[: problem.n_features], problem.norm))
+    losses = row_losses(problem.rows @ weights, multiplier, problem.flip)
+    away = weights - problem.anchor
+    value = problem.constant + float(losses.sum() + problem.linear @ weights)
+    value += 0.5 * problem.stiffness * float(away @ away)
+    return (value + problem.price * multiplier, multiplier) if problem.is_robust else (value, math.inf)
+
+
+def certified(problem: Statement, trial: Trial) -> Iterate:
+    """A trial with its objective and true duality gap."""
+    value, multiplier = upper_value(problem, trial.weights, trial.multiplier)
+    bound = minorant(problem, trial.keep, trial.flip, trial.norm_dual)
+    gap = value - lower_value(problem, bound)
+    return Iterate(trial.weights, multiplier, trial.keep, trial.flip, trial.norm_dual, gap, value)

@@ -1,14 +1,16 @@
 r"""The prox step stated for the solvers: completed square, sums instead of means, rows that may be a part of all.
 
-    min_{w, lam >= ||w_features||_*}  price * lam + <linear, w> + stiffness / 2 ||w - anchor||^2
-                                      + sum_i max(0, 1 - m_i, 1 + m_i - flip * lam),      m_i = y_i (<w, x_i> + b)
+    min_{w, lam >= ||w_features||_*}  constant + price * lam + <linear, w> + stiffness / 2 ||w - anchor||^2
+                                      + sum_i max(0, 1 - m_i, 1 + m_i - flip * lam),      m_i = <w, row_i>
 
 Everything is N times the objective of the client step, so that a row's dual weights sum to one.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -19,62 +21,66 @@ from models.problem import FloatArray, TransportNorm
 class Statement:
     """A prox problem over the rows given.
 
-    features : (n, P), labels : (n,) of -1/+1, linear and anchor : (D,) with D = P or P + 1 (intercept last).
-    ``flip`` is the label flip cost; infinity leaves the flip piece out. ``price`` is N times the radius, less the
-    flip cost of the rows that are not in ``features`` and are known to be flipped.
+    rows : (n, D) signed rows ``y_i (x_i, 1)``, D = P or P + 1 (intercept last), C-contiguous.
+    linear, anchor : (D,). ``flip`` is the label flip cost; infinity leaves the flip piece out.
+    ``constant``, ``linear`` and ``price`` hold what the rows that are not here contribute: rows known to lie in one
+    piece are linear there. ``price`` without them is N times the radius. ``total`` is N.
     """
 
-    features: FloatArray
-    labels: FloatArray
+    rows: FloatArray
+    n_features: int
     linear: FloatArray
+    constant: float
     anchor: FloatArray
     price: float
     flip: float
     stiffness: float
     norm: TransportNorm
+    total: int
 
-    @property
-    def has_intercept(self) -> bool:
-        """Whether the last weight is an intercept."""
-        return self.anchor.size > self.features.shape[1]
+    @cached_property
+    def can_flip(self) -> bool:
+        """Whether the flip piece is there at all."""
+        return math.isfinite(self.flip)
 
-    def scores(self, weights: FloatArray) -> FloatArray:
-        """Signed margins ``m_i``: one pass over the rows, shape (n,)."""
-        n_features = self.features.shape[1]
-        raw = self.features @ weights[:n_features]
-        if self.has_intercept:
-            raw += weights[-1]
-        raw *= self.labels
-        return raw
+    @cached_property
+    def is_robust(self) -> bool:
+        """Whether there is a transport multiplier; without it the problem is a plain support vector machine."""
+        return self.price > 0.0 or self.can_flip
 
-    def pull_back(self, coefficients: FloatArray) -> FloatArray:
-        """``sum_i c_i y_i (x_i, 1)``: one pass over the rows, shape (D,)."""
-        signed = coefficients * self.labels
-        return self.spread(signed)
 
-    def spread(self, coefficients: FloatArray) -> FloatArray:
-        """``sum_i c_i (x_i, 1)``: one pass over the rows, shape (D,)."""
-        result = coefficients @ self.features
-        return np.append(result, coefficients.sum()) if self.has_intercept else result
+@dataclass(frozen=True)
+class Iterate:
+    """A primal point with dual weights, over the rows of a statement.
+
+    weights : (D,). multiplier : the transport multiplier, infinite when the statement has none.
+    keep, flip : (n,), dual weights of the kept and the flipped piece; ``flip`` is empty where no label can be flipped.
+    norm_dual : (P,), dual of the norm constraint, the part that the stationarity equation subtracts.
+    gap, objective : duality gap and primal objective, in the units of the statement.
+    """
+
+    weights: FloatArray
+    multiplier: float
+    keep: FloatArray
+    flip: FloatArray
+    norm_dual: FloatArray
+    gap: float
+    objective: float
 
 
 def dual_norm_value(features: FloatArray, norm: TransportNorm) -> float:
     """Dual of the transport norm at the feature weights."""
-    if features.size == 0:
-        return 0.0
     if norm == "l1":
         return float(np.abs(features).max())
     if norm == "linf":
         return float(np.abs(features).sum())
-    return float(np.sqrt(features @ features))
+    return math.sqrt(float(features @ features))
 
 
 def transport_norm_value(vector: FloatArray, norm: TransportNorm) -> float:
     """Transport norm itself, which bounds the dual vector of the norm constraint."""
-    if vector.size == 0:
-        return 0.0
     if norm == "l1":
         return float(np.abs(vector).sum())
     if norm == "linf":
         return float(np.abs(vector).max())
-    return float(np.sqrt(vector @ vector))
+    return math.sqrt(float(vector @ vector))

@@ -1,0 +1,101 @@
+"""Solves one statement: active-set steps from a guess, an interior point when they do not settle."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.problem import FloatArray
+from models.prox.active_set import settle
+from models.prox.certify import certified
+from models.prox.interior_point import InteriorPoint, start_interior
+from models.prox.pattern import Trial, pattern_at, pattern_of
+from models.prox.smoothing import approach
+from models.prox.statement import Iterate, Statement
+
+_KINK_WIDTH = 1e-7  # how near a kink the last answer must be for the kink to be guessed active
+_WARM_TRIALS = 10
+_RIPE_TRIALS = 8
+_FINISH_TRIALS = 3
+_ITERATION_LIMIT = 80
+_LEAST_OBJECTIVE = 1e-3  # tolerances are relative to the objective a row, at least this
+_NEAR_END = 1e-7
+_STUCK = 0.9  # a gap that falls by less than this, several times over, has met working precision
+
+
+@dataclass(frozen=True)
+class LocalAnswer:
+    """An iterate, who found it, and how many linear systems that took."""
+
+    found: Iterate
+    solver: str
+    iterations: int
+
+
+def solve_locally(problem: Statement, start: FloatArray, floor: float, tolerance: float, warm: bool) -> LocalAnswer:
+    """Solve a statement to a relative duality gap.
+
+    Parameters
+    ----------
+    problem : Statement
+    start : (D,)
+        Weights to start from; ``floor`` is the multiplier that is best for them.
+    tolerance : float
+        Wanted gap over the objective (over a thousandth a row where the objective is less).
+    warm : bool
+        Whether the kinks at ``start`` are worth a guess.
+    """
+    spent = 0
+    if warm:
+        trial, spent = settle(problem, pattern_at(problem, start, floor, _KINK_WIDTH), _WARM_TRIALS)
+        if trial is not None:
+            found = certified(problem, trial)
+            if found.gap <= tolerance * _scale(problem, found.objective):
+                return LocalAnswer(found, "active set", spent)
+        pattern, more = approach(problem, start, floor)
+        spent += more
+        if pattern is not None:
+            trial, more = settle(problem, pattern, _RIPE_TRIALS)
+            spent += more
+            if trial is not None:
+                found = certified(problem, trial)
+                if found.gap <= tolerance * _scale(problem, found.objective):
+                    return LocalAnswer(found, "smoothing, active set", spent)
+    return _interior(problem, start_interior(problem, start, floor), tolerance, spent)
+
+
+def _scale(problem: Statement, objective: float) -> float:
+    return max(objective, _LEAST_OBJECTIVE * problem.total)
+
+
+def _interior(problem: Statement, run: InteriorPoint, tolerance: float, spent: int) -> LocalAnswer:
+    """Interior point, finished by active-set steps once few rows tie."""
+    best = run.iterate()
+    slow = 0
+    for _ in range(_ITERATION_LIMIT):
+        wanted = tolerance * _scale(problem, best.objective)
+        if best.gap <= wanted or slow > 3:
+            break
+        if not run.advance():
+            break
+        spent += 1
+        here = run.gap
+        stuck = here > _STUCK * best.gap and best.gap < _NEAR_END * _scale(problem, best.objective)
+        slow = slow + 1 if stuck else 0
+        if here < best.gap:
+            best = run.iterate()
+        trial, tries = settle(problem, pattern_of(run), _FINISH_TRIALS)
+        spent += tries
+        if trial is not None:
+            found = certified(problem, trial)
+            if found.gap <= tolerance * _scale(problem, found.objective):
+                return LocalAnswer(found, "interior point, active set", spent)
+            if found.gap < best.gap:
+                best = found
+    if not math.isfinite(best.gap):
+        raise ArithmeticError("the client step met numbers that are not finite")
+    # Slacks move by steps during the run; what is reported is measured at the point itself.
+    settled = Trial(best.weights, best.multiplier, best.keep, best.flip, best.norm_dual, np.empty(0, dtype=np.intp))
+    return LocalAnswer(certified(problem, settled), "interior point", spent)

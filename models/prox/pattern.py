@@ -1,0 +1,231 @@
+"""Which pieces of each row's loss tie and which face of the norm constraint holds: what an active-set step guesses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.problem import FloatArray
+from models.prox.interior_point import InteriorPoint
+from models.prox.statement import Statement, dual_norm_value, transport_norm_value
+
+# A row's support is the sum of the pieces in which its maximum is attained.
+ZERO, KEEP, FLIP = 1, 2, 4
+_TIES = np.array([False, False, False, True, False, True, True, True])
+# Dual weights where nothing is left to decide; a tie of kept and flipped starts from kept.
+_KEEP_SHARE = np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0])
+_FLIP_SHARE = np.array([0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
+_FACE = 1e-7  # relative distance from a face of the norm at which a point lies on it
+_ROUNDING = 1e-12  # relative size below which a sign or an excess is rounding
+_NEGATIVE = -1e-9  # dual weights below this contradict a pattern
+_EXCESS = 1e-10  # so does a piece that is higher than the assumed ones by this
+
+Codes = NDArray[np.uint8]
+Index = NDArray[np.intp]
+_NONE: Index = np.empty(0, dtype=np.intp)
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A guess of the optimum's shape.
+
+    support : (n,) codes, the sum of the pieces in which each row's maximum is attained.
+    tied : whether the multiplier equals the dual norm of the weights.
+    signs : (P,) of -1, 0, 1. Transport norm linf (dual l1): signs of the weights, 0 where a weight is held at 0.
+    l1 (dual linf): signs of the weights held at +-multiplier, 0 where a weight is free. l2: ones. For all three,
+    zeros throughout with ``tied`` hold the feature weights and the multiplier at 0.
+    around, pull : weights (D,) and norm dual's size around which the norm l2 is linearised.
+    """
+
+    support: Codes
+    tied: bool
+    signs: FloatArray
+    around: FloatArray
+    pull: float
+
+
+@dataclass(frozen=True)
+class Ties:
+    """The rows of a pattern whose maximum is attained in several pieces, and the dual weights of all the others.
+
+    ``kept``, ``flipped``, ``either``: rows that tie zero with kept, zero with flipped, kept with flipped, in the order
+    of their equations. A row that ties all three is in the first two.
+    """
+
+    kept: Index
+    flipped: Index
+    either: Index
+    keep: FloatArray
+    flip: FloatArray
+
+    def gather(self, keep: FloatArray, flip: FloatArray) -> FloatArray:
+        """The unknowns of the ties' equations out of dual weights of all rows."""
+        if not self.flip.size:
+            return keep[self.kept]
+        return np.concatenate((keep[self.kept], flip[self.flipped], flip[self.either]))
+
+    def put(self, shares: FloatArray) -> None:
+        """Set the dual weights of the ties from the unknowns of their equations."""
+        first = self.kept.size
+        self.keep[self.kept] = shares[:first]
+        if self.flip.size:
+            second = first + self.flipped.size
+            self.flip[self.flipped] = shares[first:second]
+            self.flip[self.either] = shares[second:]
+            self.keep[self.either] = 1.0 - shares[second:]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The optimum if a pattern were right: weights, multiplier, dual weights of the rows, norm dual (as in Iterate).
+
+    ``ties`` are the rows where several pieces were assumed.
+    """
+
+    weights: FloatArray
+    multiplier: float
+    keep: FloatArray
+    flip: FloatArray
+    norm_dual: FloatArray
+    ties: Index
+
+
+def tied_rows(support: Codes) -> Index:
+    """Rows whose maximum is attained in more than one piece."""
+    return np.flatnonzero(_TIES[support])
+
+
+def collect(support: Codes, can_flip: bool) -> Ties:
+    """The ties of a pattern by kind."""
+    keep = _KEEP_SHARE[support]
+    tied = tied_rows(support)
+    if not can_flip:
+        return Ties(tied, _NONE, _NONE, keep, np.zeros(0))
+    codes = support[tied]
+    zero = (codes & ZERO) > 0
+    return Ties(tied[zero & ((codes & KEEP) > 0)], tied[zero & ((codes & FLIP) > 0)], tied[~zero], keep,
+                _FLIP_SHARE[support])
+
+
+def pattern_at(problem: Statement, weights: FloatArray, multiplier: float, width: float) -> Pattern:
+    """Pattern of the kinks within ``width`` of a point; the face of the norm is the one the point lies on."""
+    features = weights[: problem.n_features]
+    kept = 1.0 - problem.rows @ weights
+    floor = np.maximum(kept, 0.0)
+    if problem.can_flip:
+        flipped = (2.0 - problem.flip * multiplier) - kept
+        np.maximum(floor, flipped, out=floor)
+        floor -= width
+        support = (flipped >= floor) * np.uint8(FLIP)
+    else:
+        floor -= width
+        support = np.zeros(kept.size, dtype=np.uint8)
+    support += (kept >= floor) * np.uint8(KEEP)
+    support += (floor <= 0.0).view(np.uint8)
+    size = dual_norm_value(features, problem.norm)
+    if problem.norm == "linf":
+        signs = np.sign(features) * (np.abs(features) > _FACE * size)
+    elif problem.norm == "l1":
+        signs = np.sign(features) * (np.abs(features) > size * (1.0 - _FACE))
+    else:
+        signs = np.ones_like(features)
+    return Pattern(support, multiplier <= size * (1.0 + _FACE), signs, weights, problem.price)
+
+
+def pattern_of(run: InteriorPoint) -> Pattern:
+    """Pattern that an interior point run shows: a piece is active where its dual is larger than its slack."""
+    problem = run.problem
+    features = run.weights[: problem.n_features]
+    active = (run.dual > run.slack).view(np.uint8)
+    support = active[0] + KEEP * active[1]
+    if problem.can_flip:
+        support += FLIP * active[2]
+    if run.cone is None:
+        return Pattern(support, False, np.ones_like(features), run.weights.copy(), 0.0)
+    pull = run.cone.pull()
+    price = max(float(pull[-1]), 0.0)
+    room = 1.0 - dual_norm_value(features, problem.norm) / run.multiplier
+    signs = np.sign(features)
+    if problem.norm != "linf" and price > 0.0:
+        # the norm dual is inside its bound by more than the multiplier costs a row: the weights go to 0
+        inside = 1.0 - transport_norm_value(pull[:-1], problem.norm) / price
+        if inside > run.multiplier * price / problem.total:
+            return Pattern(support, True, np.zeros_like(features), run.weights.copy(), price)
+    if problem.norm == "l1":
+        # share of the price on a weight against its distance from the bound
+        signs *= np.abs(pull[:-1]) > price * (1.0 - np.abs(features) / run.multiplier)
+    elif problem.norm == "linf":
+        signs *= price * np.abs(features) > (price - np.abs(pull[:-1])) * run.multiplier
+    else:
+        signs = np.ones_like(features)
+    return Pattern(support, price > room * problem.price, signs, run.weights.copy(), price)
+
+
+def revise(problem: Statement, pattern: Pattern, trial: Trial) -> tuple[Pattern, bool]:
+    """Pattern corrected by what its trial contradicts, and whether the trial contradicts nothing.
+
+    Pieces whose dual weight is negative leave the support, pieces above the ones assumed enter it; likewise for the
+    norm. This is the primal-dual active set (semismooth Newton) rule.
+    """
+    support = pattern.support.copy()
+    ties = trial.ties
+    kept_share = trial.keep[ties]
+    flip_share = trial.flip[ties] if problem.can_flip else np.zeros_like(kept_share)
+    zero_share = 1.0 - kept_share - flip_share
+    lowest = 0.0
+    if ties.size:
+        lowest = min(float(kept_share.min()), float(flip_share.min()), float(zero_share.min()))
+        stay = (zero_share > _ROUNDING) * np.uint8(ZERO) + (kept_share > _ROUNDING) * np.uint8(KEEP)
+        support[ties] &= stay + (flip_share > _ROUNDING) * np.uint8(FLIP)
+    # The assumed pieces of a tie are equal, so any combination of them is the assumed loss.
+    kept = 1.0 - problem.rows @ trial.weights
+    excess = np.maximum(kept, 0.0)
+    excess -= trial.keep * kept
+    if problem.can_flip:
+        flipped = (2.0 - problem.flip * trial.multiplier) - kept
+        excess = np.maximum(excess, flipped - trial.keep * kept)
+        excess -= trial.flip * flipped
+    enters = np.flatnonzero(excess > _EXCESS)
+    if enters.size:
+        highest = np.where(kept[enters] > 0.0, KEEP, ZERO)
+        if problem.can_flip:
+            highest[flipped[enters] > np.maximum(kept[enters], 0.0)] = FLIP
+        support[enters] |= highest.astype(np.uint8)
+    agrees = not enters.size and lowest > _NEGATIVE
+    tied, signs, price = _revise_norm(problem, pattern, trial)
+    agrees = agrees and tied == pattern.tied and (not tied or bool((signs == pattern.signs).all()))
+    return Pattern(support, tied, signs, trial.weights, price), agrees
+
+
+def _revise_norm(problem: Statement, pattern: Pattern, trial: Trial) -> tuple[bool, FloatArray, float]:
+    """``tied``, ``signs`` and the norm dual's size of the corrected pattern."""
+    if not problem.is_robust:
+        return pattern.tied, pattern.signs, 0.0
+    features, old = trial.weights[: problem.n_features], pattern.signs
+    price = problem.price - (problem.flip * float(trial.flip.sum()) if problem.can_flip else 0.0)
+    if pattern.tied and problem.norm != "linf" and not old.any():
+        held = transport_norm_value(trial.norm_dual, problem.norm) <= price * (1.0 + 1e-9)
+        return True, old if held else -np.sign(trial.norm_dual), price
+    if pattern.tied and problem.norm == "l2":
+        crossed = float(features @ pattern.around[: problem.n_features]) <= 0.0
+        return price >= -_ROUNDING * problem.price, np.zeros_like(old) if crossed else old, price
+    if not pattern.tied:
+        size = dual_norm_value(features, problem.norm)
+        signs = np.sign(features)
+        if problem.norm == "l1":
+            signs *= np.abs(features) >= size * (1.0 - _ROUNDING)
+        elif problem.norm == "l2":
+            signs = old
+        return trial.multiplier < size * (1.0 - _ROUNDING), signs, price
+    norm_dual = trial.norm_dual
+    if problem.norm == "linf":
+        released = np.where(np.abs(norm_dual) > price * (1.0 + 1e-9), -np.sign(norm_dual), 0.0)
+        signs = np.where(old != 0.0, np.where(features * old < 0.0, 0.0, old), released)
+    elif trial.multiplier <= 0.0:
+        signs = np.zeros_like(old)
+    else:
+        outgrown = np.where(np.abs(features) > trial.multiplier * (1.0 + _ROUNDING), np.sign(features), 0.0)
+        signs = np.where(old != 0.0, np.where(norm_dual * old > _ROUNDING * price, 0.0, old), outgrown)
+    return price >= -_ROUNDING * problem.price, signs, price
