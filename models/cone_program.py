@@ -17,6 +17,9 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from models.problem import FloatArray
 
 _MAX_STEPS = 60
+_PATIENCE = 3
+_ROUNDING = 1e-17
+_SURFACE = 4 * float(np.finfo(np.float64).eps)
 _TOLERANCE = 1e-13
 _BACK_OFF = 0.99
 _SHORT_STEPS = 1e-10
@@ -42,15 +45,19 @@ def solve_cone_program(program: ConeProgram) -> tuple[FloatArray, FloatArray]:
     x = np.zeros(n)
     unit = _unit(m, split)
     slack, dual = np.where(unit > 0, np.maximum(limits, 1.0), 0.0), unit.copy()
-    best, least = (x, dual), np.inf
+    best, least, idle = (x, dual), np.inf, 0
     for _ in range(_MAX_STEPS):
         dual_residual = program.curvature * x + program.linear + rows.T @ dual
         primal_residual = rows @ x + slack - limits
         mean = float(slack @ dual) / degree
-        error = max(float(np.abs(dual_residual).max()), float(np.abs(primal_residual).max()), mean * degree)
-        if error < least:
-            best, least = (x, dual), error
-        if error <= _TOLERANCE or not np.isfinite(error):
+        size = 1.0 + float(np.abs(dual).max())
+        error = max(
+            float(np.abs(dual_residual).max()) / size, float(np.abs(primal_residual).max()), mean * degree / size
+        )
+        best, least, idle = ((x, dual), error, 0) if error < least else (best, least, idle + 1)
+        if error <= _TOLERANCE or idle > _PATIENCE or not mean > _ROUNDING * size:
+            break
+        if program.cone and min(_depth(slack[split:]), _depth(dual[split:])) <= _SURFACE:
             break
         scaling = _Scaling.at(slack, dual, split)
         newton = _Newton.at(program, scaling, dual_residual, primal_residual)
@@ -182,9 +189,14 @@ class _Newton:
 
 
 def _mirrored(axis: FloatArray) -> FloatArray:
-    mirrored = -axis
+    mirrored: FloatArray = -axis
     mirrored[:1] *= -1.0
-    return np.asarray(mirrored)
+    return mirrored
+
+
+def _depth(u: FloatArray) -> float:
+    """How far inside the cone a point lies, relative to its size."""
+    return 1.0 - float(np.sqrt(u[1:] @ u[1:])) / float(u[0])
 
 
 def _determinant(u: FloatArray) -> float:
@@ -195,7 +207,7 @@ def _determinant(u: FloatArray) -> float:
 def _hyperbolic(axis: FloatArray, vector: FloatArray) -> FloatArray:
     """Product with ``[a0, a1'; a1, I + a1 a1' / (1 + a0)]``."""
     inner = float(axis[1:] @ vector[1:])
-    result = vector + axis * (vector[0] + inner / (1.0 + axis[0]))
+    result: FloatArray = vector + axis * (vector[0] + inner / (1.0 + axis[0]))
     result[0] = axis[0] * vector[0] + inner
     return result
 

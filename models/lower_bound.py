@@ -5,21 +5,23 @@ Summing the cuts and floors with them,
 
     F(w) >= c + <v, w> + Z ||w||_*     for every w,      Z = sum_j y_j norm_weight_j + sum_g rest_g floor_g.
 
-Where the feature part of v has transport norm at most Z and its intercept part is 0, c is a lower bound on F everywhere:
-no compact set needed. So the multipliers are first corrected, by the least change relative to their size, towards that;
-then
+Where the feature part of v has transport norm at most Z and its intercept part is 0, c is a lower bound on F
+everywhere: no compact set needed. Multipliers from a solver meet this up to its accuracy; they are also corrected, by
+the least change relative to their size, and the better bound counts. What is left over is paid for:
 
-- what is left of the feature part beyond Z is paid for by the floors: with Phi = sum_g a_g floor_g > 0 the mixture
-  ``(1 - s) (c + <v, w> + Z ||w||_*) + s Phi ||w||_*`` is at least ``(1 - s) c`` for s = excess / (excess + Phi);
-- what is left otherwise, the tilt r (rounding, or all of it where a correction would make a multiplier negative), is
-  charged over the set of the w at which the model is not above its value U at a reference point u; outside that set
-  F > U >= c + <r, u> anyway. The multipliers bound that set themselves: the slacks z_j(w) >= 0 of the cuts and floors obey
-  sum_j y_j z_j(w) <= U - c - <r, w>, at u too, so
+- With Phi = sum_g a_g floor_g > 0 the feature part beyond Z is carried by the floors: the mixture
+  ``(1 - s) (c + <v, w> + Z ||w||_*) + s Phi ||w||_*`` is at least ``(1 - s) c`` for s = excess / (excess + Phi).
+  The intercept part is charged over the set of the w at which the model is not above its value U at a reference point
+  (outside it F > U >= the bound anyway): there ``||w||_* <= U / Phi``, and each cut bounds the intercept from one side,
+  since no other site's risk is negative: ``a_g (offset_j + <slope_j, w>) <= U``.
+- With Phi = 0 (a box, or radius 0) all of v is charged over that set, which the multipliers bound themselves: the
+  slacks z_j(w) >= 0 of the cuts and floors obey sum_j y_j z_j(w) <= U - c - <v, w>, at the reference point u too, so
 
-      sigma ||w - u|| <= sum_j y_j |z_j(w) - z_j(u)| <= 2 (U - c - <r, u>) + ||r|| ||w - u||,
+      sigma |D| <= sum_j y_j |z_j(w) - z_j(u)| <= 2 (U - c - <v, u>) + |<v, w - u>|,
 
-  sigma^2 being the least eigenvalue of sum_j y_j^2 b_j b_j', b_j = (slope_j, -e_g, norm_weight_j), after all but w is
-  eliminated. Hence ``||w - u|| <= 2 (U - c - <r, u>) / (sigma - ||r||)``.
+  D being w - u within the span of the directions in which sum_j y_j^2 b_j b_j', b_j = (slope_j, -e_g) with the heights
+  eliminated, has an eigenvalue of at least sigma^2. In the other directions the cuts that count are flat, and v is
+  rounding; where it is more than that, the bound is 0.
 
 All statements hold up to float64 rounding of the sums themselves, for which an allowance is taken off.
 """
@@ -27,15 +29,13 @@ All statements hold up to float64 rounding of the sums themselves, for which an 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from models.ambiguity import vector_norm
 from models.cut_model import CutModel
 from models.problem import FloatArray, TransportNorm
 
 _EPS = float(np.finfo(np.float64).eps)
-_CORRECTIONS = 4
-_FAR = 1e6
+_CORRECTIONS = 2
 
 
 def lower_bound(model: CutModel, multipliers: FloatArray, reference: FloatArray) -> float:
@@ -49,20 +49,27 @@ def lower_bound(model: CutModel, multipliers: FloatArray, reference: FloatArray)
     if model.site.shape[0] == 0:
         return 0.0
     cuts = _normalised(model, multipliers)
-    used = np.asarray(model.slope.any(axis=0))
+    bound = _bound(model, cuts, reference)
     for _ in range(_CORRECTIONS):
-        cuts = _corrected(model, cuts, used)
+        cuts = _corrected(model, cuts)
+        bound = max(bound, _bound(model, cuts, reference))
+    return bound
+
+
+def _bound(model: CutModel, cuts: FloatArray, reference: FloatArray) -> float:
+    """The bound that these multipliers prove as they are."""
     slope, norm_weight = _sums(model, cuts)
-    excess = max(float(vector_norm(slope[: model.n_features], model.transport_norm)) - norm_weight, 0.0)
-    tilt = slope.copy()
     support = float(model.shares @ model.floor)
-    left = 1.0
     if support > 0:
-        tilt[: model.n_features] = 0.0
-        left = support / (support + excess)
-    height = float(cuts @ model.offset + tilt @ reference)
+        excess = float(vector_norm(slope[: model.n_features], model.transport_norm)) - norm_weight
+        left = support / (support + max(excess, 0.0))
+        height = float(cuts @ model.offset + slope[model.n_features :] @ reference[model.n_features :])
+        charge = _intercept_charge(model, slope[model.n_features :], reference, support)
+    else:
+        left, height = 1.0, float(cuts @ (model.offset + model.slope @ reference))
+        charge = _tilt_charge(model, cuts, slope, reference, height)
     rounding = 8 * _EPS * float(cuts @ (np.abs(model.offset) + np.abs(model.slope) @ np.abs(reference)))
-    return max(0.0, left * (height - _charge(model, cuts, used, tilt, reference, height) - rounding))
+    return max(0.0, left * (height - charge - rounding))
 
 
 def _sums(model: CutModel, cuts: FloatArray) -> tuple[FloatArray, float]:
@@ -78,33 +85,59 @@ def _normalised(model: CutModel, multipliers: FloatArray) -> FloatArray:
     return np.asarray(cuts * scale[model.site])
 
 
-def _rows(model: CutModel, used: NDArray[np.bool_]) -> FloatArray:
-    """Rows (slope_j, e_g, norm_weight_j) of the cuts and (0, e_g, floor_g) of the floors."""
-    m, n_sites, inner = model.site.shape[0], model.shares.shape[0], int(used.sum())
-    rows = np.zeros((m + n_sites, inner + n_sites + 1))
-    rows[:m, :inner] = model.slope[:, used]
-    rows[np.arange(m), inner + model.site] = 1.0
-    rows[m:, inner:-1] = np.eye(n_sites)
-    rows[:, -1] = np.concatenate([model.norm_weight, model.floor])
-    return rows
+def _intercept_charge(model: CutModel, tilt: FloatArray, reference: FloatArray, support: float) -> float:
+    """What the intercept part of the slope, (0,) or (1,), can take off where the model is not above the reference."""
+    if not tilt.any():
+        return 0.0
+    upper = model.value(reference)
+    features, flat = model.slope[:, : model.n_features], model.slope[:, -1]
+    room = np.divide(upper, model.shares, out=np.full_like(model.shares, np.inf), where=model.shares > 0)[model.site]
+    room = room - model.offset + vector_norm(features, model.transport_norm) * (upper / support)
+    highest = float((room[flat > 0] / flat[flat > 0]).min(initial=np.inf))
+    lowest = float((room[flat < 0] / flat[flat < 0]).max(initial=-np.inf))
+    return abs(float(tilt[0])) * max(highest - float(reference[-1]), float(reference[-1]) - lowest, 0.0)
 
 
-def _corrected(model: CutModel, cuts: FloatArray, used: NDArray[np.bool_]) -> FloatArray:
+def _tilt_charge(model: CutModel, cuts: FloatArray, tilt: FloatArray, reference: FloatArray, height: float) -> float:
+    """What the slope can take off in a model without a norm where it is not above the reference."""
+    n_sites = model.shares.shape[0]
+    weighted = np.hstack([model.slope, np.eye(n_sites)[model.site]]) * cuts[:, None]
+    heights = np.einsum("jg,jg->g", weighted[:, -n_sites:], weighted[:, -n_sites:]) + model.floors_left(cuts) ** 2
+    cross = weighted[:, :-n_sites].T @ weighted[:, -n_sites:]
+    inverse = np.divide(1.0, heights, out=np.zeros_like(heights), where=heights > 0)
+    values, vectors = np.linalg.eigh(weighted[:, :-n_sites].T @ weighted[:, :-n_sites] - (cross * inverse) @ cross.T)
+    firm = values > 1e-12 * values[-1]
+    inside = vectors.T @ tilt
+    flat = float(np.sqrt(inside[~firm] @ inside[~firm]))
+    if flat > 64 * _EPS * float(cuts @ np.abs(model.slope).sum(axis=1)):
+        return float("inf")
+    size = float(np.sqrt(inside[firm] @ inside[firm]))
+    stretch = float(np.sqrt(values[firm].min(initial=np.inf)))
+    if size >= stretch:
+        return float("inf")
+    return size * 2 * max(model.value(reference) - height, 0.0) / (stretch - size)
+
+
+def _corrected(model: CutModel, cuts: FloatArray) -> FloatArray:
     """Nearest multipliers, relative to their size, whose slope the same norm weight covers; clipped, normalised."""
     slope, norm_weight = _sums(model, cuts)
     surplus = slope.copy()
     surplus[: model.n_features] -= nearest_in_ball(slope[: model.n_features], norm_weight, model.transport_norm)
     if not surplus.any():
         return cuts
-    rows = _rows(model, used)
+    n_sites, m = model.shares.shape[0], model.site.shape[0]
+    rows = np.zeros((m + n_sites, slope.shape[0] + n_sites + 1))
+    rows[:m, : slope.shape[0]] = model.slope
+    rows[:, slope.shape[0] : -1] = np.vstack([np.eye(n_sites)[model.site], np.eye(n_sites)])
+    rows[:, -1] = np.concatenate([model.norm_weight, model.floor])
     weights = np.concatenate([cuts, model.floors_left(cuts)])
-    change = np.concatenate([surplus[used], np.zeros(model.shares.shape[0] + 1)])
     spread = (rows.T * weights) @ rows
     scale = 1.0 / np.sqrt(np.maximum(spread.diagonal(), np.finfo(np.float64).tiny))
     values, vectors = np.linalg.eigh(spread * scale[:, None] * scale)
     inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > 1e-14 * values[-1])
+    change = np.concatenate([surplus, np.zeros(n_sites + 1)])
     shift = scale * (vectors @ (inverse * (vectors.T @ (scale * change))))
-    return _normalised(model, (weights * (1.0 - rows @ shift))[: model.site.shape[0]])
+    return _normalised(model, (weights * (1.0 - rows @ shift))[:m])
 
 
 def nearest_in_ball(vector: FloatArray, radius: float, norm: TransportNorm) -> FloatArray:
@@ -120,28 +153,3 @@ def nearest_in_ball(vector: FloatArray, radius: float, norm: TransportNorm) -> F
     drops = (np.cumsum(falling) - radius) / np.arange(1, vector.shape[0] + 1)
     drop = max(float(drops[np.count_nonzero(falling > drops) - 1]), 0.0)
     return np.asarray(np.sign(vector) * np.maximum(np.abs(vector) - drop, 0.0))
-
-
-def _charge(
-    model: CutModel, cuts: FloatArray, used: NDArray[np.bool_], tilt: FloatArray, reference: FloatArray, height: float
-) -> float:
-    """What the tilt can take off the bound; infinite where it is no rounding and nothing bounds the set."""
-    size = float(np.sqrt(tilt @ tilt))
-    if size == 0:
-        return 0.0
-    least = _least_stretch(model, cuts, used)
-    if least > size:
-        return size * 2 * max(model.value(reference) - height, 0.0) / (least - size)
-    if size > 64 * _EPS * float(cuts @ np.abs(model.slope).sum(axis=1)):
-        return float("inf")
-    return size * _FAR * (1.0 + float(np.sqrt(reference @ reference)))
-
-
-def _least_stretch(model: CutModel, cuts: FloatArray, used: NDArray[np.bool_]) -> float:
-    """The sigma of the module's text; 0 where the multipliers leave a direction open."""
-    inner = int(used.sum())
-    weighted = _rows(model, used) * np.concatenate([cuts, model.floors_left(cuts)])[:, None]
-    gram = weighted.T @ weighted
-    cross = gram[:inner, inner:]
-    values = np.linalg.eigvalsh(gram[:inner, :inner] - cross @ np.linalg.pinv(gram[inner:, inner:]) @ cross.T)
-    return float(np.sqrt(max(values[0] - 1e-13 * values[-1], 0.0))) if inner else 0.0

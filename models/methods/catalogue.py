@@ -10,8 +10,8 @@ from typing import Final
 from models.methods.base import Method
 from models.methods.fdr_admm import AdmmServer, RegularisedSite
 from models.methods.fdr_sm import SubgradientServer
-from models.methods.level_bundle import PlainBundleServer
-from models.methods.site_answers import ProxSite, RiskSite
+from models.methods.level_bundle import BundleServer
+from models.methods.site_answers import AdmmSite, ProxCutSite, RiskSite
 from models.problem import ProblemError
 
 
@@ -37,6 +37,7 @@ class Range:
 
 RANGES: Final[Mapping[str, Range]] = {
     "level": Range(0.0, 0.95),
+    "closeness": Range(0.0, 1e6),
     "rho": Range(0.0, math.inf),
     "mu0": Range(-1e6, 1e6),
     "tau": Range(0.0, math.inf, open_low=False),
@@ -45,19 +46,18 @@ RANGES: Final[Mapping[str, Range]] = {
 }
 """Allowed values of each parameter, whichever method it belongs to."""
 
-_BUNDLE = {"level": 0.4}
+_BUNDLE = {"level": 0.2}
+_PROX_BUNDLE = {**_BUNDLE, "closeness": 30.0}
 _ADMM = {"rho": 0.1, "mu0": 1.0}
 
 METHODS: Final[Mapping[str, Method]] = {
     method.name: method
     for method in (
-        Method("level-bundle", RiskSite(), PlainBundleServer(), _BUNDLE, "level bundle"),
-        Method(
-            "level-bundle-plain", RiskSite(), PlainBundleServer(), _BUNDLE, "level bundle without prox cuts"
-        ),
+        Method("level-bundle", ProxCutSite(), BundleServer(True), _PROX_BUNDLE, "level bundle with prox cuts"),
+        Method("level-bundle-plain", RiskSite(), BundleServer(False), _BUNDLE, "level bundle without prox cuts"),
         Method("fdr-sm", RiskSite(), SubgradientServer(), {"step_size": 1.0, "step_power": 1.0}, "subgradient method"),
-        Method("fdr-admm", ProxSite(), AdmmServer(), _ADMM, "consensus ADMM"),
-        Method("fdr-admm-sc", ProxSite(), AdmmServer(True), {**_ADMM, "tau": 0.0}, "ADMM with a ridge at each site"),
+        Method("fdr-admm", AdmmSite(), AdmmServer(), _ADMM, "consensus ADMM"),
+        Method("fdr-admm-sc", AdmmSite(), AdmmServer(True), {**_ADMM, "tau": 0.0}, "ADMM with a ridge at each site"),
         Method("fdr-admm-reg", RegularisedSite(), AdmmServer(), _ADMM, "ADMM, labels trusted"),
     )
 }

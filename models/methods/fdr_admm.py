@@ -23,7 +23,7 @@ import numpy as np
 
 from models.methods.certified import CertifiedServer
 from models.methods.evidence import Evidence, no_evidence, raise_lower, record, unpack_evidence
-from models.methods.site_answers import ProxSite
+from models.methods.site_answers import AdmmSite
 from models.problem import Arrays, FloatArray, ProblemError, ServerProblem, SiteProblem
 
 
@@ -76,7 +76,7 @@ class AdmmServer(CertifiedServer[AdmmState]):
 
     def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
         """Risk, subgradient, local weights and minorant."""
-        return ProxSite().shapes(problem.dimension)
+        return AdmmSite().shapes(problem.dimension)
 
     def pack(self, state: AdmmState) -> dict[str, FloatArray]:
         """Evidence, consensus, local weights and duals."""
@@ -100,7 +100,7 @@ class RegularisedSite:
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
         """As ADMM, for ``radius ||w||_* + mean hinge``."""
         trusting = replace(problem, spec=replace(problem.spec, label_flip_cost=float("inf")))
-        return ProxSite().answer(trusting, message, parameters)
+        return AdmmSite().answer(trusting, message, parameters)
 
 
 def smallest_ridge(problem: ServerProblem, rho: float) -> float:

@@ -1,9 +1,19 @@
 r"""The level bundle over sites: few rounds, and a certificate from the method itself.
 
-Each round the server asks every site for its exact risk and a subgradient at one point: a cut of that site's risk that
-holds for ever. The server keeps the cuts of each site apart, takes the lower bound from the minimum m of the weighted
-cut model, the upper bound U from the best point, and asks next at the projection of the best point on the level set
-``{model <= m + level (U - m)}`` (Lemarechal, Nemirovskii, Nesterov 1995, with one model a site).
+Each round the server asks every site for its exact risk at one point and what that proves: a cut of the site's risk
+that holds for ever. The server keeps the cuts of each site apart and the norm part of each cut apart (``models.cut_model``),
+takes the lower bound from the minimum m of the weighted cut model, the upper bound U from the best point, and asks next
+at the projection of the best point on the level set ``{model <= m + level (U - m)}`` (Lemarechal, Nemirovskii, Nesterov
+1995, with one model a site).
+
+With prox cuts a site answers in the same message with a second cut, at the minimiser of its own risk plus
+``penalty/2 ||w - centre||^2``. Nothing in that is tuned to the data: the projection w of the best point u is itself a
+prox step of the model with penalty ``1 / nu`` (nu its level multiplier), in which site g had the slope v_g; so
+
+    penalty_g = closeness / (nu a_g),      centre_g = w + v_g / penalty_g,
+
+that is, with closeness 1, the step that site g would take if the others' risks were their models' slopes. A larger
+closeness looks nearer to w. In the first round the site takes Polyak's step, ``penalty = ||slope||^2 / risk``.
 
 Prefer it to ADMM wherever rounds are dear; it needs no step size. Absent sites enter by their cuts (MATH section 7).
 """
@@ -16,10 +26,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.cut_model import project
+from models.cut_model import CutModel, ModelPoint, project
 from models.methods.certified import CertifiedServer
 from models.methods.evidence import Evidence, cut_model, no_evidence, raise_lower, record, unpack_evidence
-from models.methods.site_answers import RiskSite
+from models.methods.site_answers import ProxCutSite, RiskSite
 from models.problem import Arrays, FloatArray, ServerProblem, Status
 
 _STILL = 1e-14
@@ -27,40 +37,56 @@ _STILL = 1e-14
 
 @dataclass(frozen=True)
 class BundleState:
-    """Evidence and the point (D,) that is asked next; ``still`` once that point no longer moves."""
+    """Evidence and what is asked next: ``point`` (D,), and for prox cuts ``centre`` (G, D) and ``penalty`` (G,).
+
+    ``still``: the next point is the best one again.
+    """
 
     evidence: Evidence
     point: FloatArray
+    centre: FloatArray
+    penalty: FloatArray
     still: bool = False
 
 
 @dataclass(frozen=True)
-class PlainBundleServer(CertifiedServer[BundleState]):
-    """Server half of the level bundle without prox cuts."""
+class BundleServer(CertifiedServer[BundleState]):
+    """Server half of the level bundle, with or without prox cuts."""
+
+    prox_cuts: bool
 
     def init(self, problem: ServerProblem) -> BundleState:
         """Nothing known; the first point is zero."""
-        return BundleState(no_evidence(problem), np.zeros(problem.dimension))
+        n_sites, dimension = len(problem.sites), problem.dimension
+        return BundleState(no_evidence(problem), np.zeros(dimension), np.zeros((n_sites, dimension)), np.zeros(n_sites))
 
     def messages(self, state: BundleState, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
-        """The same point for every site."""
-        return {site.site_id: {"point": state.point} for site in problem.sites}
+        """The same point for every site, and its own prox centre and penalty."""
+        messages = {site.site_id: {"point": state.point} for site in problem.sites}
+        if self.prox_cuts:
+            for g, site in enumerate(problem.sites):
+                messages[site.site_id] |= {"centre": state.centre[g], "penalty": np.array(state.penalty[g])}
+        return messages
 
     def step(self, state: BundleState, problem: ServerProblem, answers: Mapping[str, Arrays]) -> BundleState:
         """Add the cuts, bound the optimum, project the best point on the level set."""
-        evidence = record(state.evidence, problem, state.point, answers)
-        evidence, bottom = raise_lower(evidence, problem)
+        evidence, bottom = raise_lower(record(state.evidence, problem, state.point, answers), problem)
         model, best = cut_model(evidence, problem), evidence.best_point
         lowest = model.value(bottom.point)
         height = evidence.upper if math.isfinite(evidence.upper) else model.value(best)
         level = lowest + problem.parameters["level"] * max(height - lowest, 0.0)
-        point = project(model, best, level).point
-        moved = float(np.abs(point - best).max())
-        return BundleState(evidence, point, moved <= _STILL * (1.0 + float(np.abs(best).max())))
+        found = project(model, best, level)
+        moved = float(np.abs(found.point - best).max())
+        still = moved <= _STILL * (1.0 + float(np.abs(best).max()))
+        if not (self.prox_cuts and found.level_price > 0):
+            return BundleState(evidence, found.point, state.centre, state.penalty, still)
+        penalty = problem.parameters["closeness"] / (found.level_price * np.maximum(model.shares, 1e-9))
+        centre = found.point + _site_slopes(model, found, best) / penalty[:, None]
+        return BundleState(evidence, found.point, centre, penalty, still)
 
     def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
-        """Risk and its cut."""
-        return RiskSite().shapes(problem.dimension)
+        """Risk and its cut, and the prox minorant."""
+        return (ProxCutSite() if self.prox_cuts else RiskSite()).shapes(problem.dimension)
 
     def status(self, state: BundleState, problem: ServerProblem) -> Status:
         """Certified at the wanted gap; stalled where the next point is the best one again."""
@@ -68,9 +94,27 @@ class PlainBundleServer(CertifiedServer[BundleState]):
         return Status.STALLED if status is Status.CONTINUE and state.still else status
 
     def pack(self, state: BundleState) -> dict[str, FloatArray]:
-        """Evidence and next point."""
-        return {**state.evidence.pack(), "point": state.point, "still": np.array(float(state.still))}
+        """Evidence and what is asked next."""
+        asked = {"point": state.point, "centre": state.centre, "penalty": state.penalty}
+        return {**state.evidence.pack(), **asked, "still": np.array(float(state.still))}
 
     def unpack(self, arrays: Arrays) -> BundleState:
         """State from :meth:`pack`."""
-        return BundleState(unpack_evidence(arrays), np.asarray(arrays["point"]), bool(arrays["still"]))
+        point, centre, penalty = (np.asarray(arrays[name]) for name in ("point", "centre", "penalty"))
+        return BundleState(unpack_evidence(arrays), point, centre, penalty, bool(arrays["still"]))
+
+
+def _site_slopes(model: CutModel, found: ModelPoint, best: FloatArray) -> FloatArray:
+    """Slope v_g that each site's model had in the projection, (G, D).
+
+    The weighted slopes sum to ``(best - point) / nu``; what the cuts' slopes leave of that is the norm's.
+    """
+    n_sites = model.shares.shape[0]
+    slopes = np.zeros((n_sites, found.point.shape[0]))
+    np.add.at(slopes, model.site, found.multipliers[:, None] * model.slope)
+    norm_weights = model.floors_left(found.multipliers) * model.floor
+    np.add.at(norm_weights, model.site, found.multipliers * model.norm_weight)
+    if norm_weights.sum() > 0:
+        of_norm = (best - found.point) / found.level_price - slopes.sum(axis=0)
+        slopes = slopes + np.outer(norm_weights / norm_weights.sum(), of_norm)
+    return np.asarray(slopes / np.maximum(model.shares, 1e-9)[:, None])

@@ -30,16 +30,45 @@ class RiskSite:
 
 
 @dataclass(frozen=True)
-class ProxSite:
-    """Risk at a point and the local step ``w_g = argmin r_g(w) + ridge ||w||^2 + penalty/2 ||w - centre||^2``.
+class ProxCutSite:
+    """Risk at a point and one cut at ``argmin r_g(w) + penalty/2 ||w - centre||^2``.
 
-    Message: ``point`` (D,), ``centre`` (D,), ``penalty`` (), ``ridge`` (). Answer: as :class:`RiskSite`, and
-    ``local_point`` (D,), ``minorant_offset`` (), ``minorant_slope`` (D,), ``minorant_norm_weight`` () with
+    Message: ``point`` (D,), ``centre`` (D,), ``penalty`` (), 0 for Polyak's ``||slope||^2 / risk``. Answer: as
+    :class:`RiskSite`, and ``minorant_offset`` (), ``minorant_slope`` (D,), ``minorant_norm_weight`` () with
     ``offset + <slope, u> + norm_weight ||u||_* <= r_g(u)`` for every u.
     """
 
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
         """Exact risk at the point and the minorant that the local step proves."""
+        answer = RiskSite().answer(problem, message, parameters)
+        penalty = float(message["penalty"]) or float(answer["slope"] @ answer["slope"]) / max(
+            float(answer["risk"]), 1e-9
+        )
+        if penalty == 0:
+            flat = {"minorant_offset": answer["risk"] - answer["slope"] @ message["point"]}
+            return {**answer, **flat, "minorant_slope": answer["slope"], "minorant_norm_weight": np.array(0.0)}
+        local = robust_prox(problem, message["centre"], penalty, warm_start=message["point"])
+        return {**answer, **_minorant(local)}
+
+    def shapes(self, dimension: int) -> dict[str, tuple[int, ...]]:
+        """Shapes of a valid answer."""
+        minorant: dict[str, tuple[int, ...]] = {
+            "minorant_offset": (),
+            "minorant_slope": (dimension,),
+            "minorant_norm_weight": (),
+        }
+        return {**RiskSite().shapes(dimension), **minorant}
+
+
+@dataclass(frozen=True)
+class AdmmSite:
+    """Risk at a point and the client step ``w_g = argmin r_g(w) + ridge ||w||^2 + penalty/2 ||w - centre||^2``.
+
+    Message: as :class:`ProxCutSite`, and ``ridge`` (). Answer: as there, and ``local_point`` w_g (D,).
+    """
+
+    def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
+        """Exact risk at the point, the local weights, and the minorant that the local step proves."""
         local = robust_prox(
             problem,
             message["centre"],
@@ -47,24 +76,14 @@ class ProxSite:
             ridge=float(message["ridge"]),
             warm_start=message["point"],
         )
-        return {
-            **RiskSite().answer(problem, message, parameters),
-            "local_point": local.point,
-            **minorant(local),
-        }
+        return {**RiskSite().answer(problem, message, parameters), "local_point": local.point, **_minorant(local)}
 
     def shapes(self, dimension: int) -> dict[str, tuple[int, ...]]:
         """Shapes of a valid answer."""
-        return {
-            **RiskSite().shapes(dimension),
-            "local_point": (dimension,),
-            "minorant_offset": (),
-            "minorant_slope": (dimension,),
-            "minorant_norm_weight": (),
-        }
+        return {**ProxCutSite().shapes(dimension), "local_point": (dimension,)}
 
 
-def minorant(solution: ProxSolution) -> dict[str, FloatArray]:
+def _minorant(solution: ProxSolution) -> dict[str, FloatArray]:
     """Minorant of a prox solution, its norm part apart where the solver knows it."""
     apart = solution.norm_slope is not None
     return {
