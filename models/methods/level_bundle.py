@@ -1,10 +1,10 @@
 r"""The level bundle over sites: few rounds, and a certificate from the method itself.
 
 Each round the server asks every site for its exact risk at one point and what that proves: a cut of the site's risk
-that holds for ever. The server keeps the cuts of each site apart and the norm part of each cut apart (``models.cut_model``),
-takes the lower bound from the minimum m of the weighted cut model, the upper bound U from the best point, and asks next
-at the projection of the best point on the level set ``{model <= m + level (U - m)}`` (Lemarechal, Nemirovskii, Nesterov
-1995, with one model a site).
+that holds for ever. The server keeps the cuts of each site apart and the norm part of each cut apart
+(``models.cut_model``), takes the lower bound from the minimum m of the weighted cut model, the upper bound U from the
+best point, and asks next at the projection of the best point on the level set ``{model <= m + level (U - m)}``
+(Lemarechal, Nemirovskii, Nesterov 1995, with one model a site).
 
 With prox cuts a site answers in the same message with a second cut, at the minimiser of its own risk plus
 ``penalty/2 ||w - centre||^2``. Nothing in that is tuned to the data: the projection w of the best point u is itself a
