@@ -106,7 +106,12 @@ def project(model: CutModel, centre: FloatArray, level: float) -> ModelPoint:
     return _solve(model, centre, level)
 
 
-def _solve(model: CutModel, centre: FloatArray, level: float | None) -> ModelPoint:
+def prox_step(model: CutModel, centre: FloatArray, penalty: float) -> ModelPoint:
+    """Minimiser of the model plus ``penalty/2 ||w - centre||^2``."""
+    return _solve(model, centre, None, penalty)
+
+
+def _solve(model: CutModel, centre: FloatArray, level: float | None, penalty: float = 0.0) -> ModelPoint:
     """State the program in the model's units: heights at the centre are of order one, and so are slopes."""
     n_sites, m = model.shares.shape[0], model.site.shape[0]
     heights = model.offset + model.slope @ centre
@@ -125,7 +130,7 @@ def _solve(model: CutModel, centre: FloatArray, level: float | None) -> ModelPoi
     weighted[centre.shape[0] : centre.shape[0] + n_sites] = model.shares
     curvature = np.zeros(columns.sum())
     if level is None:
-        linear = weighted
+        curvature[: centre.shape[0]], linear = penalty * length * length / height, weighted
     else:
         curvature[: centre.shape[0]], linear = 1.0, np.zeros_like(weighted)
         rows, limits = np.vstack([rows, weighted]), np.append(limits, level / height)

@@ -64,6 +64,27 @@ def worst_case_risk(
     ProblemError
         Where the problem as stated has no meaning; the text says what would be right.
     """
+    rows = stated_rows(
+        weights, features, labels, radius=radius, label_flip_cost=label_flip_cost, transport_norm=transport_norm,
+        support=support, intercept=intercept,
+    )  # fmt: skip
+    saddle = solve(rows)
+    gradient, flat = subgradient(rows, saddle)
+    return WorstCase(saddle.value, gradient, saddle.price, flat)
+
+
+def stated_rows(
+    weights: ArrayLike,
+    features: ArrayLike,
+    labels: ArrayLike,
+    *,
+    radius: float,
+    label_flip_cost: float,
+    transport_norm: TransportNorm,
+    support: tuple[ArrayLike, ArrayLike] | None,
+    intercept: float,
+) -> Rows:
+    """Checked rows from the arguments of :func:`worst_case_risk`; raises ``ProblemError``."""
     w, x, y = (np.asarray(part, dtype=np.float64) for part in (weights, features, labels))
     if w.ndim != 1 or x.ndim != 2 or w.shape[0] != x.shape[1]:
         raise ProblemError(f"weights must be (P,) and features (N, P), got {w.shape} and {x.shape}")
@@ -72,17 +93,15 @@ def worst_case_risk(
     box = box_support(support, x.shape[1])
     spec = RobustSpec(float(radius), float(label_flip_cost), transport_norm, box)
     check_rows(x, y, box)
-    rows = _rows(w, float(intercept), SiteProblem(x, y, spec))
-    gradient, flat = subgradient(rows, saddle := solve(rows))
-    return WorstCase(saddle.value, gradient, saddle.price, flat)
+    return _rows(w, float(intercept), SiteProblem(x, y, spec))
 
 
 @dataclass(frozen=True)
 class RiskCut:
     r"""Worst-case risk at weights and what it proves everywhere.
 
-    ``r(u) >= value + <slope, u - w> + norm_weight (||u||_* - ||w||_*)`` for every u, with equality at w. ``norm_weight``
-    is the part of the radius that is not spent on label flips; 0 on a box, where the slope says it all.
+    ``r(u) >= value + <slope, u - w> + norm_weight (||u||_* - ||w||_*)`` for every u, with equality at w.
+    ``norm_weight`` is the part of the radius not spent on label flips; 0 on a box, where the slope says it all.
     """
 
     value: float

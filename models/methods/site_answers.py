@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from models.methods.local_bundle import local_minorant
 from models.problem import Arrays, FloatArray, ProxSolution, SiteProblem
 from models.prox import robust_prox
 from models.worst_case import site_cut
@@ -31,7 +32,7 @@ class RiskSite:
 
 @dataclass(frozen=True)
 class ProxCutSite:
-    """Risk at a point and one cut at ``argmin r_g(w) + penalty/2 ||w - centre||^2``.
+    """Risk at a point and one cut at ``argmin r_g(w) + penalty/2 ||w - centre||^2`` (roughly so on a box).
 
     Message: ``point`` (D,), ``centre`` (D,), ``penalty`` (), 0 for Polyak's ``||slope||^2 / risk``. Answer: as
     :class:`RiskSite`, and ``minorant_offset`` (), ``minorant_slope`` (D,), ``minorant_norm_weight`` () with
@@ -45,10 +46,11 @@ class ProxCutSite:
             float(answer["risk"]), 1e-9
         )
         if penalty == 0:
-            flat = {"minorant_offset": answer["risk"] - answer["slope"] @ message["point"]}
-            return {**answer, **flat, "minorant_slope": answer["slope"], "minorant_norm_weight": np.array(0.0)}
-        local = robust_prox(problem, message["centre"], penalty, warm_start=message["point"])
-        return {**answer, **_minorant(local)}
+            return {**answer, **_flat(0.0, np.zeros_like(answer["slope"]))}
+        centre = message["centre"]
+        if problem.spec.support is not None:
+            return {**answer, **_flat(*local_minorant(problem, centre, penalty))}
+        return {**answer, **_minorant(robust_prox(problem, centre, penalty, warm_start=message["point"]))}
 
     def shapes(self, dimension: int) -> dict[str, tuple[int, ...]]:
         """Shapes of a valid answer."""
@@ -81,6 +83,11 @@ class AdmmSite:
     def shapes(self, dimension: int) -> dict[str, tuple[int, ...]]:
         """Shapes of a valid answer."""
         return {**ProxCutSite().shapes(dimension), "local_point": (dimension,)}
+
+
+def _flat(offset: float, slope: FloatArray) -> dict[str, FloatArray]:
+    """Minorant without a norm part."""
+    return {"minorant_offset": np.array(offset), "minorant_slope": slope, "minorant_norm_weight": np.array(0.0)}
 
 
 def _minorant(solution: ProxSolution) -> dict[str, FloatArray]:
