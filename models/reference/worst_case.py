@@ -15,7 +15,7 @@ import numpy as np
 from models.ambiguity import DUAL_NORM
 from models.problem import BoxSupport, FloatArray, SiteProblem, TransportNorm
 
-_CVXPY_NORM: dict[TransportNorm, int | str] = {"l1": 1, "l2": 2, "linf": "inf"}
+CVXPY_NORM: dict[TransportNorm, int | str] = {"l1": 1, "l2": 2, "linf": "inf"}
 
 
 def risk_model(weights: cp.Expression, problem: SiteProblem) -> tuple[cp.Expression, list[cp.Constraint]]:
@@ -31,7 +31,7 @@ def risk_model(weights: cp.Expression, problem: SiteProblem) -> tuple[cp.Express
     constraints: list[cp.Constraint] = []
     kept, flipped = 1 - margins, 1 + margins
     if spec.support is None:
-        constraints.append(cp.norm(plane, _CVXPY_NORM[DUAL_NORM[spec.transport_norm]]) <= price)
+        constraints.append(cp.norm(plane, CVXPY_NORM[DUAL_NORM[spec.transport_norm]]) <= price)
     else:
         gain, more = _box_gain(plane, -problem.labels, price, problem.features, spec.support, spec.transport_norm)
         kept, constraints = kept + gain, constraints + more
@@ -52,7 +52,7 @@ def _box_gain(
     down = cp.Variable(x.shape, nonneg=True)
     pull = signs[:, None] @ cp.reshape(plane, (1, x.shape[1]), order="C") - up + down
     gain = cp.sum(cp.multiply(up, box.high - x) + cp.multiply(down, x - box.low), axis=1)
-    return gain, [cp.norm(pull, _CVXPY_NORM[DUAL_NORM[norm]], axis=1) <= price]
+    return gain, [cp.norm(pull, CVXPY_NORM[DUAL_NORM[norm]], axis=1) <= price]
 
 
 def reference_risk(weights: FloatArray, problem: SiteProblem) -> float:
