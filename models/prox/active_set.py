@@ -20,6 +20,7 @@ from models.problem import FloatArray
 from models.prox.pattern import Pattern, Ties, Trial, collect, revise, tied_rows
 from models.prox.statement import Statement, dual_norm_value
 
+_MOST_TIES = 4  # ties over weights: beyond, a system would be large and the guess it belongs to no good
 _NUDGE = 1e-13  # relative diagonal that keeps the equations of duplicate rows solvable
 _PATIENCE = 3  # trials in a row whose pattern may change no less than the best before
 _SAME = 1e-14  # squared relative step of the weights below which a linearisation has converged
@@ -85,7 +86,9 @@ class Softness:
 
 
 def solve_pattern(problem: Statement, pattern: Pattern, soft: Softness | None = None) -> Trial | None:
-    """Optimum if ``pattern`` were right; None when its equations have no solution."""
+    """Optimum if ``pattern`` were right; None when its equations have no solution, or are too many to be a guess."""
+    if tied_rows(pattern.support).size > _MOST_TIES * problem.anchor.size:
+        return None
     ties = collect(pattern.support, problem.can_flip)
     price = problem.price
     if problem.can_flip:
