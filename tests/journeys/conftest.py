@@ -1,69 +1,19 @@
-"""A small works on one machine: real NATS, Prefect, MLflow and database; plants whose agents are separate processes."""
+"""The works that all journeys share, on one real Prefect server."""
 
 from __future__ import annotations
 
-import csv
 import os
-import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from services.bus.configuration import BusFiles
-from services.bus.server import prepare, start, update_users
-from services.contracts.asset_type import AssetType
-from services.contracts.plan import Plan
-from services.contracts.run import Run
-from services.contracts.settings import Settings
 from services.registry.mlflow_registry import ModelRegistry
 from services.registry.quiet import QUIET
-from services.round_store.store import RoundStore
-
-BIN = Path(sys.executable).parent
-ASSET = """
-name = "rig"
-[[features]]
-name = "flow"
-unit = "L/min"
-low = -5.0
-high = 5.0
-[[features]]
-name = "pressure"
-unit = "bar"
-low = -5.0
-high = 5.0
-[[features]]
-name = "speed"
-unit = "rpm"
-low = -5.0
-high = 5.0
-[[fault_classes]]
-name = "healthy"
-severity = 0
-[[fault_classes]]
-name = "leak"
-severity = 3
-"""
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def wait_until(holds: Callable[[], bool], seconds: float, what: str) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, f"no {what} in {seconds} s"
-        time.sleep(0.02)
+from tests.journeys.works import Works, free_port, open_works, rows_of, wait_until
 
 
 @pytest.fixture(scope="session")
@@ -98,117 +48,6 @@ def prefect_url(prefect_home: Path) -> Iterator[str]:
         server.wait()
 
 
-@dataclass
-class Works:
-    """The OEM's side in ``home`` and the plants beside it."""
-
-    home: Path
-    plants: Path
-    settings: Settings
-    store: RoundStore
-    environment: dict[str, str]
-    agents: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
-    server: subprocess.Popen[bytes] | None = None
-    flows: list[subprocess.Popen[bytes]] = field(default_factory=list)
-
-    @property
-    def files(self) -> BusFiles:
-        return BusFiles(self.settings.bus_folder)
-
-    def start_server(self) -> None:
-        self.server = start(self.files, host="127.0.0.1", port=self.settings.nats.port)
-
-    def kill_server(self) -> None:
-        assert self.server is not None
-        self.server.kill()
-        self.server.wait()
-
-    def found_site(self, site: str, rows: list[list[str]], header: list[str]) -> None:
-        folder = self.plants / site
-        folder.mkdir(parents=True)
-        with (folder / "data.csv").open("w", newline="") as file:
-            csv.writer(file).writerows([header, *rows])
-        done = subprocess.run(
-            [str(BIN / "ballast-site"), "init", "--site-id", site, "--dir", str(folder),
-             "--asset-type", str(self.plants / "rig.toml"), "--data", str(folder / "data.csv"),
-             "--server", self.settings.nats_servers[0], "--ca", str(self.files.authority),
-             "--allow-method", "fdr-sm", "--allow-method", "level-bundle"],
-            capture_output=True, text=True, check=True,
-        )
-        self.store.sites.enrol(site, done.stdout.split()[-1], ["rig"])
-        update_users(self.files, {each.site_id: each.public_key for each in self.store.sites.list_sites("active")})
-
-    def start_agent(self, site: str) -> None:
-        with (self.plants / site / "console.log").open("ab") as log:
-            self.agents[site] = subprocess.Popen(
-                [str(BIN / "ballast-site"), "run", "--config", str(self.plants / site / "site.toml")],
-                stdout=log, stderr=log, env={**self.environment, "OPENBLAS_NUM_THREADS": "1"},
-            )
-
-    def kill_agent(self, site: str) -> None:
-        self.agents[site].kill()
-        self.agents[site].wait()
-
-    def wait_for_agents(self) -> None:
-        def all_said_hello() -> bool:
-            return all("connected" in (self.plants / site / "console.log").read_text() for site in self.agents)
-
-        wait_until(all_said_hello, 40, "connection of every agent")
-
-    def plan(self, name: str, **changes: object) -> Plan:
-        values: dict[str, object] = {
-            "name": name, "asset_type": "rig", "method": "fdr-sm", "max_rounds": 400, "gap": 1e-9, "min_sites": 3,
-            "gates": {"max_gap": None}, "round_deadline_seconds": 20, "absence_patience_seconds": 30,
-        }
-        plan = Plan.model_validate(values | changes)
-        self.store.plans.create(plan)
-        return plan
-
-    def start_flow(self, plan: str) -> subprocess.Popen[bytes]:
-        with (self.home / "flow.log").open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "flows.retrain", plan], env=self.environment, stdout=log, stderr=log
-            )
-        self.flows.append(process)
-        return process
-
-    def newest_run(self, plan: str) -> Run | None:
-        runs = self.store.runs.list_runs(plan=plan, limit=1)
-        return runs[0] if runs else None
-
-    def wait_for_round(self, plan: str, number: int, seconds: float = 60) -> None:
-        def reached() -> bool:
-            run = self.newest_run(plan)
-            assert run is None or run.status in ("pending", "running"), f"{run} ended early"
-            return run is not None and run.rounds >= number
-
-        wait_until(reached, seconds, f"round {number} of {plan}")
-
-    def wait_for_end(self, plan: str, process: subprocess.Popen[bytes], seconds: float = 90) -> Run:
-        process.wait(timeout=seconds)
-        run = self.newest_run(plan)
-        assert run is not None
-        return run
-
-    def weights(self, plan: str) -> np.ndarray:
-        return ModelRegistry(self.settings.tracking_uri, self.settings.artifact_root).get(plan, "challenger").weights
-
-    def close(self) -> None:
-        for process in [*self.flows, *self.agents.values(), *([self.server] if self.server else [])]:
-            process.kill()
-            process.wait()
-        self.store.close()
-
-
-def rows_of(site: int, count: int, seed: int) -> list[list[str]]:
-    draw = np.random.default_rng([seed, site])
-    labels = np.arange(count) % 2
-    centres = np.where(labels[:, None] == 1, 0.8, -0.8) * np.array([1.0, 0.5, 0.0]) + 0.2 * site
-    values = np.clip(centres + draw.standard_normal((count, 3)), -4.9, 4.9)
-    words = np.where(labels == 1, "leak", "healthy")
-    return [[*(f"{value:.6f}" for value in row), str(word)] for row, word in zip(values, words, strict=True)]
-
-
 @pytest.fixture(scope="session")
 def wait() -> Callable[[Callable[[], bool], float, str], None]:
     return wait_until
@@ -221,32 +60,6 @@ def rig_rows() -> Callable[[int, int, int], list[list[str]]]:
 
 @pytest.fixture(scope="session")
 def works(tmp_path_factory: pytest.TempPathFactory, prefect_url: str) -> Iterator[Works]:
-    from migrations.run import upgrade
-
-    base = tmp_path_factory.mktemp("works")
-    home, plants = base / "oem", base / "plants"
-    home.mkdir()
-    plants.mkdir()
-    (plants / "rig.toml").write_text(ASSET)
-    (home / "ballast.toml").write_text(
-        f'lease_seconds = 3.0\n[nats]\nport = {free_port()}\n[prefect]\napi_url = "{prefect_url}"\n'
-    )
-    settings = Settings.load(home)
-    upgrade(settings.database)
-    ModelRegistry(settings.tracking_uri, settings.artifact_root).prepare()
-    environment = {
-        **os.environ, **QUIET, "BALLAST_HOME": str(home), "BALLAST_BIN": str(BIN), "PREFECT_API_URL": prefect_url,
-        "PREFECT_HOME": str(base / "prefect-client"), "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-    }
-    running = Works(home, plants, settings, RoundStore.open(settings.database), environment)
-    try:
-        prepare(running.files, host="127.0.0.1", port=settings.nats.port, host_names=["127.0.0.1"], site_keys={})
-        running.start_server()
-        running.store.asset_types.add(AssetType.from_toml(plants / "rig.toml"))
-        for site in range(4):
-            running.found_site(f"plant-{site + 1}", rows_of(site, 120, seed=7), ["flow", "pressure", "speed", "label"])
-            running.start_agent(f"plant-{site + 1}")
-        running.wait_for_agents()
+    with open_works(tmp_path_factory.mktemp("works"), prefect_url) as running:
+        ModelRegistry(running.settings.tracking_uri, running.settings.artifact_root).prepare()
         yield running
-    finally:
-        running.close()
