@@ -58,7 +58,7 @@ def robust_prox(
     _check(problem, centre, penalty, ridge, warm_start)
     if problem.spec.support is not None:
         return reference_prox(problem, centre, penalty, ridge)
-    rows = SiteRows(problem)
+    rows = SiteRows(problem.features, problem.labels, problem.spec.fit_intercept)
     if not rows.are_finite():
         raise ProblemError("features must be finite")
     stiffness = penalty + 2.0 * ridge

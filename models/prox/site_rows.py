@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from models.problem import FloatArray, SiteProblem
+from models.problem import FloatArray
 
 Index = NDArray[np.intp]
 
@@ -21,12 +21,16 @@ class SiteRows:
         How many times all rows have been read.
     """
 
-    def __init__(self, problem: SiteProblem) -> None:
-        self._features = problem.features
-        self._labels = problem.labels
-        self._intercept = problem.spec.fit_intercept
-        self.count, self.n_features = problem.features.shape
+    def __init__(self, features: FloatArray, labels: FloatArray, has_intercept: bool) -> None:
+        self._features = features
+        self._labels = labels
+        self._intercept = has_intercept
+        self.count, self.n_features = features.shape
         self.passes = 0
+
+    def every(self, step: int) -> SiteRows:
+        """Every ``step``-th row, without a copy; what is read of it does not count as a pass."""
+        return SiteRows(self._features[::step], self._labels[::step], self._intercept)
 
     def are_finite(self) -> bool:
         """Whether every feature is a finite number: one pass, no copy."""

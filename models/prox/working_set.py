@@ -9,7 +9,7 @@ rows' force, one to check), one more before the first; between the rounds of a r
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,10 @@ from models.prox.site_rows import SiteRows
 from models.prox.statement import Statement, dual_norm_value
 
 _DIRECT = 400  # this many rows are solved over at once
+_THINNING = 8  # a cold start comes from every 8th row, which starts from every 64th, and so on
 _COARSE_TOLERANCE = 1e-3
+_HELD_SHARE = 0.1  # share of the tolerance that the held rows may take
+_HALVINGS = 8
 _FREE_STAGES = 3  # stages after which rows no longer leave the working set, so that it must end
 
 
@@ -74,32 +77,80 @@ def solve_site(rows: SiteRows, ball: Ball, start: FloatArray | None, tolerance: 
         stage += 1
         least = dual_norm_value(start[: rows.n_features], ball.norm)
         floor = best_multiplier(margins, ball.price, ball.flip, least)
-        distance = kink_distance(margins, floor, ball.flip)
+        members = _choose(margins, floor, ball.flip, size, members if stage > _FREE_STAGES else None)
         keep, flip = held_pieces(margins, floor, ball.flip)
-        chosen = np.zeros(rows.count, dtype=bool)
-        chosen[np.argpartition(distance, size)[:size] if size < rows.count else slice(None)] = True
-        if stage > _FREE_STAGES:
-            chosen |= members
-        members = chosen
         statement = _reduce(rows, ball, members, keep, flip)
         answer = solve_locally(statement, start, floor, tolerance, warm=True)
         spent += answer.iterations
         found = answer.found
-        margins = rows.margins(found.weights)
-        lost = row_losses(margins, found.multiplier, ball.flip)
-        lost -= keep * (1.0 - margins)
-        if flip.size:
-            lost -= flip * (margins + (1.0 - ball.flip * found.multiplier))
+        reached = rows.margins(found.weights)
+        lost = _lost(reached, found.multiplier, ball.flip, keep, flip)
         lost[members] = 0.0
         missing = float(lost.sum())
-        if missing <= 0.1 * tolerance * found.objective or size >= rows.count:
+        if missing <= _HELD_SHARE * tolerance * found.objective or size >= rows.count:
             break
-        start = found.weights
-        size = min(max(size, 2 * int(np.count_nonzero(lost))), rows.count)
+        gone = int(np.count_nonzero(lost))
         members |= lost > 0.0
+        if gone > size:
+            # held rows are lines, so the step went far past the optimum: go on from the best point of the way there
+            share = _best_share(ball, start, floor, margins, found.weights, found.multiplier, reached)
+            start = start + share * (found.weights - start)
+            margins += share * (reached - margins)
+            size = min(2 * size, rows.count)
+        else:
+            start, margins = found.weights, reached
+            size = min(max(size, 2 * gone), rows.count)
     bound = minorant(statement, found.keep, found.flip, found.norm_dual)
-    return SiteAnswer(found.weights, found.multiplier, found.objective + missing, bound, spent,
-                      f"working set, {answer.solver}")
+    return SiteAnswer(
+        found.weights,
+        found.multiplier,
+        found.objective + missing,
+        bound,
+        spent,
+        f"working set, {answer.solver}",
+    )
+
+
+def _choose(
+    margins: FloatArray, multiplier: float, flip: float, size: int, former: NDArray[np.bool_] | None
+) -> NDArray[np.bool_]:
+    """The ``size`` rows nearest to a kink, and the former members if these must stay."""
+    members = np.zeros(margins.size, dtype=bool)
+    if size < margins.size:
+        members[np.argpartition(kink_distance(margins, multiplier, flip), size)[:size]] = True
+    else:
+        members[:] = True
+    return members if former is None else members | former
+
+
+def _lost(
+    margins: FloatArray, multiplier: float, flip: float, keep: NDArray[np.bool_], flipped: NDArray[np.bool_]
+) -> FloatArray:
+    """How far each row's held piece is below its loss."""
+    lost = row_losses(margins, multiplier, flip)
+    lost -= keep * (1.0 - margins)
+    if flipped.size:
+        lost -= flipped * (margins + (1.0 - flip * multiplier))
+    return lost
+
+
+def _best_share(
+    ball: Ball, start: FloatArray, lam: float, margins: FloatArray, end: FloatArray, end_lam: float, reached: FloatArray
+) -> float:
+    """Share of the way from ``start`` to ``end`` at which the objective over all rows is least: no pass."""
+    robust = math.isfinite(end_lam)
+    way, change, rise = end - start, reached - margins, end_lam - lam if robust else 0.0
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        share = 0.5 * (low + high)
+        here = margins + share * change
+        keep, flip = held_pieces(here, lam + share * rise if robust else 0.0, ball.flip)
+        slope = ball.stiffness * float((start + share * way - ball.anchor) @ way) + ball.price * rise
+        slope -= float(keep @ change)
+        if flip.size:
+            slope += float(flip @ change) - ball.flip * rise * float(np.count_nonzero(flip))
+        low, high = (low, share) if slope > 0.0 else (share, high)
+    return 0.5 * (low + high)
 
 
 def _solve_directly(rows: SiteRows, ball: Ball, start: FloatArray | None, tolerance: float) -> SiteAnswer:
@@ -114,22 +165,30 @@ def _solve_directly(rows: SiteRows, ball: Ball, start: FloatArray | None, tolera
     return SiteAnswer(found.weights, found.multiplier, found.objective, bound, answer.iterations, answer.solver)
 
 
-def _whole(rows: SiteRows, ball: Ball, step: int = 1) -> Statement:
-    """Statement over every ``step``-th row, as if these were all."""
-    signed = rows.gather(slice(None, None, step) if step > 1 else slice(None))
-    share = signed.shape[0] / rows.count
-    return Statement(signed, rows.n_features, np.zeros(ball.anchor.size), 0.0, ball.anchor, ball.price * share,
-                     ball.flip, ball.stiffness * share, ball.norm, signed.shape[0])
+def _whole(rows: SiteRows, ball: Ball) -> Statement:
+    """Statement over all rows."""
+    return Statement(
+        rows=rows.gather(slice(None)),
+        n_features=rows.n_features,
+        linear=np.zeros(ball.anchor.size),
+        constant=0.0,
+        anchor=ball.anchor,
+        price=ball.price,
+        flip=ball.flip,
+        stiffness=ball.stiffness,
+        norm=ball.norm,
+        total=rows.count,
+    )
 
 
 def _coarse_start(rows: SiteRows, ball: Ball) -> tuple[FloatArray, int]:
-    """Solution over a sample of the rows."""
-    wanted = max(300, 10 * ball.anchor.size)
-    statement = _whole(rows, ball, max(rows.count // wanted, 1))
-    size = dual_norm_value(ball.anchor[: rows.n_features], ball.norm)
-    floor = best_multiplier(statement.rows @ ball.anchor, statement.price, ball.flip, size)
-    answer = solve_locally(statement, ball.anchor, floor, _COARSE_TOLERANCE, warm=False)
-    return answer.found.weights, answer.iterations
+    """Solution over every few rows, itself started from one over fewer still."""
+    step = min(_THINNING, -(-rows.count // _DIRECT))
+    part = rows.every(step)
+    share = part.count / rows.count
+    thinned = replace(ball, price=ball.price * share, stiffness=ball.stiffness * share)
+    answer = solve_site(part, thinned, None, _COARSE_TOLERANCE)
+    return answer.weights, answer.iterations
 
 
 def _first_size(count: int, dimension: int) -> int:
@@ -149,5 +208,15 @@ def _reduce(
         force += held
         price = max(price - ball.flip * flipped, 0.0)
         constant += flipped
-    return Statement(rows.gather(np.flatnonzero(members)), rows.n_features, rows.combine(force), constant, ball.anchor,
-                     price, ball.flip, ball.stiffness, ball.norm, rows.count)
+    return Statement(
+        rows=rows.gather(np.flatnonzero(members)),
+        n_features=rows.n_features,
+        linear=rows.combine(force),
+        constant=constant,
+        anchor=ball.anchor,
+        price=price,
+        flip=ball.flip,
+        stiffness=ball.stiffness,
+        norm=ball.norm,
+        total=rows.count,
+    )
