@@ -1,0 +1,202 @@
+r"""Training where all sites' rows are in this process: the federated objective solved at once, and proved.
+
+The answer carries the same certificate as a federated run: the upper bound is the exact worst-case risk at the weights,
+the lower bound follows from row weights ``keep, flip`` (N,) by arithmetic. For any of them with
+``keep + flip <= 1`` and ``room_g = radius_g - kappa_g mean(flip) >= 0``,
+
+    F(u) >= c + <q, u> + Z ||u||_*,   c = sum_g a_g mean(keep + flip),   q = sum_g a_g mean (flip - keep) y (x, 1),
+
+``Z = sum_g a_g room_g`` (see ``models.prox.certify``). The row weights of the solver are corrected until q is covered
+by Z and has no intercept part, so that c is a bound everywhere; what is left at working precision is paid for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.ambiguity import check_site_problem, vector_norm
+from models.certificates import check_certificate
+from models.federation import Round, Training, server_problem
+from models.methods.catalogue import METHODS
+from models.pooled_solver import PooledPoint, PooledProblem, solve_pooled
+from models.problem import Certificate, FloatArray, ProblemError, SiteProblem, Status
+from models.worst_case import site_risk
+
+_EPS = float(np.finfo(np.float64).eps)
+_CORRECTIONS = 4
+_FAR = 1e3
+
+
+def train_pooled(
+    sites: Mapping[str, SiteProblem], *, weights: Mapping[str, float] | None = None, gap: float = 1e-4
+) -> Training:
+    r"""Minimise ``sum_g a_g r_g(w)`` by one interior point over all rows, as near to the optimum as float64 allows.
+
+    Parameters as in :func:`models.federation.train`; unbounded support only. ``history`` has one entry, in which
+    ``number`` is the number of iterations.
+
+    Raises
+    ------
+    ProblemError
+        Where the problem has no meaning, or has a support box.
+    """
+    terms = server_problem(sites, weights, METHODS["level-bundle"], {}, gap)
+    for site in sites.values():
+        check_site_problem(site)
+        if site.spec.support is not None:
+            raise ProblemError("the pooled interior point is for unbounded support; use a method of the catalogue")
+    shares = np.array([site.weight for site in terms.sites])
+    units = _Units.of(list(sites.values()))
+    problem = _pooled(list(sites.values()), shares, units)
+    found = solve_pooled(problem)
+    local = _stretched(problem, found.weights)
+    plane = units.back(local, problem.n_features)
+    risks = {name: site_risk(plane, site).value for name, site in sites.items()}
+    upper = float(sum(share * risks[name] for name, share in zip(sites, shares, strict=True) if share > 0))
+    lower = min(_lower_bound(problem, found), upper)
+    bounds = check_certificate(Certificate(upper, lower))
+    status = Status.CERTIFIED if bounds.gap <= gap else Status.STALLED
+    history = (Round(found.iterations, bounds.upper, bounds.lower, bounds.gap, 0),)
+    return Training(plane, bounds, status, risks, history, plane)
+
+
+@dataclass(frozen=True)
+class _Units:
+    """Solver's units: features less ``centre`` (0 without an intercept), over one common ``size``.
+
+    Neither changes the problem: the intercept is free, and radius and label flip cost are divided by the same size.
+    """
+
+    centre: FloatArray
+    size: float
+    fit_intercept: bool
+
+    @staticmethod
+    def of(sites: list[SiteProblem]) -> _Units:
+        n_features, fit_intercept = sites[0].features.shape[1], sites[0].spec.fit_intercept
+        rows = sum(site.features.shape[0] for site in sites)
+        centre = np.zeros(n_features)
+        if fit_intercept:
+            centre = np.asarray(sum(site.features.sum(axis=0) for site in sites)) / rows
+        square = sum(float(np.square(site.features - centre).sum()) for site in sites)
+        size = float(np.sqrt(square / (rows * n_features)))
+        return _Units(centre, size if size > 0 else 1.0, fit_intercept)
+
+    def back(self, weights: FloatArray, n_features: int) -> FloatArray:
+        """Weights for the features as given."""
+        plane = weights[:n_features] / self.size
+        if not self.fit_intercept:
+            return plane
+        return np.append(plane, weights[n_features] - float(plane @ self.centre))
+
+
+def _pooled(sites: list[SiteProblem], shares: FloatArray, units: _Units) -> PooledProblem:
+    signed = []
+    for site in sites:
+        rows = (site.features - units.centre) / units.size
+        if units.fit_intercept:
+            rows = np.hstack([rows, np.ones((rows.shape[0], 1))])
+        signed.append(rows * site.labels[:, None])
+    counts = np.array([site.features.shape[0] for site in sites])
+    index = np.repeat(np.arange(len(sites)), counts)
+    counted = shares[index] > 0  # a site of weight 0 has no say
+    return PooledProblem(
+        signed=np.vstack(signed)[counted],
+        share=(shares / counts)[index][counted],
+        site=index[counted],
+        radius=np.array([site.spec.radius for site in sites]) / units.size,
+        label_flip_cost=np.array([site.spec.label_flip_cost for site in sites]) / units.size,
+        weight=shares,
+        transport_norm=sites[0].spec.transport_norm,
+        n_features=sites[0].features.shape[1],
+    )
+
+
+def _stretched(problem: PooledProblem, weights: FloatArray) -> FloatArray:
+    """Where nothing is robust and the weights separate the rows, longer weights have no risk at all."""
+    least = float((problem.signed @ weights).min())
+    if problem.price.any() or least <= 0:
+        return weights
+    return np.asarray(weights * max(1.0, (1.0 + 1e-9) / least))
+
+
+def _lower_bound(problem: PooledProblem, found: PooledPoint) -> float:
+    keep, flip = _valid(problem, found.keep, found.flip)
+    for _ in range(_CORRECTIONS):
+        keep, flip = _corrected(problem, keep, flip, found.norm_dual)
+    if problem.signed.shape[1] > problem.n_features:
+        keep, flip = _balanced(problem, keep, flip)
+    slope, norm_weight = _slope(problem, keep, flip), _norm_weight(problem, flip)
+    features = slope[: problem.n_features]
+    excess = max(float(vector_norm(features, problem.transport_norm)) - norm_weight, 0.0)
+    support = float(problem.price.sum())
+    tilt, left = slope.copy(), 1.0
+    if support > 0:
+        tilt[: problem.n_features] = 0.0
+        left = support / (support + excess)
+    height = float(problem.share @ (keep + flip))
+    rounding = 8 * _EPS * height + float(np.abs(tilt).sum()) * _FAR * (1.0 + float(np.abs(found.weights).max()))
+    return max(0.0, left * (height - rounding))
+
+
+def _slope(problem: PooledProblem, keep: FloatArray, flip: FloatArray) -> FloatArray:
+    return np.asarray((problem.share * (flip - keep)) @ problem.signed)
+
+
+def _flipped(problem: PooledProblem, flip: FloatArray) -> FloatArray:
+    """``a_g mean(flip)`` of each site."""
+    return np.asarray(np.bincount(problem.site, problem.share * flip, problem.weight.shape[0]), dtype=np.float64)
+
+
+def _norm_weight(problem: PooledProblem, flip: FloatArray) -> float:
+    buyers = problem.flips
+    spent = np.where(buyers, problem.label_flip_cost, 0.0) * _flipped(problem, flip) if buyers.any() else 0.0
+    return float(np.maximum(problem.price - spent, 0.0).sum())
+
+
+def _valid(problem: PooledProblem, keep: FloatArray, flip: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Row weights clipped into their set: at or above 0, at most 1 in sum, flips within each site's radius."""
+    keep, flip = np.maximum(keep, 0.0), np.maximum(flip, 0.0)
+    total = np.maximum(keep + flip, 1.0)
+    keep, flip = keep / total, flip / total
+    buyers = problem.flips
+    budget = np.where(buyers, problem.price / np.where(buyers, problem.label_flip_cost, 1.0), 0.0)
+    spent = _flipped(problem, flip)
+    scale = np.divide(budget, spent, out=np.ones_like(spent), where=spent > budget)
+    return keep, flip * scale[problem.site]
+
+
+def _corrected(
+    problem: PooledProblem, keep: FloatArray, flip: FloatArray, norm_dual: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Nearest row weights, relative to their room, whose slope is the norm's dual, brought into its ball."""
+    surplus, allowed = _slope(problem, keep, flip), _norm_weight(problem, flip)
+    size = float(vector_norm(norm_dual, problem.transport_norm))
+    surplus[: problem.n_features] -= norm_dual * (min(1.0, allowed / size) if size > 0 else 0.0)
+    if not surplus.any():
+        return keep, flip
+    idle = np.maximum(1.0 - keep - flip, 0.0)
+    room = np.minimum(keep, idle)
+    weighted = problem.signed * (room * problem.share**2)[:, None]
+    spread = weighted.T @ problem.signed
+    scale = 1.0 / np.sqrt(np.maximum(spread.diagonal(), np.finfo(np.float64).tiny))
+    values, vectors = np.linalg.eigh(spread * scale[:, None] * scale)
+    inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > 1e-14 * max(values[-1], 0.0))
+    shift = scale * (vectors @ (inverse * (vectors.T @ (scale * surplus))))
+    return _valid(problem, keep + room * problem.share * (problem.signed @ shift), flip)
+
+
+def _balanced(problem: PooledProblem, keep: FloatArray, flip: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Row weights with no intercept part: the heavier side is scaled down, which keeps them valid."""
+    labels = problem.signed[:, -1]
+    rising = np.where(labels > 0, flip, keep)
+    falling = np.where(labels > 0, keep, flip)
+    up, down = float(problem.share @ rising), float(problem.share @ falling)
+    if up > down:
+        rising = rising * (down / up)
+    elif down > up:
+        falling = falling * (up / down)
+    return np.where(labels > 0, falling, rising), np.where(labels > 0, rising, falling)

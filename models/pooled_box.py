@@ -1,0 +1,73 @@
+r"""Training on a box support where all sites' rows are in this process: a level bundle in units of its own.
+
+On a box a site's cut is a plane (the norm has no part of its own, MATH section 1), so the weights may be put in any
+units without changing the problem: each feature is divided by its spread, and centred where an intercept takes that up.
+Radius, label flip cost and risk stay those of the features as given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from models.certificates import check_certificate
+from models.federation import Training, train
+from models.problem import Arrays, BoxSupport, Certificate, FloatArray, ProblemError, SiteProblem
+from models.worst_case import site_cut, site_risk
+
+
+def train_pooled_box(
+    sites: Mapping[str, SiteProblem],
+    *,
+    weights: Mapping[str, float] | None = None,
+    gap: float = 1e-4,
+    max_rounds: int = 500,
+) -> Training:
+    """Minimise the federated risk over sites with box support; parameters as in :func:`models.federation.train`."""
+    if any(site.spec.support is None for site in sites.values()):
+        raise ProblemError("every site needs a support box here; without one use train_pooled")
+    centre, spread = _units(list(sites.values()))
+    centred = {name: _centred(site, centre) for name, site in sites.items()}
+    found = train(
+        centred, weights=weights, method="level-bundle-plain", gap=gap, max_rounds=max_rounds, site_half=_Scaled(spread)
+    )
+    plane = found.weights / spread
+    n_features = centre.shape[0]
+    if plane.shape[0] > n_features:
+        plane[n_features] -= float(plane[:n_features] @ centre)
+    risks = {name: site_risk(plane, site).value for name, site in sites.items()}
+    shares = weights if weights is not None else dict.fromkeys(sites, 1.0 / len(sites))
+    upper = float(sum(shares[name] * risks[name] for name in sites if shares[name] > 0))
+    bounds = check_certificate(Certificate(upper, found.certificate.lower))
+    return replace(found, weights=plane, certificate=bounds, site_risks=risks, last_point=plane)
+
+
+@dataclass(frozen=True)
+class _Scaled:
+    """Site half of the plain bundle for weights that are ``spread`` (D,) times those of the features."""
+
+    spread: FloatArray
+
+    def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
+        cut = site_cut(message["point"] / self.spread, problem)
+        return {"risk": np.array(cut.value), "slope": cut.slope / self.spread, "norm_weight": np.array(cut.norm_weight)}
+
+
+def _units(sites: list[SiteProblem]) -> tuple[FloatArray, FloatArray]:
+    """Centre (P,), zero without an intercept, and spread (D,): what a unit of each weight does to the risk."""
+    rows, intercept = np.vstack([site.features for site in sites]), sites[0].spec.fit_intercept
+    centre = rows.mean(axis=0) if intercept else np.zeros(rows.shape[1])
+    radius = max(site.spec.radius for site in sites)
+    spread = np.sqrt(np.square(rows - centre).mean(axis=0) + radius * radius)
+    spread = np.where(spread > 0, spread, 1.0)
+    return centre, np.append(spread, 1.0) if intercept else spread
+
+
+def _centred(site: SiteProblem, centre: FloatArray) -> SiteProblem:
+    box = site.spec.support
+    if box is None:
+        return site
+    spec = replace(site.spec, support=BoxSupport(box.low - centre, box.high - centre))
+    return SiteProblem(site.features - centre, site.labels, spec)
