@@ -47,7 +47,7 @@ class PooledRows:
         return multipliers[self.site] if self.n_sites else np.zeros(self.share.shape[0])
 
     def _collect(self, values: FloatArray) -> FloatArray:
-        return np.bincount(self.site, weights=values, minlength=self.n_sites)[: self.n_sites]
+        return np.asarray(np.bincount(self.site, values, self.n_sites)[: self.n_sites], dtype=np.float64)
 
     def pull(self) -> tuple[FloatArray, FloatArray]:
         """What the duals push on the weights (D,) and on the multipliers (G,)."""
