@@ -17,10 +17,11 @@ import numpy as np
 from scipy.linalg.lapack import dgesv, dgetrs
 
 from models.problem import FloatArray
-from models.prox.pattern import Pattern, Ties, Trial, collect, revise, tied_rows
+from models.prox.pattern import Pattern, Ties, Trial, collect, revise
 from models.prox.statement import Statement, dual_norm_value
 
-_MOST_TIES = 4  # ties over weights: beyond, a system would be large and the guess it belongs to no good
+_MORE_TIES = 3  # how many more rows than weights may tie, duplicate ones included
+_MOST_SOFT_TIES = 4  # ties over weights where ties give way: beyond, the guess is no good and its system large
 _NUDGE = 1e-13  # relative diagonal that keeps the equations of duplicate rows solvable
 _PATIENCE = 3  # trials in a row whose pattern may change no less than the best before
 _SAME = 1e-14  # squared relative step of the weights below which a linearisation has converged
@@ -32,11 +33,8 @@ def settle(problem: Statement, pattern: Pattern, limit: int) -> tuple[Trial | No
     Returns the trial, or None when the pattern did not settle, and how many systems were solved. For the norm l2 the
     equations are linearised; the trial is returned when two in a row agree.
     """
-    most = problem.anchor.size + 3
     least, stalled = pattern.support.size, 0
     for count in range(1, limit + 1):
-        if tied_rows(pattern.support).size > most:
-            return None, count - 1
         trial = solve_pattern(problem, pattern)
         if trial is None:
             return None, count
@@ -87,9 +85,10 @@ class Softness:
 
 def solve_pattern(problem: Statement, pattern: Pattern, soft: Softness | None = None) -> Trial | None:
     """Optimum if ``pattern`` were right; None when its equations have no solution, or are too many to be a guess."""
-    if tied_rows(pattern.support).size > _MOST_TIES * problem.anchor.size:
-        return None
     ties = collect(pattern.support, problem.can_flip)
+    most = problem.anchor.size + _MORE_TIES if soft is None else _MOST_SOFT_TIES * problem.anchor.size
+    if ties.rows.size > most:
+        return None
     price = problem.price
     if problem.can_flip:
         force = (ties.flip - ties.keep) @ problem.rows
@@ -126,8 +125,7 @@ def solve_pattern(problem: Statement, pattern: Pattern, soft: Softness | None = 
     stationarity = problem.stiffness * weights - equations.target
     stationarity += shares @ equations.rows
     ties.put(shares)
-    return Trial(weights, multiplier, ties.keep, ties.flip, stationarity[: problem.n_features],
-                 tied_rows(pattern.support))
+    return Trial(weights, multiplier, ties.keep, ties.flip, stationarity[: problem.n_features], ties.rows)
 
 
 def _equations(problem: Statement, ties: Ties, force: FloatArray) -> _System:

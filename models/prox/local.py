@@ -11,7 +11,7 @@ from models.problem import FloatArray
 from models.prox.active_set import settle
 from models.prox.certify import certified
 from models.prox.interior_point import InteriorPoint, start_interior
-from models.prox.pattern import Trial, pattern_at, pattern_of
+from models.prox.pattern import Codes, Trial, pattern_at, pattern_of
 from models.prox.smoothing import approach
 from models.prox.statement import Iterate, Statement
 
@@ -74,6 +74,7 @@ def _interior(problem: Statement, run: InteriorPoint, tolerance: float, spent: i
     """Interior point, finished by active-set steps once few rows tie."""
     best = run.iterate()
     slow = 0
+    failed: Codes | None = None
     for _ in range(_ITERATION_LIMIT):
         wanted = tolerance * _scale(problem, best.objective)
         if best.gap <= wanted or slow > 3:
@@ -86,8 +87,12 @@ def _interior(problem: Statement, run: InteriorPoint, tolerance: float, spent: i
         slow = slow + 1 if stuck else 0
         if here < best.gap:
             best = run.iterate()
-        trial, tries = settle(problem, pattern_of(run), _FINISH_TRIALS)
+        pattern = pattern_of(run)
+        if failed is not None and np.array_equal(pattern.support, failed):
+            continue  # what did not settle from this support will not settle from it now
+        trial, tries = settle(problem, pattern, _FINISH_TRIALS)
         spent += tries
+        failed = pattern.support if tries else failed
         if trial is not None:
             found = certified(problem, trial)
             if found.gap <= tolerance * _scale(problem, found.objective):

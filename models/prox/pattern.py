@@ -14,6 +14,8 @@ from models.prox.statement import Statement, dual_norm_value, transport_norm_val
 # A row's support is the sum of the pieces in which its maximum is attained.
 ZERO, KEEP, FLIP = 1, 2, 4
 _TIES = np.array([False, False, False, True, False, True, True, True])
+_ZERO_KEEP = np.array([False, False, False, True, False, False, False, True])
+_ZERO_FLIP = np.array([False, False, False, False, False, True, False, True])
 # Dual weights where nothing is left to decide; a tie of kept and flipped starts from kept.
 _KEEP_SHARE = np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0])
 _FLIP_SHARE = np.array([0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
@@ -50,10 +52,11 @@ class Pattern:
 class Ties:
     """The rows of a pattern whose maximum is attained in several pieces, and the dual weights of all the others.
 
-    ``kept``, ``flipped``, ``either``: rows that tie zero with kept, zero with flipped, kept with flipped, in the order
-    of their equations. A row that ties all three is in the first two.
+    ``rows`` are all of them. ``kept``, ``flipped``, ``either``: those that tie zero with kept, zero with flipped, kept
+    with flipped, in the order of their equations. A row that ties all three is in the first two.
     """
 
+    rows: Index
     kept: Index
     flipped: Index
     either: Index
@@ -94,7 +97,7 @@ class Trial:
 
 def tied_rows(support: Codes) -> Index:
     """Rows whose maximum is attained in more than one piece."""
-    return np.flatnonzero(_TIES[support])
+    return _TIES[support].nonzero()[0]
 
 
 def collect(support: Codes, can_flip: bool) -> Ties:
@@ -102,11 +105,16 @@ def collect(support: Codes, can_flip: bool) -> Ties:
     keep = _KEEP_SHARE[support]
     tied = tied_rows(support)
     if not can_flip:
-        return Ties(tied, _NONE, _NONE, keep, np.zeros(0))
+        return Ties(tied, tied, _NONE, _NONE, keep, np.zeros(0))
     codes = support[tied]
-    zero = (codes & ZERO) > 0
-    return Ties(tied[zero & ((codes & KEEP) > 0)], tied[zero & ((codes & FLIP) > 0)], tied[~zero], keep,
-                _FLIP_SHARE[support])
+    return Ties(
+        rows=tied,
+        kept=tied[_ZERO_KEEP[codes]],
+        flipped=tied[_ZERO_FLIP[codes]],
+        either=tied[codes == KEEP + FLIP],
+        keep=keep,
+        flip=_FLIP_SHARE[support],
+    )
 
 
 def pattern_at(problem: Statement, weights: FloatArray, multiplier: float, width: float) -> Pattern:
@@ -170,24 +178,16 @@ def revise(problem: Statement, pattern: Pattern, trial: Trial) -> tuple[Pattern,
     norm. This is the primal-dual active set (semismooth Newton) rule.
     """
     support = pattern.support.copy()
-    ties = trial.ties
-    kept_share = trial.keep[ties]
-    flip_share = trial.flip[ties] if problem.can_flip else np.zeros_like(kept_share)
-    zero_share = 1.0 - kept_share - flip_share
-    lowest = 0.0
-    if ties.size:
-        lowest = min(float(kept_share.min()), float(flip_share.min()), float(zero_share.min()))
-        stay = (zero_share > _ROUNDING) * np.uint8(ZERO) + (kept_share > _ROUNDING) * np.uint8(KEEP)
-        support[ties] &= stay + (flip_share > _ROUNDING) * np.uint8(FLIP)
+    lowest = _drop(support, trial) if trial.ties.size else 0.0
     # The assumed pieces of a tie are equal, so any combination of them is the assumed loss.
     kept = 1.0 - problem.rows @ trial.weights
-    excess = np.maximum(kept, 0.0)
-    excess -= trial.keep * kept
+    assumed = trial.keep * kept
+    loss = np.maximum(kept, 0.0)
     if problem.can_flip:
         flipped = (2.0 - problem.flip * trial.multiplier) - kept
-        excess = np.maximum(excess, flipped - trial.keep * kept)
-        excess -= trial.flip * flipped
-    enters = np.flatnonzero(excess > _EXCESS)
+        assumed += trial.flip * flipped
+        loss = np.maximum(loss, flipped)
+    enters = (loss > assumed + _EXCESS).nonzero()[0]
     if enters.size:
         highest = np.where(kept[enters] > 0.0, KEEP, ZERO)
         if problem.can_flip:
@@ -197,6 +197,23 @@ def revise(problem: Statement, pattern: Pattern, trial: Trial) -> tuple[Pattern,
     tied, signs, price = _revise_norm(problem, pattern, trial)
     agrees = agrees and tied == pattern.tied and (not tied or bool((signs == pattern.signs).all()))
     return Pattern(support, tied, signs, trial.weights, price), agrees
+
+
+def _drop(support: Codes, trial: Trial) -> float:
+    """Take the pieces with negative dual weight out of the support of the ties; return the lowest of the weights."""
+    ties = trial.ties
+    keep = trial.keep[ties]
+    stay = (keep > _ROUNDING) * np.uint8(KEEP)
+    zero = 1.0 - keep
+    least = keep
+    if trial.flip.size:
+        flip = trial.flip[ties]
+        stay += (flip > _ROUNDING) * np.uint8(FLIP)
+        zero -= flip
+        least = np.minimum(keep, flip)
+    stay += (zero > _ROUNDING).view(np.uint8)
+    support[ties] &= stay
+    return float(np.minimum(least, zero).min())
 
 
 def _revise_norm(problem: Statement, pattern: Pattern, trial: Trial) -> tuple[bool, FloatArray, float]:
