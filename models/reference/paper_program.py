@@ -71,4 +71,4 @@ def _risk(
         total += (mass[there] @ np.maximum(0.0, 1.0 - label[there] * (points @ weights)))
     alone = np.maximum(masses["alone"].value, 0.0)
     total += alone @ np.maximum(0.0, 1.0 - y * (x @ weights))
-    return float(total) / y.shape[0]
+    return float(total) / len(y)

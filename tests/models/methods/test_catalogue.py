@@ -1,0 +1,46 @@
+"""Methods by name and what their parameters may be."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from models.methods.catalogue import METHODS, RANGES, check_parameters, get_method
+from models.problem import ProblemError
+
+
+def test_names_and_defaults() -> None:
+    assert set(METHODS) >= {"level-bundle", "level-bundle-plain", "fdr-sm", "fdr-admm", "fdr-admm-sc", "fdr-admm-reg"}
+    for name, method in METHODS.items():
+        assert get_method(name) is method and method.name == name
+        assert check_parameters(method, {}) == dict(method.parameters)
+        for parameter, value in method.parameters.items():
+            assert value in RANGES[parameter]
+
+
+def test_given_parameters_win() -> None:
+    assert check_parameters(get_method("fdr-admm"), {"rho": 0.5}) == {"rho": 0.5, "mu0": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "text"),
+    [
+        ("fdr-admm", {"level": 0.5}, "method fdr-admm has no parameter 'level'; its parameters are mu0, rho"),
+        ("fdr-admm", {"rho": 0.0}, "parameter rho of method fdr-admm must be above 0, got 0"),
+        ("fdr-admm", {"rho": math.nan}, "must be above 0, got nan"),
+        ("fdr-admm", {"rho": math.inf}, "must be above 0, got inf"),
+        ("fdr-admm-sc", {"tau": -1.0}, "must be at or above 0, got -1"),
+        ("level-bundle", {"level": 1.0}, "must be above 0 and at most 0.95, got 1"),
+        ("fdr-sm", {"step_power": 2.0}, "must be above 0 and at most 1, got 2"),
+    ],
+)
+def test_refused_in_one_line(name: str, given: dict[str, float], text: str) -> None:
+    with pytest.raises(ProblemError) as refusal:
+        check_parameters(get_method(name), given)
+    assert text in str(refusal.value) and "\n" not in str(refusal.value)
+
+
+def test_unknown_method_lists_the_known_ones() -> None:
+    with pytest.raises(ProblemError, match="no method 'fdr'; methods are .*level-bundle"):
+        get_method("fdr")

@@ -1,0 +1,48 @@
+"""The small interior point method against CVXPY, degenerate programs among them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.cone_program import ConeProgram, solve_cone_program
+
+cp = pytest.importorskip("cvxpy", reason="the oracle of these tests needs the extra 'reference'")
+
+
+@settings(max_examples=120, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 6), cone=st.booleans(), quadratic=st.booleans())
+def test_agrees_with_cvxpy(seed: int, n: int, cone: bool, quadratic: bool) -> None:
+    """Programs that are feasible and bounded by construction."""
+    random = np.random.default_rng(seed)
+    m, k = 3 * n, n + 1 if cone else 0
+    rows = random.normal(size=(m + k, n))
+    inside, duals = random.uniform(0, 1, m + k), random.uniform(0, 1, m + k)
+    if cone:
+        for part in (inside, duals):
+            part[m] = 1.5 * np.linalg.norm(part[m + 1 :]) + 0.1
+    inside[random.integers(m)] = 0.0
+    limits = rows @ random.normal(size=n) + inside
+    curvature = random.uniform(0, 2, n) if quadratic else np.zeros(n)
+    linear = -rows.T @ duals
+    point, found = solve_cone_program(ConeProgram(curvature, linear, rows, limits, k))
+
+    x = cp.Variable(n)
+    slack = limits - rows @ x
+    constraints = [slack[:m] >= 0] + ([cp.norm(slack[m + 1 :]) <= slack[m]] if cone else [])
+    reference = cp.Problem(cp.Minimize(0.5 * cp.sum(cp.multiply(curvature, x**2)) + linear @ x), constraints)
+    reference.solve(solver=cp.CLARABEL)
+    value = 0.5 * curvature @ point**2 + linear @ point
+    assert value == pytest.approx(reference.value, rel=1e-6, abs=1e-6)
+    assert found[:m].min() >= 0
+    np.testing.assert_allclose(curvature * point + linear + rows.T @ found, 0, atol=1e-7)
+
+
+def test_is_deterministic() -> None:
+    random = np.random.default_rng(0)
+    rows = random.normal(size=(20, 4))
+    program = ConeProgram(np.ones(4), random.normal(size=4), rows, random.uniform(0, 1, 20))
+    first, second = solve_cone_program(program), solve_cone_program(program)
+    assert (first[0] == second[0]).all() and (first[1] == second[1]).all()
