@@ -153,7 +153,7 @@ def test_admm_sc_ends_at_the_optimum_of_its_own_problem(make_sites: MakeSites, s
     from models.reference.training import reference_training
 
     sites = make_sites(intercept=False)
-    run = Trained("fdr-admm-sc", sites, server_view, rounds=60, rho=0.05, tau=0.1)
+    run = Trained("fdr-admm-sc", sites, server_view, rounds=80, rho=0.5, tau=0.1)
     _, ridged = reference_training(list(sites.values()), [1 / 3] * 3, [0.1] * 3)
     np.testing.assert_allclose(run.state.point, ridged, atol=1e-4)
     assert run.status is Status.CONTINUE

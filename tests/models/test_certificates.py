@@ -1,0 +1,75 @@
+"""Certificates that hold, certificates that do not, and the robustness radius of a diagnosis."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.ambiguity import steepest_move
+from models.certificates import CertificateError, check_certificate, combined_certificate, robustness_radius
+from models.multiclass import predict_class
+from models.problem import Certificate, ProblemError, TransportNorm
+
+
+def test_a_certificate_that_holds_is_returned() -> None:
+    assert check_certificate(Certificate(1.0, 0.9)) == Certificate(1.0, 0.9)
+    assert check_certificate(Certificate(1.0, 0.9)).gap == pytest.approx(0.1)
+    assert check_certificate(Certificate(math.inf, 0.0, 0.0)).gap == math.inf
+    assert check_certificate(Certificate(0.0, 0.0)).gap == 0.0
+
+
+def test_rounding_is_closed_by_lowering_the_lower_bound() -> None:
+    assert check_certificate(Certificate(1.0, 1.0 + 1e-12)) == Certificate(1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [Certificate(1.0, 1.001), Certificate(math.nan, 0.0), Certificate(1.0, math.nan), Certificate(1.0, 0.5, 1.5)],
+)
+def test_a_certificate_that_does_not_hold_raises(broken: Certificate) -> None:
+    with pytest.raises(CertificateError) as failure:
+        check_certificate(broken)
+    assert "\n" not in str(failure.value)
+
+
+def test_heads_add_up() -> None:
+    both = combined_certificate([Certificate(1.0, 0.9, 1.0), Certificate(3.0, 2.9, 0.75)])
+    assert both == Certificate(4.0, pytest.approx(3.8), 0.75)
+    assert both.gap == pytest.approx(0.05)
+    with pytest.raises(ProblemError, match="no certificate"):
+        combined_certificate([])
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 2**32 - 1), n_heads=st.sampled_from([1, 3]), norm=st.sampled_from(["l1", "l2", "linf"]))
+def test_the_radius_is_the_smallest_move_that_flips(seed: int, n_heads: int, norm: TransportNorm) -> None:
+    random = np.random.default_rng(seed)
+    weights, row = random.normal(size=(n_heads, 4)), random.uniform(0, 1, (1, 3))
+    radius = robustness_radius(weights, row, norm)[0]
+    before = predict_class(weights, row)[0]
+    if n_heads == 1:
+        planes = [weights[0, :3] * (1 if before == 0 else -1)]
+    else:
+        planes = [weights[j, :3] - weights[before, :3] for j in range(n_heads) if j != before]
+    after = [predict_class(weights, row + 1.0001 * radius * steepest_move(plane, norm))[0] for plane in planes]
+    assert any(each != before for each in after)
+    for _ in range(30):
+        move = random.normal(size=3)
+        move *= (
+            0.9999 * radius / {"l1": np.abs(move).sum(), "l2": np.linalg.norm(move), "linf": np.abs(move).max()}[norm]
+        )
+        assert predict_class(weights, row + move)[0] == before
+
+
+def test_zero_weights() -> None:
+    rows = np.array([[0.1, 0.2]])
+    assert robustness_radius(np.array([[0.0, 0.0, 1.0]]), rows, "l2") == math.inf
+    assert robustness_radius(np.array([[0.0, 0.0, 0.0]]), rows, "l2") == 0.0
+    assert robustness_radius(np.array([[1.0, 0.0, 0.5], [1.0, 0.0, 0.0]]), rows, "l1") == math.inf
+    assert robustness_radius(np.array([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]), rows, "linf") == 0.0
+    with pytest.raises(ProblemError, match="weights must be"):
+        robustness_radius(np.zeros((1, 2)), rows, "l2")

@@ -1,0 +1,112 @@
+"""One-vs-rest: heads do not mix, shapes stay, the certificate is of the sum."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from models.methods.catalogue import METHODS, get_method
+from models.multiclass import OneVsRestServer, OneVsRestSite, head_labels, n_heads, predict_class, predict_scores
+from models.problem import ProblemError, RobustSpec, ServerProblem, SiteProblem, SiteTerms, Status
+
+
+def _data(n_classes: int) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(5)
+    features = random.uniform(0, 1, (90, 3))
+    noisy = features[:, 0] + 0.1 * random.normal(size=90)
+    return features, np.clip((noisy * n_classes).astype(np.intp), 0, n_classes - 1)
+
+
+def _problem(name: str, gap: float) -> ServerProblem:
+    sites = tuple(SiteTerms(f"s{g}", 1 / 3, 0.01, 1.0) for g in range(3))
+    return ServerProblem(3, sites, "l2", True, gap=gap, parameters=get_method(name).parameters)
+
+
+SPEC = RobustSpec(0.01, 1.0, "l2")
+PARTS = np.array_split(np.arange(90), 3)
+
+
+def _round(name: str, server: Any, state: Any, problem: ServerProblem, n_classes: int) -> Any:
+    features, classes = _data(n_classes)
+    site = OneVsRestSite(get_method(name).site, n_classes)
+    messages = server.messages(state, problem)
+    answers = {
+        f"s{g}": site.answer(features[part], classes[part], SPEC, messages[f"s{g}"], problem.parameters)
+        for g, part in enumerate(PARTS)
+    }
+    for answer in answers.values():
+        assert {key: array.shape for key, array in answer.items()} == server.answer_shapes(problem)
+    return server.step(state, problem, answers)
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_heads_are_binary_runs_side_by_side(name: str, n_classes: int) -> None:
+    problem, binary = _problem(name, 1e-9), get_method(name).server
+    server = OneVsRestServer(binary, n_heads(n_classes))
+    state = server.init(problem)
+    features, classes = _data(n_classes)
+    alone: list[Any] = [binary.init(problem) for _ in range(server.n_heads)]
+    for _ in range(3):
+        state = _round(name, server, state, problem, n_classes)
+        state = server.unpack(server.pack(state))
+        for k, signs in enumerate(head_labels(classes, n_classes)):
+            messages = binary.messages(alone[k], problem)
+            answers = {
+                f"s{g}": get_method(name).site.answer(
+                    SiteProblem(features[part], signs[part], SPEC), messages[f"s{g}"], problem.parameters
+                )
+                for g, part in enumerate(PARTS)
+            }
+            alone[k] = binary.step(alone[k], problem, answers)
+    np.testing.assert_array_equal(server.weights(state), [binary.weights(each) for each in alone])
+    certificates = [binary.certificate(each) for each in alone]
+    assert server.certificate(state).upper == pytest.approx(sum(each.upper for each in certificates), rel=1e-14)
+    assert server.certificate(state).lower == pytest.approx(sum(each.lower for each in certificates), rel=1e-14)
+    assert all(array.shape[0] == server.n_heads for array in server.pack(state).values())
+
+
+def test_a_finished_head_disturbs_nothing() -> None:
+    """One head is certified long before the others: shapes stay and the sum still closes."""
+    problem = _problem("level-bundle", 1e-5)
+    server = OneVsRestServer(get_method("level-bundle").server, 3)
+    state, shapes = server.init(problem), set()
+    for _ in range(80):
+        state = _round("level-bundle", server, state, problem, 3)
+        shapes.add(tuple(sorted((k, v.shape[2:]) for k, v in server.pack(state).items())))
+        if server.status(state, problem) is not Status.CONTINUE:
+            break
+    assert server.status(state, problem) is Status.CERTIFIED
+    assert server.certificate(state).gap <= 1e-5
+    assert len(shapes) == 1
+    features, classes = _data(3)
+    weights = server.weights(state)
+    assert (predict_class(weights, features) == classes).mean() > 0.6
+    total = sum(server.site_risks(state, problem).values()) / 3
+    assert total == pytest.approx(server.certificate(state).upper, rel=1e-12)
+    assert server.status(state, replace(problem, gap=0.0)) is not Status.CERTIFIED
+
+
+def test_labels_and_predictions() -> None:
+    assert head_labels(np.array([0, 1, 1]), 2).tolist() == [[-1, 1, 1]]
+    assert head_labels(np.array([0, 2]), 3).tolist() == [[1, -1], [-1, -1], [-1, 1]]
+    weights = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-1.0, -1.0, 0.5]])
+    rows = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+    assert predict_class(weights, rows).tolist() == [0, 1, 2]
+    assert predict_scores(weights, rows).shape == (3, 3)
+    assert predict_class(np.array([[1.0, -0.5]]), np.array([[1.0], [0.2]])).tolist() == [1, 0]
+
+
+def test_refusals() -> None:
+    with pytest.raises(ProblemError, match="at least two classes"):
+        n_heads(1)
+    with pytest.raises(ProblemError, match="integers from 0 to 2"):
+        head_labels(np.array([0, 3]), 3)
+    with pytest.raises(ProblemError, match=r"weights must be \(K, P \+ 1\)"):
+        predict_scores(np.zeros((1, 3)), np.zeros((4, 3)))
+    site = OneVsRestSite(get_method("level-bundle-plain").site, 3)
+    with pytest.raises(ProblemError, match="leading axis of 3 heads"):
+        site.answer(np.zeros((2, 1)), np.array([0, 1]), RobustSpec(0.1, 1.0), {"point": np.zeros((2, 2))}, {})

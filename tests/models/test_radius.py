@@ -1,0 +1,83 @@
+"""Radii: from the sample count, from a confidence, from the data; the confidence of the mixture."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from models.problem import ProblemError
+from models.radius import LightTail, confidence_radius, estimated_radius, mixture_confidence, samples_radius
+
+
+def test_radius_from_samples() -> None:
+    assert samples_radius(10, 25) == pytest.approx(0.004)
+    for beta, count in ((0, 10), (-1, 10), (math.nan, 10), (10, 0)):
+        with pytest.raises(ProblemError):
+            samples_radius(beta, count)
+
+
+def test_proposition_2_by_hand() -> None:
+    tail = LightTail(exponent=2.0, c1=2.0, c2=0.5, c3=0.1)
+    needed = math.log(2.0 / 0.05) / 0.5
+    assert confidence_radius(0.95, 20, 3, tail) == pytest.approx((needed / 20) ** 0.5)
+    assert confidence_radius(0.95, 200, 3, tail) == pytest.approx((needed / 200) ** (1 / 3))
+    assert 20 < needed / 0.1 < 200
+    assert confidence_radius(0.99, 200, 3, tail) > confidence_radius(0.9, 200, 3, tail)
+    assert confidence_radius(0.5, 200, 3, LightTail(2.0, 0.5, 1.0, 1.0)) == 0.0
+    for wrong in ({"exponent": 1.0}, {"c1": 0.0}, {"c2": -1.0}, {"c3": math.inf}):
+        with pytest.raises(ProblemError):
+            LightTail(**({"exponent": 2.0, "c1": 1.0, "c2": 1.0, "c3": 1.0} | wrong))
+    for confidence in (0.0, 1.0, math.nan):
+        with pytest.raises(ProblemError, match="confidence"):
+            confidence_radius(confidence, 20, 3, tail)
+
+
+def test_confidence_of_the_mixture() -> None:
+    assert mixture_confidence([0.9, 0.95, 1.0]) == pytest.approx(0.855)
+    assert mixture_confidence([]) == 1.0
+    with pytest.raises(ProblemError):
+        mixture_confidence([1.2])
+
+
+def test_estimate_by_resampling() -> None:
+    """More rows, smaller radius; the same seed, the same number; distances scale with the features."""
+    random = np.random.default_rng(0)
+    features, labels = random.uniform(0, 1, (200, 2)), random.choice([-1.0, 1.0], 200)
+
+    def radius(count: int, scale: float = 1.0, seed: int = 1, flip_cost: float = 0.5) -> float:
+        estimate = estimated_radius(
+            scale * features[:count], labels[:count], label_flip_cost=flip_cost, transport_norm="l2", confidence=0.9,
+            seed=seed, n_resamples=20,
+        )  # fmt: skip
+        assert estimate.label == "estimate by resampling"
+        return estimate.radius
+
+    assert radius(200) < radius(50) < radius(12)
+    assert radius(60) == radius(60) != radius(60, seed=2)
+    assert radius(60, scale=2.0, flip_cost=1.0) == pytest.approx(2 * radius(60))
+    same = estimated_radius(
+        np.ones((10, 2)), np.ones(10), label_flip_cost=math.inf, transport_norm="l1", confidence=0.9, seed=0
+    )
+    assert same.radius == 0.0
+
+
+def test_distance_of_a_split_is_exact() -> None:
+    """Two rows a half, by hand: the cheaper of the two pairings, a label flip included."""
+    features, labels = np.array([[0.0], [1.0], [0.1], [1.2]]), np.array([1.0, 1.0, 1.0, -1.0])
+    from models.radius import _split_distance
+
+    found = _split_distance(features, labels, np.arange(4), 0.3, "l1")
+    assert found == pytest.approx(0.5 * min(0.1 + 0.2 + 0.3, 1.2 + 0.3 + 0.9))
+
+
+def test_estimate_refuses() -> None:
+    for change in ({"confidence": 1.0}, {"label_flip_cost": 0.0}, {"n_resamples": 0}):
+        with pytest.raises(ProblemError):
+            estimated_radius(
+                np.zeros((9, 2)), np.ones(9),
+                **({"label_flip_cost": 1.0, "transport_norm": "l2", "confidence": 0.9, "seed": 0} | change),
+            )  # fmt: skip
+    with pytest.raises(ProblemError, match="at least four rows"):
+        estimated_radius(np.zeros((3, 2)), np.ones(3), label_flip_cost=1, transport_norm="l2", confidence=0.9, seed=0)
