@@ -67,7 +67,7 @@ def solve_locally(problem: Statement, start: FloatArray, floor: float, tolerance
 
 
 def _scale(problem: Statement, objective: float) -> float:
-    return max(objective, _LEAST_OBJECTIVE * problem.total)
+    return max(abs(objective), _LEAST_OBJECTIVE * problem.total)
 
 
 def _interior(problem: Statement, run: InteriorPoint, tolerance: float, spent: int) -> LocalAnswer:

@@ -44,7 +44,8 @@ class EuclideanCone(NormCone):
         self._slack_size, self._dual_size = _squared_size(self._slack), _squared_size(self._dual)
         slack_length, dual_length = math.sqrt(self._slack_size), math.sqrt(self._dual_size)
         middle = self._slack / slack_length + mirror * self._dual / dual_length
-        cosine = float(self._slack @ self._dual) / (slack_length * dual_length)
+        # at least 1 inside the cone; rounding at its boundary must not say otherwise
+        cosine = max(float(self._slack @ self._dual) / (slack_length * dual_length), 1.0)
         middle /= math.sqrt(2.0 * (1.0 + cosine))
         beta = math.sqrt(slack_length / dual_length)
         root = middle.copy()
