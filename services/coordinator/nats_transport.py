@@ -14,6 +14,7 @@ from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
 from services.contracts.errors import UnavailableError
+from services.contracts.link_noise import silence_link_libraries
 from services.coordinator.ports import RawAnswer
 
 INBOX = b"_COORD"
@@ -39,6 +40,7 @@ class NatsTransport:
 
     async def connect(self, timeout_seconds: float = 10.0) -> None:
         """Connect; raise :class:`UnavailableError` when no server answers in time or it refuses the key."""
+        silence_link_libraries()
         context = ssl.create_default_context(cafile=str(self._authority)) if self._authority else None
         try:
             self._client = await asyncio.wait_for(

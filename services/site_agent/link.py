@@ -20,6 +20,7 @@ from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
 from services.contracts.errors import BallastError, UnavailableError
+from services.contracts.link_noise import silence_link_libraries
 from services.site_agent.logs import LOG
 
 RECONNECT_SECONDS = 0.5
@@ -83,6 +84,7 @@ class PlantLink:
         LinkError
             The server refused the key or a subject, or its certificate does not fit.
         """
+        silence_link_libraries()
         self._failure = asyncio.get_running_loop().create_future()
         context = self._tls_context()
         timeout = connect_timeout

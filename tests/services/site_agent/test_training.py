@@ -169,7 +169,7 @@ def test_an_answer_that_has_not_the_models_shape_does_not_leave(
 
 def test_the_policy_limits_the_rounds_of_a_run_across_restarts(make_site: Make) -> None:
     site = make_site(policy=ALL.model_copy(update={"max_rounds_per_run": 2}))
-    message = {"point": np.zeros((1, 4))}
+    message = {"point": np.zeros((1, 4)), "centre": np.zeros((1, 4)), "penalty": np.ones(1)}
     assert isinstance(site.ask("round", round=1, arrays=message), SiteUpdate)
     assert isinstance(site.ask("round", round=1, arrays=message), SiteUpdate)
     site.ledger.close()
@@ -193,4 +193,4 @@ def test_shapes_are_those_of_the_model_whatever_the_spec() -> None:
     shapes = local_solve._stated_shapes(
         get_method("fdr-admm"), 7, 3, local_solve.robust_spec(TrainingSpec(fit_intercept=False), 50, 7)
     )
-    assert shapes["subgradient"] == (3, 7)
+    assert shapes["slope"] == (3, 7)
