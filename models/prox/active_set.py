@@ -23,6 +23,7 @@ from models.prox.statement import Statement, dual_norm_value
 _MORE_TIES = 3  # how many more rows than weights may tie, duplicate ones included
 _MOST_SOFT_TIES = 4  # ties over weights where ties give way: beyond, the guess is no good and its system large
 _NUDGE = 1e-13  # relative diagonal that keeps the equations of duplicate rows solvable
+_HOPEFUL = 0.7  # changes of a pattern over weights beyond which it is too far off to settle soon
 _PATIENCE = 3  # trials in a row whose pattern may change no less than the best before
 _SAME = 1e-14  # squared relative step of the weights below which a linearisation has converged
 
@@ -47,7 +48,7 @@ def settle(problem: Statement, pattern: Pattern, limit: int) -> tuple[Trial | No
                 return trial, count
         changes = int(np.count_nonzero(revised.support != pattern.support))
         stalled = stalled + 1 if changes >= least else 0
-        if changes > 0 and stalled > _PATIENCE:
+        if changes > _HOPEFUL * problem.anchor.size or (changes > 0 and stalled > _PATIENCE):
             return None, count
         least = min(least, changes)
         pattern = revised

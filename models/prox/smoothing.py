@@ -21,7 +21,7 @@ from models.prox.kinks import best_multiplier, kink_distance
 from models.prox.pattern import Pattern, Trial, pattern_at, revise, tied_rows
 from models.prox.statement import Statement, dual_norm_value
 
-_TIES = (2.0, 1.0)  # ties over weights while the width shrinks
+_TIES = (2.0, 0.6)  # ties over weights while the width shrinks
 _HARDENING = 6
 _TOO_MANY = 3  # ties over weights at which it gives up
 _FEW = 2  # changes of the pattern at which it is ripe for hard ties
