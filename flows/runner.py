@@ -77,8 +77,8 @@ class Watcher:
 
     async def _start(self, run: Run) -> None:
         """Start a flow run for a run that nobody drives, unless one is on its way already."""
-        if await self._on_its_way(run):
-            return
+        if run.plan.name not in self.deployments or await self._on_its_way(run):
+            return  # a plan made since the last look has its deployment at the next one
         if self._attempts[run.run_id] >= MOST_ATTEMPTS:
             self.shop.store.runs.finish_run(run.run_id, "failed", f"its process ended {MOST_ATTEMPTS} times")
             return
@@ -140,11 +140,16 @@ async def serve() -> None:
             runner = Runner(name="ballast", query_seconds=1.0, pause_on_shutdown=False, limit=None)
             watcher = Watcher(shop, runner, client)
             await watcher.look()
-            watching = asyncio.create_task(watcher.watch())
+            # Whichever ends first ends the process: a runner without its watcher would start nothing, in silence.
+            tasks = [asyncio.create_task(watcher.watch()), asyncio.create_task(runner.start())]
             try:
-                await runner.start()
+                done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
             finally:
-                watching.cancel()
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
 
 
 if __name__ == "__main__":
