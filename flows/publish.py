@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from flows.wiring import Workshop
+from models.methods.catalogue import get_method
 from models.scores import f1_score
 from services.contracts.model_version import ModelVersion, SiteScore
 from services.contracts.report import ModelReport
@@ -75,6 +76,7 @@ def _version(shop: Workshop, run: Run, trained: TrainedModel, evaluation: Evalua
         weights=full_weights(trained.weights, fit_intercept=plan.spec.fit_intercept), rounds=trained.rounds,
         certified_gap=trained.gap, worst_case_risk=trained.upper, lower_bound=trained.lower,
         fresh_weight=trained.fresh_weight, f1=None if pooled is None else f1_score(pooled), sites=scores,
+        solvers=get_method(plan.method).solver_names(boxed=plan.spec.support == "sensor_ranges"),
         created_at=datetime.now(UTC),
     )
 

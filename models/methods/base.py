@@ -70,10 +70,22 @@ class ServerHalf(Protocol[StateT]):
 
 @dataclass(frozen=True)
 class Method:
-    """A named pair of halves; ``parameters`` are its own numbers with their defaults."""
+    """A named pair of halves; ``parameters`` are its own numbers with their defaults.
+
+    ``site_solver`` and ``box_solver`` say what runs at a site, for features without bounds and in a box.
+    ``trusts_labels``: the method trains with an infinite label flip cost, whatever the problem says.
+    """
 
     name: str
     site: SiteHalf
     server: ServerHalf[Any]
     parameters: Mapping[str, float]
     summary: str
+    site_solver: str = ""
+    box_solver: str = ""
+    trusts_labels: bool = False
+
+    def solver_names(self, *, boxed: bool) -> tuple[str, ...]:
+        """What solves the sites' problems, one name for each part; ``boxed``: the features have bounds."""
+        text = self.box_solver if boxed else self.site_solver
+        return tuple(part for part in text.split("; ") if part)

@@ -47,18 +47,37 @@ RANGES: Final[Mapping[str, Range]] = {
 """Allowed values of each parameter, whichever method it belongs to."""
 
 _BUNDLE = {"level": 0.2}
+_STEPS = {"step_size": 1.0, "step_power": 1.0}
 _PROX_BUNDLE = {**_BUNDLE, "closeness": 30.0}
 _ADMM = {"rho": 0.1, "mu0": 1.0}
+
+_RISK = "exact worst case by selection"
+_BOX_RISK = "exact worst case by price search"
+_PROX = f"{_RISK}; active sets on a working set with an interior point behind them"
+_BOX_CUTS = f"{_BOX_RISK}; local bundle of exact cuts"
+_BOX_PROX = f"{_BOX_RISK}; CVXPY with Clarabel"
 
 METHODS: Final[Mapping[str, Method]] = {
     method.name: method
     for method in (
-        Method("level-bundle", ProxCutSite(), BundleServer(True), _PROX_BUNDLE, "level bundle with prox cuts"),
-        Method("level-bundle-plain", RiskSite(), BundleServer(False), _BUNDLE, "level bundle without prox cuts"),
-        Method("fdr-sm", RiskSite(), SubgradientServer(), {"step_size": 1.0, "step_power": 1.0}, "subgradient method"),
-        Method("fdr-admm", AdmmSite(), AdmmServer(), _ADMM, "consensus ADMM"),
-        Method("fdr-admm-sc", AdmmSite(), AdmmServer(True), {**_ADMM, "tau": 0.0}, "ADMM with a ridge at each site"),
-        Method("fdr-admm-reg", RegularisedSite(), AdmmServer(), _ADMM, "ADMM, labels trusted"),
+        Method(
+            "level-bundle", ProxCutSite(), BundleServer(True), _PROX_BUNDLE, "level bundle with prox cuts",
+            _PROX, _BOX_CUTS,
+        ),
+        Method(
+            "level-bundle-plain", RiskSite(), BundleServer(False), _BUNDLE, "level bundle without prox cuts",
+            _RISK, _BOX_RISK,
+        ),
+        Method("fdr-sm", RiskSite(), SubgradientServer(), _STEPS, "subgradient method", _RISK, _BOX_RISK),
+        Method("fdr-admm", AdmmSite(), AdmmServer(), _ADMM, "consensus ADMM", _PROX, _BOX_PROX),
+        Method(
+            "fdr-admm-sc", AdmmSite(), AdmmServer(True), {**_ADMM, "tau": 0.0}, "ADMM with a ridge at each site",
+            _PROX, _BOX_PROX,
+        ),
+        Method(
+            "fdr-admm-reg", RegularisedSite(), AdmmServer(), _ADMM, "ADMM, labels trusted", _PROX, _BOX_PROX,
+            trusts_labels=True,
+        ),
     )
 }
 """Every method by its name. ``tau`` 0 stands for the smallest ridge that FDR Theorem 3 allows."""

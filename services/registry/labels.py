@@ -77,7 +77,7 @@ def version_tags(version: ModelVersion, document_sha256: str) -> dict[str, str]:
         "ballast.lower_bound": repr(version.lower_bound),
         "ballast.fresh_weight": repr(version.fresh_weight),
         "ballast.created_at": version.created_at.isoformat(),
-        "ballast.solvers": ",".join(version.solvers) or "none",
+        "ballast.solvers": "; ".join(version.solvers) or "none",
         DOCUMENT_SHA256: document_sha256,
     }
     if version.f1 is not None:

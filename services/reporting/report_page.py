@@ -67,7 +67,7 @@ def _certificate(report: ModelReport) -> str:
         ("run", report.run_id),
         ("plan", report.plan),
         ("method", report.method),
-        ("solvers", ", ".join(report.certificate.solvers) or "none named"),
+        ("solvers", "; ".join(report.certificate.solvers) or "none named"),
         ("asset type", f"{report.asset_type} ({report.fingerprint[:16]})"),
         ("created", report.created_at.isoformat(timespec="seconds")),
         ("transport norm", spec.transport_norm),

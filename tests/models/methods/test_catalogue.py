@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pytest
 
+from models.federation import train
+from models.methods import site_answers
 from models.methods.catalogue import METHODS, RANGES, check_parameters, get_method
-from models.problem import ProblemError
+from models.problem import BoxSupport, ProblemError, ProxSolution, RobustSpec, SiteProblem
 
 
 def test_names_and_defaults() -> None:
@@ -44,3 +49,33 @@ def test_refused_in_one_line(name: str, given: dict[str, float], text: str) -> N
 def test_unknown_method_lists_the_known_ones() -> None:
     with pytest.raises(ProblemError, match="no method 'fdr'; methods are .*level-bundle"):
         get_method("fdr")
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("boxed", [False, True])
+def test_every_method_names_what_solves_it_and_that_is_what_runs(
+    name: str, boxed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: set[str] = set()
+
+    def noted(solve: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **more: Any) -> Any:
+            solution = solve(*args, **more)
+            ran.add(solution.solver if isinstance(solution, ProxSolution) else "local bundle of exact cuts")
+            return solution
+
+        return call
+
+    monkeypatch.setattr(site_answers, "robust_prox", noted(site_answers.robust_prox))
+    monkeypatch.setattr(site_answers, "local_minorant", noted(site_answers.local_minorant))
+    draw = np.random.default_rng(1)
+    box = BoxSupport(np.zeros(2), np.ones(2)) if boxed else None
+    site = SiteProblem(draw.uniform(size=(12, 2)), np.tile([-1.0, 1.0], 6), RobustSpec(0.05, 1.0, support=box))
+    train({"a": site}, method=name, max_rounds=3, gap=1e-12)
+    names = METHODS[name].solver_names(boxed=boxed)
+    assert names[0].startswith("exact worst case")
+    known = {"CVXPY with Clarabel": "CVXPY", "local bundle of exact cuts": "local bundle"}
+    for solver in ran:
+        part = known.get(names[1])
+        assert part in solver if part else ("active set" in solver or "interior point" in solver), (names, solver)
+    assert bool(ran) == (len(names) == 2)
