@@ -22,6 +22,7 @@ from models.prox.statement import Iterate, Statement
 _STEP_SHARE = 0.995  # how far towards the boundary a step may go
 _SHORTEST_STEP = 1e-10
 _SAFE_TARGET = 0.3
+_SETTLING = 1e-3
 _NARROW = 0.01  # complementarity to start from, in units of the hinge
 _WIDE = 1e8
 _BALANCED = 5.0
@@ -51,17 +52,28 @@ class InteriorPoint:
         self.slack, self.dual = centred_rows(problem, self.margins, self.multiplier, target)
         self.cone: NormCone | None = None
         if problem.is_robust:
-            price = problem.price - self._flipped(self.dual)
-            price = max(price, 0.1 * problem.price, 1e-3 * target)
-            self.cone = CONES[problem.norm](weights[: problem.n_features], floor, price, target)
+            self._raise_multiplier(target)
+            price = max(problem.price - self._flipped(self.dual), 0.1 * problem.price, 1e-3 * target)
+            least = self.multiplier
+            self.cone = CONES[problem.norm](weights[: problem.n_features], least, price, target)
             if problem.can_flip:
-                self.slack[2] += problem.flip * (self.cone.multiplier - floor)
+                self.slack[2] += problem.flip * (self.cone.multiplier - least)
             self.multiplier = self.cone.multiplier
         size = weights.size + int(problem.is_robust)
         self._matrix = np.zeros((size, size))
         self._astray = 0
+        self._settled = False
         self._degree = self.slack.size + (self.cone.degree if self.cone else 0)
         self._measure()
+
+    def _raise_multiplier(self, target: float) -> None:
+        """Raise the multiplier until the flips that the start supposes cost no more than half of what they may."""
+        problem = self.problem
+        step = target / problem.flip if problem.can_flip else 0.0
+        while problem.price > 0.0 and self._flipped(self.dual) > 0.5 * problem.price:
+            self.multiplier += step
+            step *= 2.0
+            self.slack, self.dual = centred_rows(problem, self.margins, self.multiplier, target)
 
     def _flipped(self, dual: FloatArray) -> float:
         return self.problem.flip * float(dual[2].sum()) if self.problem.can_flip else 0.0
@@ -152,6 +164,25 @@ class InteriorPoint:
             self.multiplier += length * float(self._step[-1])
             self.cone.move(length)
         self._measure()
+        if not self._settled and self.closeness < _SETTLING:
+            self._settled = True
+            self._resettle()
+
+    def _resettle(self) -> None:
+        """Recompute the slacks from the point, once, while they are still far above rounding.
+
+        They move by steps, because one that is recomputed near the end rounds to nothing; but a start of large numbers
+        leaves its rounding in them.
+        """
+        problem, features = self.problem, self.weights[: self.problem.n_features]
+        margins = problem.rows @ self.weights
+        slack = self.slack.copy()
+        np.add(slack[0], margins - 1.0, out=slack[1])
+        if problem.can_flip:
+            np.subtract(slack[0] + (problem.flip * self.multiplier - 1.0), margins, out=slack[2])
+        if float(slack.min()) > 0.0 and (self.cone is None or self.cone.resettle(features, self.multiplier)):
+            self.slack = slack
+            self._measure()
 
     def _assemble(self) -> None:
         """Normal matrix in (weights, multiplier), lower triangle."""

@@ -20,7 +20,6 @@ _WARM_TRIALS = 10
 _RIPE_TRIALS = 8
 _FINISH_TRIALS = 3
 _ITERATION_LIMIT = 80
-_LEAST_OBJECTIVE = 1e-3  # tolerances are relative to the objective a row, at least this
 _NEAR_END = 1e-7
 _STUCK = 0.9  # a gap that falls by less than this, several times over, has met working precision
 
@@ -50,24 +49,28 @@ def solve_locally(problem: Statement, start: FloatArray, floor: float, tolerance
     spent = 0
     if warm:
         trial, spent = settle(problem, pattern_at(problem, start, floor, _KINK_WIDTH), _WARM_TRIALS)
-        if trial is not None:
-            found = certified(problem, trial)
-            if found.gap <= tolerance * _scale(problem, found.objective):
-                return LocalAnswer(found, "active set", spent)
-        pattern, more = approach(problem, start, floor)
-        spent += more
-        if pattern is not None:
-            trial, more = settle(problem, pattern, _RIPE_TRIALS)
+        found = _accept(problem, trial, tolerance)
+        if found is not None:
+            return LocalAnswer(found, "active set", spent)
+        near = approach(problem, start, floor, tolerance)
+        spent += near.iterations
+        if near.found is not None:
+            return LocalAnswer(near.found, "smoothing", spent)
+        if near.pattern is not None:
+            trial, more = settle(problem, near.pattern, _RIPE_TRIALS)
             spent += more
-            if trial is not None:
-                found = certified(problem, trial)
-                if found.gap <= tolerance * _scale(problem, found.objective):
-                    return LocalAnswer(found, "smoothing, active set", spent)
+            found = _accept(problem, trial, tolerance)
+            if found is not None:
+                return LocalAnswer(found, "smoothing, active set", spent)
     return _interior(problem, start_interior(problem, start, floor), tolerance, spent)
 
 
-def _scale(problem: Statement, objective: float) -> float:
-    return max(abs(objective), _LEAST_OBJECTIVE * problem.total)
+def _accept(problem: Statement, trial: Trial | None, tolerance: float) -> Iterate | None:
+    """The trial with its certificate if that is good enough."""
+    if trial is None:
+        return None
+    found = certified(problem, trial)
+    return found if found.gap <= problem.allowed_gap(found.objective, tolerance) else None
 
 
 def _interior(problem: Statement, run: InteriorPoint, tolerance: float, spent: int) -> LocalAnswer:
@@ -76,14 +79,13 @@ def _interior(problem: Statement, run: InteriorPoint, tolerance: float, spent: i
     slow = 0
     failed: Codes | None = None
     for _ in range(_ITERATION_LIMIT):
-        wanted = tolerance * _scale(problem, best.objective)
-        if best.gap <= wanted or slow > 3:
+        if best.gap <= problem.allowed_gap(best.objective, tolerance) or slow > 3:
             break
         if not run.advance():
             break
         spent += 1
         here = run.gap
-        stuck = here > _STUCK * best.gap and best.gap < _NEAR_END * _scale(problem, best.objective)
+        stuck = here > _STUCK * best.gap and best.gap < problem.allowed_gap(best.objective, _NEAR_END)
         slow = slow + 1 if stuck else 0
         if here < best.gap:
             best = run.iterate()
@@ -95,7 +97,7 @@ def _interior(problem: Statement, run: InteriorPoint, tolerance: float, spent: i
         failed = pattern.support if tries else failed
         if trial is not None:
             found = certified(problem, trial)
-            if found.gap <= tolerance * _scale(problem, found.objective):
+            if found.gap <= problem.allowed_gap(found.objective, tolerance):
                 return LocalAnswer(found, "interior point, active set", spent)
             if found.gap < best.gap:
                 best = found

@@ -3,7 +3,8 @@ r"""From a start whose kinks are wrong to a pattern worth solving: semismooth Ne
 Kinks are rounded to a width that lets about as many rows tie as there are weights (a tie then gives way in proportion
 to its dual weight), and the width shrinks. From then on the dual weights found are the centres of the next step's
 ties, which makes it the augmented Lagrangian method: the ties harden without the width going to zero, and rows whose
-dual weight leaves [0, 1] drop out. Every step solves one system of the size of the ties, as an active-set step does.
+dual weight leaves [0, 1] drop out. Where more rows tie at the optimum than there are weights, as when all weights are
+0 or rows repeat, no hard pattern is worth solving, and these steps end at the optimum itself.
 
 Prefer it where the answer is near the start but many rows cross a kink on the way; cold starts belong to the interior
 point. Like the active set it promises nothing, and gives up when the ties grow.
@@ -11,25 +12,36 @@ point. Like the active set it promises nothing, and gives up when the ties grow.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from models.problem import FloatArray
 from models.prox.active_set import Softness, solve_pattern
+from models.prox.certify import certified
 from models.prox.kinks import best_multiplier, kink_distance
 from models.prox.pattern import Pattern, Trial, pattern_at, revise, tied_rows
-from models.prox.statement import Statement, dual_norm_value
+from models.prox.statement import Iterate, Statement, dual_norm_value
 
 _TIES = (2.0, 0.6)  # ties over weights while the width shrinks
 _HARDENING = 6
-_TOO_MANY = 3  # ties over weights at which it gives up
+_CROWDED = 12  # steps while more rows tie than there are weights
+_NARROWEST = 1e-6
 _FEW = 2  # changes of the pattern at which it is ripe for hard ties
 _LOOSE = 1e-12
 
 
-def approach(problem: Statement, weights: FloatArray, multiplier: float) -> tuple[Pattern | None, int]:
-    """Pattern near the optimum's from a start that is near it, or None; and how many systems were solved."""
+@dataclass(frozen=True)
+class Approach:
+    """Where the smoothing ended: a pattern that is ripe for hard ties, or a solution, or neither; systems solved."""
+
+    pattern: Pattern | None
+    found: Iterate | None
+    iterations: int
+
+
+def approach(problem: Statement, weights: FloatArray, multiplier: float, tolerance: float) -> Approach:
+    """Go from a start near the optimum to a pattern that is nearer; ``tolerance`` as in `solve_locally`."""
     size = problem.anchor.size
     face: Pattern | None = None
     trial: Trial | None = None
@@ -39,7 +51,7 @@ def approach(problem: Statement, weights: FloatArray, multiplier: float) -> tupl
         distance = kink_distance(margins, multiplier, problem.flip)
         place = min(int(ties * size), distance.size - 1)
         distance.partition(place)
-        width = max(float(distance[place]), 1e-9)
+        width = max(float(distance[place]), _NARROWEST)
         pattern = pattern_at(problem, weights, multiplier, width)
         if face is not None:
             pattern = replace(pattern, signs=face.signs, pull=face.pull)
@@ -47,34 +59,34 @@ def approach(problem: Statement, weights: FloatArray, multiplier: float) -> tupl
         soft = Softness(2.0 * width, half, half if problem.can_flip else np.zeros(0))
         trial = solve_pattern(problem, pattern, soft)
         if trial is None:
-            return None, spent + 1
+            return Approach(None, None, spent + 1)
         face, _ = revise(problem, pattern, trial)
         weights = trial.weights
         least = dual_norm_value(weights[: problem.n_features], problem.norm)
         multiplier = best_multiplier(problem.rows @ weights, problem.price, problem.flip, least)
         face = replace(face, tied=multiplier <= least * (1.0 + _LOOSE))
     if face is None or trial is None:
-        return None, 0
+        return Approach(None, None, 0)
     pattern = replace(pattern_at(problem, weights, multiplier, width), tied=face.tied, signs=face.signs, pull=face.pull)
-    return _harden(problem, pattern, trial, 2.0 * width, len(_TIES))
+    return _harden(problem, pattern, trial, 2.0 * width, tolerance)
 
 
-def _harden(
-    problem: Statement, pattern: Pattern, trial: Trial, width: float, spent: int
-) -> tuple[Pattern | None, int]:
+def _harden(problem: Statement, pattern: Pattern, trial: Trial, width: float, tolerance: float) -> Approach:
     """Augmented Lagrangian steps of fixed width."""
-    for _ in range(_HARDENING):
+    spent, crowded = len(_TIES), False
+    while spent < (_CROWDED if crowded else _HARDENING) + len(_TIES):
         soft = Softness(width, np.clip(trial.keep, 0.0, 1.0), np.clip(trial.flip, 0.0, 1.0))
-        next_trial = solve_pattern(problem, pattern, soft)
+        following = solve_pattern(problem, pattern, soft)
         spent += 1
-        if next_trial is None:
-            return None, spent
-        trial = next_trial
-        before = pattern.support
-        pattern, _ = revise(problem, pattern, trial)
-        ties = tied_rows(pattern.support).size
-        if ties > _TOO_MANY * problem.anchor.size:
-            return None, spent
-        if int(np.count_nonzero(before != pattern.support)) <= _FEW and ties <= problem.anchor.size:
+        if following is None:
+            return Approach(None, None, spent)
+        trial, before = following, pattern.support
+        pattern, agrees = revise(problem, pattern, trial)
+        crowded = tied_rows(pattern.support).size > problem.anchor.size
+        if crowded and agrees:
+            found = certified(problem, trial)
+            if found.gap <= problem.allowed_gap(found.objective, tolerance):
+                return Approach(None, found, spent)
+        elif not crowded and int(np.count_nonzero(before != pattern.support)) <= _FEW:
             break
-    return pattern, spent
+    return Approach(None if crowded else pattern, None, spent)

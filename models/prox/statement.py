@@ -16,6 +16,8 @@ import numpy as np
 
 from models.problem import FloatArray, TransportNorm
 
+_LEAST_OBJECTIVE = 1e-3
+
 
 @dataclass(frozen=True)
 class Statement:
@@ -47,6 +49,10 @@ class Statement:
     def is_robust(self) -> bool:
         """Whether there is a transport multiplier; without it the problem is a plain support vector machine."""
         return self.price > 0.0 or self.can_flip
+
+    def allowed_gap(self, objective: float, tolerance: float) -> float:
+        """Duality gap that counts as none: relative to the objective, or to a thousandth a row where that is more."""
+        return tolerance * max(abs(objective), _LEAST_OBJECTIVE * self.total)
 
 
 @dataclass(frozen=True)

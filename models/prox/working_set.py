@@ -26,6 +26,7 @@ _THINNING = 8  # a cold start comes from every 8th row, which starts from every 
 _COARSE_TOLERANCE = 1e-3
 _HELD_SHARE = 0.1  # share of the tolerance that the held rows may take
 _HALVINGS = 8
+_TIE = 1e-9
 _FREE_STAGES = 3  # stages after which rows no longer leave the working set, so that it must end
 
 
@@ -114,12 +115,11 @@ def solve_site(rows: SiteRows, ball: Ball, start: FloatArray | None, tolerance: 
 def _choose(
     margins: FloatArray, multiplier: float, flip: float, size: int, former: NDArray[np.bool_] | None
 ) -> NDArray[np.bool_]:
-    """The ``size`` rows nearest to a kink, and the former members if these must stay."""
-    members = np.zeros(margins.size, dtype=bool)
+    """The ``size`` rows nearest to a kink with all that tie with them, and the former members if these must stay."""
+    members = np.ones(margins.size, dtype=bool)
+    distance = kink_distance(margins, multiplier, flip)
     if size < margins.size:
-        members[np.argpartition(kink_distance(margins, multiplier, flip), size)[:size]] = True
-    else:
-        members[:] = True
+        members = distance <= np.partition(distance, size)[size] + _TIE
     return members if former is None else members | former
 
 

@@ -64,6 +64,10 @@ class NormCone(ABC):
     def move(self, length: float) -> None:
         """Move slack and dual by ``length`` of the step."""
 
+    @abstractmethod
+    def resettle(self, features: FloatArray, multiplier: float) -> bool:
+        """Recompute the slack from the point; False, and nothing changed, where that leaves the cone."""
+
 
 def lowest_ratio(value: float, step: float) -> float:
     """Relative change of a positive scalar, 0 if it grows."""

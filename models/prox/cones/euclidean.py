@@ -105,6 +105,13 @@ class EuclideanCone(NormCone):
         self._slack = self._slack + length * self._step_slack
         self._dual = self._dual + length * self._step_dual
 
+    def resettle(self, features: FloatArray, multiplier: float) -> bool:
+        """See :class:`NormCone`."""
+        if not multiplier > math.sqrt(float(features @ features)):
+            return False
+        self._slack = np.append(features, multiplier)
+        return True
+
 
 def _squared_size(vector: FloatArray) -> float:
     """``x_last^2 - ||x_rest||^2`` without squaring away the difference."""
@@ -134,7 +141,6 @@ def _lowest_in_cone(value: FloatArray, step: FloatArray, constant: float) -> flo
     """Minus one over the largest t with ``value + t * step`` in the second-order cone, 0 when every t is."""
     linear = float(value[-1] * step[-1] - value[:-1] @ step[:-1])
     square = float(step[-1] ** 2 - step[:-1] @ step[:-1])
-    inside = linear * linear - square * constant
-    if inside < 0.0:
-        return 0.0
+    # never negative in exact arithmetic: the reversed Cauchy-Schwarz inequality of the cone
+    inside = max(linear * linear - square * constant, 0.0)
     return min((linear - math.sqrt(inside)) / constant, 0.0)

@@ -67,6 +67,13 @@ class MaxNormCone(NormCone):
 
     def move(self, length: float) -> None:
         """See :class:`NormCone`."""
-        # Slack and dual both move by steps: recomputed from the point, a slack far below the weights rounds to 0.
         self._slack += length * self._step_slack
         self._dual += length * self._step_dual
+
+    def resettle(self, features: FloatArray, multiplier: float) -> bool:
+        """See :class:`NormCone`."""
+        slack = np.stack((multiplier - features, multiplier + features))
+        if not float(slack.min()) > 0.0:
+            return False
+        self._slack = slack
+        return True

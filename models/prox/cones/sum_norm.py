@@ -108,3 +108,13 @@ class SumNormCone(NormCone):
         self._dual += length * self._step_dual
         self._top_slack += length * self._step_top_slack
         self._top_dual += length * self._step_top_dual
+
+    def resettle(self, features: FloatArray, multiplier: float) -> bool:
+        """See :class:`NormCone`."""
+        bounds = 0.5 * (self._slack[0] + self._slack[1])
+        slack = np.stack((bounds - features, bounds + features))
+        top = multiplier - float(bounds.sum())
+        if not (float(slack.min()) > 0.0 and top > 0.0):
+            return False
+        self._slack, self._top_slack = slack, top
+        return True

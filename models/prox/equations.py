@@ -1,0 +1,173 @@
+r"""The equations of a pattern: a quadratic over a face of the norm constraint, subject to its ties.
+
+    min_x  1/2 x' C^-1 x - <target, x>    subject to    constant + rows x - cost lam = 0,
+
+C being ``diag(inverse)`` plus ``bend`` times the outer square of ``direction``. Its duals are the dual weights of the
+ties. A tie that gives way, by ``width`` a unit of dual weight, turns its equation into a quadratic penalty.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg.lapack import dgesv, dgetrs, dposv
+
+from models.problem import FloatArray
+from models.prox.pattern import Pattern, Ties
+from models.prox.statement import Statement
+
+_NUDGE = 1e-13  # relative diagonal that keeps the equations of duplicate rows solvable
+
+
+@dataclass
+class System:
+    """See the module. Where the norm ties lam to x, ``cost`` is folded into the rows."""
+
+    rows: FloatArray
+    cost: FloatArray
+    constant: FloatArray
+    target: FloatArray
+    inverse: FloatArray
+    direction: FloatArray | None = None
+    bend: float = 0.0
+
+    def apply(self, vector: FloatArray) -> FloatArray:
+        """``C vector``."""
+        result = self.inverse * vector
+        if self.direction is not None:
+            result += (self.bend * float(self.direction @ vector)) * self.direction
+        return result
+
+
+@dataclass(frozen=True)
+class Solved:
+    """Dual weights of the ties, x, and the multiplier where it is loose from the norm (NaN elsewhere)."""
+
+    shares: FloatArray
+    point: FloatArray
+    multiplier: float
+
+
+def state_equations(problem: Statement, ties: Ties, force: FloatArray) -> System:
+    """The ties' equations with a multiplier of its own; ``force`` is the pull of the rows that do not tie."""
+    first, second = ties.kept.size, ties.flipped.size
+    rows = problem.rows[np.concatenate((ties.kept, ties.flipped, ties.either))]
+    rows[:first] *= -1.0
+    rows[first + second :] *= 2.0
+    constant = np.ones(rows.shape[0])
+    constant[first + second :] = 0.0
+    cost = np.zeros(rows.shape[0])
+    cost[first:] = problem.flip
+    target = problem.stiffness * problem.anchor
+    target -= force
+    return System(rows, cost, constant, target, np.full(target.size, 1.0 / problem.stiffness))
+
+
+def on_face(problem: Statement, pattern: Pattern, free: System, price: float) -> System | None:
+    """The equations on the face of the norm constraint that ``pattern`` names."""
+    p, stiffness = problem.n_features, problem.stiffness
+    gradient = np.zeros(free.target.size)
+    inverse = free.inverse
+    gradient[:p] = pattern.signs
+    if not pattern.signs.any():
+        inverse[:p] = 0.0
+        return System(free.rows, free.cost, free.constant, free.target, inverse)
+    if problem.norm == "l1":
+        # the weights held at the bound move as one: the multiplier, which becomes the last coordinate
+        held = pattern.signs != 0.0
+        rows = np.column_stack((free.rows, free.rows @ gradient - free.cost))
+        target = np.append(free.target, float(free.target @ gradient) - price)
+        inverse = np.append(inverse, 1.0 / (stiffness * int(np.count_nonzero(held))))
+        inverse[:p][held] = 0.0
+        return System(rows, free.cost, free.constant, target, inverse)
+    direction, bend = None, 0.0
+    if problem.norm == "linf":
+        inverse[:p] *= gradient[:p] != 0.0
+    else:
+        around = pattern.around[:p]
+        radius = math.sqrt(float(around @ around))
+        if radius == 0.0:
+            return None
+        np.divide(around, radius, out=gradient[:p])
+        curved = stiffness + max(pattern.pull, 0.0) / radius
+        inverse[:p] = 1.0 / curved
+        direction, bend = gradient, 1.0 / stiffness - 1.0 / curved
+    rows = free.rows
+    if free.cost.any():  # without flips in the ties there is nothing to fold, and no copy to make
+        rows = rows - free.cost[:, None] * gradient
+    return System(rows, free.cost, free.constant, free.target - price * gradient, inverse, direction, bend)
+
+
+def solve_equations(system: System, price: float, loose: bool, width: float) -> Solved | None:
+    """Solve for the smaller of the ties' dual weights and x; None when there is no solution."""
+    count = system.cost.size
+    if count == 0:
+        return None if loose else Solved(system.cost, system.apply(system.target), math.nan)
+    if width > 0.0 and count > system.target.size:
+        return _solve_primal(system, price, loose, width)
+    return _solve_dual(system, price, loose, width)
+
+
+def _solve_dual(system: System, price: float, loose: bool, width: float) -> Solved | None:
+    count = system.cost.size
+    scaled = system.rows * system.inverse
+    right = scaled @ system.target
+    right += system.constant
+    matrix = np.empty((count + loose, count + loose))
+    inner = matrix[:count, :count]
+    np.matmul(scaled, system.rows.T, out=inner)
+    if system.direction is not None:
+        along = system.rows @ system.direction
+        inner += (system.bend * along)[:, None] * along
+        right += (system.bend * float(system.direction @ system.target)) * along
+    diagonal = matrix.ravel()[: count * (count + loose) : count + loose + 1]
+    nudge = 0.0 if width > 0.0 else _NUDGE * float(diagonal.max())
+    diagonal += nudge + width
+    if loose:
+        matrix[:count, count] = matrix[count, :count] = system.cost
+        matrix[count, count] = 0.0
+        right = np.append(right, price)
+    factor, pivots, solution, failed = dgesv(matrix, right)
+    if failed:
+        return None
+    if nudge > 0.0:
+        # one refinement takes the nudge out again
+        correction = np.zeros_like(right)
+        np.multiply(solution[:count], nudge, out=correction[:count])
+        solution += dgetrs(factor, pivots, correction)[0]
+    if not np.isfinite(solution).all():
+        return None
+    shares = solution[:count]
+    point = system.apply(system.target - shares @ system.rows)
+    return Solved(shares, point, float(solution[-1]) if loose else math.nan)
+
+
+def _solve_primal(system: System, price: float, loose: bool, width: float) -> Solved | None:
+    """More ties than unknowns, all of which give way: a penalised least-squares problem in the free coordinates."""
+    free = (system.inverse > 0.0).nonzero()[0]
+    rows, target = system.rows[:, free] if free.size < system.inverse.size else system.rows, system.target[free]
+    curvature = np.diag(1.0 / system.inverse[free])
+    if system.direction is not None:
+        bent = system.direction[free] / system.inverse[free]
+        curvature -= np.outer(bent, bent) * (system.bend / (1.0 + system.bend * float(system.direction[free] @ bent)))
+    size = free.size
+    matrix = np.zeros((size + loose, size + loose))
+    matrix[:size, :size] = curvature + (rows.T @ rows) / width
+    right = np.append(target, -price) if loose else target
+    right = right - np.append(rows.T @ system.constant, -system.cost @ system.constant)[: size + loose] / width
+    if loose:
+        matrix[size, :size] = matrix[:size, size] = -(system.cost @ rows) / width
+        matrix[size, size] = float(system.cost @ system.cost) / width
+    solution, failed = right, 0
+    if right.size:
+        _, solution, failed = dposv(matrix, right)
+    if failed or not np.isfinite(solution).all():
+        return None
+    point = np.zeros(system.target.size)
+    point[free] = solution[:size]
+    shares = (system.constant + rows @ solution[:size]) / width
+    if loose:
+        shares -= system.cost * (float(solution[-1]) / width)
+    return Solved(shares, point, float(solution[-1]) if loose else math.nan)
