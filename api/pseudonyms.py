@@ -18,6 +18,7 @@ from services.contracts.errors import UnavailableError
 KEY_BYTES = 32
 DIGITS = 8
 _SITE_FIELDS = frozenset({"site_id", "sites"})
+_KEYED_BY_SITE = frozenset({"site_settings"})
 _TEXT_FIELDS = frozenset({"reason"})
 AnyContract = TypeVar("AnyContract", bound=BaseModel)
 
@@ -65,6 +66,8 @@ def _site_ids(value: Any, field: str = "") -> Iterator[str]:
     """Every site that a contract names in a field for sites."""
     if isinstance(value, Mapping):
         for key, item in value.items():
+            if field in _KEYED_BY_SITE:
+                yield str(key)
             yield from _site_ids(item, str(key))
     elif isinstance(value, list | tuple):
         for item in value:
@@ -74,6 +77,8 @@ def _site_ids(value: Any, field: str = "") -> Iterator[str]:
 
 
 def _renamed(value: Any, names: Mapping[str, str], field: str = "") -> Any:
+    if isinstance(value, Mapping) and field in _KEYED_BY_SITE:
+        return dict(sorted((names.get(key, key), _renamed(item, names)) for key, item in value.items()))
     if isinstance(value, Mapping):
         return {key: _renamed(item, names, str(key)) for key, item in value.items()}
     if isinstance(value, list | tuple):

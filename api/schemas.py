@@ -63,6 +63,8 @@ class VersionDetail(Contract):
     plan: Slug
     method: Slug
     solvers: tuple[str, ...]
+    mixture_confidence: float | None
+    radii_are_estimates: bool
     asset_type: AssetType
     fingerprint: str
     spec: TrainingSpec

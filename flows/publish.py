@@ -12,6 +12,7 @@ from models.scores import f1_score
 from services.contracts.model_version import ModelVersion, SiteScore
 from services.contracts.report import ModelReport
 from services.contracts.run import Run
+from services.coordinator.terms import shared_spec
 from services.coordinator.training import Evaluation, TrainedModel, full_weights
 from services.registry.gates import check_gates, failed_gates
 from services.reporting.model_report import model_report
@@ -58,12 +59,13 @@ def promote_if_gates_hold(shop: Workshop, run: Run, version: ModelVersion) -> st
 
 
 def _version(shop: Workshop, run: Run, trained: TrainedModel, evaluation: Evaluation) -> ModelVersion:
-    plan = run.plan
+    plan, asset_type = run.plan, shop.asset_type(run.plan.asset_type)
     last = shop.store.runs.get_rounds(run.run_id, after=trained.rounds - 1)
     fresh = {answer.site_id for record in last for answer in record.answers if answer.status == "accepted"}
     scores = tuple(
         SiteScore(
-            site_id=site.site_id, weight=site.weight, radius=site.radius,
+            site_id=site.site_id, weight=site.weight, radius=site.radius, label_flip_cost=site.label_flip_cost,
+            radius_is_estimate=site.radius_is_estimate, confidence=site.confidence,
             f1=f1_score(evaluation.confusion[site.site_id]) if site.site_id in evaluation.confusion else None,
             worst_case_risk=_known(trained.site_risks.get(site.site_id)), fresh=site.site_id in fresh,
         )
@@ -72,10 +74,12 @@ def _version(shop: Workshop, run: Run, trained: TrainedModel, evaluation: Evalua
     pooled = sum(evaluation.confusion.values(), start=np.zeros((1, 1))) if evaluation.confusion else None
     return ModelVersion(
         name=plan.name, run_id=run.run_id, plan=plan.name, method=plan.method,
-        asset_type=shop.asset_type(plan.asset_type), spec=plan.spec,
+        asset_type=asset_type, spec=shared_spec(plan, asset_type),
         weights=full_weights(trained.weights, fit_intercept=plan.spec.fit_intercept), rounds=trained.rounds,
         certified_gap=trained.gap, worst_case_risk=trained.upper, lower_bound=trained.lower,
         fresh_weight=trained.fresh_weight, f1=None if pooled is None else f1_score(pooled), sites=scores,
+        mixture_confidence=run.mixture_confidence,
+        radii_are_estimates=any(site.radius_is_estimate for site in run.sites),
         solvers=get_method(plan.method).solver_names(boxed=plan.spec.support == "sensor_ranges"),
         created_at=datetime.now(UTC),
     )

@@ -19,6 +19,7 @@ from flows.wiring import Workshop, open_workshop
 from models.problem import ProblemError
 from services.contracts.errors import BallastError
 from services.contracts.run import Run
+from services.coordinator.terms import weights_note
 from services.coordinator.training import RunCancelledError, full_weights
 
 
@@ -65,7 +66,8 @@ async def drive(shop: Workshop, run: Run) -> dict[str, Any]:
         evaluation = await coordinator.evaluate(run, weights)
     version = register(shop, run, trained, evaluation)
     outcome = promote_if_gates_hold(shop, run, version)
-    shop.store.runs.finish_run(run.run_id, "completed", f"{trained.status.value}; {outcome}")
+    said = [trained.status.value, weights_note(run), outcome]
+    shop.store.runs.finish_run(run.run_id, "completed", "; ".join(part for part in said if part))
     log.info("model %s: %s", version.name, outcome)
     return {"run_id": run.run_id, "model": version.name, "version": version.version, "outcome": outcome}
 

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from models.ambiguity import DUAL_NORM, vector_norm
+from models.lift import FourierLift
 from models.problem import Certificate, FloatArray, ProblemError, TransportNorm
 
 ROUNDING = 1e-9
@@ -53,26 +54,38 @@ def combined_certificate(certificates: list[Certificate]) -> Certificate:
     )
 
 
-def robustness_radius(weights: FloatArray, features: FloatArray, transport_norm: TransportNorm) -> FloatArray:
+def robustness_radius(
+    weights: FloatArray, features: FloatArray, transport_norm: TransportNorm, lift: FourierLift | None = None
+) -> FloatArray:
     r"""Smallest feature change that changes each diagnosis, (n,).
 
     One head: ``|<w, x> + b| / ||w||_*``. More: the least over rivals j of ``(s_k - s_j) / ||w_k - w_j||_*``, k being
     the predicted class. Where no change can flip the decision (equal planes, or none) the radius is infinite, unless
     the scores tie, in which case it is 0: the decision hangs on nothing.
 
+    With a lift the planes lie in lifted features, and the answer is a lower bound of the smallest change of the
+    features themselves: the norms of the planes are replaced by bounds on how steep the scores can be anywhere.
+
     Parameters
     ----------
-    weights : (K, P + 1), the intercept last (0 without one). features : (n, P), as scaled for the model.
+    weights : (K, P + 1), the intercept last (0 without one). features : (n, P), as scaled for the model, not lifted.
+    lift : None, or what is done to the features before the planes see them; P counts the lifted ones then.
     """
+    if lift is not None:
+        features = lift.apply(features)
     if weights.ndim != 2 or features.ndim != 2 or weights.shape[1] != features.shape[1] + 1:
         raise ProblemError(f"weights must be (K, P + 1) and features (n, P), got {weights.shape} and {features.shape}")
     planes, scores = weights[:, :-1], features @ weights[:, :-1].T + weights[:, -1]
     dual = DUAL_NORM[transport_norm]
+
+    def steepness(slopes: FloatArray) -> FloatArray:
+        return vector_norm(slopes, dual) if lift is None else lift.steepness(slopes, transport_norm)
+
     if weights.shape[0] == 1:
-        return _ratio(np.abs(scores), vector_norm(planes, dual)[None])[:, 0]
+        return _ratio(np.abs(scores), steepness(planes)[None])[:, 0]
     winner = scores.argmax(axis=1)
     lead = scores[np.arange(scores.shape[0]), winner][:, None] - scores
-    apart = vector_norm(planes[:, None] - planes[None], dual)[winner]
+    apart = steepness(planes[:, None] - planes[None])[winner]
     radius = _ratio(lead, apart)
     radius[np.arange(radius.shape[0]), winner] = np.inf
     return np.asarray(radius.min(axis=1))

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.problem import BoxSupport, FloatArray, ProblemError
+from models.ambiguity import DUAL_NORM, vector_norm
+from models.problem import BoxSupport, FloatArray, ProblemError, TransportNorm
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,40 @@ class FourierLift:
             raise ProblemError(f"the lift takes features (n, {self.n_inputs}), got {features.shape}")
         waves = 0.5 + 0.5 * np.cos((features - 0.5) @ self.frequencies.T + self.phases)
         return np.hstack([features, waves]) if self.keep_linear else waves
+
+    def gradient(self, features: FloatArray, slopes: FloatArray) -> FloatArray:
+        r"""Gradient in the features, (n, P), of ``<slopes_i, z(x)>`` at each row x_i: ``J(x_i)^T slopes_i``."""
+        linear, waves = self._parts(slopes)
+        turned = -0.5 * np.sin((features - 0.5) @ self.frequencies.T + self.phases)
+        return np.asarray(linear + (turned * waves) @ self.frequencies)
+
+    def steepness(self, slopes: FloatArray, transport_norm: TransportNorm) -> FloatArray:
+        r"""Bound on ``||J(x)^T s||_*`` over all x, for each s along the last axis: the steepest that ``<s, z(x)>`` is.
+
+        The lesser of two: feature by feature, ``|sin| <= 1``; and ``||s||_*`` times the lift's Lipschitz constant.
+        """
+        linear, waves = self._parts(slopes)
+        by_feature = np.abs(linear) + 0.5 * np.abs(waves) @ np.abs(self.frequencies)
+        dual = DUAL_NORM[transport_norm]
+        whole = self.lipschitz(transport_norm) * vector_norm(slopes, dual)
+        return np.minimum(vector_norm(by_feature, dual), whole)
+
+    def lipschitz(self, transport_norm: TransportNorm) -> float:
+        r"""Constant L with ``||z(x) - z(x')|| <= L ||x - x'||`` for all x and x', from ``|sin| <= 1``."""
+        kept = float(self.keep_linear)
+        if transport_norm == "l1":
+            return kept + 0.5 * float(np.abs(self.frequencies).sum(axis=0).max())
+        if transport_norm == "linf":
+            return max(kept, 0.5 * float(np.abs(self.frequencies).sum(axis=1).max()))
+        return math.sqrt(kept + 0.25 * float(np.linalg.norm(self.frequencies, 2)) ** 2)
+
+    def _parts(self, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Slopes of the features themselves, (..., P), and of the waves, (..., K)."""
+        if slopes.shape[-1] != self.n_outputs:
+            raise ProblemError(f"slopes must have length {self.n_outputs}, got {slopes.shape[-1]}")
+        if not self.keep_linear:
+            return np.zeros((*slopes.shape[:-1], self.n_inputs)), slopes
+        return slopes[..., : self.n_inputs], slopes[..., self.n_inputs :]
 
 
 def fourier_lift(

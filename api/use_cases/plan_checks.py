@@ -20,6 +20,7 @@ def check_plan(store: Repositories, plan: Plan) -> None:
     """
     check_new_name(plan.name)  # its model bears the same name
     check_method(plan)
+    check_radii(plan)
     check_schedule(plan)
     check_sites(store, plan)
 
@@ -30,6 +31,16 @@ def check_method(plan: Plan) -> None:
         check_parameters(get_method(plan.method), plan.parameters)
     except ProblemError as error:
         raise InvalidInputError(f"plan {plan.name}: {error}", code="unknown_method_or_parameter") from error
+
+
+def check_radii(plan: Plan) -> None:
+    """A radius from the number of samples needs beta above 0."""
+    rules = {"spec.radius": plan.spec.radius} | {
+        f"site_settings.{site}.radius": own.radius for site, own in plan.site_settings.items() if own.radius is not None
+    }
+    for where, rule in rules.items():
+        if rule.rule == "samples" and rule.value <= 0:
+            raise InvalidInputError(f"plan {plan.name}: {where}: beta must be above 0, got {rule.value:g}")
 
 
 def check_schedule(plan: Plan) -> None:
@@ -45,7 +56,7 @@ def check_schedule(plan: Plan) -> None:
 def check_sites(store: Repositories, plan: Plan, *, active: bool = False) -> None:
     """Every named site must be enrolled (and active, where asked), and there must be enough of them."""
     status = {site.site_id: site.status for site in store.sites.list_sites()}
-    unknown = sorted(site for site in set(plan.sites) if status.get(site, "removed") == "removed")
+    unknown = sorted(site for site in {*plan.sites, *plan.site_settings} if status.get(site, "removed") == "removed")
     if unknown:
         raise InvalidInputError(
             f"plan {plan.name} names sites that are not enrolled: {', '.join(unknown)}", code="unknown_site"

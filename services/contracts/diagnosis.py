@@ -20,7 +20,8 @@ class ContributingSensor(Contract):
     """A feature's share in the decision.
 
     ``contribution`` adds to the score of the diagnosed class, counted from a sample with every feature in the middle of
-    its sensor range: the contributions of all features sum to the score minus that sample's score.
+    its sensor range: the contributions of all features sum to the score minus that sample's score. With a lifted model
+    the score bends, and the contribution is that of its slope at the sample.
     """
 
     feature: str
@@ -33,9 +34,10 @@ class Diagnosis(Contract):
     """Diagnosis of one measurement.
 
     ``robustness_radius`` is the smallest move of the scaled features, in the model's transport norm, that changes the
-    class; None where no move of any size does. ``clipped`` names the features that were outside their sensor range and
-    were clipped to it, ``imputed`` the optional ones that were missing and were set to the middle of their range. With
-    ``abstained`` true, ``fault_class`` is the best guess that was not trusted, and ``reason`` says why.
+    class; None where no move of any size does. With a lifted model it is a lower bound of that. ``clipped`` names the
+    features that were outside their sensor range and were clipped to it, ``imputed`` the optional ones that were
+    missing and were set to the middle of their range. With ``abstained`` true, ``fault_class`` is the best guess that
+    was not trusted, and ``reason`` says why.
     """
 
     fault_class: str

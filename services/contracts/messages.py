@@ -2,23 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from models.problem import FloatArray, TransportNorm
 from services.contracts.base import Contract, RunId, Slug
+from services.contracts.lift import LiftSpec
 
 Kind = Literal["join", "round", "evaluate"]
 """join: does the site take part, and with which scalars. round: one step of the method. evaluate: held-out scores."""
 
 
-class RadiusRule(Contract):
-    """How a site finds the radius of its Wasserstein ball: given, or ``1 / (beta * N_g)`` from its own sample count."""
+class TailConstants(Contract):
+    """Constants of FDR Proposition 2 and the exponent of its Assumption 1; they cannot be read off the data."""
 
-    rule: Literal["fixed", "samples"] = "samples"
-    value: float = Field(default=10.0, ge=0, allow_inf_nan=False, description="the radius, or beta")
+    exponent: float = Field(gt=1, allow_inf_nan=False)
+    c1: float = Field(gt=0, allow_inf_nan=False)
+    c2: float = Field(gt=0, allow_inf_nan=False)
+    c3: float = Field(gt=0, allow_inf_nan=False)
+
+
+class RadiusRule(Contract):
+    """How a site finds the radius of its Wasserstein ball.
+
+    fixed: it is ``value``. samples: ``1 / (value * N_g)`` from its own sample count. confidence: the ball holds the
+    site's true distribution with probability ``confidence``, by FDR Proposition 2 where ``tail`` gives its constants;
+    without them the radius is estimated in the vault by resampling (from ``seed``), and says of itself that it is an
+    estimate.
+    """
+
+    rule: Literal["fixed", "samples", "confidence"] = "samples"
+    value: float = Field(
+        default=10.0, ge=0, allow_inf_nan=False, description="the radius, or beta; not used with confidence"
+    )
+    confidence: float | None = Field(default=None, gt=0, lt=1, allow_inf_nan=False)
+    tail: TailConstants | None = Field(default=None, description="None: the radius is estimated")
+    seed: int = Field(default=0, ge=0, le=2**53, description="of the resampling")
+
+    @model_validator(mode="after")
+    def _fields_belong_to_the_rule(self) -> Self:
+        if self.rule == "confidence" and self.confidence is None:
+            raise ValueError("a radius by confidence needs confidence, above 0 and below 1")
+        if self.rule != "confidence" and (self.confidence is not None or self.tail is not None):
+            raise ValueError(f"confidence and tail belong to the rule confidence, the rule is {self.rule}")
+        return self
 
 
 class TrainingSpec(Contract):
@@ -29,6 +58,7 @@ class TrainingSpec(Contract):
     transport_norm: TransportNorm = "l2"
     support: Literal["unbounded", "sensor_ranges"] = "unbounded"
     fit_intercept: bool = True
+    lift: LiftSpec | None = Field(default=None, description="None: the method sees the scaled features themselves")
 
 
 class _WithArrays(Contract):
@@ -62,7 +92,8 @@ class SiteUpdate(_WithArrays):
     """A site's answer: arrays of model size and scalars (as 0-d arrays, so that a digit more changes no size).
 
     ``task_sha256`` is the digest of the task that is answered. Shapes by kind, K heads, D weights, C classes:
-    join: ``n_samples`` (), ``radius`` (); round: what the method's ``answer_shapes`` says, each with a leading K;
+    join: ``n_samples`` (), ``radius`` (), ``radius_is_estimate`` () 0 or 1, ``confidence`` () of the ball (0: none is
+    claimed), ``lift_check`` () (0: no lift); round: what the method's ``answer_shapes`` says, each with a leading K;
     evaluate: ``confusion`` (C, C) true by predicted counts on the held-out part, ``risk`` (K,) worst-case risk on the
     training part.
     """

@@ -4,34 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
+from models.lift import FourierLift
 from models.problem import FloatArray, TransportNorm
 from services.contracts.asset_type import AssetType, explain
 from services.contracts.base import Contract, RunId, Slug
 from services.contracts.documents import to_plain
-from services.contracts.errors import InvalidInputError
+from services.contracts.errors import ConflictError, InvalidInputError
+from services.contracts.lift import LiftMismatchError, draw_lift, lifted_size
 from services.contracts.messages import TrainingSpec
 
 SCHEMA = "ballast.model-version/1"
 
 
 class SiteScore(Contract):
-    """Scalars of one site: held-out confusion counts' F-1 and worst-case risk on its training part."""
+    """Scalars of one site: its ball, held-out confusion counts' F-1 and worst-case risk on its training part.
+
+    ``confidence``: as in :class:`services.contracts.run.SiteTermsRecord`. ``label_flip_cost`` None: the model's.
+    """
 
     site_id: Slug
     weight: float
     radius: float
+    label_flip_cost: float | None = None
+    radius_is_estimate: bool = False
+    confidence: float | None = None
     f1: float | None = None
     worst_case_risk: float | None = None
     fresh: bool = True
 
 
 class ModelVersion(Contract):
-    """A trained model. ``weights`` has shape (K, P + 1): a row a plane, the intercept last (0 without one)."""
+    """A trained model. ``weights`` has shape (K, P + 1): a row a plane, the intercept last (0 without one).
+
+    With a lift in ``spec`` P counts the lifted features. ``mixture_confidence``: with which probability the mixture of
+    the sites' balls holds the mixture of their true distributions, None where a site claims none;
+    ``radii_are_estimates``: a site's radius aims at its confidence and proves none.
+    """
 
     name: Slug
     version: str = Field(default="", description="given by the registry")
@@ -49,7 +63,20 @@ class ModelVersion(Contract):
     f1: float | None = None
     sites: tuple[SiteScore, ...] = ()
     solvers: tuple[str, ...] = ()
+    mixture_confidence: float | None = None
+    radii_are_estimates: bool = False
     created_at: datetime
+
+    @cached_property
+    def lift(self) -> FourierLift | None:
+        """What is done to the scaled features before the planes see them; ``ConflictError`` where it cannot be drawn.
+
+        Another version of numpy may draw other numbers from the same seed: the fingerprint tells.
+        """
+        try:
+            return draw_lift(self.spec.lift, len(self.asset_type.features))
+        except LiftMismatchError as error:
+            raise ConflictError(f"model {self.name} cannot be used here: {error}") from None
 
     @property
     def transport_norm(self) -> TransportNorm:
@@ -58,7 +85,7 @@ class ModelVersion(Contract):
 
     @model_validator(mode="after")
     def _weights_fit(self) -> Self:
-        wanted = (self.asset_type.n_heads, len(self.asset_type.features) + 1)
+        wanted = (self.asset_type.n_heads, lifted_size(self.spec.lift, len(self.asset_type.features)) + 1)
         if self.weights.shape != wanted or not np.isfinite(self.weights).all():
             raise ValueError(f"weights must be finite and of shape {wanted}, got {self.weights.shape}")
         return self

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+from collections.abc import Iterable, Mapping
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from services.contracts.base import Contract, Slug
-from services.contracts.messages import TrainingSpec
+from services.contracts.messages import RadiusRule, TrainingSpec
 
 
 class Gates(Contract):
@@ -19,8 +21,36 @@ class Gates(Contract):
     min_fresh_weight: float | None = Field(default=None, ge=0, le=1, description="share of weight that answered last")
 
 
+class SiteSettings(Contract):
+    """What one site has of its own; None: as the plan says for all. ``weight`` is its share of the mixture."""
+
+    radius: RadiusRule | None = None
+    label_flip_cost: float | None = Field(default=None, gt=0)
+    weight: float | None = Field(default=None, gt=0, le=1, allow_inf_nan=False)
+
+
+WEIGHT_ROUNDING = 1e-9
+"""By how much weights may miss a sum of 1."""
+
+
+def check_weights(weights: Mapping[str, float], sites: Iterable[str]) -> None:
+    """Explicit weights must be there for every site, or for none, and sum to 1; ``ValueError`` with one line."""
+    if not weights:
+        return
+    without = sorted(set(sites) - set(weights))
+    if without:
+        raise ValueError(f"give a weight for every site or for none: there is none for {', '.join(without)}")
+    total = math.fsum(weights.values())
+    if abs(total - 1.0) > WEIGHT_ROUNDING:
+        raise ValueError(f"the weights of the sites must sum to 1, they sum to {total:.12g}")
+
+
 class Plan(Contract):
-    """A plan as an operator writes it."""
+    """A plan as an operator writes it.
+
+    ``site_settings`` holds, by site id, what a site has of its own. Explicit weights go before ``site_weights``; when a
+    weighted site does not join a run, the weights of those that did are scaled up to sum to 1.
+    """
 
     name: Slug
     asset_type: Slug
@@ -31,6 +61,7 @@ class Plan(Contract):
     max_rounds: int = Field(default=100, ge=1, le=10_000)
     sites: tuple[Slug, ...] = Field(default=(), description="empty: every active site of the asset type")
     site_weights: Literal["equal", "samples"] = "equal"
+    site_settings: dict[Slug, SiteSettings] = Field(default_factory=dict)
     min_sites: int = Field(default=1, ge=1)
     round_deadline_seconds: float = Field(default=60.0, gt=0, le=86_400)
     absence_patience_seconds: float = Field(
@@ -40,3 +71,17 @@ class Plan(Contract):
     timezone: str = "UTC"
     auto_promote: bool = True
     gates: Gates = Gates()
+
+    @property
+    def explicit_weights(self) -> dict[str, float]:
+        """Weights that the plan gives, by site id."""
+        return {site: own.weight for site, own in self.site_settings.items() if own.weight is not None}
+
+    @model_validator(mode="after")
+    def _site_settings_fit(self) -> Self:
+        strangers = sorted(set(self.site_settings) - set(self.sites)) if self.sites else []
+        if strangers:
+            raise ValueError(f"site_settings names sites that are not in sites: {', '.join(strangers)}")
+        if self.sites:
+            check_weights(self.explicit_weights, self.sites)
+        return self

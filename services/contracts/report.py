@@ -26,7 +26,8 @@ class CertificateReport(Contract):
     """Bounds on the optimal worst-case risk, and the problem that they belong to.
 
     ``worst_case_risk`` is the risk of the version's weights and the upper bound; ``gap`` is
-    ``(worst_case_risk - lower_bound) / worst_case_risk``.
+    ``(worst_case_risk - lower_bound) / worst_case_risk``. ``mixture_confidence`` and ``radii_are_estimates``: as in
+    :class:`services.contracts.model_version.ModelVersion`.
     """
 
     worst_case_risk: float
@@ -36,6 +37,8 @@ class CertificateReport(Contract):
     rounds: int
     spec: TrainingSpec
     solvers: tuple[str, ...] = ()
+    mixture_confidence: float | None = None
+    radii_are_estimates: bool = False
 
 
 class RoundPoint(Contract):
@@ -59,6 +62,9 @@ class SiteReport(Contract):
     site_id: Slug
     weight: float
     radius: float
+    radius_is_estimate: bool = False
+    confidence: float | None = None
+    label_flip_cost: float | None = None
     n_samples: int | None = None
     worst_case_risk: float | None = None
     f1: float | None = None

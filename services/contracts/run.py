@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from models.radius import mixture_confidence
 from services.contracts.base import Contract, RunId, Slug
 from services.contracts.plan import Plan
 
@@ -47,12 +48,19 @@ class RoundRecord(Contract):
 
 
 class SiteTermsRecord(Contract):
-    """A site's scalars as they entered the run."""
+    """A site's scalars as they entered the run.
+
+    ``confidence``: with which probability the ball holds the site's true distribution; None: none is claimed. With
+    ``radius_is_estimate`` the radius aims at that confidence and proves none. ``label_flip_cost`` None: the plan's.
+    """
 
     site_id: Slug
     weight: float
     radius: float
     n_samples: int
+    radius_is_estimate: bool = False
+    confidence: float | None = None
+    label_flip_cost: float | None = None
 
 
 class Run(Contract):
@@ -75,3 +83,11 @@ class Run(Contract):
     flow_run_id: str | None = None
     mlflow_run_id: str | None = None
     model_version: str | None = None
+
+    @property
+    def mixture_confidence(self) -> float | None:
+        """Probability that the mixture of the sites' balls holds the mixture of their truths; None: none is claimed."""
+        confidences = [site.confidence for site in self.sites]
+        if not confidences or None in confidences:
+            return None
+        return mixture_confidence(confidence for confidence in confidences if confidence is not None)

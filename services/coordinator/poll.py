@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from models.problem import Arrays
 from services.contracts.codec import digest, encode
-from services.contracts.messages import Kind, SiteRefusal, SiteUpdate, Task
+from services.contracts.messages import Kind, SiteRefusal, SiteUpdate, Task, TrainingSpec
 from services.contracts.plan import Plan
 from services.contracts.run import SiteAnswer
 from services.coordinator.admission import AdmissionError, admit, expect
@@ -18,13 +18,14 @@ FAILURE_TEXT = {"absent": "nobody answers for the site", "late": "no answer by t
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of every site in one go; ``arrays`` by site, ``shapes`` of a valid answer."""
+    """What is asked of every site in one go; ``specs`` and ``arrays`` by site, ``shapes`` of a valid answer."""
 
     kind: Kind
     run_id: str
     round: int
     plan: Plan
     contract: str
+    specs: Mapping[str, TrainingSpec]
     parameters: Mapping[str, float]
     arrays: Mapping[str, Arrays]
     shapes: Mapping[str, tuple[int, ...]]
@@ -56,7 +57,7 @@ async def poll(question: Question, keys: Mapping[str, str], transport: SiteTrans
 def _task(question: Question, site: str) -> Task:
     return Task(
         kind=question.kind, site_id=site, run_id=question.run_id, round=question.round, method=question.plan.method,
-        asset_type=question.plan.asset_type, contract=question.contract, spec=question.plan.spec,
+        asset_type=question.plan.asset_type, contract=question.contract, spec=question.specs[site],
         parameters=dict(question.parameters), arrays=dict(question.arrays.get(site, {})),
     )
 

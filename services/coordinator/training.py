@@ -18,9 +18,11 @@ from models.multiclass import OneVsRestServer
 from models.problem import FloatArray, ServerProblem, SiteTerms, Status
 from services.contracts.asset_type import AssetType
 from services.contracts.errors import BallastError
-from services.contracts.run import RoundRecord, Run, SiteAnswer, SiteTermsRecord
+from services.contracts.lift import lifted_size
+from services.contracts.run import RoundRecord, Run, SiteAnswer
 from services.coordinator.poll import Poll, Question, poll
 from services.coordinator.ports import RunStore, SiteTransport
+from services.coordinator.terms import JOIN_SHAPES, check_asked, joined_terms, site_specs
 
 LOG = logging.getLogger("ballast.coordinator")
 RETRY_SECONDS = 0.5
@@ -76,23 +78,24 @@ class Coordinator:
         self._asset_type = asset_type
 
     async def join(self, run: Run) -> Run:
-        """Ask who takes part and fix the sites of the run with their scalars; a run that has them goes on as it is."""
+        """Ask who takes part and fix the sites of the run with their scalars; a run that has them goes on as it is.
+
+        Raises
+        ------
+        TooFewSitesError, RunCancelledError
+            Nobody to train with, or nobody wants it.
+        InvalidInputError
+            The plan weighs some of the sites that are asked, or its weights do not sum to 1.
+        LiftsDifferError
+            Sites lift their features differently.
+        """
         if run.status != "pending":
             return run
-        shapes: dict[str, tuple[int, ...]] = {"n_samples": (), "radius": ()}
-        question = self._question(run, "join", 0, {}, shapes)
+        check_asked(run.plan, self._keys)
+        question = self._question(run, "join", 0, {}, JOIN_SHAPES)
         outcome = await self._until_enough(run, question, self._keys)
         joined = {site: update.arrays for site, update in outcome.updates.items()}
-        samples = {site: float(arrays["n_samples"]) for site, arrays in joined.items()}
-        total = sum(samples.values())
-        equal = run.plan.site_weights == "equal"
-        terms = [
-            SiteTermsRecord(
-                site_id=site, weight=1.0 / len(joined) if equal else samples[site] / total,
-                radius=float(joined[site]["radius"]), n_samples=int(samples[site]),
-            )
-            for site in sorted(joined)
-        ]
+        terms = joined_terms(run.plan, self._asset_type, joined)
         absentees = [answer for answer in outcome.answers if answer.status != "accepted"]
         return self._store.begin_run(run.run_id, terms, absentees)
 
@@ -141,10 +144,12 @@ class Coordinator:
     def _server(self, run: Run) -> tuple[ServerHalf[Any], ServerProblem]:
         plan = run.plan
         method = get_method(plan.method)
+        specs = site_specs(run, self._asset_type, [site.site_id for site in run.sites])
         problem = ServerProblem(
-            n_features=len(self._asset_type.features),
+            n_features=lifted_size(plan.spec.lift, len(self._asset_type.features)),
             sites=tuple(
-                SiteTerms(site.site_id, site.weight, site.radius, plan.spec.label_flip_cost) for site in run.sites
+                SiteTerms(site.site_id, site.weight, site.radius, specs[site.site_id].label_flip_cost)
+                for site in run.sites
             ),
             transport_norm=plan.spec.transport_norm, fit_intercept=plan.spec.fit_intercept, feature_bound=1.0,
             gap=plan.gap, parameters=check_parameters(method, plan.parameters),
@@ -156,7 +161,10 @@ class Coordinator:
         shapes: Mapping[str, tuple[int, ...]],
     ) -> Question:
         parameters = check_parameters(get_method(run.plan.method), run.plan.parameters)
-        return Question(kind, run.run_id, number, run.plan, self._asset_type.fingerprint, parameters, arrays, shapes)
+        specs = site_specs(run, self._asset_type, self._keys)
+        return Question(
+            kind, run.run_id, number, run.plan, self._asset_type.fingerprint, specs, parameters, arrays, shapes
+        )
 
     async def _until_enough(self, run: Run, question: Question, keys: Mapping[str, str]) -> Poll:
         """Ask, and ask again while fewer than ``min_sites`` answer, for as long as the plan's patience lasts."""

@@ -59,7 +59,7 @@ class Predictor:
         scores = self._planes.scores(batch.scaled)
         winners = scores.argmax(axis=1)
         radii = self._planes.radii(batch.scaled)
-        contributions = self._planes.slopes[winners] * (batch.scaled - 0.5)
+        contributions = self._planes.gradients(batch.scaled, winners) * (batch.scaled - 0.5)
         sensors = self._sensors(batch.values, contributions)
         columns = zip(winners.tolist(), radii.tolist(), scores.tolist(), sensors, strict=True)
         return tuple(self._diagnosis(batch, row, *found) for row, found in enumerate(columns))

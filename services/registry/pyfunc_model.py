@@ -7,6 +7,7 @@ holds the two to the same answers.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,41 @@ from mlflow.models import set_model
 from mlflow.pyfunc import PythonModel
 
 DUAL_ORDER = {"l1": np.inf, "l2": 2, "linf": 1}
+
+
+class Lift:
+    """Random Fourier features of scaled features, drawn from the document's seed and held to its fingerprint."""
+
+    def __init__(self, spec: dict[str, Any], n_features: int) -> None:
+        """Draw the lift; raise where this numpy draws other numbers than the one that trained."""
+        random = np.random.Generator(np.random.PCG64(spec["seed"]))
+        self.keep = bool(spec["keep_linear"])
+        self.inputs = n_features
+        self.frequencies = random.standard_normal((spec["components"], n_features)) / spec["bandwidth"]
+        self.phases = random.uniform(0.0, 2.0 * np.pi, spec["components"])
+        digest = hashlib.sha256(f"fourier-lift/1 {spec['seed']} {spec['bandwidth']!r} {self.keep}".encode())
+        for array in (self.frequencies, self.phases):
+            digest.update(str(array.shape).encode() + np.ascontiguousarray(array, dtype="<f8").tobytes())
+        if spec["fingerprint"] not in (None, digest.hexdigest()):
+            raise MlflowException("the lift drawn here is not the one of the training: numpy has another version")
+
+    def apply(self, scaled: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Lifted features of scaled ones."""
+        waves = 0.5 + 0.5 * np.cos((scaled - 0.5) @ self.frequencies.T + self.phases)
+        return np.hstack([scaled, waves]) if self.keep else waves
+
+    def steepness(self, slopes: np.ndarray[Any, Any], norm: str) -> np.ndarray[Any, Any]:
+        """Bound, anywhere, on the dual norm of the gradient of each lifted slope, along the last axis."""
+        sizes, wide = np.abs(self.frequencies), float(self.keep)
+        linear = np.abs(slopes[..., : self.inputs]) if self.keep else 0.0
+        waves = np.abs(slopes[..., self.inputs :] if self.keep else slopes)
+        by_feature = np.linalg.norm(linear + 0.5 * waves @ sizes, ord=DUAL_ORDER[norm], axis=-1)
+        factor = {
+            "l1": wide + 0.5 * sizes.sum(axis=0).max(),
+            "l2": np.sqrt(wide + 0.25 * np.linalg.norm(self.frequencies, 2) ** 2),
+            "linf": max(wide, 0.5 * sizes.sum(axis=1).max()),
+        }[norm]
+        return np.minimum(by_feature, factor * np.linalg.norm(slopes, ord=DUAL_ORDER[norm], axis=-1))
 
 
 class ServedDiagnosis(PythonModel):  # type: ignore[misc]  # MLflow's types are skipped, its classes are Any to mypy
@@ -34,14 +70,20 @@ class ServedDiagnosis(PythonModel):  # type: ignore[misc]  # MLflow's types are 
         # Two classes have one plane, whose far side is the second class: give each class a plane of its own.
         self.weights = np.vstack([-heads, heads]) if len(heads) == 1 else heads
         apart = self.weights[:, None, :-1] - self.weights[None, :, :-1]
-        self.norms = np.linalg.norm(apart, ord=DUAL_ORDER[document["spec"]["transport_norm"]], axis=-1)
+        self.lift = Lift(document["spec"]["lift"], len(self.features)) if document["spec"].get("lift") else None
+        norm = document["spec"]["transport_norm"]
+        if self.lift is None:
+            self.norms = np.linalg.norm(apart, ord=DUAL_ORDER[norm], axis=-1)
+        else:
+            self.norms = self.lift.steepness(apart, norm)
 
     def predict(
         self, context: Any, model_input: pd.DataFrame, params: dict[str, Any] | None = None
     ) -> list[dict[str, Any]]:
         """One diagnosis for each row: fault class, severity, scores, robustness radius (None: nothing changes it)."""
         scaled = (self._values(model_input) - self.low) / (self.high - self.low)
-        scores = scaled @ self.weights[:, :-1].T + self.weights[:, -1]
+        seen = scaled if self.lift is None else self.lift.apply(scaled)
+        scores = seen @ self.weights[:, :-1].T + self.weights[:, -1]
         return [self._diagnosis(row) for row in scores]
 
     def _values(self, frame: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -30,11 +30,13 @@ def parameters(version: ModelVersion) -> dict[str, str]:
         "n_features": str(len(version.asset_type.features)),
         "n_classes": str(len(version.asset_type.fault_classes)),
         "radius_rule": spec.radius.rule,
-        "radius_value": repr(spec.radius.value),
+        "radius_value": repr(spec.radius.confidence if spec.radius.rule == "confidence" else spec.radius.value),
         "label_flip_cost": repr(spec.label_flip_cost),
         "transport_norm": spec.transport_norm,
         "support": spec.support,
         "fit_intercept": str(spec.fit_intercept).lower(),
+        "solvers": "; ".join(version.solvers) or "none",
+        "lift": "none" if spec.lift is None else f"fourier {spec.lift.components} {spec.lift.bandwidth!r}",
         "sites": str(len(version.sites)),
     }
 

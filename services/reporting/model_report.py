@@ -73,6 +73,9 @@ def _site(score: SiteScore, n_samples: int | None, answers: Sequence[tuple[int, 
         site_id=score.site_id,
         weight=score.weight,
         radius=score.radius,
+        radius_is_estimate=score.radius_is_estimate,
+        confidence=score.confidence,
+        label_flip_cost=score.label_flip_cost,
         n_samples=n_samples,
         worst_case_risk=score.worst_case_risk,
         f1=score.f1,
@@ -98,6 +101,8 @@ def _certificate(version: ModelVersion) -> CertificateReport:
         rounds=version.rounds,
         spec=version.spec,
         solvers=version.solvers,
+        mixture_confidence=version.mixture_confidence,
+        radii_are_estimates=version.radii_are_estimates,
     )
 
 

@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from services.contracts.report import GateResult, MissedRound, ModelReport, SiteReport
+from services.contracts.lift import LiftSpec
+from services.contracts.messages import RadiusRule
+from services.contracts.report import CertificateReport, GateResult, MissedRound, ModelReport, SiteReport
 from services.reporting.gap_chart import gap_chart
 
 MOST_MISSED = 200
@@ -72,13 +74,40 @@ def _certificate(report: ModelReport) -> str:
         ("created", report.created_at.isoformat(timespec="seconds")),
         ("transport norm", spec.transport_norm),
         ("cost of a label flip", _figure(spec.label_flip_cost)),
-        ("radius", f"{spec.radius.rule}, {_figure(spec.radius.value)}"),
+        ("radius", _rule(spec.radius)),
+        ("confidence of the mixture", _confidence(report.certificate)),
+        ("lift", _lift(spec.lift)),
         ("support", spec.support.replace("_", " ")),
         ("intercept", "yes" if spec.fit_intercept else "no"),
         ("F-1, all held-out parts", _figure(report.f1)),
         ("F-1, worst site", _figure(report.worst_site_f1)),
     ]
     return _table("The model", (), [[name, value] for name, value in rows])
+
+
+def _rule(rule: RadiusRule) -> str:
+    if rule.rule != "confidence":
+        return f"{rule.rule}, {_figure(rule.value)}"
+    return f"by confidence {_figure(rule.confidence)}, " + (
+        "estimated by resampling" if rule.tail is None else "by the given constants"
+    )
+
+
+def _confidence(certificate: CertificateReport) -> str:
+    if certificate.mixture_confidence is None:
+        return "none claimed"
+    note = ", an estimate: radii come from resampling and prove none" if certificate.radii_are_estimates else ""
+    return _figure(certificate.mixture_confidence) + note
+
+
+def _lift(lift: LiftSpec | None) -> str:
+    if lift is None:
+        return "none"
+    kept = "with" if lift.keep_linear else "without"
+    return (
+        f"{lift.components} random Fourier features, bandwidth {_figure(lift.bandwidth)}, seed {lift.seed}, {kept} the "
+        f"features themselves ({(lift.fingerprint or 'not pinned')[:16]})"
+    )
 
 
 def _gates(gates: Sequence[GateResult]) -> str:
@@ -94,12 +123,15 @@ def _gates(gates: Sequence[GateResult]) -> str:
 
 def _sites(sites: Sequence[SiteReport]) -> str:
     head = (
-        "site", "weight", "radius", "samples", "worst-case risk", "F-1", "answered", "absent", "late", "refused",
-        "rejected", "last answer", "bytes to site", "bytes from site",
+        "site", "weight", "radius", "confidence", "cost of a flip", "samples", "worst-case risk", "F-1", "answered",
+        "absent", "late", "refused", "rejected", "last answer", "bytes to site", "bytes from site",
     )
     rows = [
         [
-            site.site_id, _figure(site.weight), _figure(site.radius), _figure(site.n_samples),
+            site.site_id, _figure(site.weight),
+            _figure(site.radius) + (" (estimate)" if site.radius_is_estimate else ""),
+            "none" if site.confidence is None else _figure(site.confidence),
+            "as the model" if site.label_flip_cost is None else _figure(site.label_flip_cost), _figure(site.n_samples),
             _figure(site.worst_case_risk), _figure(site.f1), str(site.accepted), str(site.absent), str(site.late),
             str(site.refused), str(site.rejected), _figure(site.last_accepted_round), str(site.bytes_to_site),
             str(site.bytes_from_site),

@@ -34,11 +34,12 @@ def read_model(path: Path) -> ModelVersion:
 def diagnose(version: ModelVersion, source: CsvSource) -> Iterator[str]:
     """Lines of a CSV table: for each measurement its class, severity, and the smallest move that would change it.
 
-    The radius is in scaled features, in the model's transport norm.
+    The radius is in scaled features, in the model's transport norm; with a lifted model it is a lower bound.
     """
     features = scaled_measurements(source, version.asset_type)
-    classes = predict_class(version.weights, features)
-    radii = robustness_radius(version.weights, features, version.transport_norm)
+    lift = version.lift
+    classes = predict_class(version.weights, features if lift is None else lift.apply(features))
+    radii = robustness_radius(version.weights, features, version.transport_norm, lift)
     yield HEADER
     for row, (number, radius) in enumerate(zip(classes.tolist(), radii.tolist(), strict=True), start=1):
         fault = version.asset_type.fault_classes[number]

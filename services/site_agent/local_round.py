@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import numpy as np
 from pydantic import ValidationError
 
 from models.problem import FloatArray, ProblemError
 from services.contracts.asset_type import AssetType
 from services.contracts.codec import FrameError, decode, digest, unpack_arrays
+from services.contracts.lift import LiftMismatchError
 from services.contracts.messages import SiteRefusal, SiteUpdate, Task
 from services.site_agent.egress import Egress, TooLargeError
 from services.site_agent.local_solve import (
     check_weights,
     confusion_counts,
     head_risks,
-    radius_of,
+    join_answer,
+    lifted,
     robust_spec,
     solve_round,
 )
@@ -118,6 +119,8 @@ class LocalRound:
                     return self._evaluate(task, dataset)
         except VaultError as error:
             raise Refusal(error.refusal_code, str(error)) from None
+        except LiftMismatchError as error:
+            raise Refusal("contract_mismatch", str(error)) from None
         except ProblemError as error:
             raise Refusal("bad_task", str(error)) from None
         except (ArithmeticError, LookupError, TypeError, ValueError, RuntimeError, MemoryError) as error:
@@ -125,27 +128,21 @@ class LocalRound:
             raise Refusal("internal_error", f"{type(error).__name__}: {error}") from None
 
     def _join(self, task: Task, dataset: Dataset) -> dict[str, FloatArray]:
-        n_samples = len(dataset.train)
-        return {
-            "n_samples": np.array(float(n_samples)),
-            "radius": np.array(radius_of(task.spec.radius, n_samples)),
-        }
+        return join_answer(task.spec, dataset.train.features, dataset.train.classes, self._n_classes)
 
     def _round(self, task: Task, dataset: Dataset) -> dict[str, FloatArray]:
-        train = dataset.train
-        spec = robust_spec(task.spec, len(train), train.features.shape[1])
-        return solve_round(
-            task.method, task.parameters, task.arrays, train.features, train.classes, self._n_classes, spec
-        )
+        classes = dataset.train.classes
+        features = lifted(task.spec, dataset.train.features)
+        spec = robust_spec(task.spec, features, classes, self._n_classes)
+        return solve_round(task.method, task.parameters, task.arrays, features, classes, self._n_classes, spec)
 
     def _evaluate(self, task: Task, dataset: Dataset) -> dict[str, FloatArray]:
-        train, test = dataset.train, dataset.test
-        n_features = train.features.shape[1]
-        weights = check_weights(task.arrays.get("weights"), self._asset_type.n_heads, n_features)
-        spec = robust_spec(task.spec, len(train), n_features)
+        features, held_out = lifted(task.spec, dataset.train.features), lifted(task.spec, dataset.test.features)
+        weights = check_weights(task.arrays.get("weights"), self._asset_type.n_heads, features.shape[1])
+        spec = robust_spec(task.spec, features, dataset.train.classes, self._n_classes)
         return {
-            "confusion": confusion_counts(weights, test.features, test.classes, self._n_classes),
-            "risk": head_risks(weights, train.features, train.classes, self._n_classes, spec),
+            "confusion": confusion_counts(weights, held_out, dataset.test.classes, self._n_classes),
+            "risk": head_risks(weights, features, dataset.train.classes, self._n_classes, spec),
         }
 
     def _refuse(self, refusal: Refusal, reply_to: dict[str, Any]) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,25 +19,77 @@ from models.problem import (
     SiteProblem,
     SiteTerms,
 )
-from services.contracts.messages import RadiusRule, TrainingSpec
+from services.contracts.lift import draw_lift, lift_check
+from services.contracts.messages import TrainingSpec
 
 IntArray = NDArray[np.intp]
 
 
-def radius_of(rule: RadiusRule, n_samples: int) -> float:
-    """Radius of the site's Wasserstein ball: the given one, or ``1 / (beta N_g)``."""
+@dataclass(frozen=True)
+class SiteRadius:
+    """Radius of the site's ball, the confidence that it stands for (0: none is claimed), and whether it is a guess."""
+
+    radius: float
+    confidence: float = 0.0
+    is_estimate: bool = False
+
+
+def radius_of(spec: TrainingSpec, features: FloatArray, classes: IntArray, n_classes: int) -> SiteRadius:
+    """Radius of the site's Wasserstein ball by the rule of the problem, for (lifted) features (N, P).
+
+    An estimate resamples rows from the rule's seed, so the same data give the same radius; it is the largest of all
+    heads, whose labels differ.
+    """
+    from models.multiclass import head_labels
+    from models.radius import LightTail, confidence_radius, estimated_radius, samples_radius
+
+    rule, n_samples = spec.radius, features.shape[0]
     if rule.rule == "fixed":
-        return rule.value
-    if rule.value <= 0:
-        raise ProblemError("a radius from the number of samples needs beta above 0")
-    return 1.0 / (rule.value * n_samples)
+        return SiteRadius(rule.value)
+    if rule.rule == "samples":
+        return SiteRadius(samples_radius(rule.value, n_samples))
+    if rule.confidence is None:
+        raise ProblemError("a radius by confidence needs the confidence")
+    if rule.tail is None:
+        estimates = [
+            estimated_radius(
+                features, signs, label_flip_cost=spec.label_flip_cost, transport_norm=spec.transport_norm,
+                confidence=rule.confidence, seed=rule.seed,
+            ).radius
+            for signs in head_labels(classes, n_classes)
+        ]
+        return SiteRadius(max(estimates), rule.confidence, True)
+    tail = LightTail(rule.tail.exponent, rule.tail.c1, rule.tail.c2, rule.tail.c3)
+    return SiteRadius(confidence_radius(rule.confidence, n_samples, features.shape[1], tail), rule.confidence)
 
 
-def robust_spec(spec: TrainingSpec, n_samples: int, n_features: int) -> RobustSpec:
-    """The shared problem with the site's own radius; features are scaled, so sensor ranges are the box [0, 1]^P."""
+def lifted(spec: TrainingSpec, features: FloatArray) -> FloatArray:
+    """Scaled features (N, P) as the method sees them; ``LiftMismatchError`` where the lift is not the asked one."""
+    lift = draw_lift(spec.lift, features.shape[1])
+    return features if lift is None else lift.apply(features)
+
+
+def join_answer(
+    spec: TrainingSpec, features: FloatArray, classes: IntArray, n_classes: int
+) -> dict[str, FloatArray]:
+    """What a site says of itself when it joins: scalars about its scaled training rows (N, P)."""
+    found = radius_of(spec, lifted(spec, features), classes, n_classes)
+    scalars = {
+        "n_samples": float(features.shape[0]), "radius": found.radius, "radius_is_estimate": float(found.is_estimate),
+        "confidence": found.confidence, "lift_check": lift_check(draw_lift(spec.lift, features.shape[1])),
+    }
+    return {name: np.array(value) for name, value in scalars.items()}
+
+
+def robust_spec(spec: TrainingSpec, features: FloatArray, classes: IntArray, n_classes: int) -> RobustSpec:
+    """The problem with the site's own radius, for (lifted) features (N, P).
+
+    Scaled features lie in the box [0, 1]^P of their sensor ranges, and lifted ones in a box [0, 1] too.
+    """
+    n_features = features.shape[1]
     box = BoxSupport(np.zeros(n_features), np.ones(n_features)) if spec.support == "sensor_ranges" else None
     return RobustSpec(
-        radius=radius_of(spec.radius, n_samples), label_flip_cost=spec.label_flip_cost,
+        radius=radius_of(spec, features, classes, n_classes).radius, label_flip_cost=spec.label_flip_cost,
         transport_norm=spec.transport_norm, support=box, fit_intercept=spec.fit_intercept,
     )
 

@@ -24,7 +24,7 @@ REASONS: dict[RefusalCode, str] = {
     "one_class_only": "the site's training part holds one class only",
     "no_data": "the site has no data at present",
     "bad_data": "the site's data do not fit the feature contract; the site's own log says where",
-    "contract_mismatch": "the site's asset type differs from the one in the task",
+    "contract_mismatch": "the site's asset type, or the lift that it draws, differs from the one in the task",
     "wrong_site": "the task is addressed to another site",
     "bad_task": "the task cannot be read or has no meaning",
     "internal_error": "the site could not compute an answer; the site's own log says why",
@@ -102,7 +102,8 @@ methods = {listed(methods)}
 # Kinds of machine for which this plant takes part.
 asset_types = {listed(asset_types)}
 
-# join: number of training rows and radius. round: model-sized vectors. evaluate: counts and risks at given weights.
+# join: number of training rows; radius and its confidence. round: model-sized vectors.
+# evaluate: counts and risks at given weights.
 messages = {listed(get_args(Kind))}
 
 # Largest message in bytes, both ways.
