@@ -50,7 +50,7 @@ lint: $(VENV)/dev.stamp
 	@$(BIN)/lint-imports --no-cache
 
 bench: $(VENV)/dev.stamp
-	@$(BIN)/python -m tests.benchmarks $(ARGS)
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.benchmarks $(ARGS)
 
 clean:
 	rm -rf $(VENV) .ballast .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
