@@ -23,6 +23,7 @@ _STEP_SHARE = 0.995  # how far towards the boundary a step may go
 _SHORTEST_STEP = 1e-10
 _SAFE_TARGET = 0.3
 _SETTLING = 1e-3
+_TOO_MANY_FLIPS = 4.0  # over what the radius pays for, at the start
 _NARROW = 0.01  # complementarity to start from, in units of the hinge
 _WIDE = 1e8
 _BALANCED = 5.0
@@ -67,10 +68,10 @@ class InteriorPoint:
         self._measure()
 
     def _raise_multiplier(self, target: float) -> None:
-        """Raise the multiplier until the flips that the start supposes cost no more than half of what they may."""
+        """Raise the multiplier until the flips that the start supposes cost no more than a few times what they may."""
         problem = self.problem
         step = target / problem.flip if problem.can_flip else 0.0
-        while problem.price > 0.0 and self._flipped(self.dual) > 0.5 * problem.price:
+        while problem.price > 0.0 and self._flipped(self.dual) > _TOO_MANY_FLIPS * problem.price:
             self.multiplier += step
             step *= 2.0
             self.slack, self.dual = centred_rows(problem, self.margins, self.multiplier, target)

@@ -25,7 +25,10 @@ from models.prox.statement import Iterate, Statement, dual_norm_value
 
 _TIES = (2.0, 0.6)  # ties over weights while the width shrinks
 _HARDENING = 6
-_CROWDED = 12  # steps while more rows tie than there are weights
+_CROWDED = 12  # steps where more rows than weights lie on a kink from the start
+_ON_A_KINK = 1e-9
+_TOO_MANY = 3  # ties over weights at which it gives up elsewhere
+_SPARE = 3
 _NARROWEST = 1e-6
 _FEW = 2  # changes of the pattern at which it is ripe for hard ties
 _LOOSE = 1e-12
@@ -45,10 +48,11 @@ def approach(problem: Statement, weights: FloatArray, multiplier: float, toleran
     size = problem.anchor.size
     face: Pattern | None = None
     trial: Trial | None = None
-    width = 0.0
+    width, crowded = 0.0, False
     for spent, ties in enumerate(_TIES):
         margins = problem.rows @ weights
         distance = kink_distance(margins, multiplier, problem.flip)
+        crowded = crowded or int(np.count_nonzero(distance <= _ON_A_KINK)) > size
         place = min(int(ties * size), distance.size - 1)
         distance.partition(place)
         width = max(float(distance[place]), _NARROWEST)
@@ -68,25 +72,28 @@ def approach(problem: Statement, weights: FloatArray, multiplier: float, toleran
     if face is None or trial is None:
         return Approach(None, None, 0)
     pattern = replace(pattern_at(problem, weights, multiplier, width), tied=face.tied, signs=face.signs, pull=face.pull)
-    return _harden(problem, pattern, trial, 2.0 * width, tolerance)
+    return _harden(problem, pattern, trial, 2.0 * width, _CROWDED if crowded else _HARDENING, tolerance)
 
 
-def _harden(problem: Statement, pattern: Pattern, trial: Trial, width: float, tolerance: float) -> Approach:
-    """Augmented Lagrangian steps of fixed width."""
-    spent, crowded = len(_TIES), False
-    while spent < (_CROWDED if crowded else _HARDENING) + len(_TIES):
+def _harden(
+    problem: Statement, pattern: Pattern, trial: Trial, width: float, steps: int, tolerance: float
+) -> Approach:
+    """At most ``steps`` augmented Lagrangian steps of fixed width."""
+    size, ties = problem.anchor.size, 0
+    for spent in range(len(_TIES) + 1, len(_TIES) + steps + 1):
         soft = Softness(width, np.clip(trial.keep, 0.0, 1.0), np.clip(trial.flip, 0.0, 1.0))
         following = solve_pattern(problem, pattern, soft)
-        spent += 1
         if following is None:
             return Approach(None, None, spent)
         trial, before = following, pattern.support
         pattern, agrees = revise(problem, pattern, trial)
-        crowded = tied_rows(pattern.support).size > problem.anchor.size
-        if crowded and agrees:
+        ties = tied_rows(pattern.support).size
+        if ties > size and agrees:
             found = certified(problem, trial)
             if found.gap <= problem.allowed_gap(found.objective, tolerance):
                 return Approach(None, found, spent)
-        elif not crowded and int(np.count_nonzero(before != pattern.support)) <= _FEW:
-            break
-    return Approach(None if crowded else pattern, None, spent)
+        elif ties <= size and int(np.count_nonzero(before != pattern.support)) <= _FEW:
+            return Approach(pattern, None, spent)
+        elif ties > _TOO_MANY * size and steps < _CROWDED:
+            return Approach(None, None, spent)
+    return Approach(None if ties > size + _SPARE else pattern, None, len(_TIES) + steps)
