@@ -52,12 +52,12 @@ def box_support(support: tuple[ArrayLike, ArrayLike] | None, n_features: int) ->
     if support is None:
         return None
     try:
-        low, high = (np.broadcast_to(np.asarray(bound, dtype=np.float64), (n_features,)) for bound in support)
+        low, high = (np.full(n_features, np.asarray(bound, dtype=np.float64)) for bound in support)
     except (TypeError, ValueError):
         raise ProblemError(
             f"support must be None or a pair (low, high) of numbers or of vectors of length {n_features}"
         ) from None
-    return BoxSupport(low=np.array(low), high=np.array(high))
+    return BoxSupport(low=low, high=high)
 
 
 def check_rows(features: FloatArray, labels: FloatArray, support: BoxSupport | None) -> None:
@@ -75,7 +75,7 @@ def check_rows(features: FloatArray, labels: FloatArray, support: BoxSupport | N
         raise ProblemError(f"a problem needs at least one row and one feature, got features of shape {features.shape}")
     if not np.isfinite(features).all():
         raise ProblemError(f"features must be finite, {_count(~np.isfinite(features).all(axis=1))} rows are not")
-    if not (np.abs(labels) == 1.0).all():
+    if not (labels * labels == 1.0).all():
         raise ProblemError(f"labels must be -1 or +1, {_count(np.abs(labels) != 1.0)} rows have another label")
     if support is not None:
         _check_inside(features, support)
@@ -85,11 +85,12 @@ def _check_inside(features: FloatArray, support: BoxSupport) -> None:
     if support.low.shape[0] != features.shape[1]:
         raise ProblemError(f"support has {support.low.shape[0]} features, the data have {features.shape[1]}")
     slack = BOX_TOLERANCE * (support.high - support.low)
+    if (features.min(axis=0) >= support.low - slack).all() and (features.max(axis=0) <= support.high + slack).all():
+        return
     outside = ((features < support.low - slack) | (features > support.high + slack)).any(axis=1)
-    if outside.any():
-        raise ProblemError(
-            f"{_count(outside)} of {features.shape[0]} rows lie outside the support box; widen it or clip the features"
-        )
+    raise ProblemError(
+        f"{_count(outside)} of {features.shape[0]} rows lie outside the support box; widen it or clip the features"
+    )
 
 
 def check_site_problem(problem: SiteProblem) -> None:

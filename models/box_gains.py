@@ -8,7 +8,7 @@ with ``room_p`` the distance to the wall in the harmful direction. It is convex 
 any feasible ``d`` gives an affine minorant of it in ``(w, lam)``. The optimal ``d`` has one number to find, its
 *reach*:
 
-- transport norm l1: ``d_p = room_p`` where ``|w_p| > lam``, else 0 (each feature pays for itself);
+- transport norm l1: ``d_p = room_p`` where ``|w_p|`` is above the reach, else 0, the reach being the price itself;
 - transport norm l-inf: ``d_p = min(room_p, reach)``, the reach at the wall where the slope left falls to ``lam``;
 - transport norm l2: ``d_p = min(room_p, reach |w_p|)`` with ``||d|| = lam * reach``, found between two walls in closed
   form after sorting them.
@@ -20,7 +20,7 @@ eliminated in closed form.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -47,19 +47,17 @@ class Gains(Protocol):
         ...
 
 
-def make_gains(room: FloatArray, slope: FloatArray, norm: TransportNorm) -> Gains:
-    """Gains of samples with ``room`` (n, P) to move and ``slope = |w| > 0`` (P,)."""
+def make_gains(room: FloatArray, slope: FloatArray, norm: Literal["l1", "l2"]) -> Gains:
+    """Gains of samples with ``room`` (n, P) to move and ``slope = |w| > 0`` (P,); for l-inf see :func:`stops`."""
     if norm == "l1":
         return _L1Gains(room, slope)
-    if norm == "linf":
-        return _linf_gains(room, slope)
     return _l2_gains(room, slope)
 
 
-def move_sizes(room: FloatArray, slope: FloatArray, norm: TransportNorm, price: float, reach: FloatArray) -> FloatArray:
+def move_sizes(room: FloatArray, slope: FloatArray, norm: TransportNorm, reach: FloatArray) -> FloatArray:
     """Optimal ``d`` (n, P) for the reaches found by :meth:`Gains.at`."""
     if norm == "l1":
-        return np.asarray(np.where(slope > price, room, 0.0))
+        return np.asarray(np.where(slope > reach[:, None], room, 0.0))
     if norm == "linf":
         return np.minimum(room, reach[:, None])
     return np.minimum(room, reach[:, None] * slope)
@@ -73,39 +71,24 @@ class _L1Gains:
     def at(self, price: float) -> Gain:
         gain = self.room @ np.maximum(self.slope - price, 0.0)
         move = self.room @ (self.slope > price).astype(np.float64)
-        return Gain(gain, move, move)
+        return Gain(gain, move, np.full_like(move, price))
 
     def take(self, rows: np.ndarray) -> Gains:
         return _L1Gains(self.room[rows], self.slope)
 
 
-@dataclass(frozen=True)
-class _LinfGains:
-    """Column j speaks of the stretch between wall j and wall j + 1 (wall 0: not moved), walls in rising order."""
+def stops(room: FloatArray, slope: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Transport norm l-inf: the reaches (n, P + 1) worth stopping at, 0 and each wall, and what is gained up to there.
 
-    slope_left: FloatArray
-    walls: FloatArray
-    gained: FloatArray
-
-    def at(self, price: float) -> Gain:
-        passed = np.count_nonzero(self.slope_left > price, axis=1)
-        rows = np.arange(passed.shape[0])
-        reach = self.walls[rows, passed]
-        return Gain(self.gained[rows, passed] - price * reach, reach, reach)
-
-    def take(self, rows: np.ndarray) -> Gains:
-        return _LinfGains(self.slope_left[rows], self.walls[rows], self.gained[rows])
-
-
-def _linf_gains(room: FloatArray, slope: FloatArray) -> _LinfGains:
+    The gain at a price is the largest of ``gained - price * reach`` over them.
+    """
     n, width = room.shape
-    order = np.argsort(room, axis=1)
-    walls = np.zeros((n, width + 1))
-    walls[:, 1:] = np.take_along_axis(room, order, axis=1)
-    slope_left = np.cumsum(slope[order][:, ::-1], axis=1)[:, ::-1]
-    gained = np.zeros((n, width + 1))
-    np.cumsum(slope_left * np.diff(walls, axis=1), axis=1, out=gained[:, 1:])
-    return _LinfGains(slope_left, walls, gained)
+    order = room.argsort(axis=1)
+    reaches, gained = np.zeros((n, width + 1)), np.zeros((n, width + 1))
+    reaches[:, 1:] = room.ravel()[order + np.arange(0, room.size, width)[:, None]]
+    slope_left = slope[order][:, ::-1].cumsum(axis=1)[:, ::-1]
+    np.cumsum(slope_left * (reaches[:, 1:] - reaches[:, :-1]), axis=1, out=gained[:, 1:])
+    return reaches, gained
 
 
 @dataclass(frozen=True)

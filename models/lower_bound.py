@@ -151,5 +151,5 @@ def nearest_in_ball(vector: FloatArray, radius: float, norm: TransportNorm) -> F
         return np.asarray(vector * (radius / size))
     falling = np.sort(np.abs(vector))[::-1]
     drops = (np.cumsum(falling) - radius) / np.arange(1, vector.shape[0] + 1)
-    drop = max(float(drops[max(np.count_nonzero(falling > drops), 1) - 1]), 0.0)
+    drop = max(float(drops[max(int(np.count_nonzero(falling > drops)), 1) - 1]), 0.0)
     return np.asarray(np.sign(vector) * np.maximum(np.abs(vector) - drop, 0.0))

@@ -34,13 +34,12 @@ class Rows:
 
 @dataclass(frozen=True)
 class Plan:
-    """One optimal answer of the adversary at a price, used with probability ``share``.
+    """One optimal answer of the adversary, used with probability ``share``.
 
     ``act`` (N,) holds KEPT, UNTOUCHED or FLIPPED; ``reach`` (N,) how far each sample is moved inside its box (see
     ``models.box_gains``), None where nothing is moved.
     """
 
-    price: float
     share: float
     act: NDArray[np.int8]
     reach: FloatArray | None = None
@@ -51,13 +50,15 @@ class Saddle:
     """Value, price and the mixture of plans that spends the radius exactly.
 
     ``leftover`` is the part of the radius that no plan spends; with an unbounded support it is worth ``||w||_*`` a
-    unit, whichever sample it is spent on.
+    unit, whichever sample it is spent on. ``moved`` (P,) is how far each feature is moved inside its box, as a mean over
+    rows and plans; None where nothing is.
     """
 
     value: float
     price: float
     plans: tuple[Plan, ...]
     leftover: float = 0.0
+    moved: FloatArray | None = None
 
     def label_coefficients(self, labels: FloatArray) -> FloatArray:
         """Coefficients c (N,) with which ``x_i`` enters the subgradient: ``sum_i c_i x_i`` plus what moving adds."""

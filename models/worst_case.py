@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from models.ambiguity import box_support, check_rows, dual_norm, steepest_move
-from models.box_worst_case import move_totals, solve_box
+from models.box_worst_case import solve_box
 from models.problem import FloatArray, ProblemError, RiskValue, RobustSpec, SiteProblem, TransportNorm
 from models.saddle import FLIPPED, KEPT, UNTOUCHED, Plan, Rows, Saddle
 
@@ -164,7 +164,7 @@ def _solve_unbounded(rows: Rows, floor: float) -> Saddle:
     act = np.where(rows.margins < 1.0, KEPT, UNTOUCHED).astype(np.int8)
     if not np.isfinite(rows.label_flip_cost):
         value = float(hinge.mean()) + rows.radius * floor
-        return Saddle(value, floor, (Plan(floor, 1.0, act),), rows.radius)
+        return Saddle(value, floor, (Plan(1.0, act),), rows.radius)
     extra = np.minimum(1.0 + rows.margins, 2.0 * rows.margins)
     affordable = _affordable_flips(rows)
     whole = int(affordable)
@@ -174,12 +174,12 @@ def _solve_unbounded(rows: Rows, floor: float) -> Saddle:
         value = float(hinge.mean()) + float(extra[order[:whole]].sum() + part * threshold) / rows.count
         with np.errstate(over="ignore"):
             price = float(np.float64(threshold) / rows.label_flip_cost)
-        plans = (_flip(act, order[: whole + 1], price, part), _flip(act, order[:whole], price, 1.0 - part))
+        plans = (_flip(act, order[: whole + 1], part), _flip(act, order[:whole], 1.0 - part))
         return Saddle(value, price, plans)
     chosen = np.flatnonzero(extra > rows.label_flip_cost * floor)
     leftover = max(0.0, rows.radius - rows.label_flip_cost * chosen.size / rows.count)
     value = float(hinge.mean()) + float(extra[chosen].sum()) / rows.count + leftover * floor
-    return Saddle(value, floor, (_flip(act, chosen, floor, 1.0),), leftover)
+    return Saddle(value, floor, (_flip(act, chosen, 1.0),), leftover)
 
 
 def _affordable_flips(rows: Rows) -> float:
@@ -199,18 +199,18 @@ def _largest(extra: FloatArray, whole: int) -> tuple[NDArray[np.intp], float]:
     return order, float(extra[order[-1]])
 
 
-def _flip(act: NDArray[np.int8], rows: NDArray[np.intp], price: float, share: float) -> Plan:
+def _flip(act: NDArray[np.int8], rows: NDArray[np.intp], share: float) -> Plan:
     flipped = act.copy()
     flipped[rows] = FLIPPED
-    return Plan(price, share, flipped)
+    return Plan(share, flipped)
 
 
 def subgradient(rows: Rows, saddle: Saddle) -> tuple[FloatArray, float]:
     """Subgradient in the weights (P,) and in the intercept: the gradient of the loss under the adversary's mixture."""
     coefficients = saddle.label_coefficients(rows.labels)
     gradient = coefficients @ rows.features
-    if rows.support is not None and any(plan.reach is not None for plan in saddle.plans):
-        gradient = gradient + np.sign(rows.weights) * move_totals(rows, rows.support, saddle)
-    else:
-        gradient = gradient + saddle.leftover * steepest_move(rows.weights, rows.transport_norm)
+    if saddle.moved is not None:
+        gradient += np.sign(rows.weights) * saddle.moved
+    elif saddle.leftover > 0:
+        gradient += saddle.leftover * steepest_move(rows.weights, rows.transport_norm)
     return gradient, float(coefficients.sum())

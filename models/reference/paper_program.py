@@ -3,7 +3,8 @@ r"""The worst-case program of FDR eq. (7): as printed, with its sign mended, and
 Kept so that a test shows the three side by side (MATH section 2); nothing else uses them. Per sample the atoms have
 mass beta+ (label kept), beta- (flipped) and, in the complete program only, beta0 (left alone with loss zero); q+ and q-
 are beta times the move. An atom sits at ``x - q / beta`` as in the paper's eq. (6), so moving by q changes the kept
-loss by ``+ y <w, q+>`` and the flipped loss by ``- y <w, q->``. The paper's objective has both signs the other way round.
+loss by ``+ y <w, q+>`` and the flipped loss by ``- y <w, q->``. The paper's objective has both signs the other way
+round.
 """
 
 from __future__ import annotations

@@ -1,0 +1,146 @@
+r"""The optimal price of transport from what each row answers at two prices.
+
+    F(lam) = radius lam + (1/N) sum_i f_i(lam),     every f_i convex and decreasing
+
+An answer at a price is a line below f_i: its value there and its slope, minus what row i spends. Between two prices at
+which the rows together spend more and less than the radius, let every row go over from its line at the lower price to
+its line at the higher one where the two cross. The price at which the total then spends the radius exactly is the next
+to ask, and the two totals before and after the row that tips it, mixed so that the radius is spent exactly, are a
+constant below F. Where no row has a third line in between, that constant is attained and the search is over; so a few
+prices do for piecewise linear rows, and smooth ones converge like a secant method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.problem import FloatArray
+
+MAX_STEPS = 200
+_BISECTIONS = 5
+_NOTHING = float(np.finfo(np.float64).tiny) ** 0.5
+
+
+class Answer(NamedTuple):
+    """Per row: ``value`` f_i at the price, transport ``spent``, what was done (``act``) and how far (``reach``)."""
+
+    value: FloatArray
+    spent: FloatArray
+    act: NDArray[np.int8]
+    reach: FloatArray
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A price and the answers to it."""
+
+    price: float
+    answer: Answer
+
+    def at(self, price: float) -> FloatArray:
+        """The rows' lines at another price."""
+        return np.asarray(self.answer.value - self.answer.spent * (price - self.price))
+
+
+@dataclass(frozen=True)
+class Total:
+    """Rows that stand apart from the search: what they spend, and their value where their line meets price 0."""
+
+    value: float = 0.0
+    spent: float = 0.0
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Where two sets of lines, mixed, spend the radius exactly.
+
+    ``bound`` is the mixture's constant value (a sum over rows, not a mean). ``over`` (n,) says which rows have gone
+    over to the right line before the row ``tips`` does; ``share`` is the weight of the set without it.
+    """
+
+    price: float
+    bound: float
+    over: NDArray[np.bool_]
+    tips: int
+    share: float
+
+    def sets(self) -> tuple[tuple[float, NDArray[np.bool_]], tuple[float, NDArray[np.bool_]]]:
+        """Both sets with their shares."""
+        after = self.over.copy()
+        after[self.tips] = True
+        return (self.share, self.over), (1.0 - self.share, after)
+
+
+def search_price(
+    ask: Callable[[float], Answer], left: Asked, right: Asked, budget: float, apart: Total, tolerance: float
+) -> tuple[Asked, Asked, Crossing, float]:
+    """Shrink the bracket until the value at its crossing is within ``tolerance`` of the bound.
+
+    ``left`` spends more than ``budget`` (N times the radius) and ``right`` less. Returns the last bracket, its
+    crossing, and the value there (a sum over rows): an upper bound of the minimum, the crossing's being a lower one.
+    """
+    slow = 0
+    left, right = _narrowed(ask, left, right, budget, apart)
+    crossing = _cross(left, right, budget, apart)
+    for _ in range(MAX_STEPS):
+        width = right.price - left.price
+        price = 0.5 * (left.price + right.price) if slow >= 2 else crossing.price
+        asked = Asked(price, ask(price))
+        value = budget * price + apart.value - apart.spent * price + float(asked.answer.value.sum())
+        inside = left.price < price < right.price
+        if price == crossing.price and (value - crossing.bound <= tolerance or not inside):
+            return left, right, crossing, value
+        if not inside:
+            break
+        if apart.spent + float(asked.answer.spent.sum()) > budget:
+            left = asked
+        else:
+            right = asked
+        slow = 0 if slow >= 2 or right.price - left.price <= 0.5 * width else slow + 1
+        crossing = _cross(left, right, budget, apart)
+    price = crossing.price
+    return left, right, crossing, budget * price + apart.value - apart.spent * price + float(ask(price).value.sum())
+
+
+def _narrowed(
+    ask: Callable[[float], Answer], left: Asked, right: Asked, budget: float, apart: Total
+) -> tuple[Asked, Asked]:
+    """A few bisections, which are cheaper than crossings and as good while the bracket is wide."""
+    for _ in range(_BISECTIONS):
+        price = 0.5 * (left.price + right.price)
+        if not left.price < price < right.price:
+            break
+        asked = Asked(price, ask(price))
+        if apart.spent + float(asked.answer.spent.sum()) > budget:
+            left = asked
+        else:
+            right = asked
+    return left, right
+
+
+def _cross(left: Asked, right: Asked, budget: float, apart: Total) -> Crossing:
+    (value, more, _, _), (later, less, _, _) = left.answer, right.answer
+    saved = np.maximum(more - less, 0.0)
+    # A row that saves nothing never goes over; one that saves next to nothing may do so anywhere in the bracket.
+    ahead = value - later + more * left.price - less * right.price
+    turn = np.divide(ahead, saved, out=np.full_like(saved, right.price), where=saved > _NOTHING)
+    np.minimum(np.maximum(turn, left.price, out=turn), right.price, out=turn)
+    order = turn.argsort()
+    spent = apart.spent + float(more.sum()) - saved[order].cumsum()
+    last = min(int(np.count_nonzero(spent > budget)), spent.shape[0] - 1)
+    over = np.zeros(turn.shape[0], dtype=np.bool_)
+    over[order[:last]] = True
+    tips = int(order[last])
+    price = float(turn[tips])
+    lines, later_lines = left.at(price), right.at(price)
+    before = float(np.where(over, later_lines, lines).sum())
+    spent_after, drop = float(spent[last]), float(saved[tips])
+    share = min(max((budget - spent_after) / drop, 0.0), 1.0) if drop > 0 else 1.0
+    tipped = (1.0 - share) * float(later_lines[tips] - lines[tips])
+    bound = budget * price + apart.value - apart.spent * price + before + tipped
+    return Crossing(price, bound, over, tips, share)
