@@ -1,0 +1,164 @@
+"""A small works in this process: real NATS, database and MLflow; plants behind their own doors, keys and links."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import socket
+import subprocess
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from flows.publish import register
+from flows.wiring import Workshop
+from models.methods.catalogue import METHODS
+from services.bus.configuration import BusFiles
+from services.bus.server import prepare, start
+from services.contracts.asset_type import AssetType, FaultClass, Feature
+from services.contracts.messages import Hello
+from services.contracts.model_version import ModelVersion
+from services.contracts.plan import Plan
+from services.contracts.run import Run
+from services.contracts.settings import Settings
+from services.contracts.signing import new_seed_file, public_key, signer
+from services.coordinator.training import TrainedModel, full_weights
+from services.round_store.store import RoundStore
+from services.site_agent.egress import Egress
+from services.site_agent.ledger import Ledger
+from services.site_agent.link import Address, PlantLink
+from services.site_agent.local_round import LocalRound
+from services.site_agent.policy import SitePolicy
+from services.site_agent.settings import CsvSource
+from services.site_agent.vault.dataset import Dataset
+from services.site_agent.vault.reader import Vault
+
+RIG = AssetType(
+    name="rig",
+    features=tuple(Feature(name=name, unit="1", low=-5.0, high=5.0) for name in ("flow", "pressure")),
+    fault_classes=(FaultClass(name="healthy", severity=0), FaultClass(name="leak", severity=3)),
+)
+SITES = ("plant-1", "plant-2", "plant-3")
+POLICY = SitePolicy(methods=tuple(METHODS), asset_types=("rig",), messages=("join", "round", "evaluate"))
+
+
+@dataclass(frozen=True)
+class Works:
+    """The OEM's side, and the plants' doors and addresses."""
+
+    shop: Workshop
+    doors: dict[str, LocalRound]
+    egress: dict[str, Egress]
+    addresses: dict[str, Address]
+    sources: dict[str, CsvSource]
+
+    def dataset(self, site: str) -> Dataset:
+        return Vault(self.sources[site], RIG).current()
+
+    def plan(self, name: str, **changes: Any) -> Plan:
+        values = {
+            "name": name, "asset_type": "rig", "max_rounds": 40, "gap": 1e-3, "sites": SITES, "min_sites": 2,
+            "gates": {"max_gap": None}, "round_deadline_seconds": 30, "absence_patience_seconds": 5,
+        }
+        return self.shop.store.plans.create(Plan.model_validate(values | changes)).plan
+
+    def train(self, plan: Plan, absent: tuple[str, ...] = ()) -> tuple[Run, TrainedModel, ModelVersion]:
+        """Join, train, evaluate and register, as the flow does."""
+        return asyncio.run(self._train(plan, absent))
+
+    async def _train(self, plan: Plan, absent: tuple[str, ...]) -> tuple[Run, TrainedModel, ModelVersion]:
+        run = self.shop.store.runs.create_run(plan)
+        async with self._plants(absent), self.shop.plant_link() as transport:
+            coordinator = self.shop.coordinator(run, transport)
+            try:
+                run = await coordinator.join(run)
+                trained = await coordinator.train(run)
+                weights = full_weights(trained.weights, fit_intercept=plan.spec.fit_intercept)
+                evaluation = await coordinator.evaluate(run, weights)
+            except Exception as error:
+                self.shop.store.runs.finish_run(run.run_id, "failed", str(error))
+                raise
+        version = register(self.shop, run, trained, evaluation)
+        return self.shop.store.runs.finish_run(run.run_id, "completed", "done"), trained, version
+
+    @asynccontextmanager
+    async def _plants(self, absent: tuple[str, ...]) -> AsyncIterator[None]:
+        stop = asyncio.Event()
+        greeted = {site: asyncio.Event() for site in self.addresses if site not in absent}
+
+        def hello(site: str) -> Callable[[], bytes]:
+            def frame() -> bytes:
+                loop.call_soon_threadsafe(greeted[site].set)
+                return self.egress[site].release(Hello(site_id=site, version="test"))
+
+            return frame
+
+        loop = asyncio.get_running_loop()
+        links = [
+            asyncio.create_task(PlantLink(self.addresses[site], self.doors[site].answer, hello(site)).run(stop))
+            for site in greeted
+        ]
+        await asyncio.wait_for(asyncio.gather(*(event.wait() for event in greeted.values())), 20)
+        try:
+            yield
+        finally:
+            stop.set()
+            await asyncio.gather(*links)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def write_rows(path: Path, number: int, count: int) -> None:
+    draw = np.random.default_rng([11, number])
+    faulty = np.arange(count) % 2 == 1
+    centres = np.where(faulty[:, None], 1.5, -1.5) * np.array([1.0, 0.4]) + 0.3 * number
+    values = np.clip(centres + 1.2 * draw.standard_normal((count, 2)), -4.9, 4.9)
+    rows = [[*row, "leak" if leak else "healthy"] for row, leak in zip(values.round(6).tolist(), faulty, strict=True)]
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([["flow", "pressure", "label"], *rows])
+
+
+def found(works: Path, files: BusFiles, port: int, stack: ExitStack) -> tuple[Any, ...]:
+    doors, ways, addresses, sources = {}, {}, {}, {}
+    for number, site in enumerate(SITES):
+        folder = works / site
+        folder.mkdir(parents=True)
+        write_rows(folder / "data.csv", number, 48 + 12 * number)
+        new_seed_file(folder / "site.nk")
+        ledger = stack.enter_context(Ledger(folder / "ledger.jsonl"))
+        ways[site] = Egress(ledger, signer(folder / "site.nk"), POLICY.max_message_bytes)
+        sources[site] = CsvSource(kind="csv", path=folder / "data.csv")
+        doors[site] = LocalRound(site, sources[site], RIG, POLICY, ways[site])
+        addresses[site] = Address(
+            site, (f"tls://127.0.0.1:{port}",), folder / "site.nk", public_key(folder / "site.nk"), files.authority, True
+        )
+    return doors, ways, addresses, sources
+
+
+@pytest.fixture(scope="module")
+def works(tmp_path_factory: pytest.TempPathFactory, new_sqlite: Callable[[], str]) -> Iterator[Works]:
+    base, port = tmp_path_factory.mktemp("works"), free_port()
+    settings = Settings.load(base, {"BALLAST_DATABASE_URL": new_sqlite(), "BALLAST_NATS_PORT": str(port)})
+    files = BusFiles(settings.bus_folder)
+    with ExitStack() as stack:
+        doors, ways, addresses, sources = found(base / "plants", files, port, stack)
+        keys = {site: address.public_key for site, address in addresses.items()}
+        prepare(files, host="127.0.0.1", port=port, host_names=["127.0.0.1"], site_keys=keys)
+        server: subprocess.Popen[bytes] = start(files, host="127.0.0.1", port=port)
+        stack.callback(server.wait)
+        stack.callback(server.kill)
+        store = RoundStore.open(settings.database)
+        stack.callback(store.close)
+        store.asset_types.add(RIG)
+        for site, key in keys.items():
+            store.sites.enrol(site, key, ["rig"])
+        yield Works(Workshop(settings, store), doors, ways, addresses, sources)

@@ -1,0 +1,178 @@
+"""Every method of the catalogue from a plan to a registered version, its certificate held to CVXPY's optimum."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from models.certificates import robustness_radius
+from models.federation import train
+from models.methods.catalogue import METHODS
+from models.problem import BoxSupport, RobustSpec, SiteProblem
+from models.reference.training import reference_training
+from services.contracts.errors import BallastError
+from services.contracts.lift import draw_lift
+from services.contracts.plan import Plan
+from services.contracts.run import Run
+from services.coordinator.terms import site_spec, weights_note
+from services.predictor.predictor import Predictor
+from services.reporting.model_report import model_report
+from services.reporting.report_page import report_page
+
+RHO = {name: {"rho": 1.0} for name in ("fdr-admm", "fdr-admm-sc", "fdr-admm-reg")}
+
+
+def problems_of(works: Any, plan: Plan, run: Run) -> list[SiteProblem]:
+    """What each site of a run holds, from its own rows."""
+    problems = []
+    for terms in run.sites:
+        train = works.dataset(terms.site_id).train
+        spec = site_spec(plan, works.shop.asset_type("rig"), terms.site_id)
+        lift = draw_lift(spec.lift, train.features.shape[1])
+        rows = train.features if lift is None else lift.apply(train.features)
+        box = BoxSupport(np.zeros(rows.shape[1]), np.ones(rows.shape[1])) if spec.support == "sensor_ranges" else None
+        ball = RobustSpec(terms.radius, spec.label_flip_cost, spec.transport_norm, box, spec.fit_intercept)
+        problems.append(SiteProblem(rows, np.where(train.classes == 1, 1.0, -1.0), ball))
+    return problems
+
+
+def check_bracket(works: Any, plan: Plan, run: Run, trained: Any) -> None:
+    best, _ = reference_training(problems_of(works, plan, run), [terms.weight for terms in run.sites])
+    assert trained.lower <= best + 1e-6 and trained.upper >= best - 1e-6
+    assert 0 <= trained.lower and trained.gap == pytest.approx((trained.upper - trained.lower) / trained.upper)
+
+
+@pytest.mark.parametrize("support", ["unbounded", "sensor_ranges"])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_plan_with_each_method_ends_with_a_certificate_around_the_optimum(
+    works: Any, method: str, support: str
+) -> None:
+    slow = support == "sensor_ranges" and method.startswith("fdr-admm")  # CVXPY at each site, each round
+    plan = works.plan(
+        f"{method}-{support[:3]}", method=method, parameters=RHO.get(method, {}), max_rounds=3 if slow else 25,
+        spec={"transport_norm": "l1", "support": support, "radius": {"rule": "samples", "value": 2.0}},
+        site_settings={
+            "plant-1": {"weight": 0.5, "label_flip_cost": 0.4}, "plant-2": {"weight": 0.2},
+            "plant-3": {"weight": 0.3, "radius": {"rule": "fixed", "value": 0.02}},
+        },
+    )
+    run, trained, version = works.train(plan)
+    assert [(site.site_id, site.weight) for site in run.sites] == [("plant-1", 0.5), ("plant-2", 0.2), ("plant-3", 0.3)]
+    check_bracket(works, plan, run, trained)
+    if method.startswith("level-bundle"):
+        assert trained.gap <= 1e-3 or method == "level-bundle-plain"
+    assert version.method == method and version.certified_gap == trained.gap
+    assert version.solvers == METHODS[method].solver_names(boxed=support == "sensor_ranges")
+    trusting = method == "fdr-admm-reg"
+    assert version.spec.label_flip_cost == (math.inf if trusting else 1.0)
+    assert [site.label_flip_cost for site in version.sites] == ([math.inf] * 3 if trusting else [0.4, 1.0, 1.0])
+    assert run.sites[2].radius == 0.02 and run.sites[0].radius == 1 / (2 * run.sites[0].n_samples)
+    report = model_report(version, run, works.shop.store.runs.get_rounds(run.run_id))
+    assert all(name in report_page(report) for name in version.solvers)
+
+
+@pytest.mark.parametrize("power", [1.0, 0.5])
+def test_both_step_rules_of_the_subgradient_method_are_parameters_of_a_plan(works: Any, power: float) -> None:
+    rule = {"step_size": 0.7, "step_power": power}
+    plan = works.plan(f"steps-{power * 2:.0f}", method="fdr-sm", max_rounds=6, parameters=rule)
+    run, trained, _ = works.train(plan)
+    sites = dict(zip(("plant-1", "plant-2", "plant-3"), problems_of(works, plan, run), strict=True))
+    alone = train(sites, method="fdr-sm", max_rounds=6, gap=1e-3, parameters=rule)
+    other = train(sites, method="fdr-sm", max_rounds=6, gap=1e-3, parameters=rule | {"step_power": 1.5 - power})
+    np.testing.assert_allclose(trained.weights[0], alone.weights, rtol=1e-12)
+    assert np.abs(trained.weights[0] - other.weights).max() > 1e-3
+
+
+def test_a_lifted_plan_trains_a_model_that_is_used_on_the_sensors(works: Any) -> None:
+    lift = {"components": 12, "bandwidth": 0.4, "seed": 5}
+    plan = works.plan("lifted", spec={"lift": lift, "radius": {"rule": "samples", "value": 5.0}}, max_rounds=60)
+    run, trained, version = works.train(plan)
+    check_bracket(works, plan, run, trained)
+    assert version.weights.shape == (1, 15) and version.spec.lift is not None
+    assert version.spec.lift.fingerprint == version.lift.fingerprint
+    assert "12 random Fourier features" in report_page(model_report(version, run, []))
+    test = works.dataset("plant-1").test
+    samples = [dict(zip(("flow", "pressure"), (10 * row - 5).tolist(), strict=True)) for row in test.features]
+    diagnosed = Predictor(version).diagnose(samples)
+    radii = robustness_radius(version.weights, test.features, "l2", version.lift)
+    assert [found.robustness_radius for found in diagnosed] == pytest.approx(radii.tolist())
+    assert np.mean([found.fault_class == "leak" for found in diagnosed] == (test.classes == 1)) > 0.8
+
+
+def test_a_lift_that_a_site_draws_otherwise_stops_the_run_with_one_line(
+    works: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = works.plan("odd-lift", spec={"lift": {"components": 4, "bandwidth": 1.0, "seed": 1}})
+    door, answer = works.doors["plant-2"], works.doors["plant-2"]._join
+
+    def other_seed(task: Any, dataset: Any) -> Any:
+        lift = task.spec.lift.model_copy(update={"seed": 2, "fingerprint": None})
+        return answer(task.model_copy(update={"spec": task.spec.model_copy(update={"lift": lift})}), dataset)
+
+    monkeypatch.setattr(door, "_join", other_seed)
+    with pytest.raises(BallastError) as refusal:
+        works.train(plan)
+    assert refusal.value.code == "lifts_differ"
+    assert "plant-1 and plant-2 lift their features differently" in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_the_confidence_of_the_mixture_is_on_the_run_the_version_and_the_report(works: Any) -> None:
+    tail = {"exponent": 2.0, "c1": 2.0, "c2": 400.0, "c3": 1.0}
+    given = {"rule": "confidence", "confidence": 0.9, "tail": tail}
+    plan = works.plan("sure", spec={"radius": given}, max_rounds=5)
+    run, _, version = works.train(plan)
+    assert version.mixture_confidence == run.mixture_confidence == pytest.approx(0.9**3)
+    assert version.radii_are_estimates is False
+    estimated = {"plant-2": {"radius": {"rule": "confidence", "confidence": 0.5}}}
+    plan = works.plan("guessed", spec={"radius": given}, site_settings=estimated, max_rounds=5)
+    run, trained, version = works.train(plan)
+    check_bracket(works, plan, run, trained)
+    assert version.mixture_confidence == pytest.approx(0.9**2 * 0.5) and version.radii_are_estimates
+    assert [site.radius_is_estimate for site in run.sites] == [False, True, False]
+    page = report_page(model_report(version, run, []))
+    assert "0.405, an estimate" in page and "(estimate)" in page
+    unsure = {"plant-2": {"radius": {"rule": "fixed", "value": 0.01}}}
+    run, _, version = works.train(works.plan("unsure", spec={"radius": given}, site_settings=unsure, max_rounds=2))
+    assert version.mixture_confidence is None
+
+
+def test_weights_are_scaled_up_over_the_sites_that_join(works: Any) -> None:
+    weights = {site: {"weight": weight} for site, weight in zip(("plant-1", "plant-2", "plant-3"), (0.5, 0.3, 0.2))}
+    plan = works.plan("away", site_settings=weights, max_rounds=3)
+    run, trained, _ = works.train(plan, absent=("plant-3",))
+    assert [site.weight for site in run.sites] == pytest.approx([0.5 / 0.8, 0.3 / 0.8])
+    assert weights_note(run) == "weights scaled up to sum to 1 without plant-3"
+    assert [answer.site_id for answer in run.absentees] == ["plant-3"]
+    check_bracket(works, plan, run, trained)
+
+
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [({"plant-1": 0.5, "plant-2": 0.5}, "none for plant-3"),
+     ({"plant-1": 0.5, "plant-2": 0.5, "plant-3": 0.5}, "must sum to 1, they sum to 1.5")],
+)  # fmt: skip
+def test_weights_of_a_plan_that_names_no_sites_are_held_to_the_sites_at_join(
+    works: Any, weights: dict[str, float], said: str
+) -> None:
+    own = {site: {"weight": weight} for site, weight in weights.items()}
+    plan = works.plan(f"wrong-weights-{len(weights)}", sites=(), site_settings=own)
+    with pytest.raises(BallastError, match=said) as refusal:
+        works.train(plan)
+    assert refusal.value.code == "bad_weights" and "\n" not in str(refusal.value)
+
+
+def test_an_infinite_cost_survives_store_task_and_registry(works: Any) -> None:
+    plan = works.plan("trusting", spec={"label_flip_cost": "Infinity"}, max_rounds=4, site_settings={
+        "plant-3": {"label_flip_cost": 2.0},
+    })  # fmt: skip
+    run, trained, version = works.train(plan)
+    assert run.plan.spec.label_flip_cost == math.inf == works.shop.store.plans.get("trusting").plan.spec.label_flip_cost
+    assert [site.label_flip_cost for site in run.sites] == [math.inf, math.inf, 2.0]
+    again = works.shop.registry.get("trusting", version.version)
+    assert [site.label_flip_cost for site in again.sites] == [math.inf, math.inf, 2.0]
+    assert again.spec.label_flip_cost == math.inf
+    check_bracket(works, plan, run, trained)
