@@ -44,7 +44,7 @@ def linear_program(weights: FloatArray, features: FloatArray, labels: FloatArray
     """The supremum over distributions on the box [0, 1] for transport norm l-inf.
 
     Per sample, in order: three masses (kept, flipped, left alone), two lengths, the move under the label (P) and that
-    of the flipped part (P), each times its mass. Mass m at x that moves by q stays in the box where ``0 <= m x + q <= m``.
+    of the flipped part (P), each times its mass. Mass m at x that moves by q stays inside if ``0 <= m x + q <= m``.
     """
     n, p = features.shape
     width = 5 + 2 * p
