@@ -28,6 +28,7 @@ from models.worst_case import site_risk
 _EPS = float(np.finfo(np.float64).eps)
 _CORRECTIONS = 4
 _FAR = 1e3
+_ROUNDING = 64 * _EPS
 
 
 def train_pooled(
@@ -53,14 +54,34 @@ def train_pooled(
     problem = _pooled(list(sites.values()), shares, units)
     found = solve_pooled(problem)
     local = _stretched(problem, found.weights)
-    plane = units.back(local, problem.n_features)
-    risks = {name: site_risk(plane, site).value for name, site in sites.items()}
-    upper = float(sum(share * risks[name] for name, share in zip(sites, shares, strict=True) if share > 0))
+    upper, plane, risks = min(
+        (
+            _judged(units.back(candidate, problem.n_features), sites, shares)
+            for candidate in _candidates(problem, local)
+        ),
+        key=lambda judged: judged[0],
+    )
     lower = min(_lower_bound(problem, found), upper)
     bounds = check_certificate(Certificate(upper, lower))
     status = Status.CERTIFIED if bounds.gap <= gap else Status.STALLED
     history = (Round(found.iterations, bounds.upper, bounds.lower, bounds.gap, 0),)
     return Training(plane, bounds, status, risks, history, plane)
+
+
+def _candidates(problem: PooledProblem, weights: FloatArray) -> list[FloatArray]:
+    """The solver's weights and, without its rounding, the classifier that looks at no feature at all."""
+    blind = np.zeros_like(weights)
+    if weights.shape[0] > problem.n_features:
+        blind[-1] = np.clip(np.round(weights[-1]), -1.0, 1.0)
+    return [weights, blind]
+
+
+def _judged(
+    plane: FloatArray, sites: Mapping[str, SiteProblem], shares: FloatArray
+) -> tuple[float, FloatArray, dict[str, float]]:
+    risks = {name: site_risk(plane, site).value for name, site in sites.items()}
+    total = sum(share * risks[name] for name, share in zip(sites, shares, strict=True) if share > 0)
+    return float(total), plane, risks
 
 
 @dataclass(frozen=True)
@@ -130,16 +151,23 @@ def _lower_bound(problem: PooledProblem, found: PooledPoint) -> float:
     if problem.signed.shape[1] > problem.n_features:
         keep, flip = _balanced(problem, keep, flip)
     slope, norm_weight = _slope(problem, keep, flip), _norm_weight(problem, flip)
-    features = slope[: problem.n_features]
-    excess = max(float(vector_norm(features, problem.transport_norm)) - norm_weight, 0.0)
-    support = float(problem.price.sum())
-    tilt, left = slope.copy(), 1.0
-    if support > 0:
-        tilt[: problem.n_features] = 0.0
-        left = support / (support + excess)
+    excess = max(float(vector_norm(slope[: problem.n_features], problem.transport_norm)) - norm_weight, 0.0)
     height = float(problem.share @ (keep + flip))
-    rounding = 8 * _EPS * height + float(np.abs(tilt).sum()) * _FAR * (1.0 + float(np.abs(found.weights).max()))
-    return max(0.0, left * (height - rounding))
+    rest = abs(float(slope[problem.n_features :].sum()))  # of the intercept, rounding since the weights are balanced
+    size = float(problem.share @ (keep + flip) * np.abs(problem.signed).max(initial=0.0))
+    # Every row half kept and half flipped, as far as the radius pays for it, has no slope at all.
+    halves = np.divide(2.0 * problem.radius, problem.label_flip_cost)
+    bounds = [float(problem.weight @ np.minimum(1.0, np.where(problem.flips, halves, 0.0)))]
+    if (support := float(problem.price.sum())) > 0:
+        bounds.append(support / (support + excess) * (height - _charge(rest, found.weights)))
+    if excess + rest <= _ROUNDING * size:
+        bounds.append(height - _charge(excess + rest, found.weights))
+    return max(bounds) * (1.0 - 8 * _EPS)
+
+
+def _charge(tilt: float, weights: FloatArray) -> float:
+    """What a slope of rounding's size can take off: it is charged far beyond the solution."""
+    return tilt * _FAR * (1.0 + float(np.abs(weights).sum()))
 
 
 def _slope(problem: PooledProblem, keep: FloatArray, flip: FloatArray) -> FloatArray:

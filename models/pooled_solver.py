@@ -24,6 +24,9 @@ _ITERATION_LIMIT = 150
 _PATIENCE = 4
 _WORTH_GOING_ON = 0.9
 _NEAR_END = 1e-6
+_START = 1.0
+_SAFE_CENTRING = 0.3
+_SHORT = 0.1
 _SHORT_STEPS = 1e-13
 """Share of a diagonal entry that is added to it, so that directions that nothing decides stay short."""
 
@@ -92,20 +95,26 @@ class _Solver:
         buyers = np.flatnonzero(problem.flips)
         index = np.zeros(problem.radius.shape[0], dtype=np.intp)
         index[buyers] = np.arange(buyers.shape[0])
-        self.price = problem.price[buyers]
-        self.rest = float(problem.price.sum() - self.price.sum())
+        # Where flips are cheap their multiplier is large: it is counted in units that bring it back to order one.
+        self.unit = np.minimum(1.0, problem.label_flip_cost[buyers])
+        self.price = problem.price[buyers] / self.unit
+        self.rest = float(problem.price.sum() - problem.price[buyers].sum())
         self.robust = bool(problem.price.sum() > 0)
         self.weights = np.zeros(problem.signed.shape[1])
         price, target = float(problem.price.sum()), 0.5 / problem.share.shape[0]
         self.cone: NormCone | None = None
         if self.robust:
             kind = CONES[problem.transport_norm]
-            self.cone = kind(self.weights[: problem.n_features], 0.0, price, target)
+            least = min(_START, 1.0 / price) if problem.transport_norm != "linf" else 0.0
+            self.cone = kind(self.weights[: problem.n_features], least, price, target)
         self.bound = self.cone.multiplier if self.cone is not None else 0.0
+        self.short = False
         self.slack = 2.0 * target / self.price
-        self.multipliers = self.bound + self.slack
+        self.multipliers = self.unit * self.bound + self.slack
         flips = problem.flips[problem.site].astype(np.float64)
-        cost = np.where(flips > 0, problem.label_flip_cost[problem.site], 0.0)
+        per_site = np.zeros(problem.radius.shape[0])
+        per_site[buyers] = problem.label_flip_cost[buyers] / self.unit
+        cost = per_site[problem.site]
         self.rows = PooledRows(problem.signed, problem.share, flips, cost, index[problem.site], self.multipliers)
         self.dual = 0.5 * self.price
         self.d_slack, self.d_dual = np.zeros_like(self.slack), np.zeros_like(self.dual)
@@ -124,7 +133,7 @@ class _Solver:
             pull = self.cone.pull()
             norm_dual = pull[:-1].copy()
             self.residual[:p] -= norm_dual
-            self.residual[-1] = self.rest + float(self.dual.sum()) - float(pull[-1])
+            self.residual[-1] = self.rest + float(self.unit @ self.dual) - float(pull[-1])
         unknowns = np.concatenate([self.weights, self.multipliers, [self.bound] * int(self.robust)])
         objective = float(self.problem.share @ self.rows.loss + self.price @ self.multipliers) + self.rest * self.bound
         lost = float(np.abs(self.residual) @ np.abs(unknowns))
@@ -154,9 +163,13 @@ class _Solver:
         ahead = min(self._direction(factor, 0.0, 0.0), 1.0)
         # The predictor takes complementarity down in proportion, but for the product of the steps.
         left = (1.0 - ahead) + ahead * ahead * self._curved_change() / before
-        target = min(max(left, 0.0), 1.0) ** 3 * before / degree
-        # A second-order term that belongs to a step that could not be taken leads astray.
-        length = min(_STEP_SHARE * self._direction(factor, target, ahead**2), 1.0)
+        centring = min(max(left, 0.0), 1.0) ** 3
+        # A second-order term may lead astray after a step that could not be taken: then mere centring comes first.
+        correction = 0.0 if self.short else 1.0
+        if self.short:
+            centring = max(centring, _SAFE_CENTRING)
+        length = min(_STEP_SHARE * self._direction(factor, centring * before / degree, correction), 1.0)
+        self.short = length < _SHORT
         if not (1e-12 < length <= 1.0 and np.isfinite(self.step).all()):
             return False
         self._move(length)
@@ -170,10 +183,10 @@ class _Solver:
         for g in range(buyers):
             own = size + g
             self.matrix[own, own] += self.ratio[g]
-            self.matrix[own, -1] -= self.ratio[g]
-            self.matrix[-1, own] -= self.ratio[g]
+            self.matrix[own, -1] -= self.ratio[g] * self.unit[g]
+            self.matrix[-1, own] -= self.ratio[g] * self.unit[g]
         if self.cone is not None:
-            self.matrix[-1, -1] += float(self.ratio.sum())
+            self.matrix[-1, -1] += float(self.ratio @ np.square(self.unit))
             self.cone.add_curvature(self.matrix)
         diagonal = np.einsum("ii->i", self.matrix)
         diagonal += _SHORT_STEPS * diagonal + np.finfo(np.float64).tiny
@@ -190,11 +203,11 @@ class _Solver:
         if self.cone is not None:
             shift = self.cone.shift(target, correction)
             right[:p] += shift[:-1]
-            right[-1] += float(shift[-1]) - float(constant.sum())
+            right[-1] += float(shift[-1]) - float(self.unit @ constant)
         self.step = cho_solve(factor, right, check_finite=False)
         bound = float(self.step[-1]) if self.cone is not None else 0.0
         multipliers = self.step[size : size + buyers]
-        self.d_slack = multipliers - bound
+        self.d_slack = multipliers - self.unit * bound
         self.d_dual = constant - self.ratio * self.d_slack
         far = self.rows.set_step(self.step[:size], multipliers)
         far = min(far, longest(self.slack, self.d_slack), longest(self.dual, self.d_dual))

@@ -183,7 +183,8 @@ def test_many_classes_are_one_against_the_rest() -> None:
 @pytest.mark.parametrize("norm", NORMS)
 def test_no_move_within_the_robustness_radius_changes_a_prediction(norm: str) -> None:
     features, labels = problem(19, 60, 4)
-    model = DRSVC(0.05, transport_norm=norm).fit(features, labels)
+    model = DRSVC(0.01, math.inf, norm).fit(features, labels)
+    assert model.coef_.any()
     radius, rng = model.robustness_radius(features), np.random.default_rng(0)
     moves = rng.normal(size=features.shape)
     size = np.linalg.norm(moves, ord={"l1": 1, "l2": 2, "linf": np.inf}[norm], axis=1)
