@@ -139,7 +139,8 @@ def found(works: Path, files: BusFiles, port: int, stack: ExitStack) -> tuple[An
         sources[site] = CsvSource(kind="csv", path=folder / "data.csv")
         doors[site] = LocalRound(site, sources[site], RIG, POLICY, ways[site])
         addresses[site] = Address(
-            site, (f"tls://127.0.0.1:{port}",), folder / "site.nk", public_key(folder / "site.nk"), files.authority, True
+            site, (f"tls://127.0.0.1:{port}",), folder / "site.nk", public_key(folder / "site.nk"), files.authority,
+            needs_tls=True,
         )
     return doors, ways, addresses, sources
 

@@ -141,8 +141,9 @@ def test_the_confidence_of_the_mixture_is_on_the_run_the_version_and_the_report(
 
 
 def test_weights_are_scaled_up_over_the_sites_that_join(works: Any) -> None:
-    weights = {site: {"weight": weight} for site, weight in zip(("plant-1", "plant-2", "plant-3"), (0.5, 0.3, 0.2))}
-    plan = works.plan("away", site_settings=weights, max_rounds=3)
+    weights = {"plant-1": 0.5, "plant-2": 0.3, "plant-3": 0.2}
+    own = {site: {"weight": weight} for site, weight in weights.items()}
+    plan = works.plan("away", site_settings=own, max_rounds=3)
     run, trained, _ = works.train(plan, absent=("plant-3",))
     assert [site.weight for site in run.sites] == pytest.approx([0.5 / 0.8, 0.3 / 0.8])
     assert weights_note(run) == "weights scaled up to sum to 1 without plant-3"

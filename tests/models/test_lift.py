@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from models.ambiguity import DUAL_NORM, vector_norm
 from models.lift import check_same_lift, fourier_lift
-from models.problem import ProblemError
+from models.problem import ProblemError, TransportNorm
 
 
 def test_same_seed_same_lift() -> None:
@@ -40,12 +41,38 @@ def test_approximates_the_gaussian_kernel() -> None:
     np.testing.assert_allclose(2 * waves @ waves.T / 20_000, np.exp(-squares / (2 * 0.4**2)), atol=0.03)
 
 
+@pytest.mark.parametrize("keep_linear", [True, False])
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_gradient_steepness_and_lipschitz_constant(norm: TransportNorm, keep_linear: bool) -> None:
+    draw = np.random.default_rng(4)
+    lift = fourier_lift(3, 12, bandwidth=0.3, seed=2, keep_linear=keep_linear)
+    rows, slopes = draw.uniform(size=(300, 3)), draw.normal(size=(300, lift.n_outputs))
+    gradient = lift.gradient(rows, slopes)
+    for k, step in enumerate(1e-6 * np.eye(3)):
+        rise = ((lift.apply(rows + step) - lift.apply(rows - step)) * slopes).sum(axis=1) / 2e-6
+        np.testing.assert_allclose(gradient[:, k], rise, atol=1e-6)
+    assert (vector_norm(gradient, DUAL_NORM[norm]) <= lift.steepness(slopes, norm)).all()
+    moves = draw.normal(size=(300, 3)) * draw.uniform(0, 0.5, (300, 1))
+    far = vector_norm(lift.apply(rows + moves) - lift.apply(rows), norm)
+    assert (far <= lift.lipschitz(norm) * vector_norm(moves, norm) + 1e-12).all()
+    assert (lift.steepness(slopes, norm) <= lift.lipschitz(norm) * vector_norm(slopes, DUAL_NORM[norm]) + 1e-12).all()
+
+
+def test_the_steepness_of_one_wave_is_attained() -> None:
+    lift = fourier_lift(2, 1, bandwidth=0.05, seed=1, keep_linear=False)
+    rows = np.stack(np.meshgrid(*[np.linspace(0, 1, 400)] * 2), axis=-1).reshape(-1, 2)
+    steepest = vector_norm(lift.gradient(rows, np.ones((rows.shape[0], 1))), "l2").max()
+    assert steepest == pytest.approx(lift.steepness(np.ones((1, 1)), "l2")[0], rel=1e-3)
+
+
 def test_refusals() -> None:
     for arguments in ((0, 5, 1.0, 0), (3, 0, 1.0, 0), (3, 5, 0.0, 0), (3, 5, float("nan"), 0), (3, 5, 1.0, -1)):
         with pytest.raises(ProblemError):
             fourier_lift(arguments[0], arguments[1], bandwidth=arguments[2], seed=arguments[3])
     with pytest.raises(ProblemError, match=r"takes features \(n, 3\)"):
         fourier_lift(3, 5, bandwidth=1.0, seed=0).apply(np.zeros((2, 4)))
+    with pytest.raises(ProblemError, match="slopes must have length 8, got 4"):
+        fourier_lift(3, 5, bandwidth=1.0, seed=0).steepness(np.zeros((2, 4)), "l2")
     with pytest.raises(ProblemError, match="sites a and c lift their features differently"):
         check_same_lift({"a": "x", "b": "x", "c": "y"})
     check_same_lift({"a": "x", "b": "x"})

@@ -61,7 +61,7 @@ def test_the_model_needs_mlflow_numpy_and_pandas_alone(files: dict[str, bytes]) 
             imported |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             imported.add((node.module or "").partition(".")[0])
-    assert imported <= {"__future__", "json", "pathlib", "typing", *wanted}
+    assert imported <= {"__future__", "hashlib", "json", "pathlib", "typing", *wanted}
 
 
 def test_the_signature_names_the_features_and_the_metadata_their_units(files: dict[str, bytes]) -> None:

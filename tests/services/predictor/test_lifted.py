@@ -1,0 +1,102 @@
+"""Diagnoses of a lifted model: scores of lifted features, radii and shares in those of the sensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from mlflow.exceptions import MlflowException
+
+from models.lift import fourier_lift
+from services.contracts.lift import LiftSpec, pinned
+from services.contracts.messages import TrainingSpec
+from services.contracts.model_version import ModelVersion
+from services.predictor.predictor import Predictor
+from services.registry.model_files import document_text
+from services.registry.pyfunc_model import ServedDiagnosis
+
+N_FEATURES = 3
+MakeVersion = Callable[..., ModelVersion]
+
+
+def lifted(make_version: MakeVersion, *, heads: int, norm: str, keep_linear: bool = True) -> ModelVersion:
+    plain = make_version(np.zeros((heads, N_FEATURES + 1)), transport_norm=norm)
+    spec = LiftSpec(components=10, bandwidth=0.6, seed=9, keep_linear=keep_linear)
+    size = 10 + N_FEATURES * keep_linear + 1
+    fields = {name: getattr(plain, name) for name in ModelVersion.model_fields} | {
+        "spec": TrainingSpec.model_validate({"transport_norm": norm, "lift": pinned(spec, N_FEATURES)}),
+        "weights": np.random.default_rng(heads).normal(size=(heads, size)),
+    }
+    return ModelVersion(**fields)
+
+
+def samples_of(version: ModelVersion, scaled: np.ndarray[Any, Any]) -> list[dict[str, float]]:
+    features = version.asset_type.features
+    return [
+        {f.name: f.low + (f.high - f.low) * x for f, x in zip(features, row, strict=True)} for row in scaled.tolist()
+    ]
+
+
+@pytest.mark.parametrize("keep_linear", [True, False])
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("heads", [1, 3])
+def test_no_move_of_the_sensors_shorter_than_the_radius_changes_the_class(
+    make_version: MakeVersion, heads: int, norm: str, keep_linear: bool
+) -> None:
+    version = lifted(make_version, heads=heads, norm=norm, keep_linear=keep_linear)
+    predictor, draw = Predictor(version), np.random.default_rng(2)
+    points = draw.uniform(0.25, 0.75, (30, N_FEATURES))
+    found = predictor.diagnose(samples_of(version, points))
+    order = {"l1": 1, "l2": 2, "linf": np.inf}[norm]
+    for point, diagnosis in zip(points, found, strict=True):
+        assert diagnosis.robustness_radius is not None
+        moves = draw.normal(size=(40, N_FEATURES))
+        reach = min(diagnosis.robustness_radius, 0.24) * (1 - 1e-6)
+        moves *= (reach / np.linalg.norm(moves, ord=order, axis=1))[:, None]
+        moved = predictor.diagnose(samples_of(version, point + moves))
+        assert {each.fault_class for each in moved} == {diagnosis.fault_class}
+
+
+def test_scores_and_contributions_are_those_of_the_lift(make_version: MakeVersion) -> None:
+    version = lifted(make_version, heads=1, norm="l2")
+    point = np.array([[0.3, 0.6, 0.9]])
+    (found,) = Predictor(version).diagnose(samples_of(version, point))
+    lift = fourier_lift(N_FEATURES, 10, bandwidth=0.6, seed=9)
+    score = float((lift.apply(point) @ version.weights[0, :-1] + version.weights[0, -1])[0])
+    assert found.scores == pytest.approx({"healthy": -score, "leak": score})
+    sign = 1.0 if score > 0 else -1.0
+    shares = sign * lift.gradient(point, version.weights[:, :-1])[0] * (point[0] - 0.5)
+    names = version.asset_type.feature_names
+    assert {s.feature: s.contribution for s in found.contributing_sensors} == pytest.approx(
+        dict(zip(names, shares.tolist(), strict=True))
+    )
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize(("heads", "keep_linear"), [(1, True), (3, True), (3, False)])
+def test_the_served_form_answers_what_the_predictor_does(
+    make_version: MakeVersion, tmp_path: Path, heads: int, keep_linear: bool, norm: str
+) -> None:
+    version = lifted(make_version, heads=heads, norm=norm, keep_linear=keep_linear)
+    (tmp_path / "model.json").write_text(document_text(version))
+    served = ServedDiagnosis()
+    served.load_context(SimpleNamespace(artifacts={"model": str(tmp_path / "model.json")}))
+    samples = samples_of(version, np.random.default_rng(1).uniform(size=(20, N_FEATURES)))
+    answers = served.predict(None, pd.DataFrame(samples))
+    for answer, expected in zip(answers, Predictor(version).diagnose(samples), strict=True):
+        assert answer["fault_class"] == expected.fault_class
+        assert answer["scores"] == pytest.approx(expected.scores, rel=1e-12)
+        assert answer["robustness_radius"] == pytest.approx(expected.robustness_radius, rel=1e-12)
+
+
+def test_the_served_form_refuses_a_lift_that_it_draws_otherwise(make_version: MakeVersion, tmp_path: Path) -> None:
+    version = lifted(make_version, heads=1, norm="l2")
+    text = document_text(version).replace('"seed": 9', '"seed": 10')
+    (tmp_path / "model.json").write_text(text)
+    with pytest.raises(MlflowException, match="not the one of the training"):
+        ServedDiagnosis().load_context(SimpleNamespace(artifacts={"model": str(tmp_path / "model.json")}))
