@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from models.problem import FloatArray
 
@@ -20,7 +20,6 @@ _MAX_STEPS = 60
 _PATIENCE = 3
 _ROUNDING = 1e-17
 _SURFACE = 4 * float(np.finfo(np.float64).eps)
-_TOLERANCE = 1e-13
 _BACK_OFF = 0.99
 _SHORT_STEPS = 1e-10
 
@@ -36,7 +35,7 @@ class ConeProgram:
     cone: int = 0
 
 
-def solve_cone_program(program: ConeProgram) -> tuple[FloatArray, FloatArray]:
+def solve_cone_program(program: ConeProgram, tolerance: float = 1e-13) -> tuple[FloatArray, FloatArray]:
     """Point (n,) and duals (m,) of the best iterate: at the tolerance, or where rounding stopped progress."""
     rows, limits = program.rows, program.limits
     m, n = rows.shape
@@ -55,7 +54,7 @@ def solve_cone_program(program: ConeProgram) -> tuple[FloatArray, FloatArray]:
             float(np.abs(dual_residual).max()) / size, float(np.abs(primal_residual).max()), mean * degree / size
         )
         best, least, idle = ((x, dual), error, 0) if error < least else (best, least, idle + 1)
-        if error <= _TOLERANCE or idle > _PATIENCE or not mean > _ROUNDING * size:
+        if error <= tolerance or idle > _PATIENCE or not mean > _ROUNDING * size:
             break
         if program.cone and min(_depth(slack[split:]), _depth(dual[split:])) <= _SURFACE:
             break
@@ -84,45 +83,56 @@ def _unit(m: int, split: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class _Scaling:
-    """Nesterov-Todd scaling W with ``W dual = W^-1 slack = point``."""
+    """Nesterov-Todd scaling W with ``W dual = W^-1 slack = point``; ``inverse`` is the linear part of W^-1."""
 
     split: int
     linear: FloatArray
+    inverse: FloatArray
     axis: FloatArray
+    mirrored: FloatArray
     size: float
     point: FloatArray
 
     @staticmethod
     def at(slack: FloatArray, dual: FloatArray, split: int) -> _Scaling:
-        linear = np.sqrt(slack[:split] / dual[:split])
         point = np.empty_like(slack)
-        point[:split] = np.sqrt(slack[:split] * dual[:split])
+        roots, dual_roots = np.sqrt(slack[:split]), np.sqrt(dual[:split])
+        linear, inverse = roots / dual_roots, dual_roots / roots
+        point[:split] = roots * dual_roots
         axis, size = np.zeros(0), 1.0
         if split < slack.shape[0]:
             s, z = slack[split:], dual[split:]
             s_size, z_size = np.sqrt(_determinant(s)), np.sqrt(_determinant(z))
             s, z = s / s_size, z / z_size
-            axis = s.copy()
-            axis[0] += z[0]
-            axis[1:] -= z[1:]
-            axis /= 2.0 * np.sqrt(0.5 * (1.0 + float(s @ z)))
+            axis = (s + _mirror(z)) / (2.0 * np.sqrt(0.5 * (1.0 + float(s @ z))))
             size = float(np.sqrt(s_size / z_size))
             point[split:] = size * _hyperbolic(axis, dual[split:])
-        return _Scaling(split, linear, axis, size, point)
+        return _Scaling(split, linear, inverse, axis, _mirror(axis), size, point)
 
     def scale(self, vector: FloatArray) -> FloatArray:
         """``W vector``."""
-        return self._apply(vector, self.linear, self.axis, self.size)
+        result = np.empty_like(vector)
+        result[: self.split] = self.linear * vector[: self.split]
+        if self.axis.shape[0]:
+            result[self.split :] = self.size * _hyperbolic(self.axis, vector[self.split :])
+        return result
 
     def unscale(self, vector: FloatArray) -> FloatArray:
         """``W^-1 vector``."""
-        return self._apply(vector, 1.0 / self.linear, _mirrored(self.axis), 1.0 / self.size)
-
-    def _apply(self, vector: FloatArray, linear: FloatArray, axis: FloatArray, size: float) -> FloatArray:
         result = np.empty_like(vector)
-        result[: self.split] = linear * vector[: self.split]
-        if axis.shape[0]:
-            result[self.split :] = size * _hyperbolic(axis, vector[self.split :])
+        result[: self.split] = self.inverse * vector[: self.split]
+        if self.axis.shape[0]:
+            result[self.split :] = _hyperbolic(self.mirrored, vector[self.split :]) / self.size
+        return result
+
+    def unscale_twice(self, vector: FloatArray) -> FloatArray:
+        """``W^-2 vector``."""
+        result = np.empty_like(vector)
+        result[: self.split] = self.inverse * self.inverse * vector[: self.split]
+        if self.axis.shape[0]:
+            tail = vector[self.split :]
+            turned = (2.0 * float(self.mirrored @ tail)) * self.mirrored - _mirror(tail)
+            result[self.split :] = turned / (self.size * self.size)
         return result
 
     def product(self, u: FloatArray, v: FloatArray) -> FloatArray:
@@ -146,11 +156,11 @@ class _Scaling:
 
     def gram(self, rows: FloatArray) -> FloatArray:
         """``rows' W^-2 rows``."""
-        scaled = rows[: self.split] / self.linear[:, None]
+        scaled = rows[: self.split] * self.inverse[:, None]
         total = scaled.T @ scaled
         if self.axis.shape[0]:
             tail = rows[self.split :]
-            along = _mirrored(self.axis) @ tail
+            along = self.mirrored @ tail
             total += (2.0 * np.outer(along, along) - np.outer(tail[0], tail[0]) + tail[1:].T @ tail[1:]) / self.size**2
         return np.asarray(total)
 
@@ -159,7 +169,7 @@ class _Scaling:
 class _Newton:
     rows: FloatArray
     scaling: _Scaling
-    factor: tuple[FloatArray, bool]
+    factor: FloatArray
     dual_residual: FloatArray
     primal_residual: FloatArray
 
@@ -171,25 +181,24 @@ class _Newton:
         # Keeping the step short where nothing else does leaves the residuals, and so the answer, exact.
         matrix[np.diag_indices(matrix.shape[0])] += np.maximum(program.curvature, _SHORT_STEPS)
         for jitter in (0.0, 1e-14, 1e-11):
-            try:
-                factor = cho_factor(matrix + np.diag(jitter * matrix.diagonal()), check_finite=False)
-            except LinAlgError:
-                continue
-            return _Newton(program.rows, scaling, factor, dual_residual, primal_residual)
+            shifted = matrix + np.diag(jitter * matrix.diagonal()) if jitter else matrix
+            factor, failed = dpotrf(shifted, lower=True)
+            if not failed:
+                return _Newton(program.rows, scaling, factor, dual_residual, primal_residual)
         return None
 
     def direction(self, complementarity: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Steps of point, slack and dual towards ``complementarity`` = 0 and feasibility."""
         scaling = self.scaling
-        lack = scaling.divide(complementarity)
-        push = scaling.unscale(scaling.unscale(self.primal_residual) - lack)
-        dx = cho_solve(self.factor, -self.dual_residual - self.rows.T @ push, check_finite=False)
+        push = scaling.unscale_twice(self.primal_residual) - scaling.unscale(scaling.divide(complementarity))
+        dx, _ = dpotrs(self.factor, -self.dual_residual - self.rows.T @ push, lower=True)
         moved = self.rows @ dx
-        return dx, -self.primal_residual - moved, push + scaling.unscale(scaling.unscale(moved))
+        return dx, -self.primal_residual - moved, push + scaling.unscale_twice(moved)
 
 
-def _mirrored(axis: FloatArray) -> FloatArray:
-    mirrored: FloatArray = -axis
+def _mirror(vector: FloatArray) -> FloatArray:
+    """The vector with all but its first entry negated."""
+    mirrored: FloatArray = -vector
     mirrored[:1] *= -1.0
     return mirrored
 

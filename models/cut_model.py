@@ -29,6 +29,9 @@ from models.ambiguity import DUAL_NORM, vector_norm
 from models.cone_program import ConeProgram, solve_cone_program
 from models.problem import FloatArray, TransportNorm
 
+_TIGHT, _ROUGH = 1e-13, 1e-9
+"""Tolerances: a bound wants all that there is; where to ask next does not."""
+
 
 @dataclass(frozen=True)
 class CutModel:
@@ -138,7 +141,7 @@ def _solve(model: CutModel, centre: FloatArray, level: float | None, penalty: fl
     program = ConeProgram(
         curvature, linear, np.vstack([rows, norm.rows]), np.concatenate([limits, norm.limits]), norm.cone
     )
-    solution, duals = solve_cone_program(program)
+    solution, duals = solve_cone_program(program, _TIGHT if level is None else _ROUGH)
     price = 1.0 if level is None else float(duals[level_row])
     multipliers = duals[:m] / price if price > 0 else np.zeros(m)
     point = centre + length * solution[: centre.shape[0]]
