@@ -41,7 +41,7 @@ def test_the_tree_keeps_every_contract(copy: Path) -> None:
     ("module", "planted", "contract"),
     [
         ("services/site_agent/link.py", "import services.site_agent.vault", "The plant link and the vault"),
-        ("services/site_agent/agent.py", "import services.site_agent.vault.reader", "Only the one door opens the vault"),
+        ("services/site_agent/agent.py", "import services.site_agent.vault.reader", "Only the one door opens"),
         ("services/coordinator/training.py", "import services.round_store.runs", "Layers"),
         ("services/coordinator/training.py", "import services.site_agent.agent", "Nothing on the OEM's side"),
         ("services/contracts/plan.py", "import services.registry.gates", "Layers"),
