@@ -25,7 +25,17 @@ EXAMPLES = {
             "min_sites": 3, "spec": {"radius": {"rule": "samples", "value": 10}, "label_flip_cost": 1.0},
             "gates": {"max_gap": 1e-3, "min_site_f1": 0.75},
         },
-    )
+    ),
+    "lifted": Example(
+        summary="a bent boundary, and a radius for a wanted confidence, estimated in the plants",
+        value={
+            "name": "pumps-lifted", "asset_type": "triplex-pump", "method": "level-bundle", "gap": 1e-3,
+            "spec": {
+                "radius": {"rule": "confidence", "confidence": 0.95}, "transport_norm": "l2",
+                "lift": {"components": 64, "bandwidth": 0.7, "seed": 1},
+            },
+        },
+    ),
 }  # fmt: skip
 
 

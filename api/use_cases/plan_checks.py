@@ -8,6 +8,7 @@ from api.use_cases.cron import check_cron
 from models.methods.catalogue import check_parameters, get_method
 from models.problem import ProblemError
 from services.contracts.errors import InvalidInputError
+from services.contracts.lift import draw_lift
 from services.contracts.plan import Plan
 from services.registry.labels import check_new_name
 from services.round_store.store import Repositories
@@ -21,6 +22,7 @@ def check_plan(store: Repositories, plan: Plan) -> None:
     check_new_name(plan.name)  # its model bears the same name
     check_method(plan)
     check_radii(plan)
+    check_lift(store, plan)
     check_schedule(plan)
     check_sites(store, plan)
 
@@ -41,6 +43,16 @@ def check_radii(plan: Plan) -> None:
     for where, rule in rules.items():
         if rule.rule == "samples" and rule.value <= 0:
             raise InvalidInputError(f"plan {plan.name}: {where}: beta must be above 0, got {rule.value:g}")
+
+
+def check_lift(store: Repositories, plan: Plan) -> None:
+    """A lift whose fingerprint the plan gives must be the one that is drawn here from its seed."""
+    if plan.spec.lift is None or plan.spec.lift.fingerprint is None:
+        return
+    try:
+        draw_lift(plan.spec.lift, len(store.asset_types.get(plan.asset_type).asset_type.features))
+    except ProblemError as error:
+        raise InvalidInputError(f"plan {plan.name}: {error}", code="lifts_differ") from None
 
 
 def check_schedule(plan: Plan) -> None:

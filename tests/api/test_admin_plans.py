@@ -44,8 +44,8 @@ def test_a_plan_can_be_created_paused(world: Any) -> None:
 
 def test_the_documented_plan_can_be_created(world: Any) -> None:
     shown = world.app.openapi()["paths"]["/v1/admin/plans"]["post"]["requestBody"]["content"]["application/json"]
-    for example in shown["examples"].values():
-        answer = send(world, "POST", PATH, example["value"] | {"name": "documented"})
+    for name, example in shown["examples"].items():
+        answer = send(world, "POST", PATH, example["value"] | {"name": f"documented-{name}"})
         assert answer.status_code == 201, answer.text
 
 
@@ -55,6 +55,28 @@ def test_a_plan_with_an_infinite_cost_goes_round(world: Any) -> None:
     assert made["plan"]["spec"]["label_flip_cost"] == "Infinity"
     again = send(world, "POST", PATH, made["plan"] | {"name": "twin"})
     assert again.json()["plan"]["spec"] == made["plan"]["spec"]
+    stored = world.backend.store.plans.get("twin").plan
+    assert stored.spec.label_flip_cost == float("inf")
+
+
+def test_per_site_settings_step_rules_and_a_lift_go_round(any_world: Any) -> None:
+    sites = ["plant-east", "plant-west"]
+    changes = {
+        "method": "fdr-sm", "parameters": {"step_size": 0.5, "step_power": 0.5}, "sites": sites,
+        "site_settings": {
+            "plant-east": {"weight": 0.25, "label_flip_cost": "Infinity"},
+            "plant-west": {"weight": 0.75, "radius": {"rule": "confidence", "confidence": 0.9}},
+        },
+        "spec": {"lift": {"components": 16, "bandwidth": 0.5, "seed": 3}},
+    }  # fmt: skip
+    made = send(any_world, "POST", PATH, PLAN | changes)
+    assert made.status_code == 201, made.text
+    plan = made.json()["plan"]
+    assert plan["site_settings"]["plant-east"] == {"radius": None, "label_flip_cost": "Infinity", "weight": 0.25}
+    assert plan["site_settings"]["plant-west"]["radius"]["confidence"] == 0.9
+    assert plan["spec"]["lift"]["components"] == 16 and plan["parameters"] == changes["parameters"]
+    again = send(any_world, "POST", PATH, plan | {"name": "twin"}).json()["plan"]
+    assert again == plan | {"name": "twin"}
 
 
 REFUSED = {
@@ -74,6 +96,32 @@ REFUSED = {
     "an unknown norm": ({"spec": {"transport_norm": "l3"}}, 422, "invalid_input", "body.spec.transport_norm"),
     "a negative radius": ({"spec": {"radius": {"rule": "fixed", "value": -1}}}, 422, "invalid_input", "radius"),
     "a cost of zero": ({"spec": {"label_flip_cost": 0}}, 422, "invalid_input", "label_flip_cost"),
+    "a radius that is no number": (
+        {"spec": {"radius": {"rule": "fixed", "value": "NaN"}}}, 422, "invalid_input", "spec.radius.value",
+    ),
+    "a cost that is no number": ({"spec": {"label_flip_cost": "NaN"}}, 422, "invalid_input", "spec.label_flip_cost"),
+    "a beta of zero": ({"spec": {"radius": {"value": 0}}}, 422, "invalid_input", "beta must be above 0"),
+    "a site's beta of zero": (
+        {"site_settings": {"plant-east": {"radius": {"value": 0}}}}, 422, "invalid_input", "site_settings.plant-east",
+    ),
+    "weights that do not sum to 1": (
+        {"sites": ["plant-east", "plant-west"],
+         "site_settings": {"plant-east": {"weight": 0.5}, "plant-west": {"weight": 0.6}}},
+        422, "invalid_input", "sum to 1, they sum to 1.1",
+    ),
+    "a weight for one site only": (
+        {"sites": ["plant-east", "plant-west"], "site_settings": {"plant-east": {"weight": 1.0}}},
+        422, "invalid_input", "there is none for plant-west",
+    ),
+    "settings of a site that is not there": (
+        {"site_settings": {"nobody": {"label_flip_cost": 2.0}}}, 422, "unknown_site", "not enrolled: nobody",
+    ),
+    "a lift that is not the one of its fingerprint": (
+        {"spec": {"lift": {"components": 3, "bandwidth": 1.0, "fingerprint": "0" * 64}}}, 422, "lifts_differ", "seed 0",
+    ),
+    "a step that is not allowed": (
+        {"method": "fdr-sm", "parameters": {"step_power": 2.0}}, 422, "unknown_method_or_parameter", "step_power",
+    ),
     "an unknown field": ({"colour": "red"}, 422, "invalid_input", "body.colour"),
 }
 

@@ -7,6 +7,7 @@ import pytest
 
 from api.pseudonyms import Pseudonyms
 from services.contracts.errors import UnavailableError
+from services.contracts.plan import Plan
 from services.contracts.report import GateResult, MissedRound
 from services.contracts.run import Run, SiteAnswer, SiteTermsRecord
 
@@ -38,6 +39,17 @@ def test_no_real_name_is_left_in_ids_lists_and_reasons() -> None:
     one, two, three = (names.name("pumps", site) for site in ("plant", "plant-2", "plant-3"))
     assert shown.reason == f"{one}, {two}: away; ({three}) too"
     assert shown.plan.sites == tuple(sorted((one, two)))
+
+
+def test_sites_that_key_settings_bear_their_pseudonyms_too() -> None:
+    names = Pseudonyms(KEY)
+    own = {"plant": {"weight": 0.4}, "plant-2": {"weight": 0.6, "label_flip_cost": float("inf")}}
+    plan = Plan.model_validate({"name": "pumps", "asset_type": "pump", "site_settings": own})
+    shown = names.applied("pumps", run().model_copy(update={"plan": plan})).plan
+    assert {site: settings.weight for site, settings in shown.site_settings.items()} == {
+        names.name("pumps", "plant"): 0.4, names.name("pumps", "plant-2"): 0.6,
+    }  # fmt: skip
+    assert list(shown.site_settings) == sorted(shown.site_settings)
 
 
 def test_a_site_named_like_a_word_or_a_plan_changes_nothing_else() -> None:

@@ -100,6 +100,12 @@ def test_a_plan_is_created_triggered_and_its_run_cancelled(
         ('colour = "red"', "colour"),
         ("min_sites = 0", "min_sites"),
         ("[spec]\nlabel_flip_cost = -1", "spec.label_flip_cost"),
+        ("[spec]\nlabel_flip_cost = 0.0", "spec.label_flip_cost"),
+        ("[spec.radius]\nrule = 'fixed'\nvalue = nan", "spec.radius.value"),
+        ("[spec.radius]\nrule = 'fixed'\nvalue = -0.1", "spec.radius.value"),
+        ("[spec]\ntransport_norm = 'l3'", "spec.transport_norm"),
+        ("[parameters]\nspeed = 1.0", "no parameter 'speed'"),
+        ("sites = ['a', 'b']\nsite_settings = {a = {weight = 0.5}, b = {weight = 0.6}}", "sum to 1.1"),
     ],
 )
 def test_a_plan_file_that_does_not_fit_is_refused(
