@@ -71,7 +71,7 @@ def _show_version(args: argparse.Namespace) -> int:
         return 0
     shown = (
         "name", "version", "aliases", "run_id", "mlflow_run_id", "method", "solvers", "fingerprint", "rounds",
-        "certified_gap", "worst_case_risk", "lower_bound", "fresh_weight", "f1", "created_at",
+        "mixture_confidence", "certified_gap", "worst_case_risk", "lower_bound", "fresh_weight", "f1", "created_at",
     )  # fmt: skip
     print_fields((name, getattr(found, name)) for name in shown)
     print()

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from migrations.run import upgrade
+from models.methods.catalogue import METHODS
 from services.bus.configuration import BusFiles
 from services.bus.server import prepare, start, update_users
 from services.contracts.asset_type import AssetType
@@ -100,7 +101,7 @@ class Works:
             [str(BIN / "ballast-site"), "init", "--site-id", site, "--dir", str(folder),
              "--asset-type", str(self.plants / "rig.toml"), "--data", str(folder / "data.csv"),
              "--server", self.settings.nats_servers[0], "--ca", str(self.files.authority),
-             "--allow-method", "fdr-sm", "--allow-method", "level-bundle"],
+             *(word for method in METHODS for word in ("--allow-method", method))],
             capture_output=True, text=True, check=True,
         )
         self.store.sites.enrol(site, done.stdout.split()[-1], ["rig"])

@@ -85,6 +85,21 @@ def test_every_method_answers_what_its_server_half_admits(make_site: Make, metho
 
 
 @pytest.mark.parametrize("method", METHODS)
+def test_every_method_closes_its_certificate_over_three_classes(
+    make_site: Make, make_table: Make, three_classes: AssetType, method: str
+) -> None:
+    rows = make_table(90, ("healthy", "leak", "worn"))
+    site = make_site(rows, policy=ALL, folder="s", asset_type=three_classes)
+    server, problem = server_of(method, [site], TrainingSpec())
+    state, gaps = server.init(problem), []
+    for number in range(1, 13):
+        state = one_round(server, problem, state, number, [site], method=method)
+        gaps.append(server.certificate(state).gap)
+    assert server.weights(state).shape == (3, 4)
+    assert gaps[-1] < min(1.0, gaps[0]) and gaps == sorted(gaps, reverse=True)
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_a_messages_size_is_the_same_for_100_and_for_10000_rows(make_site: Make, make_table: Make, method: str) -> None:
     sizes = []
     for n_rows in (100, 10_000):
