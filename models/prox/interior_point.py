@@ -70,8 +70,11 @@ class InteriorPoint:
     def _raise_multiplier(self, target: float) -> None:
         """Raise the multiplier until the flips that the start supposes cost no more than a few times what they may."""
         problem = self.problem
-        step = target / problem.flip if problem.can_flip else 0.0
-        while problem.price > 0.0 and self._flipped(self.dual) > _TOO_MANY_FLIPS * problem.price:
+        if not problem.price > 0.0 or self._flipped(self.dual) <= _TOO_MANY_FLIPS * problem.price:
+            return
+        # a row that flips by a little at the start has dual weight target / (flip * raise) after the raise
+        step = max(target * float(np.count_nonzero(self.dual[2] > 0.1)) / problem.price, target / problem.flip)
+        while self._flipped(self.dual) > _TOO_MANY_FLIPS * problem.price:
             self.multiplier += step
             step *= 2.0
             self.slack, self.dual = centred_rows(problem, self.margins, self.multiplier, target)
