@@ -66,9 +66,13 @@ def joined_terms(plan: Plan, asset_type: AssetType, joined: Mapping[str, Arrays]
 
     Raises
     ------
+    InvalidInputError
+        A site said something of itself that cannot be: the run must not build on it.
     LiftsDifferError
         A site's lift is not that of the plan.
     """
+    for site, arrays in joined.items():
+        _check_scalars(site, {name: float(array) for name, array in arrays.items()})
     spec = shared_spec(plan, asset_type)
     own_check = lift_check(draw_lift(spec.lift, len(asset_type.features)))
     _check_lifts(own_check, {site: float(arrays["lift_check"]) for site, arrays in joined.items()})
@@ -81,6 +85,19 @@ def joined_terms(plan: Plan, asset_type: AssetType, joined: Mapping[str, Arrays]
         )
         for site, arrays in sorted(joined.items())
     ]
+
+
+def _check_scalars(site: str, said: Mapping[str, float]) -> None:
+    possible = {
+        "n_samples": said["n_samples"] >= 1 and said["n_samples"].is_integer(),
+        "radius": said["radius"] >= 0,
+        "confidence": 0 <= said["confidence"] < 1,
+        "radius_is_estimate": said["radius_is_estimate"] in (0.0, 1.0),
+    }
+    wrong = [name for name, holds in possible.items() if not holds]
+    if wrong:
+        text = f"site {site} joined with a {wrong[0]} that cannot be: {said[wrong[0]]:g}"
+        raise InvalidInputError(text, code="bad_join")
 
 
 def _weights(plan: Plan, samples: Mapping[str, float]) -> dict[str, float]:

@@ -53,7 +53,7 @@ class Lift:
             "l2": np.sqrt(wide + 0.25 * np.linalg.norm(self.frequencies, 2) ** 2),
             "linf": max(wide, 0.5 * sizes.sum(axis=1).max()),
         }[norm]
-        return np.minimum(by_feature, factor * np.linalg.norm(slopes, ord=DUAL_ORDER[norm], axis=-1))
+        return np.asarray(np.minimum(by_feature, factor * np.linalg.norm(slopes, ord=DUAL_ORDER[norm], axis=-1)))
 
 
 class ServedDiagnosis(PythonModel):  # type: ignore[misc]  # MLflow's types are skipped, its classes are Any to mypy
