@@ -1,9 +1,9 @@
 """Gets the public tables of the benchmarks from the UCI Machine Learning Repository.
 
 ``python -m tests.benchmarks.fetch banknote sonar --out FOLDER`` (``all`` for all of them, the beginning of a name
-will do). Every table is brought into the format that ``tests.benchmarks.data`` reads, with its numbers in one spelling, and is kept only when
-the SHA-256 of that text is the known one. Then set ``BALLAST_DATA_DIR`` to the folder. The sets are under CC BY 4.0;
-keep the source with any copy.
+will do). Every table is brought into the format that ``tests.benchmarks.data`` reads, with its numbers in one spelling,
+and is kept only when the SHA-256 of that text is the known one. Then set ``BALLAST_DATA_DIR`` to the folder. The sets
+are under CC BY 4.0; keep the source with any copy.
 """
 
 from __future__ import annotations

@@ -140,14 +140,25 @@ def central(data: Split, grid: Grid) -> Cell:
 
 
 def mended(data: Split, grid: Grid) -> Cell:
-    """The paper's problem itself (raw features, no intercept, kappa 1, radius 1 / (10 N_g)) solved to its optimum.
+    """The paper's problem itself (raw features, no intercept, radius ``1 / (beta N_g)``) solved to its optimum.
 
     The exact worst case, stopped by a certificate: there are no rounds or step sizes left to tune.
     """
     began = time.perf_counter()
-    radii = tuple(1.0 / (10.0 * int((data.site == g).sum())) for g in np.unique(data.site))
-    fitted = _train(data.features, data.labels, data.site, radii, 1.0, "linf", False)
-    tuned = {"radius": "1/(10 N_g)", "label_flip_cost": 1.0}
+    choices = [(beta, cost) for beta in grid.betas for cost in grid.flip_costs]
+
+    def fit(rows: np.ndarray, beta: float, cost: float) -> Training:
+        radii = tuple(1.0 / (beta * int((data.site == g).sum())) for g in np.unique(data.site))
+        return _train(data.features[rows], data.labels[rows], data.site[rows], radii, cost, "linf", False)
+
+    scores = np.zeros(len(choices))
+    for fold in range(grid.folds if len(choices) > 1 else 0):
+        inside, outside = data.fold != fold, data.fold == fold
+        for c, choice in enumerate(choices):
+            scores[c] += f1_positive(data.labels[outside], data.features[outside] @ fit(inside, *choice).weights)
+    beta, cost = choices[int(np.argmax(scores))]
+    fitted = fit(np.ones_like(data.fold, dtype=bool), beta, cost)
+    tuned = {"beta": beta, "label_flip_cost": cost}
     return _judge(data, data.test_features @ fitted.weights, fitted.certificate.gap, began, tuned)
 
 
@@ -158,7 +169,7 @@ def ballast(data: Split, grid: Grid) -> Cell:
     1; then the label flip cost at the best of these. Among equals no lift and the larger radius win.
     """
     began = time.perf_counter()
-    data = scaled(data)
+    data = scaled(data, by_sensor=True)
     lifts = {"none": None} | {f"{width:g}": _lift(data.features.shape[1], width) for width in BANDWIDTHS}
     lifted = {name: _lifted(data.features, lift) for name, lift in lifts.items()}
     first = [(name, radius, 1.0) for name in lifts for radius in reversed(RADII)]

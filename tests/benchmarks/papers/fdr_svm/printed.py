@@ -83,8 +83,17 @@ def admm_points(sites: Sequence[Site], rho: float, tau: float, rounds: int) -> I
         yield weights
 
 
-def printed_subgradient(weights: FloatArray, site: Site) -> FloatArray:
-    """Subgradient at the distribution that the printed LP (eq. 7) picks, on the box [0, 1] with transport norm linf.
+@dataclass(frozen=True)
+class PrintedAtoms:
+    """What the printed LP picks: where each row is put (N, P), the flipped share of each (N,), what the LP credits."""
+
+    points: FloatArray
+    flipped: FloatArray
+    credited: float
+
+
+def printed_atoms(weights: FloatArray, site: Site) -> PrintedAtoms:
+    """Solve the printed LP (eq. 7) on the box [0, 1] with transport norm linf.
 
     The LP credits a move q of the features with the loss that the move -q would bring, and leaves out hinge's zero
     piece; it is an LP with one budget, so it is solved by spending the budget where the credited rate is highest.
@@ -116,8 +125,15 @@ def printed_subgradient(weights: FloatArray, site: Site) -> FloatArray:
         budget -= length
         move_rate[i] = (rooms[i] > level[i]) @ size
         flip_rate[i] = 0.0
-    moved = x - np.sign(push) * np.minimum(rooms, level[:, None])
-    scores = y * (moved @ weights)
-    kept = np.where(1.0 - scores > 0, 1.0 - flipped, 0.0)
-    turned = np.where(1.0 + scores > 0, flipped, 0.0)
-    return np.asarray(((turned - kept) * y) @ moved / n)
+    moves = np.minimum(rooms, level[:, None])
+    credited = float(np.mean((2.0 * flipped - 1.0) * margins + moves @ size))
+    return PrintedAtoms(x - np.sign(push) * moves, flipped, credited)
+
+
+def printed_subgradient(weights: FloatArray, site: Site) -> FloatArray:
+    """Subgradient at the distribution that the printed LP picks: of every atom whose hinge loss is above zero."""
+    atoms, y = printed_atoms(weights, site), site.labels
+    scores = y * (atoms.points @ weights)
+    kept = np.where(1.0 - scores > 0, 1.0 - atoms.flipped, 0.0)
+    turned = np.where(1.0 + scores > 0, atoms.flipped, 0.0)
+    return np.asarray(((turned - kept) * y) @ atoms.points / y.shape[0])

@@ -8,7 +8,7 @@ and sites are stratified by class; sites are of equal size; ``floor(.7 N) - 2`` 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -41,7 +41,10 @@ SETS = (
 
 @dataclass(frozen=True)
 class Split:
-    """One repetition: training rows with their site (n,) and fold (n,), and test rows."""
+    """One repetition: training rows with their site (n,) and fold (n,), and test rows.
+
+    ``ranges`` (2, P) are the sensor ranges, low and high, where they are known.
+    """
 
     features: FloatArray
     labels: FloatArray
@@ -49,6 +52,7 @@ class Split:
     fold: np.ndarray
     test_features: FloatArray
     test_labels: FloatArray
+    ranges: FloatArray | None = None
 
 
 def split(chosen: UciSet, repetition: int) -> Split:
@@ -67,21 +71,25 @@ def split(chosen: UciSet, repetition: int) -> Split:
     train_neg = negative[n_test - test_positive :][: n_train - train_positive]
     train = np.concatenate([train_pos, train_neg])
     site = np.concatenate([np.arange(part.shape[0]) % N_SITES for part in (train_pos, train_neg)])
-    fold = np.zeros(train.shape[0], dtype=int)
-    for g in range(N_SITES):
+    return Split(features[train], labels[train], site, folds_of(site, rng), features[test], labels[test])
+
+
+def scaled(data: Split, *, by_sensor: bool = False) -> Split:
+    """Features scaled so that the training rows fill [0, 1], or, with ``by_sensor``, the sensor ranges if known."""
+    low, high = data.features.min(axis=0), data.features.max(axis=0)
+    if by_sensor and data.ranges is not None:
+        low, high = data.ranges
+    width = np.where(high > low, high - low, 1.0)
+    return replace(data, features=(data.features - low) / width, test_features=(data.test_features - low) / width)
+
+
+def folds_of(site: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Fold of each row, drawn within each site."""
+    fold = np.zeros(site.shape[0], dtype=int)
+    for g in np.unique(site):
         own = np.flatnonzero(site == g)
         fold[own] = rng.permutation(own.shape[0]) * N_FOLDS // own.shape[0]
-    return Split(features[train], labels[train], site, fold, features[test], labels[test])
-
-
-def scaled(data: Split) -> Split:
-    """Features scaled so that the training rows fill [0, 1]: the training ranges stand for the sensor ranges."""
-    low, high = data.features.min(axis=0), data.features.max(axis=0)
-    width = np.where(high > low, high - low, 1.0)
-    return Split(
-        (data.features - low) / width, data.labels, data.site, data.fold,
-        (data.test_features - low) / width, data.test_labels,
-    )  # fmt: skip
+    return fold
 
 
 def f1_positive(labels: FloatArray, scores: FloatArray) -> float:

@@ -1,0 +1,23 @@
+"""Figure 2: mean correct classification rate against the local hyperparameters, beta (radius 1/(beta N_g)) and kappa.
+
+``python -m tests.benchmarks.papers.fdr_svm.figure2 [--quick] [--json FILE] [--out DIR]``
+
+Full: 50 repetitions; quick: 2.
+"""
+
+from __future__ import annotations
+
+from tests.benchmarks.papers.fdr_svm import command  # first: it keeps the BLAS to one thread
+
+# isort: split
+from tests.benchmarks.papers.fdr_svm.sensitivity import run_figure
+
+
+def main() -> int:
+    """Run, resume, write."""
+    args = command.parser(__doc__, "figure2").parse_args()
+    return run_figure(args, "figure2", {"beta": "beta", "label_flip_cost": "kappa"})
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
