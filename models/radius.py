@@ -101,8 +101,11 @@ def estimated_radius(
     ``||x - x'|| + label_flip_cost 1[y != y']`` is an assignment problem. The distance of a sample of n from the truth
     is of that order, and shrinks as ``n^(-1/max(P, 2))``; the quantile over the resamples, scaled so to N rows, is
     returned. It says nothing of what the site never saw: an estimate, to be labelled so. For the vault only.
+
+    ``labels`` (N,) are numbers of classes, two or more: a change of class costs one flip, which is at least what it
+    costs in each head of one-vs-rest.
     """
-    check_rows(features, labels, None)
+    check_rows(features, np.where(labels == labels[:1], 1.0, -1.0), None)
     if not 0 < confidence < 1:
         raise ProblemError(f"confidence must lie between 0 and 1, got {confidence}")
     if not label_flip_cost > 0:

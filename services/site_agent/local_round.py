@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from models.problem import FloatArray, ProblemError
 from services.contracts.asset_type import AssetType
 from services.contracts.codec import FrameError, decode, digest, unpack_arrays
-from services.contracts.lift import LiftMismatchError
+from services.contracts.lift import LiftMismatchError, LiftSpec, draw_lift, lift_check
 from services.contracts.messages import SiteRefusal, SiteUpdate, Task
 from services.site_agent.egress import Egress, TooLargeError
 from services.site_agent.local_solve import (
@@ -50,6 +50,7 @@ class LocalRound:
         self._policy = policy
         self._egress = egress
         self._vault = Vault(source, asset_type)
+        self._lifted: tuple[Dataset, LiftSpec | None, FloatArray] | None = None
 
     def answer(self, task_frame: bytes) -> bytes:
         """Signed frame of a ``SiteUpdate`` or ``SiteRefusal``; it stands in the ledger when this returns.
@@ -128,18 +129,26 @@ class LocalRound:
             raise Refusal("internal_error", f"{type(error).__name__}: {error}") from None
 
     def _join(self, task: Task, dataset: Dataset) -> dict[str, FloatArray]:
-        return join_answer(task.spec, dataset.train.features, dataset.train.classes, self._n_classes)
+        check = lift_check(draw_lift(task.spec.lift, dataset.train.features.shape[1]))
+        return join_answer(task.spec, self._training_features(task, dataset), dataset.train.classes, check)
+
+    def _training_features(self, task: Task, dataset: Dataset) -> FloatArray:
+        """Training rows as the method sees them; the last ones are kept, for every round of a run needs the same."""
+        kept = self._lifted
+        if kept is None or kept[0] is not dataset or kept[1] != task.spec.lift:
+            kept = self._lifted = (dataset, task.spec.lift, lifted(task.spec, dataset.train.features))
+        return kept[2]
 
     def _round(self, task: Task, dataset: Dataset) -> dict[str, FloatArray]:
         classes = dataset.train.classes
-        features = lifted(task.spec, dataset.train.features)
-        spec = robust_spec(task.spec, features, classes, self._n_classes)
+        features = self._training_features(task, dataset)
+        spec = robust_spec(task.spec, features, classes)
         return solve_round(task.method, task.parameters, task.arrays, features, classes, self._n_classes, spec)
 
     def _evaluate(self, task: Task, dataset: Dataset) -> dict[str, FloatArray]:
-        features, held_out = lifted(task.spec, dataset.train.features), lifted(task.spec, dataset.test.features)
+        features, held_out = self._training_features(task, dataset), lifted(task.spec, dataset.test.features)
         weights = check_weights(task.arrays.get("weights"), self._asset_type.n_heads, features.shape[1])
-        spec = robust_spec(task.spec, features, dataset.train.classes, self._n_classes)
+        spec = robust_spec(task.spec, features, dataset.train.classes)
         return {
             "confusion": confusion_counts(weights, held_out, dataset.test.classes, self._n_classes),
             "risk": head_risks(weights, features, dataset.train.classes, self._n_classes, spec),

@@ -19,7 +19,7 @@ from models.problem import (
     SiteProblem,
     SiteTerms,
 )
-from services.contracts.lift import draw_lift, lift_check
+from services.contracts.lift import draw_lift
 from services.contracts.messages import TrainingSpec
 
 IntArray = NDArray[np.intp]
@@ -34,13 +34,12 @@ class SiteRadius:
     is_estimate: bool = False
 
 
-def radius_of(spec: TrainingSpec, features: FloatArray, classes: IntArray, n_classes: int) -> SiteRadius:
+def radius_of(spec: TrainingSpec, features: FloatArray, classes: IntArray) -> SiteRadius:
     """Radius of the site's Wasserstein ball by the rule of the problem, for (lifted) features (N, P).
 
-    An estimate resamples rows from the rule's seed, so the same data give the same radius; it is the largest of all
-    heads, whose labels differ.
+    An estimate resamples rows from the rule's seed, so the same data give the same radius. One estimate serves all
+    heads: a change of class costs a flip, which is at least what it costs in any of them.
     """
-    from models.multiclass import head_labels
     from models.radius import LightTail, confidence_radius, estimated_radius, samples_radius
 
     rule, n_samples = spec.radius, features.shape[0]
@@ -51,14 +50,11 @@ def radius_of(spec: TrainingSpec, features: FloatArray, classes: IntArray, n_cla
     if rule.confidence is None:
         raise ProblemError("a radius by confidence needs the confidence")
     if rule.tail is None:
-        estimates = [
-            estimated_radius(
-                features, signs, label_flip_cost=spec.label_flip_cost, transport_norm=spec.transport_norm,
-                confidence=rule.confidence, seed=rule.seed,
-            ).radius
-            for signs in head_labels(classes, n_classes)
-        ]
-        return SiteRadius(max(estimates), rule.confidence, True)
+        found = estimated_radius(
+            features, classes.astype(np.float64), label_flip_cost=spec.label_flip_cost,
+            transport_norm=spec.transport_norm, confidence=rule.confidence, seed=rule.seed,
+        )
+        return SiteRadius(found.radius, rule.confidence, True)
     tail = LightTail(rule.tail.exponent, rule.tail.c1, rule.tail.c2, rule.tail.c3)
     return SiteRadius(confidence_radius(rule.confidence, n_samples, features.shape[1], tail), rule.confidence)
 
@@ -70,18 +66,21 @@ def lifted(spec: TrainingSpec, features: FloatArray) -> FloatArray:
 
 
 def join_answer(
-    spec: TrainingSpec, features: FloatArray, classes: IntArray, n_classes: int
+    spec: TrainingSpec, features: FloatArray, classes: IntArray, check: float = 0.0
 ) -> dict[str, FloatArray]:
-    """What a site says of itself when it joins: scalars about its scaled training rows (N, P)."""
-    found = radius_of(spec, lifted(spec, features), classes, n_classes)
+    """What a site says of itself when it joins: scalars about its (lifted) training rows (N, P).
+
+    ``check`` is that of the lift.
+    """
+    found = radius_of(spec, features, classes)
     scalars = {
         "n_samples": float(features.shape[0]), "radius": found.radius, "radius_is_estimate": float(found.is_estimate),
-        "confidence": found.confidence, "lift_check": lift_check(draw_lift(spec.lift, features.shape[1])),
+        "confidence": found.confidence, "lift_check": check,
     }
     return {name: np.array(value) for name, value in scalars.items()}
 
 
-def robust_spec(spec: TrainingSpec, features: FloatArray, classes: IntArray, n_classes: int) -> RobustSpec:
+def robust_spec(spec: TrainingSpec, features: FloatArray, classes: IntArray) -> RobustSpec:
     """The problem with the site's own radius, for (lifted) features (N, P).
 
     Scaled features lie in the box [0, 1]^P of their sensor ranges, and lifted ones in a box [0, 1] too.
@@ -89,7 +88,7 @@ def robust_spec(spec: TrainingSpec, features: FloatArray, classes: IntArray, n_c
     n_features = features.shape[1]
     box = BoxSupport(np.zeros(n_features), np.ones(n_features)) if spec.support == "sensor_ranges" else None
     return RobustSpec(
-        radius=radius_of(spec, features, classes, n_classes).radius, label_flip_cost=spec.label_flip_cost,
+        radius=radius_of(spec, features, classes).radius, label_flip_cost=spec.label_flip_cost,
         transport_norm=spec.transport_norm, support=box, fit_intercept=spec.fit_intercept,
     )
 

@@ -207,6 +207,6 @@ def test_a_run_keeps_its_rows_while_the_file_grows(make_site: Make, make_table: 
 def test_shapes_are_those_of_the_model_whatever_the_spec() -> None:
     shapes = local_solve._stated_shapes(
         get_method("fdr-admm"), 7, 3,
-        local_solve.robust_spec(TrainingSpec(fit_intercept=False), np.zeros((50, 7)), np.zeros(50, dtype=np.intp), 3),
+        local_solve.robust_spec(TrainingSpec(fit_intercept=False), np.zeros((50, 7)), np.zeros(50, dtype=np.intp)),
     )
     assert shapes["slope"] == (3, 7)
