@@ -32,12 +32,17 @@ _ROUNDING = 64 * _EPS
 
 
 def train_pooled(
-    sites: Mapping[str, SiteProblem], *, weights: Mapping[str, float] | None = None, gap: float = 1e-4
+    sites: Mapping[str, SiteProblem],
+    *,
+    weights: Mapping[str, float] | None = None,
+    gap: float = 1e-4,
+    tolerance: float = 1e-10,
 ) -> Training:
     r"""Minimise ``sum_g a_g r_g(w)`` by one interior point over all rows, as near to the optimum as float64 allows.
 
     Parameters as in :func:`models.federation.train`; unbounded support only. ``history`` has one entry, in which
-    ``number`` is the number of iterations.
+    ``number`` is the number of iterations. ``tolerance`` is the relative gap at which the solver stops: far below
+    ``gap`` costs little; a loose one serves where many fits are only compared.
 
     Raises
     ------
@@ -52,7 +57,7 @@ def train_pooled(
     shares = np.array([site.weight for site in terms.sites])
     units = _Units.of(list(sites.values()))
     problem = _pooled(list(sites.values()), shares, units)
-    found = solve_pooled(problem)
+    found = solve_pooled(problem, tolerance)
     local = _stretched(problem, found.weights)
     upper, plane, risks = min(
         (

@@ -6,7 +6,7 @@ Four sites of equal size and weight, 70 % of the rows for training, hyperparamet
 training part, every column on the same splits. The test part is scored once, by the model that cross-validation chose.
 
 Full: 50 repetitions. Quick: 10 of Ballast's default and of the mended column; 5 of the columns as printed, which are
-judged on 2 of the 5 folds and run for at most 100 rounds (SM 140). Rivals come with the rivals' own code; their columns
+judged on 2 of the 5 folds and run for at most 60 rounds (SM 140). Rivals come with the rivals' own code; their columns
 hold the paper's printed values until then.
 """
 
