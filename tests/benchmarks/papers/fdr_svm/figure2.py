@@ -2,7 +2,7 @@
 
 ``python -m tests.benchmarks.papers.fdr_svm.figure2 [--quick] [--json FILE] [--out DIR]``
 
-Full: 50 repetitions; quick: 2.
+Full: 50 repetitions; quick: 1, and every other value of gamma and rho.
 """
 
 from __future__ import annotations
