@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,9 +11,10 @@ from models.problem import FloatArray
 from models.prox.active_set import settle
 from models.prox.certify import certified
 from models.prox.interior_point import InteriorPoint, start_interior
+from models.prox.kinks import best_multiplier
 from models.prox.pattern import Codes, Trial, pattern_at, pattern_of
 from models.prox.smoothing import approach
-from models.prox.statement import Iterate, Statement
+from models.prox.statement import Iterate, Statement, dual_norm_value
 
 _KINK_WIDTH = 1e-7  # how near a kink the last answer must be for the kink to be guessed active
 _WARM_TRIALS = 10
@@ -21,6 +22,7 @@ _RIPE_TRIALS = 8
 _FINISH_TRIALS = 3
 _ITERATION_LIMIT = 80
 _NEAR_END = 1e-7
+_NEARLY_ZERO = 1e-6
 _STUCK = 0.9  # a gap that falls by less than this, several times over, has met working precision
 
 
@@ -105,4 +107,19 @@ def _interior(problem: Statement, run: InteriorPoint, tolerance: float, spent: i
         raise ArithmeticError("the client step met numbers that are not finite")
     # Slacks move by steps during the run; what is reported is measured at the point itself.
     settled = Trial(best.weights, best.multiplier, best.keep, best.flip, best.norm_dual, np.empty(0, dtype=np.intp))
-    return LocalAnswer(certified(problem, settled), "interior point", spent)
+    found, at_zero = certified(problem, settled), _at_zero(problem, settled)
+    if at_zero is not None and at_zero.objective < found.objective:
+        found = at_zero
+    return LocalAnswer(found, "interior point", spent)
+
+
+def _at_zero(problem: Statement, trial: Trial) -> Iterate | None:
+    """The trial with weights that are nearly 0 put to 0: at a large radius their last digits would cost."""
+    features = trial.weights[: problem.n_features]
+    if not problem.is_robust or dual_norm_value(features, problem.norm) > _NEARLY_ZERO:
+        return None
+    weights = trial.weights.copy()
+    weights[: problem.n_features] = 0.0
+    margins = problem.rows @ weights
+    multiplier = best_multiplier(margins, problem.price, problem.flip, 0.0)
+    return certified(problem, replace(trial, weights=weights, multiplier=multiplier))

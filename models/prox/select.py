@@ -9,10 +9,12 @@ import numpy as np
 from models.fallback import reference_prox
 from models.problem import FloatArray, ProblemError, ProxSolution, SiteProblem
 from models.prox.site_rows import SiteRows
-from models.prox.statement import dual_norm_value
+from models.prox.statement import dual_norm_value, transport_norm_value
 from models.prox.working_set import Ball, SiteAnswer, solve_site
 
 _TOLERANCE = 1e-10  # duality gap over the objective
+_LARGE = 1e3  # radius from which on it is worth asking whether it crushes all weights
+_NOTHING = 1e-16  # radius, over the price of a flip, below which it is 0 to double precision
 
 
 def robust_prox(
@@ -71,9 +73,29 @@ def robust_prox(
 
 def _ball(problem: SiteProblem, anchor: FloatArray, stiffness: float) -> Ball:
     spec, count = problem.spec, problem.labels.size
-    # At radius 0 the multiplier is free of charge and so large that no flip pays: the plain support vector machine.
-    flip = spec.label_flip_cost if spec.radius > 0.0 else math.inf
-    return Ball(count * spec.radius, flip, count * stiffness, spec.transport_norm, anchor)
+    radius, flip = spec.radius, spec.label_flip_cost
+    if radius <= _NOTHING * min(flip, 1.0):
+        # The multiplier is free of charge and so large that no flip pays: the plain support vector machine. What a
+        # radius this small adds to the objective is below its rounding; leaving it out keeps the minorant below.
+        radius, flip = 0.0, math.inf
+    elif radius > _LARGE:
+        radius = min(radius, 2.0 * _crushing_radius(problem, anchor, stiffness))
+    return Ball(count * radius, flip, count * stiffness, spec.transport_norm, anchor)
+
+
+def _crushing_radius(problem: SiteProblem, anchor: FloatArray, stiffness: float) -> float:
+    """Radius from which on the feature weights are 0, so that the answer is the same for every larger one.
+
+    At weights 0 the pull of the rows and of the prox term is at most the largest row plus ``stiffness ||anchor||`` in
+    the transport norm, and flips take at most their cost off the radius; the norm's dual then holds the weights at 0.
+    A smaller radius gives a smaller risk, so its minorant holds for the larger one too.
+    """
+    features, norm = problem.features, problem.spec.transport_norm
+    largest = max(float(features.max()), -float(features.min()))
+    rows = transport_norm_value(np.full(features.shape[1], largest), norm)
+    pull = stiffness * transport_norm_value(anchor[: features.shape[1]], norm)
+    flip = problem.spec.label_flip_cost
+    return rows + pull + (flip if math.isfinite(flip) else 0.0)
 
 
 def _solution(

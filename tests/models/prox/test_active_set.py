@@ -1,0 +1,80 @@
+"""Active-set steps and smoothing: right where they end, and honest where they do not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from models.prox import robust_prox
+from models.prox.active_set import settle
+from models.prox.certify import certified
+from models.prox.kinks import best_multiplier
+from models.prox.pattern import pattern_at
+from models.prox.smoothing import approach
+from models.prox.statement import Statement, dual_norm_value
+from models.worst_case import site_risk
+
+NORMS = ("l1", "l2", "linf")
+
+
+def _stated(site, centre, penalty):
+    rows = np.column_stack((site.features * site.labels[:, None], site.labels))
+    n, spec = site.labels.size, site.spec
+    return Statement(
+        rows,
+        site.features.shape[1],
+        np.zeros(centre.size),
+        0.0,
+        centre,
+        n * spec.radius,
+        spec.label_flip_cost,
+        n * penalty,
+        spec.transport_norm,
+        n,
+    )
+
+
+def _floor(problem, weights):
+    size = dual_norm_value(weights[: problem.n_features], problem.norm)
+    return best_multiplier(problem.rows @ weights, problem.price, problem.flip, size)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("penalty", [1e-3, 0.1, 10.0])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_kinks_of_the_answer_give_the_answer(make_site, norm, penalty, seed):
+    site, centre = make_site(80, norm=norm, seed=seed), np.linspace(-1.0, 2.0, 6)
+    answer = robust_prox(site, centre, penalty)
+    problem = _stated(site, centre, penalty)
+    trial, solved = settle(problem, pattern_at(problem, answer.point, _floor(problem, answer.point), 1e-7), 8)
+    assert trial is not None
+    assert solved <= 4
+    proof = certified(problem, trial)
+    assert proof.gap <= 1e-11 * proof.objective
+    np.testing.assert_allclose(trial.weights, answer.point, atol=1e-4)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("seed", range(5))
+def test_smoothing_ends_in_a_pattern_that_settles_or_says_that_it_does_not(make_site, norm, seed):
+    site, centre = make_site(300, norm=norm, seed=seed), np.linspace(-1.0, 2.0, 6)
+    before = robust_prox(site, centre, 0.1).point
+    problem = _stated(site, 0.9 * centre, 0.1)
+    near = approach(problem, before, _floor(problem, before), 1e-10)
+    if near.found is not None:
+        assert near.found.gap <= 1e-9 * near.found.objective
+    if near.pattern is not None:
+        trial, _ = settle(problem, near.pattern, 10)
+        if trial is not None:
+            assert certified(problem, trial).gap <= 1e-9 * certified(problem, trial).objective
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_best_multiplier_is_the_price_of_the_exact_worst_case(make_site, seed):
+    random = np.random.default_rng(seed)
+    site = make_site(40, radius=float(random.choice([0.001, 0.02, 0.3])), flip_cost=0.7, seed=seed)
+    weights = random.normal(size=6) * random.choice([0.1, 1.0])
+    margins = site.labels * (site.features @ weights[:5] + weights[5])
+    lam = best_multiplier(margins, 40 * site.spec.radius, 0.7, float(np.linalg.norm(weights[:5])))
+    losses = np.maximum(np.maximum(0.0, 1.0 - margins), 1.0 + margins - 0.7 * lam)
+    assert site.spec.radius * lam + losses.mean() == pytest.approx(site_risk(weights, site).value, rel=1e-12)
