@@ -118,7 +118,7 @@ def table(found: list[dict[str, Any]]) -> str:
     text = "F-1 of the positive class, mean and deviation.\n\n" + command.markdown(["column", "", *names], lines)
     ours = [by.get((OURS, name)) for name in names]
     if all(ours):
-        text += "\nBallast's default against the best federated value printed (reached: at the table's three decimals):\n\n"
+        text += "\nBallast's default against the best federated value printed (judged at its three decimals):\n\n"
         text += command.markdown(
             ["set", "printed", "ours", "lead", "wanted", ""],
             [
