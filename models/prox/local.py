@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from models.problem import FloatArray
+from models.problem import FloatArray, ProblemError
 from models.prox.active_set import settle
 from models.prox.certify import certified
 from models.prox.interior_point import InteriorPoint, start_interior
@@ -104,7 +104,7 @@ def _interior(problem: Statement, run: InteriorPoint, tolerance: float, spent: i
             if found.gap < best.gap:
                 best = found
     if not math.isfinite(best.gap):
-        raise ArithmeticError("the client step met numbers that are not finite")
+        raise ProblemError("the client step overflowed: features or centre are too large, scale them to order 1")
     # Slacks move by steps during the run; what is reported is measured at the point itself.
     settled = Trial(best.weights, best.multiplier, best.keep, best.flip, best.norm_dual, np.empty(0, dtype=np.intp))
     found, at_zero = certified(problem, settled), _at_zero(problem, settled)

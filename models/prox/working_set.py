@@ -28,6 +28,7 @@ _HELD_SHARE = 0.1  # share of the tolerance that the held rows may take
 _HALVINGS = 8
 _TIE = 1e-9
 _FREE_STAGES = 3  # stages after which rows no longer leave the working set, so that it must end
+_PATIENT_STAGES = 6  # stages after which the working set doubles, so that it ends soon
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def solve_site(rows: SiteRows, ball: Ball, start: FloatArray | None, tolerance: 
         lost = _lost(reached, found.multiplier, ball.flip, keep, flip)
         lost[members] = 0.0
         missing = float(lost.sum())
-        if missing <= _HELD_SHARE * tolerance * found.objective or size >= rows.count:
+        if missing <= max(_HELD_SHARE * tolerance * found.objective, 0.0) or size >= rows.count:
             break
         gone = int(np.count_nonzero(lost))
         members |= lost > 0.0
@@ -100,7 +101,7 @@ def solve_site(rows: SiteRows, ball: Ball, start: FloatArray | None, tolerance: 
             size = min(2 * size, rows.count)
         else:
             start, margins = found.weights, reached
-            size = min(max(size, 2 * gone), rows.count)
+            size = min(max(size, 2 * gone) * (2 if stage > _PATIENT_STAGES else 1), rows.count)
     bound = minorant(statement, found.keep, found.flip, found.norm_dual)
     return SiteAnswer(
         found.weights,
