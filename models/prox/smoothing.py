@@ -75,9 +75,7 @@ def approach(problem: Statement, weights: FloatArray, multiplier: float, toleran
     return _harden(problem, pattern, trial, 2.0 * width, _CROWDED if crowded else _HARDENING, tolerance)
 
 
-def _harden(
-    problem: Statement, pattern: Pattern, trial: Trial, width: float, steps: int, tolerance: float
-) -> Approach:
+def _harden(problem: Statement, pattern: Pattern, trial: Trial, width: float, steps: int, tolerance: float) -> Approach:
     """At most ``steps`` augmented Lagrangian steps of fixed width."""
     size, ties = problem.anchor.size, 0
     for spent in range(len(_TIES) + 1, len(_TIES) + steps + 1):
