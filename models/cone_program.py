@@ -17,22 +17,24 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from models.problem import FloatArray
 
 _MAX_STEPS = 60
-_PATIENCE = 3
+_PATIENCE, _NEAR = 3, 1e-7
 _ROUNDING = 1e-17
-_SURFACE = 4 * float(np.finfo(np.float64).eps)
+_SURFACE = 1e-13
 _BACK_OFF = 0.99
+_ROOM = 0.1
 _SHORT_STEPS = 1e-10
 
 
 @dataclass(frozen=True)
 class ConeProgram:
-    """Data of the program; the last ``cone`` rows are the cone's (0: none)."""
+    """Data of the program; the last ``cone`` rows are the cone's (0: none). ``start`` (n,): a point to start from."""
 
     curvature: FloatArray
     linear: FloatArray
     rows: FloatArray
     limits: FloatArray
     cone: int = 0
+    start: FloatArray | None = None
 
 
 def solve_cone_program(program: ConeProgram, tolerance: float = 1e-13) -> tuple[FloatArray, FloatArray]:
@@ -41,9 +43,12 @@ def solve_cone_program(program: ConeProgram, tolerance: float = 1e-13) -> tuple[
     m, n = rows.shape
     split = m - program.cone
     degree = split + (1 if program.cone else 0)
-    x = np.zeros(n)
+    x = np.zeros(n) if program.start is None else program.start
     unit = _unit(m, split)
-    slack, dual = np.where(unit > 0, np.maximum(limits, 1.0), 0.0), unit.copy()
+    slack, dual = limits - rows @ x, unit.copy()
+    np.maximum(slack[:split], _ROOM, out=slack[:split])
+    if program.cone and not (slack[split] > 0 and _depth(slack[split:]) > _ROOM):
+        slack[split:] = unit[split:]
     best, least, idle = (x, dual), np.inf, 0
     for _ in range(_MAX_STEPS):
         dual_residual = program.curvature * x + program.linear + rows.T @ dual
@@ -54,7 +59,7 @@ def solve_cone_program(program: ConeProgram, tolerance: float = 1e-13) -> tuple[
             float(np.abs(dual_residual).max()) / size, float(np.abs(primal_residual).max()), mean * degree / size
         )
         best, least, idle = ((x, dual), error, 0) if error < least else (best, least, idle + 1)
-        if error <= tolerance or idle > _PATIENCE or not mean > _ROUNDING * size:
+        if error <= tolerance or not mean > _ROUNDING * size or (idle > _PATIENCE and least < _NEAR):
             break
         if program.cone and min(_depth(slack[split:]), _depth(dual[split:])) <= _SURFACE:
             break
@@ -232,4 +237,7 @@ def _longest(point: FloatArray, change: FloatArray, split: int) -> float:
         root = along * along - bend * _determinant(u)
         if root >= 0 and (speed := float(np.sqrt(root)) - along) > 0:
             longest = min(longest, _determinant(u) / speed)
+        if v[0] < 0:
+            # Where u and v are parallel, rounding can hide the border above.
+            longest = min(longest, float(-u[0] / v[0]))
     return longest

@@ -29,8 +29,12 @@ from models.ambiguity import DUAL_NORM, vector_norm
 from models.cone_program import ConeProgram, solve_cone_program
 from models.problem import FloatArray, TransportNorm
 
-_TIGHT, _ROUGH = 1e-13, 1e-9
+_TIGHT, _ROUGH = 1e-12, 1e-9
 """Tolerances: a bound wants all that there is; where to ask next does not."""
+
+
+_SMALL = 1e-3
+"""Least unit of height: a hinge risk is of order one by nature, however near to 0 the cuts are at some point."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +122,8 @@ def _solve(model: CutModel, centre: FloatArray, level: float | None, penalty: fl
     """State the program in the model's units: heights at the centre are of order one, and so are slopes."""
     n_sites, m = model.shares.shape[0], model.site.shape[0]
     heights = model.offset + model.slope @ centre
-    height = float(np.abs(heights).max(initial=0.0)) or 1.0
+    tall = np.abs(heights) + model.norm_weight * float(model.norms(centre[None])[0])
+    height = max(float(tall.max(initial=0.0)), _SMALL)
     steep = float(np.sqrt(np.einsum("jd,jd->j", model.slope, model.slope).max(initial=0.0))) or 1.0
     length = height / steep
     norm = _norm_rows(model, centre / length)
@@ -139,7 +144,12 @@ def _solve(model: CutModel, centre: FloatArray, level: float | None, penalty: fl
         rows, limits = np.vstack([rows, weighted]), np.append(limits, level / height)
     level_row = rows.shape[0] - 1
     program = ConeProgram(
-        curvature, linear, np.vstack([rows, norm.rows]), np.concatenate([limits, norm.limits]), norm.cone
+        curvature,
+        linear,
+        np.vstack([rows, norm.rows]),
+        np.concatenate([limits, norm.limits]),
+        norm.cone,
+        _inside(model, rows, limits, norm.start, centre.shape[0]),
     )
     solution, duals = solve_cone_program(program, _TIGHT if level is None else _ROUGH)
     price = 1.0 if level is None else float(duals[level_row])
@@ -148,30 +158,49 @@ def _solve(model: CutModel, centre: FloatArray, level: float | None, penalty: fl
     return ModelPoint(point, multipliers, 0.0 if level is None else price * length * length / height)
 
 
+def _inside(model: CutModel, rows: FloatArray, limits: FloatArray, norm: FloatArray, dimension: int) -> FloatArray:
+    """A start at the centre with heights and norm one unit above what they must be."""
+    n_sites, m = model.shares.shape[0], model.site.shape[0]
+    below = rows[: m + n_sites, dimension + n_sites :] @ norm - limits[: m + n_sites]
+    heights = below[m:].copy()
+    np.maximum.at(heights, model.site, below[:m])
+    return np.concatenate([np.zeros(dimension), heights + 1.0, norm])
+
+
 @dataclass(frozen=True)
 class _NormRows:
-    """Rows that make the sum of some extra columns an upper bound of the norm of (centre + w)."""
+    """Rows that make the sum of some extra columns an upper bound of the norm of (centre + w).
+
+    ``start``: values of those columns at w = 0, one unit above what they must be.
+    """
 
     rows: FloatArray
     limits: FloatArray
-    columns: int
+    start: FloatArray
     cone: int
+
+    @property
+    def columns(self) -> int:
+        """Number of extra columns."""
+        return int(self.start.shape[0])
 
 
 def _norm_rows(model: CutModel, centre: FloatArray) -> _NormRows:
     dimension, n_sites, p = centre.shape[0], model.shares.shape[0], model.n_features
     if not model.has_norm:
-        return _NormRows(np.zeros((0, dimension + n_sites)), np.zeros(0), 0, 0)
-    columns = p if DUAL_NORM[model.transport_norm] == "l1" else 1
+        return _NormRows(np.zeros((0, dimension + n_sites)), np.zeros(0), np.zeros(0), 0)
+    dual = DUAL_NORM[model.transport_norm]
+    columns = p if dual == "l1" else 1
+    size = np.abs(centre[:p]) if dual == "l1" else vector_norm(centre[None, :p], dual)
     first, features = dimension + n_sites, np.arange(p)
     if model.transport_norm == "l2":
         rows, limits = np.zeros((p + 1, first + 1)), np.zeros(p + 1)
         rows[0, first] = -1.0
         rows[1 + features, features] = -1.0
         limits[1:] = centre[:p]
-        return _NormRows(rows, limits, 1, p + 1)
+        return _NormRows(rows, limits, size + 1.0, p + 1)
     rows = np.zeros((2 * p, first + columns))
     rows[features, features], rows[p + features, features] = 1.0, -1.0
     bound = first + (features if columns > 1 else 0)
     rows[features, bound], rows[p + features, bound] = -1.0, -1.0
-    return _NormRows(rows, np.concatenate([-centre[:p], centre[:p]]), columns, 0)
+    return _NormRows(rows, np.concatenate([-centre[:p], centre[:p]]), size + 1.0, 0)

@@ -36,6 +36,9 @@ from models.problem import FloatArray, TransportNorm
 
 _EPS = float(np.finfo(np.float64).eps)
 _CORRECTIONS = 2
+_CLOSE = 1e-9
+_IDLE = 1e-10
+"""Multipliers up to here are what an interior point leaves of zero; without them flat directions are flat."""
 
 
 def lower_bound(model: CutModel, multipliers: FloatArray, reference: FloatArray) -> float:
@@ -48,11 +51,16 @@ def lower_bound(model: CutModel, multipliers: FloatArray, reference: FloatArray)
     """
     if model.site.shape[0] == 0:
         return 0.0
-    cuts = _normalised(model, multipliers)
-    bound = _bound(model, cuts, reference)
-    for _ in range(_CORRECTIONS):
-        cuts = _corrected(model, cuts)
-        bound = max(bound, _bound(model, cuts, reference))
+    bound = 0.0
+    for least in (0.0, _IDLE):
+        cuts = _normalised(model, np.where(multipliers > least, multipliers, 0.0))
+        aim = float(cuts @ model.offset)
+        for attempt in range(_CORRECTIONS + 1):
+            if attempt:
+                cuts = _corrected(model, cuts, exactly=attempt == _CORRECTIONS)
+            bound = max(bound, _bound(model, cuts, reference))
+            if bound >= aim - _CLOSE * abs(aim):
+                return bound
     return bound
 
 
@@ -106,10 +114,11 @@ def _tilt_charge(model: CutModel, cuts: FloatArray, tilt: FloatArray, reference:
     cross = weighted[:, :-n_sites].T @ weighted[:, -n_sites:]
     inverse = np.divide(1.0, heights, out=np.zeros_like(heights), where=heights > 0)
     values, vectors = np.linalg.eigh(weighted[:, :-n_sites].T @ weighted[:, :-n_sites] - (cross * inverse) @ cross.T)
-    firm = values > 1e-12 * values[-1]
+    steep = float(np.abs(model.slope).max(initial=0.0))
+    firm = values > max(1e-12 * values[-1], _EPS * steep * steep)
     inside = vectors.T @ tilt
     flat = float(np.sqrt(inside[~firm] @ inside[~firm]))
-    if flat > 64 * _EPS * float(cuts @ np.abs(model.slope).sum(axis=1)):
+    if flat > 64 * _EPS * steep:
         return float("inf")
     size = float(np.sqrt(inside[firm] @ inside[firm]))
     stretch = float(np.sqrt(values[firm].min(initial=np.inf)))
@@ -118,8 +127,11 @@ def _tilt_charge(model: CutModel, cuts: FloatArray, tilt: FloatArray, reference:
     return size * 2 * max(model.value(reference) - height, 0.0) / (stretch - size)
 
 
-def _corrected(model: CutModel, cuts: FloatArray) -> FloatArray:
-    """Nearest multipliers, relative to their size, whose slope the same norm weight covers; clipped, normalised."""
+def _corrected(model: CutModel, cuts: FloatArray, exactly: bool) -> FloatArray:
+    """Nearest multipliers, relative to their size, whose slope the same norm weight covers; clipped, normalised.
+
+    By the normal equations, or ``exactly`` by a singular value decomposition, for cuts that are nearly flat somewhere.
+    """
     slope, norm_weight = _sums(model, cuts)
     surplus = slope.copy()
     surplus[: model.n_features] -= nearest_in_ball(slope[: model.n_features], norm_weight, model.transport_norm)
@@ -131,11 +143,15 @@ def _corrected(model: CutModel, cuts: FloatArray) -> FloatArray:
     rows[:, slope.shape[0] : -1] = np.vstack([np.eye(n_sites)[model.site], np.eye(n_sites)])
     rows[:, -1] = np.concatenate([model.norm_weight, model.floor])
     weights = np.concatenate([cuts, model.floors_left(cuts)])
+    change = np.concatenate([surplus, np.zeros(n_sites + 1)])
+    if exactly:
+        roots = np.sqrt(weights)
+        moved = np.linalg.lstsq((rows * roots[:, None]).T, change, rcond=_EPS)[0]
+        return _normalised(model, (weights - roots * moved)[:m])
     spread = (rows.T * weights) @ rows
     scale = 1.0 / np.sqrt(np.maximum(spread.diagonal(), np.finfo(np.float64).tiny))
     values, vectors = np.linalg.eigh(spread * scale[:, None] * scale)
     inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > 1e-14 * values[-1])
-    change = np.concatenate([surplus, np.zeros(n_sites + 1)])
     shift = scale * (vectors @ (inverse * (vectors.T @ (scale * change))))
     return _normalised(model, (weights * (1.0 - rows @ shift))[:m])
 

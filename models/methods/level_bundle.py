@@ -33,13 +33,15 @@ from models.methods.site_answers import ProxCutSite, RiskSite
 from models.problem import Arrays, FloatArray, ServerProblem, Status
 
 _STILL = 1e-14
+_STIFFEST = 1e9
+"""Penalty from which a prox point is its centre to working precision, risks and features being of order one."""
 
 
 @dataclass(frozen=True)
 class BundleState:
     """Evidence and what is asked next: ``point`` (D,), and for prox cuts ``centre`` (G, D) and ``penalty`` (G,).
 
-    ``still``: the next point is the best one again.
+    ``still``: the next point is the best one again, or the risk is 0 but for rounding.
     """
 
     evidence: Evidence
@@ -77,10 +79,11 @@ class BundleServer(CertifiedServer[BundleState]):
         level = lowest + problem.parameters["level"] * max(height - lowest, 0.0)
         found = project(model, best, level)
         moved = float(np.abs(found.point - best).max())
-        still = moved <= _STILL * (1.0 + float(np.abs(best).max()))
+        still = moved <= _STILL * (1.0 + float(np.abs(best).max())) or evidence.upper <= _STILL
         if not (self.prox_cuts and found.level_price > 0):
             return BundleState(evidence, found.point, state.centre, state.penalty, still)
         penalty = problem.parameters["closeness"] / (found.level_price * np.maximum(model.shares, 1e-9))
+        penalty = np.minimum(penalty, _STIFFEST)
         centre = found.point + _site_slopes(model, found, best) / penalty[:, None]
         return BundleState(evidence, found.point, centre, penalty, still)
 
@@ -89,7 +92,7 @@ class BundleServer(CertifiedServer[BundleState]):
         return (ProxCutSite() if self.prox_cuts else RiskSite()).shapes(problem.dimension)
 
     def status(self, state: BundleState, problem: ServerProblem) -> Status:
-        """Certified at the wanted gap; stalled where the next point is the best one again."""
+        """Certified at the wanted gap; stalled where no further progress is possible in float64."""
         status = super().status(state, problem)
         return Status.STALLED if status is Status.CONTINUE and state.still else status
 
