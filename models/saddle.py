@@ -50,8 +50,8 @@ class Saddle:
     """Value, price and the mixture of plans that spends the radius exactly.
 
     ``leftover`` is the part of the radius that no plan spends; with an unbounded support it is worth ``||w||_*`` a
-    unit, whichever sample it is spent on. ``moved`` (P,) is how far each feature is moved inside its box, as a mean over
-    rows and plans; None where nothing is.
+    unit, whichever sample it is spent on. ``moved`` (P,) is how far each feature is moved inside its box, as a mean
+    over rows and plans; None where nothing is.
     """
 
     value: float

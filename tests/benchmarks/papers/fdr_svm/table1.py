@@ -98,8 +98,8 @@ def _p_value(rows: list[Row], name: str, column: str) -> float | None:
 
 
 def reached(row: dict[str, Any]) -> bool:
-    """Whether a row of ours has its wanted lead at the precision of the printed table, three decimals."""
-    return round(row["f1"], 3) >= round(row["best_printed_federated"] + row["wanted_lead"], 3)
+    """Whether a row of ours has its wanted lead over the best printed federated value, to the last digit."""
+    return bool(row["f1"] >= row["best_printed_federated"] + row["wanted_lead"])
 
 
 def table(found: list[dict[str, Any]]) -> str:
@@ -118,7 +118,7 @@ def table(found: list[dict[str, Any]]) -> str:
     text = "F-1 of the positive class, mean and deviation.\n\n" + command.markdown(["column", "", *names], lines)
     ours = [by.get((OURS, name)) for name in names]
     if all(ours):
-        text += "\nBallast's default against the best federated value printed (judged at its three decimals):\n\n"
+        text += "\nBallast's default against the best federated value printed:\n\n"
         text += command.markdown(
             ["set", "printed", "ours", "lead", "wanted", ""],
             [
