@@ -6,18 +6,20 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-Arrays = Mapping[str, FloatArray]
-TransportNorm = Literal["l1", "l2", "linf"]
+from models.basics import Arrays, FloatArray, ProblemError, TransportNorm
+from models.losses.base import Loss
+from models.losses.hinge import Hinge
+from models.mixture import MixtureBall
+from models.supports import BoxSupport, PolytopeSupport, Support
 
-
-class ProblemError(ValueError):
-    """The problem as stated has no meaning; the text says what was wrong and what would be right."""
+__all__ = [
+    "Arrays", "BoxSupport", "Certificate", "FloatArray", "PolytopeSupport", "ProblemError", "ProxSolution", "RiskValue",
+    "RobustSpec", "ServerProblem", "SiteProblem", "SiteTerms", "Status", "TransportNorm",
+]  # fmt: skip
 
 
 class Status(Enum):
@@ -30,37 +32,24 @@ class Status(Enum):
 
 
 @dataclass(frozen=True)
-class BoxSupport:
-    """Box support ``low <= x <= high`` of the features, each of shape (P,)."""
-
-    low: FloatArray
-    high: FloatArray
-
-    def __post_init__(self) -> None:
-        """Refuse bounds that are not finite or that are crossed."""
-        if self.low.shape != self.high.shape or self.low.ndim != 1:
-            raise ProblemError(
-                f"support bounds must be two vectors of one length, got {self.low.shape} and {self.high.shape}"
-            )
-        if not (np.isfinite(self.low).all() and np.isfinite(self.high).all()):
-            raise ProblemError("support bounds must be finite; use no support for an unbounded one")
-        if (self.low > self.high).any():
-            raise ProblemError("support bounds are crossed: every low must be at or below its high")
-
-
-@dataclass(frozen=True)
 class RobustSpec:
-    r"""A Wasserstein ball around one site's empirical distribution, for the hinge loss.
+    r"""A Wasserstein ball around one site's empirical distribution, and the loss that is judged over it.
 
-    Transport cost ``d = ||x - x'|| + label_flip_cost * 1[y != y']`` (FDR eq. 3), radius ``radius``. The intercept,
-    when there is one, is the last weight and has infinite transport cost, that is, it is left out of every norm.
+    Transport cost, radius ``radius``:
+
+    - classification: ``d = ||x - x'|| + label_flip_cost * 1[y != y']`` (FDR eq. 3, DRFL eq. 13);
+    - regression: ``d = ||x - x'|| + label_flip_cost * |y - y'|`` (DRFL eq. 12): what it costs to move a target by 1.
+
+    The intercept, when there is one, is the last weight and has infinite transport cost, that is, it is left out of
+    every norm.
     """
 
     radius: float
     label_flip_cost: float
     transport_norm: TransportNorm = "l2"
-    support: BoxSupport | None = None
+    support: Support | None = None
     fit_intercept: bool = True
+    loss: Loss = Hinge()
 
     def __post_init__(self) -> None:
         """Refuse a ball that is not one."""
@@ -70,13 +59,18 @@ class RobustSpec:
             raise ProblemError(f"label_flip_cost must be above 0 (infinity allowed), got {self.label_flip_cost}")
         if self.transport_norm not in get_args(TransportNorm):
             raise ProblemError(f"transport_norm must be one of {get_args(TransportNorm)}, got {self.transport_norm!r}")
+        if self.support is not None and self.loss.lines is None:
+            raise ProblemError(
+                f"the {self.loss.name} loss has a robust risk for unbounded features only; "
+                "leave the support out, or take a piecewise linear loss (hinge, epsilon_insensitive, pinball)"
+            )
 
 
 @dataclass(frozen=True)
 class SiteProblem:
     """What a site half sees. Row-level: never leaves the vault.
 
-    features : (N, P) float64. labels : (N,) of -1.0 and +1.0.
+    features : (N, P) float64. labels : (N,) of -1.0 and +1.0; for a regression loss the targets (N,), any numbers.
     """
 
     features: FloatArray
@@ -99,7 +93,8 @@ class ServerProblem:
     """What a server half sees: the sites' scalars and the shape of the model.
 
     ``feature_bound`` is the largest absolute value that any (scaled) feature may take; it bounds the intercept.
-    ``parameters`` are the method's own numbers (``rho``, ``step_size``, ...).
+    ``parameters`` are the method's own numbers (``rho``, ``step_size``, ...). ``mixture`` is the ball around the site
+    weights whose worst member the risk is: ``F(w) = max_{q in Q} sum_g q_g r_g(w)``.
     """
 
     n_features: int
@@ -109,6 +104,7 @@ class ServerProblem:
     feature_bound: float = 1.0
     gap: float = 1e-3
     parameters: Mapping[str, float] = field(default_factory=dict)
+    mixture: MixtureBall = MixtureBall()
 
     def __post_init__(self) -> None:
         """Refuse weights that are not a convex combination and sites that share a name."""

@@ -1,0 +1,48 @@
+"""All losses by name."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, get_args
+
+from models.basics import ProblemError
+from models.losses.base import Loss, Task
+from models.losses.epsilon_insensitive import EpsilonInsensitive
+from models.losses.hinge import Hinge
+from models.losses.huber import Huber
+from models.losses.logistic import Logistic
+from models.losses.pinball import Pinball
+from models.losses.smooth_hinge import SmoothHinge
+
+LossName = Literal["hinge", "smooth_hinge", "logistic", "huber", "epsilon_insensitive", "pinball"]
+LOSS_NAMES: Final[tuple[LossName, ...]] = get_args(LossName)
+DEFAULT_EPSILON: Final = {"huber": Huber.epsilon, "epsilon_insensitive": EpsilonInsensitive.epsilon}
+DEFAULT_QUANTILE: Final = Pinball.quantile
+
+
+def get_loss(name: str, *, epsilon: float | None = None, quantile: float | None = None) -> Loss:
+    """Loss by name; ``epsilon`` belongs to huber and epsilon_insensitive, ``quantile`` to pinball (None: its default).
+
+    Raises
+    ------
+    ProblemError
+        There is no such loss, a number that the loss does not have was given, or one out of its range.
+    """
+    if name not in LOSS_NAMES:
+        raise ProblemError(f"there is no loss {name!r}; losses are {', '.join(LOSS_NAMES)}")
+    if epsilon is not None and name not in DEFAULT_EPSILON:
+        raise ProblemError(f"epsilon belongs to the losses {' and '.join(DEFAULT_EPSILON)}, the loss is {name}")
+    if quantile is not None and name != "pinball":
+        raise ProblemError(f"quantile belongs to the loss pinball, the loss is {name}")
+    if name == "huber":
+        return Huber() if epsilon is None else Huber(epsilon)
+    if name == "epsilon_insensitive":
+        return EpsilonInsensitive() if epsilon is None else EpsilonInsensitive(epsilon)
+    if name == "pinball":
+        return Pinball() if quantile is None else Pinball(quantile)
+    plain: dict[str, Loss] = {"hinge": Hinge(), "smooth_hinge": SmoothHinge(), "logistic": Logistic()}
+    return plain[name]
+
+
+def losses_for(task: Task) -> tuple[LossName, ...]:
+    """Names of the losses of a task."""
+    return tuple(name for name in LOSS_NAMES if get_loss(name).task == task)
