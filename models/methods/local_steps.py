@@ -1,0 +1,93 @@
+r"""Site half of all methods that take gradient steps at the site: the exact loss where the server stands, then steps.
+
+    u_0 = point,   u_{j+1} = u_j - step_size (grad f(u_j; batch_j) + correction + proximal (u_j - point) + ridge u_j)
+
+The answer has the exact mean loss and gradient at ``point`` over all rows (a cut of the loss, where it is convex) and
+where the steps ended. With ``step_size`` 0 nothing is stepped. Batches are drawn from ``draw``, a number in the
+message, so that a repeated message gets the same answer and the site keeps nothing between rounds.
+
+One such half serves FedSGD, FedAvg, FedProx, q-FedAvg, SCAFFOLD and its kin (the correction is their control variate),
+DRFA and DRFLM: what differs is in their server halves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.objectives.base import Objective
+from models.objectives.linear import LinearObjective
+from models.problem import Arrays, FloatArray, SiteProblem
+
+Rows = tuple[FloatArray, FloatArray]
+
+
+@dataclass(frozen=True)
+class LocalStepsSite:
+    """Message: ``point`` (D,), ``correction`` (D,), and scalars ``step_size``, ``draw``, ``snapshot_step``.
+
+    Answer: ``risk`` () and ``slope`` (D,), mean loss and gradient at the point over all rows; ``norm_weight`` () 0;
+    ``local_point`` (D,) after the steps, ``snapshot`` (D,) after ``snapshot_step`` of them.
+
+    ``parameters`` used: ``local_steps`` (0: count by ``epochs``), ``epochs``, ``batch`` (share of the rows in (0, 1]),
+    ``proximal``, ``ridge``. ``objective`` None: the linear model with the problem's loss. ``mixup``: see DRFLM.
+    """
+
+    objective: Objective | None = None
+    mixup: bool = False
+
+    def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
+        """Exact loss and gradient at the point, and where local steps from there end."""
+        objective = self.objective or LinearObjective(problem.spec.loss, problem.spec.fit_intercept)
+        point = message["point"]
+        loss, gradient = objective.loss_and_gradient(point, problem.features, problem.labels)
+        ended, snapshot = self._steps(objective, problem, message, parameters)
+        return {
+            "risk": np.array(loss),
+            "slope": gradient,
+            "norm_weight": np.array(0.0),
+            "local_point": ended,
+            "snapshot": snapshot,
+        }
+
+    def shapes(self, dimension: int) -> dict[str, tuple[int, ...]]:
+        """Shapes of a valid answer."""
+        return {
+            "risk": (), "slope": (dimension,), "norm_weight": (), "local_point": (dimension,), "snapshot": (dimension,),
+        }  # fmt: skip
+
+    def _steps(
+        self, objective: Objective, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]
+    ) -> tuple[FloatArray, FloatArray]:
+        point, step_size = message["point"], float(message["step_size"])
+        if step_size == 0.0:
+            return point, point
+        random = np.random.default_rng(int(message["draw"]))
+        proximal, ridge = parameters.get("proximal", 0.0), parameters.get("ridge", 0.0)
+        taken, snapshot, wanted = point, point, int(message["snapshot_step"])
+        for step, (features, labels) in enumerate(self._batches(problem, parameters, random), start=1):
+            _, gradient = objective.loss_and_gradient(taken, features, labels, random)
+            pull = message["correction"] + proximal * (taken - point) + ridge * taken
+            taken = taken - step_size * (gradient + pull)
+            snapshot = taken if step == wanted else snapshot
+        return taken, snapshot
+
+    def _batches(
+        self, problem: SiteProblem, parameters: Mapping[str, float], random: np.random.Generator
+    ) -> Iterator[Rows]:
+        """Batches of a share of the rows: each epoch goes through all rows once, in a drawn order."""
+        count = problem.features.shape[0]
+        size = max(1, min(count, round(parameters.get("batch", 1.0) * count)))
+        steps = int(parameters.get("local_steps", 0))
+        left = steps or int(parameters.get("epochs", 1)) * math.ceil(count / size)
+        while left:
+            order = random.permutation(count) if size < count else np.arange(count)
+            for start in range(0, count, size):
+                if not left:
+                    return
+                left -= 1
+                chosen = order[start : start + size]
+                yield problem.features[chosen], problem.labels[chosen]

@@ -1,0 +1,63 @@
+"""Linear model under any loss of ``models.losses``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.basics import FloatArray
+from models.losses.base import Loss
+
+
+@dataclass(frozen=True)
+class LinearObjective:
+    r"""``mean_i L(z_i)``, z the margin ``y (<w, x> + b)`` or the residual ``<w, x> + b - y``, as the loss has it.
+
+    The intercept b, where there is one, is the last weight.
+    """
+
+    loss_function: Loss
+    fit_intercept: bool = True
+    convex: bool = True
+
+    @property
+    def smooth(self) -> bool:
+        """Whether the loss is."""
+        return self.loss_function.smooth
+
+    def size(self, n_features: int) -> int:
+        """One weight a feature, and the intercept."""
+        return n_features + int(self.fit_intercept)
+
+    def start(self, n_features: int, seed: int) -> FloatArray:
+        """Zero."""
+        return np.zeros(self.size(n_features))
+
+    def loss(self, weights: FloatArray, features: FloatArray, labels: FloatArray) -> float:
+        """Mean loss."""
+        return float(self.loss_function.value(self._arguments(weights, features, labels)).mean())
+
+    def loss_and_gradient(
+        self,
+        weights: FloatArray,
+        features: FloatArray,
+        labels: FloatArray,
+        random: np.random.Generator | None = None,
+    ) -> tuple[float, FloatArray]:
+        """Mean loss and a subgradient (D,)."""
+        z = self._arguments(weights, features, labels)
+        slopes = self.loss_function.slope(z)
+        if self.loss_function.task == "classification":
+            slopes = slopes * labels
+        slopes = slopes / z.shape[0]
+        gradient = slopes @ features
+        if self.fit_intercept:
+            gradient = np.append(gradient, slopes.sum())
+        return float(self.loss_function.value(z).mean()), gradient
+
+    def _arguments(self, weights: FloatArray, features: FloatArray, labels: FloatArray) -> FloatArray:
+        scores = features @ weights[: features.shape[1]]
+        if self.fit_intercept:
+            scores = scores + weights[-1]
+        return np.asarray(labels * scores if self.loss_function.task == "classification" else scores - labels)
