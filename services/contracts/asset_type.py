@@ -1,4 +1,4 @@
-"""Asset type: the feature contract and the fault classes of one kind of machine, read from a TOML file."""
+"""Asset type: feature contract, fault classes and target of one kind of machine, read from a TOML file."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, ValidationError, model_validator
 
+from models.losses.base import Task
 from services.contracts.base import Contract, Slug
 from services.contracts.errors import InvalidInputError
+from services.contracts.target import Target
 
 
 class Feature(Contract):
@@ -44,13 +46,25 @@ class FaultClass(Contract):
 
 
 class AssetType(Contract):
-    """A kind of machine. The first fault class is the healthy one."""
+    """A kind of machine. The first fault class is the healthy one.
+
+    Fault classes are for classification, the target is for regression; a kind of machine has one of them or both.
+    """
 
     name: Slug
     version: int = Field(default=1, ge=1)
     description: str = ""
     features: tuple[Feature, ...] = Field(min_length=1)
-    fault_classes: tuple[FaultClass, ...] = Field(min_length=2)
+    fault_classes: tuple[FaultClass, ...] = ()
+    target: Target | None = None
+
+    @model_validator(mode="after")
+    def _something_is_learnt(self) -> Self:
+        if not self.fault_classes and self.target is None:
+            raise ValueError("an asset type needs fault_classes (two or more), a target, or both")
+        if len(self.fault_classes) == 1:
+            raise ValueError("fault_classes must be two or more, the first of them the healthy one, got 1")
+        return self
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Self:
@@ -58,6 +72,8 @@ class AssetType(Contract):
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
                 raise ValueError(f"{kind} named twice: {', '.join(twice)}")
+        if self.target is not None and self.target.name in self.feature_names:
+            raise ValueError(f"the target and a feature are both called {self.target.name}")
         return self
 
     @property
@@ -75,13 +91,28 @@ class AssetType(Contract):
         """Separating planes to train: one for two classes, else one for each class (one against the rest)."""
         return 1 if len(self.fault_classes) == 2 else len(self.fault_classes)
 
+    def heads(self, task: Task) -> int:
+        """Linear functions to train: the planes of a classification, one for a regression."""
+        return 1 if task == "regression" else self.n_heads
+
+    def why_not(self, task: Task) -> str:
+        """What is missing for a task, on one line; empty where nothing is."""
+        if task == "regression" and self.target is None:
+            return f"asset type {self.name} has no target, which a regression loss needs"
+        if task == "classification" and not self.fault_classes:
+            return f"asset type {self.name} has no fault classes, which a classification loss needs"
+        return ""
+
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of what training depends on: names, units, ranges, treatment of outliers, class names."""
-        essence = {
+        """SHA-256 of what training depends on: names, units, ranges, treatment of outliers, class names, target."""
+        essence: dict[str, object] = {
             "features": [[f.name, f.unit, f.low, f.high, f.required, f.out_of_range] for f in self.features],
             "classes": list(self.class_names),
         }
+        if self.target is not None:
+            goal = self.target
+            essence["target"] = [goal.name, goal.unit, goal.low, goal.high, goal.out_of_range]
         return hashlib.sha256(json.dumps(essence, sort_keys=True).encode()).hexdigest()
 
     def scale(self, values: NDArray[np.float64]) -> NDArray[np.float64]:

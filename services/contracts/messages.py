@@ -10,6 +10,8 @@ from pydantic import Field, field_validator, model_validator
 from models.problem import FloatArray, TransportNorm
 from services.contracts.base import Contract, RunId, Slug
 from services.contracts.lift import LiftSpec
+from services.contracts.loss import LossSpec
+from services.contracts.support import PolytopeSpec, SupportSpec
 
 Kind = Literal["join", "round", "evaluate"]
 """join: does the site take part, and with which scalars. round: one step of the method. evaluate: held-out scores."""
@@ -51,14 +53,34 @@ class RadiusRule(Contract):
 
 
 class TrainingSpec(Contract):
-    """The robust problem that all sites of a run share; it says nothing of any site's data."""
+    """The robust problem that all sites of a run share; it says nothing of any site's data.
 
+    ``label_flip_cost`` is what a wrong class costs; for a regression loss, what it costs to move a target by its range.
+    """
+
+    loss: LossSpec = LossSpec()
     radius: RadiusRule = RadiusRule()
     label_flip_cost: float = Field(default=1.0, gt=0)
     transport_norm: TransportNorm = "l2"
-    support: Literal["unbounded", "sensor_ranges"] = "unbounded"
+    support: SupportSpec = "unbounded"
     fit_intercept: bool = True
     lift: LiftSpec | None = Field(default=None, description="None: the method sees the scaled features themselves")
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        if self.support != "unbounded" and self.loss.loss.lines is None:
+            raise ValueError(
+                f"the {self.loss.name} loss has a robust risk for unbounded features only; set support to unbounded, "
+                "or take a piecewise linear loss (hinge, epsilon_insensitive, pinball)"
+            )
+        if isinstance(self.support, PolytopeSpec) and self.lift is not None:
+            raise ValueError("a polytope speaks of the features themselves: leave out the lift, or the polytope")
+        return self
+
+    @property
+    def boxed(self) -> bool:
+        """Whether the features have bounds."""
+        return self.support != "unbounded"
 
 
 class _WithArrays(Contract):
@@ -94,8 +116,8 @@ class SiteUpdate(_WithArrays):
     ``task_sha256`` is the digest of the task that is answered. Shapes by kind, K heads, D weights, C classes:
     join: ``n_samples`` (), ``radius`` (), ``radius_is_estimate`` () 0 or 1, ``confidence`` () of the ball (0: none is
     claimed), ``lift_check`` () (0: no lift); round: what the method's ``answer_shapes`` says, each with a leading K;
-    evaluate: ``confusion`` (C, C) true by predicted counts on the held-out part, ``risk`` (K,) worst-case risk on the
-    training part.
+    evaluate: ``risk`` (K,) worst-case risk on the training part; on the held-out part for a classification
+    ``confusion`` (C, C) true by predicted counts, for a regression the sums of ``scores.REGRESSION_SUMS``, () each.
     """
 
     type: Literal["update"] = "update"
@@ -108,7 +130,8 @@ class SiteUpdate(_WithArrays):
 
 RefusalCode = Literal[
     "method_not_allowed", "asset_type_not_allowed", "message_not_allowed", "message_too_large", "too_few_samples",
-    "one_class_only", "no_data", "bad_data", "contract_mismatch", "wrong_site", "bad_task", "internal_error",
+    "one_class_only", "no_labels", "no_data", "bad_data", "contract_mismatch", "wrong_site", "bad_task",
+    "internal_error",
 ]
 
 

@@ -10,26 +10,33 @@ from typing import Any, Self
 import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
+from models.intervals import residual_interval
 from models.lift import FourierLift
+from models.losses.base import Task
 from models.problem import FloatArray, TransportNorm
 from services.contracts.asset_type import AssetType, explain
-from services.contracts.base import Contract, RunId, Slug
+from services.contracts.base import RunId, Slug
 from services.contracts.documents import to_plain
 from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.lift import LiftMismatchError, draw_lift, lifted_size
 from services.contracts.messages import TrainingSpec
+from services.contracts.plan import MixtureSpec
+from services.contracts.scores import RegressionScores
 
 SCHEMA = "ballast.model-version/1"
 
 
-class SiteScore(Contract):
-    """Scalars of one site: its ball, held-out confusion counts' F-1 and worst-case risk on its training part.
+class SiteScore(RegressionScores):
+    """Scalars of one site: its ball, its held-out scores and its worst-case risk on its training part.
 
-    ``confidence``: as in :class:`services.contracts.run.SiteTermsRecord`. ``label_flip_cost`` None: the model's.
+    ``weight`` is the site's share, ``worst_weight`` its share in the worst mixture at the model's weights (the mean
+    over the heads). ``confidence``: as in :class:`services.contracts.run.SiteTermsRecord`. ``label_flip_cost`` None:
+    the model's.
     """
 
     site_id: Slug
     weight: float
+    worst_weight: float | None = None
     radius: float
     label_flip_cost: float | None = None
     radius_is_estimate: bool = False
@@ -39,12 +46,13 @@ class SiteScore(Contract):
     fresh: bool = True
 
 
-class ModelVersion(Contract):
+class ModelVersion(RegressionScores):
     """A trained model. ``weights`` has shape (K, P + 1): a row a plane, the intercept last (0 without one).
 
     With a lift in ``spec`` P counts the lifted features. ``mixture_confidence``: with which probability the mixture of
     the sites' balls holds the mixture of their true distributions, None where a site claims none;
-    ``radii_are_estimates``: a site's radius aims at its confidence and proves none.
+    ``radii_are_estimates``: a site's radius aims at its confidence and proves none. ``mixture`` is the ball around the
+    sites' weights over which the risk is the worst. A version of a target has the inherited scores, one of classes F-1.
     """
 
     name: Slug
@@ -54,6 +62,7 @@ class ModelVersion(Contract):
     method: Slug
     asset_type: AssetType
     spec: TrainingSpec
+    mixture: MixtureSpec = MixtureSpec()
     weights: FloatArray
     rounds: int
     certified_gap: float
@@ -79,13 +88,25 @@ class ModelVersion(Contract):
             raise ConflictError(f"model {self.name} cannot be used here: {error}") from None
 
     @property
+    def task(self) -> Task:
+        """Whether the model tells classes or estimates the target."""
+        return self.spec.loss.task
+
+    def residuals(self, confidence: float) -> tuple[float, float]:
+        """Ends of the scaled residual, prediction minus target, that the worst-case risk implies at a confidence."""
+        return residual_interval(self.spec.loss.loss, self.worst_case_risk, confidence)
+
+    @property
     def transport_norm(self) -> TransportNorm:
         """Norm of the transport cost, in scaled features."""
         return self.spec.transport_norm
 
     @model_validator(mode="after")
     def _weights_fit(self) -> Self:
-        wanted = (self.asset_type.n_heads, lifted_size(self.spec.lift, len(self.asset_type.features)) + 1)
+        missing = self.asset_type.why_not(self.task)
+        if missing:
+            raise ValueError(missing)
+        wanted = (self.asset_type.heads(self.task), lifted_size(self.spec.lift, len(self.asset_type.features)) + 1)
         if self.weights.shape != wanted or not np.isfinite(self.weights).all():
             raise ValueError(f"weights must be finite and of shape {wanted}, got {self.weights.shape}")
         return self

@@ -8,17 +8,50 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from models.losses.base import Task
+from models.mixture import MixtureBall, MixtureNorm
 from services.contracts.base import Contract, Slug
 from services.contracts.messages import RadiusRule, TrainingSpec
 
 
 class Gates(Contract):
-    """Conditions on a new version before it becomes champion; None: not asked."""
+    """Conditions on a new version before it becomes champion; None: not asked.
+
+    ``min_f1`` and ``min_site_f1`` are for classes; ``max_mae``, ``max_site_mae`` (in the target's unit) and
+    ``min_coverage`` (of the 0.9 interval) for a target.
+    """
 
     max_gap: float | None = Field(default=1e-3, gt=0)
     min_f1: float | None = Field(default=None, ge=0, le=1, description="all held-out parts together")
     min_site_f1: float | None = Field(default=None, ge=0, le=1, description="at the worst site")
     min_fresh_weight: float | None = Field(default=None, ge=0, le=1, description="share of weight that answered last")
+    max_mae: float | None = Field(default=None, gt=0, allow_inf_nan=False, description="all held-out parts together")
+    max_site_mae: float | None = Field(default=None, gt=0, allow_inf_nan=False, description="at the worst site")
+    min_coverage: float | None = Field(default=None, ge=0, le=1, description="all held-out parts together")
+
+    def of_other_task(self, task: Task) -> tuple[str, ...]:
+        """Gates that are asked for and that a model of this task can never answer."""
+        names = CLASS_GATES if task == "regression" else TARGET_GATES
+        return tuple(name for name in names if getattr(self, name) is not None)
+
+
+CLASS_GATES = ("min_f1", "min_site_f1")
+TARGET_GATES = ("max_mae", "max_site_mae", "min_coverage")
+
+
+class MixtureSpec(Contract):
+    """Ball around the sites' weights: the risk is that of its worst member, so no mix of sites in it is a surprise.
+
+    ``radius`` 0 trusts the weights; a radius of 2 or more holds every mix, so that the worst site alone counts.
+    """
+
+    norm: MixtureNorm = "l2"
+    radius: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+
+    @property
+    def ball(self) -> MixtureBall:
+        """The ball as the mathematics takes it."""
+        return MixtureBall(self.norm, self.radius)
 
 
 class SiteSettings(Contract):
@@ -61,6 +94,7 @@ class Plan(Contract):
     max_rounds: int = Field(default=100, ge=1, le=10_000)
     sites: tuple[Slug, ...] = Field(default=(), description="empty: every active site of the asset type")
     site_weights: Literal["equal", "samples"] = "equal"
+    mixture: MixtureSpec = MixtureSpec()
     site_settings: dict[Slug, SiteSettings] = Field(default_factory=dict)
     min_sites: int = Field(default=1, ge=1)
     round_deadline_seconds: float = Field(default=60.0, gt=0, le=86_400)
@@ -84,4 +118,15 @@ class Plan(Contract):
             raise ValueError(f"site_settings names sites that are not in sites: {', '.join(strangers)}")
         if self.sites:
             check_weights(self.explicit_weights, self.sites)
+        return self
+
+    @model_validator(mode="after")
+    def _gates_fit(self) -> Self:
+        task = self.spec.loss.task
+        wrong = self.gates.of_other_task(task)
+        if wrong:
+            raise ValueError(
+                f"the gate {wrong[0]} says nothing of a {task} (loss {self.spec.loss.name}); "
+                f"its own gates are {', '.join(TARGET_GATES if task == 'regression' else CLASS_GATES)}"
+            )
         return self

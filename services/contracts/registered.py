@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from models.losses.base import Task
 from services.contracts.base import Contract, RunId, Slug
 
 
@@ -21,7 +22,11 @@ class VersionSummary(Contract):
     certified_gap: float
     worst_case_risk: float
     fresh_weight: float
+    task: Task = "classification"
+    loss: str = "hinge"
     f1: float | None = None
+    mae: float | None = None
+    coverage: float | None = None
     aliases: tuple[str, ...] = ()
     mlflow_run_id: str
     created_at: datetime

@@ -5,11 +5,16 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
+from models.losses.base import Task
 from services.contracts.base import Contract, RunId, Slug
 from services.contracts.messages import TrainingSpec
+from services.contracts.plan import MixtureSpec
 from services.contracts.run import AnswerStatus
+from services.contracts.scores import RegressionScores
 
-GateName = Literal["max_gap", "min_f1", "min_site_f1", "min_fresh_weight"]
+GateName = Literal[
+    "max_gap", "min_f1", "min_site_f1", "min_fresh_weight", "max_mae", "max_site_mae", "min_coverage"
+]
 
 
 class GateResult(Contract):
@@ -36,6 +41,7 @@ class CertificateReport(Contract):
     fresh_weight: float
     rounds: int
     spec: TrainingSpec
+    mixture: MixtureSpec = MixtureSpec()
     solvers: tuple[str, ...] = ()
     mixture_confidence: float | None = None
     radii_are_estimates: bool = False
@@ -53,14 +59,16 @@ class RoundPoint(Contract):
     overhead_seconds: float
 
 
-class SiteReport(Contract):
+class SiteReport(RegressionScores):
     """One site: its ball, its certificate, its held-out score, and its part in the rounds.
 
-    Bytes are those of all rounds together: of tasks to the site and of answers from it.
+    ``worst_weight``: as in :class:`services.contracts.model_version.SiteScore`. Bytes are those of all rounds
+    together: of tasks to the site and of answers from it.
     """
 
     site_id: Slug
     weight: float
+    worst_weight: float | None = None
     radius: float
     radius_is_estimate: bool = False
     confidence: float | None = None
@@ -90,8 +98,11 @@ class MissedRound(Contract):
     reason: str = ""
 
 
-class ModelReport(Contract):
+class ModelReport(RegressionScores):
     """Everything a reader needs to judge a model version, and no data.
+
+    ``f1`` and ``worst_site_f1`` belong to a model of classes; ``target``, ``unit``, ``worst_site_mae`` and the
+    inherited scores to a model of a target.
 
     ``missed`` are rounds that a site of the run missed, ``absentees`` (round 0) sites that did not join the run.
     ``wanted_gap`` is the gap at which the plan stops training, ``seconds`` the time of all rounds. ``promotable``:
@@ -108,8 +119,12 @@ class ModelReport(Contract):
     created_at: datetime
     certificate: CertificateReport
     wanted_gap: float
+    task: Task = "classification"
+    target: str | None = None
+    unit: str | None = None
     f1: float | None = None
     worst_site_f1: float | None = None
+    worst_site_mae: float | None = None
     sites: tuple[SiteReport, ...] = ()
     rounds: tuple[RoundPoint, ...] = ()
     missed: tuple[MissedRound, ...] = ()
