@@ -1,0 +1,176 @@
+r"""The integrated ambiguity set of relative fairness, its size, and when learning over it stays convex.
+
+    Lambda_phi(A, B) = { (a - phi b) / (1 - phi) : a in A, b in B },      0 <= phi < 1      (RF eq. 5)
+
+for capped simplices A and B over the n sites. Its members sum to 1 but may have negative entries.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+from models.basics import FloatArray, ProblemError
+from models.capped_simplex import CappedSimplex
+
+_LARGEST_PHI = 0.99
+_FEW = 8
+"""Sites up to which all orders are tried where caps differ."""
+
+
+@dataclass(frozen=True)
+class RelativeSet:
+    """Lambda_phi(A, B): ``worst`` is A (what is pressed down), ``best`` is B (what it is measured against)."""
+
+    worst: CappedSimplex
+    best: CappedSimplex
+    phi: float
+
+    def __post_init__(self) -> None:
+        """Refuse a phi outside [0, 1) and sets over different sites."""
+        if not (math.isfinite(self.phi) and 0.0 <= self.phi < 1.0):
+            raise ProblemError(f"phi must be at or above 0 and below 1, got {self.phi}")
+        if self.worst.size != self.best.size:
+            raise ProblemError(f"A is over {self.worst.size} sites and B over {self.best.size}; both need the same")
+
+    @staticmethod
+    def of_shares(n_sites: int, phi: float, alpha: float, beta: float) -> RelativeSet:
+        """Lambda_phi(Delta_alpha, Delta_beta) over ``n_sites``."""
+        return RelativeSet(CappedSimplex.of_share(n_sites, alpha), CappedSimplex.of_share(n_sites, beta), phi)
+
+    @property
+    def size(self) -> int:
+        """Number of sites n."""
+        return self.worst.size
+
+    def member(self, losses: FloatArray) -> FloatArray:
+        """A member lambda (n,) with the largest <lambda, losses>."""
+        return np.asarray((self.worst.worst(losses) - self.phi * self.best.best(losses)) / (1.0 - self.phi))
+
+    def largest(self, losses: FloatArray) -> float:
+        """``max_{lambda} <lambda, losses> = (max_A <a, f> - phi min_B <b, f>) / (1 - phi)`` (RF eq. 6)."""
+        return self.discrepancy(losses) / (1.0 - self.phi)
+
+    def discrepancy(self, losses: FloatArray) -> float:
+        """Relative fairness discrepancy ``max_A <a, f> - phi min_B <b, f>`` (RF Definition 2)."""
+        return self.worst.largest(losses) - self.phi * self.best.smallest(losses)
+
+    def sum_norm(self) -> float:
+        r"""``||Lambda||_1 = max_lambda sum_i |lambda_i|``, exactly; at most ``(1 + phi)/(1 - phi)``.
+
+        Members sum to 1, so ``||lambda||_1`` is twice the positive part less 1 (RF Lemma 7), and the largest positive
+        part over a set S of sites is ``min(1, A(S)) - phi max(0, 1 - B(not S))``, X(S) the caps' sum. Equal caps: all
+        sizes of S are tried. Caps that differ: a small mixed-integer program (were it to stop early, its upper bound).
+        """
+        ceiling = (1.0 + self.phi) / (1.0 - self.phi)
+        if self.phi == 0.0:
+            return 1.0
+        if self.worst.alike and self.best.alike:
+            sizes = np.arange(self.size + 1)
+            top = np.minimum(1.0, sizes * self.worst.caps[0])
+            bottom = np.maximum(0.0, 1.0 - (self.size - sizes) * self.best.caps[0])
+            part = float((top - self.phi * bottom).max())
+        else:
+            part = _largest_part(self.worst.caps, self.best.caps, self.phi)
+        return float(np.clip(2.0 * part / (1.0 - self.phi) - 1.0, 1.0, ceiling))
+
+    def skewness(self) -> float:
+        r"""``s(Lambda) = max_lambda n sum_i |lambda_i - 1/n|^2 + 1 = n max_lambda ||lambda||^2`` (RF Theorem 4).
+
+        With equal caps all corners of Lambda are orders of one vector, (worst member in falling order) less phi times
+        (best member in rising order), so this is exact for every n. For ``alpha = beta <= 1/2`` it is
+        ``(1 + phi^2) / ((1 - phi)^2 alpha)`` when ``alpha n`` is whole; the form of RF Proposition 5 leaves out the
+        ``1 - 2 alpha`` that the sites with weight 0 add.
+
+        Raises
+        ------
+        ProblemError
+            Caps that differ over more than 8 sites: there the exact value would need every order of the sites.
+        """
+        falling = np.arange(self.size, 0, -1.0)
+        if self.worst.alike and self.best.alike:
+            corner = self.member(falling)
+            return self.size * float(corner @ corner)
+        if self.size > _FEW:
+            raise ProblemError(
+                f"the skewness of sets whose caps differ is found for at most {_FEW} sites, got {self.size}; "
+                "use equal caps"
+            )
+        corners = [self.member(falling[list(order)]) for order in permutations(range(self.size))]
+        return self.size * max(float(corner @ corner) for corner in corners)
+
+
+def _largest_part(worst: FloatArray, best: FloatArray, phi: float) -> float:
+    """``max_S min(1, sum_S worst) - phi max(0, 1 - sum_{not S} best)`` over sets S of sites."""
+    n = worst.shape[0]
+    rows = np.zeros((2, n + 2))
+    rows[0, :n], rows[0, n] = worst, -1.0
+    rows[1, :n], rows[1, n + 1] = best, -1.0
+    result = milp(
+        np.concatenate([np.zeros(n), [-1.0, phi]]),
+        integrality=np.concatenate([np.ones(n), [0.0, 0.0]]),
+        bounds=Bounds(np.zeros(n + 2), np.concatenate([np.ones(n), [1.0, np.inf]])),
+        constraints=LinearConstraint(rows, [0.0, -np.inf], [np.inf, float(best.sum()) - 1.0]),
+        options={"time_limit": 5.0, "mip_rel_gap": 0.0},
+    )
+    if result.status != 0 or result.x is None:
+        bound = result.mip_dual_bound
+        return -float(bound) if bound is not None and math.isfinite(bound) else 1.0
+    chosen = np.round(result.x[:n])
+    return float(min(1.0, chosen @ worst) - phi * max(0.0, 1.0 - (1.0 - chosen) @ best))
+
+
+@dataclass(frozen=True)
+class Convexity:
+    r"""Whether ``||Lambda||_1 < 1 + 2 m_f / M_f`` (RF Theorem 3): then every <lambda, f> is strongly convex.
+
+    ``sum_norm`` is ``||Lambda||_1``, ``limit`` the right side, ``largest_phi`` a phi below which it holds for
+    every A and B.
+    """
+
+    sum_norm: float
+    limit: float
+    largest_phi: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the condition holds."""
+        return self.sum_norm < self.limit
+
+    def __str__(self) -> str:
+        sign, word = ("<", "holds") if self.holds else (">=", "fails")
+        text = f"||Lambda||_1 = {self.sum_norm:.6g} {sign} 1 + 2 m_f/M_f = {self.limit:.6g}: the condition {word}"
+        if self.holds:
+            return text
+        return f"{text}; convergence is not proven, take phi below {self.largest_phi:.4g} or a larger ridge"
+
+
+def check_convexity(ambiguity: RelativeSet, strong_convexity: float, smoothness: float) -> Convexity:
+    """Check the condition of RF Theorem 3.
+
+    ``strong_convexity`` m_f: the smallest curvature of any site's loss; ``smoothness`` M_f: the largest.
+    """
+    m, M = strong_convexity, smoothness
+    if not (math.isfinite(m) and math.isfinite(M) and 0.0 <= m <= M and M > 0.0):
+        raise ProblemError(f"curvatures must satisfy 0 <= m_f <= M_f with M_f above 0, got m_f = {m} and M_f = {M}")
+    return Convexity(ambiguity.sum_norm(), 1.0 + 2.0 * m / M, m / (m + M))
+
+
+def balanced_phi(worst: float, best: float, curvature: float) -> float:
+    r"""The phi that balances absolute and relative unfairness (RF eq. 8), clipped to [0, 0.99].
+
+    The positive root of ``3/4 c phi^2 + b phi - a/2 = 0`` for a = ``worst``, b = ``best``, c = ``curvature``, all at
+    the solution with phi = 0: ``a = <a*, f>``, ``b = <b*, f>``, and ``c = g' H^-1 g`` with ``g = sum_i b*_i grad f_i`` and
+    ``H = sum_i a*_i hess f_i``.
+    """
+    for name, value in (("worst", worst), ("best", best), ("curvature", curvature)):
+        if not (math.isfinite(value) and value >= 0.0):
+            raise ProblemError(f"{name} must be a finite number at or above 0, got {value}")
+    if worst == 0.0:
+        return 0.0
+    below = best + math.sqrt(best * best + 1.5 * worst * curvature)
+    return min(worst / below, _LARGEST_PHI) if below > 0.0 else _LARGEST_PHI

@@ -1,0 +1,194 @@
+"""The joint dual step against CVXPY and its own gap; the set Lambda against brute force; refusals."""
+
+import time
+from itertools import combinations, permutations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.basics import ProblemError
+from models.capped_simplex import CappedSimplex, water_level
+from models.relative_dual import dual_step, nearest_member
+from models.relative_set import RelativeSet, balanced_phi, check_convexity
+
+SHARES = (1.0, 0.7, 0.5, 1 / 3, 0.2, 0.1)
+
+
+def random_set(rng, n, phi):
+    def side():
+        if rng.random() < 0.5:
+            return CappedSimplex.of_share(n, float(rng.choice(SHARES)))
+        caps = rng.random(n) * rng.choice([0.3, 1.0, 3.0])
+        return CappedSimplex(caps / min(caps.sum(), 1.0))
+
+    return RelativeSet(side(), side(), phi)
+
+
+def by_cvxpy(ambiguity, losses, current, step):
+    n, phi = ambiguity.size, ambiguity.phi
+    a, b, weights = cp.Variable(n, nonneg=True), cp.Variable(n, nonneg=True), cp.Variable(n)
+    limits = [a <= ambiguity.worst.caps, b <= ambiguity.best.caps, cp.sum(a) == 1, cp.sum(b) == 1]
+    aim = cp.sum_squares(weights - current - step * losses) / (2 * step)
+    program = cp.Problem(cp.Minimize(aim), [*limits, weights == (a - phi * b) / (1 - phi)])
+    program.solve(solver="CLARABEL", tol_gap_abs=1e-15, tol_gap_rel=1e-15, tol_feas=1e-13)
+    return weights.value, program.value
+
+
+@given(st.integers(0, 10**6), st.integers(1, 12), st.sampled_from([0.0, 0.05, 0.2, 0.5, 0.9]), st.booleans())
+@settings(max_examples=25, deadline=None, derandomize=True)
+def test_dual_step_is_optimal_and_agrees_with_cvxpy(seed, n, phi, ties):
+    rng = np.random.default_rng(seed)
+    ambiguity = random_set(rng, n, phi)
+    losses = np.round(rng.normal(size=n)) if ties else rng.normal(size=n)
+    current, step = ambiguity.member(rng.normal(size=n)), float(rng.choice([0.01, 0.3, 3.0]))
+    found = dual_step(ambiguity, losses, current, step)
+    for member, caps in ((found.worst, ambiguity.worst.caps), (found.best, ambiguity.best.caps)):
+        assert member.sum() == pytest.approx(1.0, abs=1e-12)
+        assert member.min() >= -1e-14 and (member <= caps + 1e-13).all()
+    assert (1 - phi) * found.weights == pytest.approx(found.worst - phi * found.best, abs=1e-14)
+    assert found.gap <= 1e-13
+    weights, value = by_cvxpy(ambiguity, losses, current, step)
+    ours = float(((found.weights - current - step * losses) ** 2).sum() / (2 * step))
+    assert ours <= value + 1e-8 * (1 + abs(value))
+    assert ours == pytest.approx(value, abs=1e-8, rel=1e-8)
+    # Clarabel's own point is only as exact as the root of its gap.
+    assert found.weights == pytest.approx(weights, abs=2e-6)
+
+
+@pytest.mark.parametrize("n", [100, 500])
+def test_many_sites_agree_with_cvxpy_to_1e_8_and_are_fast(n):
+    rng = np.random.default_rng(n)
+    ambiguity = RelativeSet.of_shares(n, 0.2, 0.2, 0.2)
+    losses, current = rng.random(n), np.full(n, 1 / n)
+    found = dual_step(ambiguity, losses, current, 0.05)
+    weights, _ = by_cvxpy(ambiguity, losses, current, 0.05)
+    assert np.abs(found.weights - weights).max() <= 1e-8
+    times = []
+    for _ in range(20):
+        start = time.perf_counter()
+        dual_step(ambiguity, losses, current, 0.05)
+        times.append(time.perf_counter() - start)
+    assert min(times) < 5e-3
+
+
+def test_equal_caps_give_the_projection_on_the_orders_of_one_vector():
+    # A and B with equal caps make a permutahedron; projecting on it is isotonic regression (pool adjacent violators).
+    rng = np.random.default_rng(3)
+    ambiguity = RelativeSet.of_shares(7, 0.3, 0.4, 0.25)
+    point = rng.normal(size=7)
+    order = np.argsort(-point)
+    corner = ambiguity.member(np.arange(7, 0, -1.0))
+    fitted = [[value, 1] for value in point[order] - corner]
+    k = 0
+    while k + 1 < len(fitted):
+        if fitted[k][0] < fitted[k + 1][0]:
+            (x, p), (y, q) = fitted[k], fitted.pop(k + 1)
+            fitted[k] = [(x * p + y * q) / (p + q), p + q]
+            k = max(k - 1, 0)
+        else:
+            k += 1
+    levels = np.concatenate([[value] * count for value, count in fitted])
+    expected = np.empty(7)
+    expected[order] = point[order] - levels
+    assert nearest_member(ambiguity, point).weights == pytest.approx(expected, abs=1e-12)
+
+
+def test_phi_zero_is_the_projection_and_one_point_never_moves():
+    rng = np.random.default_rng(1)
+    plain = RelativeSet.of_shares(6, 0.0, 0.5, 0.2)
+    point = rng.normal(size=6)
+    assert nearest_member(plain, point).weights == pytest.approx(plain.worst.nearest(point), abs=1e-15)
+    fixed = CappedSimplex(np.array([0.2, 0.3, 0.5]))
+    for phi in (0.0, 0.4):
+        still = dual_step(RelativeSet(fixed, fixed, phi), np.array([9.0, -1.0, 3.0]), np.zeros(3), 2.0)
+        assert still.weights == pytest.approx([0.2, 0.3, 0.5], abs=1e-15)
+    assert dual_step(RelativeSet.of_shares(1, 0.3, 0.5, 0.5), np.array([2.0]), np.zeros(1), 1.0).weights == [1.0]
+
+
+@given(st.integers(0, 10**6), st.integers(1, 6), st.sampled_from([0.0, 0.1, 0.6]))
+@settings(max_examples=25, deadline=None, derandomize=True)
+def test_size_of_the_set_against_all_corners(seed, n, phi):
+    rng = np.random.default_rng(seed)
+    ambiguity = random_set(rng, n, phi)
+    orders = [np.array(order, dtype=float) for order in permutations(range(n))]
+    # Corners of A - phi B are those of one order of the sites each.
+    corners = [ambiguity.member(order) for order in orders]
+    losses = rng.random(n)
+    assert ambiguity.largest(losses) == pytest.approx(max(corner @ losses for corner in corners), abs=1e-12)
+    assert ambiguity.sum_norm() == pytest.approx(max(np.abs(corner).sum() for corner in corners), abs=1e-9)
+    assert ambiguity.skewness() == pytest.approx(max(n * (corner @ corner) for corner in corners), abs=1e-9)
+
+
+def test_sum_norm_of_unequal_caps_is_a_search_over_sets_of_sites():
+    worst, best = CappedSimplex(np.array([0.7, 0.6, 0.2, 0.1])), CappedSimplex(np.array([0.2, 0.5, 0.3, 0.1]))
+    part = max(
+        min(1, worst.caps[list(inside)].sum()) - 0.5 * max(0, 1 - best.caps.sum() + best.caps[list(inside)].sum())
+        for size in range(5)
+        for inside in combinations(range(4), size)
+    )
+    assert RelativeSet(worst, best, 0.5).sum_norm() == pytest.approx(2 * part / 0.5 - 1, abs=1e-12)
+
+
+def test_skewness_of_equal_shares_in_closed_form():
+    assert RelativeSet.of_shares(100, 0.2, 0.2, 0.2).skewness() == pytest.approx(1.04 / (0.64 * 0.2))
+    assert RelativeSet.of_shares(10, 0.0, 1.0, 1.0).skewness() == pytest.approx(1.0)
+
+
+def test_condition_of_theorem_3():
+    ambiguity = RelativeSet.of_shares(100, 0.2, 0.2, 0.2)
+    assert ambiguity.sum_norm() == pytest.approx(1.5)
+    assert check_convexity(ambiguity, 1.0, 3.9).holds
+    failed = check_convexity(ambiguity, 1.0, 4.1)
+    assert not failed.holds and "fails" in str(failed) and failed.largest_phi == pytest.approx(1 / 5.1)
+    assert check_convexity(RelativeSet.of_shares(100, 1 / 5.2, 0.2, 0.2), 1.0, 4.1).holds
+    # B is the one point (1/n, ..): every site has some negative weight, so the norm stays below its ceiling 3.
+    assert RelativeSet.of_shares(4, 0.5, 0.25, 1.0).sum_norm() == pytest.approx(2 * (1 - 0.125 + 0.0) / 0.5 - 1)
+
+
+def test_balanced_phi_is_the_root_and_is_clipped():
+    phi = balanced_phi(1.0, 0.8, 2.0)
+    assert 0.75 * 2.0 * phi**2 + 0.8 * phi - 0.5 == pytest.approx(0.0, abs=1e-15)
+    assert balanced_phi(1.0, 0.8, 0.0) == pytest.approx(0.625)
+    assert balanced_phi(9.0, 0.1, 0.0) == 0.99 and balanced_phi(1.0, 0.0, 0.0) == 0.99
+    assert balanced_phi(0.0, 0.0, 0.0) == 0.0
+
+
+def test_water_level_meets_its_total():
+    rng = np.random.default_rng(5)
+    for _ in range(50):
+        values, low = rng.normal(size=9), -rng.random(9)
+        high = low + rng.random(9)
+        total = rng.uniform(low.sum(), high.sum())
+        level = water_level(values, low, high, total)
+        assert np.clip(values - level, low, high).sum() == pytest.approx(total, abs=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: CappedSimplex(np.array([0.3, 0.3])), "is empty: the caps must sum to at least 1"),
+        (lambda: CappedSimplex(np.array([-0.3, 2.0])), "at or above 0, got -0.3"),
+        (lambda: CappedSimplex(np.array([np.nan, 2.0])), "at or above 0, got nan"),
+        (lambda: CappedSimplex(np.zeros(0)), "one cap for each site"),
+        (lambda: CappedSimplex.of_share(3, 0.0), "above 0 and at most 1, got 0.0"),
+        (lambda: CappedSimplex.of_share(3, 1.2), "above 0 and at most 1, got 1.2"),
+        (lambda: CappedSimplex.of_share(0, 0.5), "at least one site"),
+        (lambda: RelativeSet.of_shares(3, 1.0, 0.5, 0.5), "phi must be at or above 0 and below 1, got 1.0"),
+        (lambda: RelativeSet.of_shares(3, -0.1, 0.5, 0.5), "phi must be at or above 0 and below 1, got -0.1"),
+        (lambda: RelativeSet(CappedSimplex.of_share(3, 0.5), CappedSimplex.of_share(4, 0.5), 0.1), "3 sites and B"),
+        (
+            lambda: dual_step(RelativeSet.of_shares(3, 0.1, 0.5, 0.5), np.ones(2), np.ones(3), 1.0),
+            "losses must have shape",
+        ),
+        (lambda: dual_step(RelativeSet.of_shares(3, 0.1, 0.5, 0.5), np.ones(3), np.ones(3), 0.0), "step must be"),
+        (lambda: check_convexity(RelativeSet.of_shares(3, 0.1, 0.5, 0.5), 2.0, 1.0), "0 <= m_f <= M_f"),
+        (lambda: balanced_phi(-1.0, 0.0, 0.0), "worst must be"),
+    ],
+)
+def test_refusals_are_one_clear_line(make, words):
+    with pytest.raises(ProblemError, match=words) as refusal:
+        make()
+    assert "\n" not in str(refusal.value)
