@@ -7,7 +7,16 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from models.problem import BoxSupport, FloatArray, ProblemError, SiteProblem, TransportNorm
+from models.losses.base import Task
+from models.problem import (
+    BoxSupport,
+    FloatArray,
+    PolytopeSupport,
+    ProblemError,
+    SiteProblem,
+    Support,
+    TransportNorm,
+)
 
 DUAL_NORM: Final[dict[TransportNorm, TransportNorm]] = {"l1": "linf", "l2": "l2", "linf": "l1"}
 """``||w||_*`` of the weights for the transport norm ``||x - x'||`` of the features."""
@@ -60,14 +69,21 @@ def box_support(support: tuple[ArrayLike, ArrayLike] | None, n_features: int) ->
     return BoxSupport(low=low, high=high)
 
 
-def check_rows(features: FloatArray, labels: FloatArray, support: BoxSupport | None) -> None:
+def as_support(support: Support | tuple[ArrayLike, ArrayLike] | None, n_features: int) -> Support | None:
+    """A support object as it is, anything else as :func:`box_support` reads it."""
+    return support if isinstance(support, BoxSupport | PolytopeSupport) else box_support(support, n_features)
+
+
+def check_rows(
+    features: FloatArray, labels: FloatArray, support: Support | None, task: Task = "classification"
+) -> None:
     """Refuse rows that are no training data; the text names shapes and counts, never values.
 
     Raises
     ------
     ProblemError
-        Empty data, shapes that do not fit, values that are not finite, labels other than -1 and +1, or rows outside
-        the support box.
+        Empty data, shapes that do not fit, values that are not finite, labels other than -1 and +1 for a
+        classification, or rows outside the support.
     """
     if features.ndim != 2 or labels.ndim != 1 or features.shape[0] != labels.shape[0]:
         raise ProblemError(f"features must be (N, P) and labels (N,), got {features.shape} and {labels.shape}")
@@ -75,10 +91,17 @@ def check_rows(features: FloatArray, labels: FloatArray, support: BoxSupport | N
         raise ProblemError(f"a problem needs at least one row and one feature, got features of shape {features.shape}")
     if not np.isfinite(features).all():
         raise ProblemError(f"features must be finite, {_count(~np.isfinite(features).all(axis=1))} rows are not")
-    if not (labels * labels == 1.0).all():
+    if task == "regression":
+        if not np.isfinite(labels).all():
+            raise ProblemError(f"targets must be finite numbers, {_count(~np.isfinite(labels))} rows have another one")
+    elif not (labels * labels == 1.0).all():
         raise ProblemError(f"labels must be -1 or +1, {_count(np.abs(labels) != 1.0)} rows have another label")
-    if support is not None:
+    if isinstance(support, BoxSupport):
         _check_inside(features, support)
+        if task == "regression":
+            _check_targets(labels, support)
+    elif support is not None:
+        _check_polytope(features, labels, support)
 
 
 def _check_inside(features: FloatArray, support: BoxSupport) -> None:
@@ -93,9 +116,37 @@ def _check_inside(features: FloatArray, support: BoxSupport) -> None:
     )
 
 
+def _check_targets(targets: FloatArray, support: BoxSupport) -> None:
+    width = support.target_high - support.target_low
+    slack = BOX_TOLERANCE * (width if np.isfinite(width) else 1.0)
+    outside = (targets < support.target_low - slack) | (targets > support.target_high + slack)
+    if outside.any():
+        raise ProblemError(
+            f"{_count(outside)} of {targets.shape[0]} targets lie outside the support "
+            f"[{support.target_low:g}, {support.target_high:g}]; widen it or clip the targets"
+        )
+
+
+def _check_polytope(features: FloatArray, labels: FloatArray, support: PolytopeSupport) -> None:
+    matrix, limits, column = support.matrix, support.limits, support.target_column
+    if matrix.shape[1] != features.shape[1]:
+        raise ProblemError(f"the support's matrix has {matrix.shape[1]} columns, the data have {features.shape[1]}")
+    values = features @ matrix.T
+    sizes = np.abs(limits) + np.abs(features) @ np.abs(matrix).T
+    if column is not None:
+        values = values + np.outer(labels, column)
+        sizes = sizes + np.outer(np.abs(labels), np.abs(column))
+    outside = (values > limits + BOX_TOLERANCE * sizes).any(axis=1)
+    if outside.any():
+        raise ProblemError(
+            f"{_count(outside)} of {features.shape[0]} rows lie outside the support polytope; "
+            "loosen its limits or leave the rows out"
+        )
+
+
 def check_site_problem(problem: SiteProblem) -> None:
     """Refuse a site problem whose rows do not fit its specification (see :func:`check_rows`)."""
-    check_rows(problem.features, problem.labels, problem.spec.support)
+    check_rows(problem.features, problem.labels, problem.spec.support, problem.spec.loss.task)
 
 
 def _count(mask: NDArray[np.bool_] | np.bool_) -> int:

@@ -18,9 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from models.ambiguity import steepest_move, vector_norm
 from models.box_worst_case import moves
-from models.problem import FloatArray, ProblemError, TransportNorm
+from models.hinge_worst_case import hinge_rows, solve
+from models.problem import BoxSupport, FloatArray, ProblemError, TransportNorm
 from models.saddle import FLIPPED, UNTOUCHED, Plan, Rows, Saddle
-from models.worst_case import solve, stated_rows
+from models.worst_case import stated_problem
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def worst_case_atoms(
     radius: float,
     label_flip_cost: float,
     transport_norm: TransportNorm,
-    support: tuple[ArrayLike, ArrayLike] | None = None,
+    support: BoxSupport | tuple[ArrayLike, ArrayLike] | None = None,
     intercept: float = 0.0,
     shortfall: float = 1e-9,
 ) -> WorstCaseAtoms:
@@ -62,10 +63,11 @@ def worst_case_atoms(
     """
     if not shortfall > 0:
         raise ProblemError(f"shortfall must be above 0, got {shortfall}")
-    rows = stated_rows(
+    plane, problem = stated_problem(
         weights, features, labels, radius=radius, label_flip_cost=label_flip_cost, transport_norm=transport_norm,
         support=support, intercept=intercept,
     )  # fmt: skip
+    rows = hinge_rows(plane[:-1], intercept, problem)
     saddle = solve(rows)
     atoms = _merged([_atoms_of(rows, plan) for plan in saddle.plans], rows)
     if rows.support is None and saddle.leftover > 0 and rows.weights.any():

@@ -18,7 +18,7 @@ from models.supports import BoxSupport, PolytopeSupport, Support
 
 __all__ = [
     "Arrays", "BoxSupport", "Certificate", "FloatArray", "PolytopeSupport", "ProblemError", "ProxSolution", "RiskValue",
-    "RobustSpec", "ServerProblem", "SiteProblem", "SiteTerms", "Status", "TransportNorm",
+    "RobustSpec", "ServerProblem", "SiteProblem", "SiteTerms", "Status", "Support", "TransportNorm",
 ]  # fmt: skip
 
 

@@ -66,3 +66,19 @@ class Saddle:
         for plan in self.plans:
             total -= plan.share * plan.act
         return np.asarray(total * labels / labels.shape[0])
+
+
+@dataclass(frozen=True)
+class Judged:
+    r"""Worst-case risk at a plane (w, b) and what it proves at every other one, the intercept apart.
+
+    ``r(u, c) >= value - slack + <slope, u - w> + flat (c - b) + norm_weight (||u||_* - ||w||_*)``. ``price`` is the
+    optimal price of transport; ``slack`` is 0 but where the value comes from a solver with a tolerance.
+    """
+
+    value: float
+    price: float
+    slope: FloatArray
+    flat: float
+    norm_weight: float
+    slack: float = 0.0

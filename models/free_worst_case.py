@@ -1,0 +1,64 @@
+r"""Exact worst-case risk of any loss where features (and targets) may move without bounds.
+
+Classification, ``m_i = y_i (<w, x_i> + b)`` (DRFL Corollaries B.4 to B.6):
+
+    r(w) = min_{lam >= c ||w||_*} radius lam + mean_i max(L(m_i), L(-m_i) - label_flip_cost lam),
+
+with c the Lipschitz constant of L. As for the hinge the adversary buys label flips in the order of
+``L(-m_i) - L(m_i)`` and spends the rest of the radius on moving features, worth ``c ||w||_*`` a unit.
+
+Regression, ``z_i = <w, x_i> + b - y_i`` (DRFL Corollaries B.1 to B.3): with ``kappa = label_flip_cost`` the price of
+moving a target, all rows may be moved far and at the same rate, so
+
+    r(w) = mean_i L(z_i) + radius c max(||w||_*, 1 / kappa).
+
+The dual of the norm ``||x|| + kappa |y|`` of DRFL eq. 12 at ``(w, -1)`` is ``max(||w||_*, 1 / kappa)``; that is what
+the paper writes as ``||(w, -1)||_*``.
+"""
+
+from __future__ import annotations
+
+from models.ambiguity import dual_norm
+from models.basics import FloatArray
+from models.label_flips import buy_flips
+from models.problem import SiteProblem
+from models.saddle import Judged
+
+
+def judge_classification(weights: FloatArray, intercept: float, problem: SiteProblem) -> Judged:
+    """Worst-case risk at a plane ``weights`` (P,) with its cut."""
+    spec, labels = problem.spec, problem.labels
+    loss, count = spec.loss, labels.shape[0]
+    margins = labels * (problem.features @ weights + intercept)
+    kept = loss.value(margins)
+    floor = loss.lipschitz * dual_norm(weights, spec.transport_norm)
+    flips = buy_flips(loss.value(-margins) - kept, spec.radius, spec.label_flip_cost, floor)
+    flipped = flips.shares(count)
+    slopes = (1.0 - flipped) * loss.slope(margins) - flipped * loss.slope(-margins)
+    coefficients = labels * slopes / count
+    return Judged(
+        value=float(kept.mean()) + flips.added / count + flips.leftover * floor,
+        price=flips.price,
+        slope=coefficients @ problem.features,
+        flat=float(coefficients.sum()),
+        norm_weight=flips.leftover * loss.lipschitz,
+    )
+
+
+def judge_regression(weights: FloatArray, intercept: float, problem: SiteProblem) -> Judged:
+    """Worst-case risk at a plane ``weights`` (P,) with its cut.
+
+    Where moving targets is worth more than moving features, the radius adds a constant and the norm has no part.
+    """
+    spec, count = problem.spec, problem.labels.shape[0]
+    residuals = problem.features @ weights + intercept - problem.labels
+    coefficients = spec.loss.slope(residuals) / count
+    norm, of_targets = dual_norm(weights, spec.transport_norm), 1.0 / spec.label_flip_cost
+    price = spec.loss.lipschitz * max(norm, of_targets)
+    return Judged(
+        value=float(spec.loss.value(residuals).mean()) + (spec.radius * price if spec.radius > 0 else 0.0),
+        price=price,
+        slope=coefficients @ problem.features,
+        flat=float(coefficients.sum()),
+        norm_weight=spec.radius * spec.loss.lipschitz if norm >= of_targets else 0.0,
+    )
