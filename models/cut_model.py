@@ -148,7 +148,7 @@ def _solve(model: CutModel, centre: FloatArray, level: float | None, penalty: fl
         linear,
         np.vstack([rows, norm.rows]),
         np.concatenate([limits, norm.limits]),
-        norm.cone,
+        (norm.cone,) if norm.cone else (),
         _inside(model, rows, limits, norm.start, centre.shape[0]),
     )
     solution, duals = solve_cone_program(program, _TIGHT if level is None else _ROUGH)

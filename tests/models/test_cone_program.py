@@ -13,25 +13,34 @@ cp = pytest.importorskip("cvxpy", reason="the oracle of these tests needs the ex
 
 
 @settings(max_examples=120, deadline=None, derandomize=True)
-@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 6), cone=st.booleans(), quadratic=st.booleans())
-def test_agrees_with_cvxpy(seed: int, n: int, cone: bool, quadratic: bool) -> None:
-    """Programs that are feasible and bounded by construction."""
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(1, 6),
+    cones=st.lists(st.integers(2, 6), max_size=3),
+    quadratic=st.booleans(),
+)
+def test_agrees_with_cvxpy(seed: int, n: int, cones: list[int], quadratic: bool) -> None:
+    """Programs that are feasible and bounded by construction, with no cone, one or several."""
     random = np.random.default_rng(seed)
-    m, k = 3 * n, n + 1 if cone else 0
-    rows = random.normal(size=(m + k, n))
-    inside, duals = random.uniform(0, 1, m + k), random.uniform(0, 1, m + k)
-    if cone:
+    m, total = 3 * n, 3 * n + sum(cones)
+    heads = m + np.cumsum([0, *cones])[:-1]
+    rows = random.normal(size=(total, n))
+    inside, duals = random.uniform(0, 1, total), random.uniform(0, 1, total)
+    for head, size in zip(heads, cones, strict=True):
         for part in (inside, duals):
-            part[m] = 1.5 * np.linalg.norm(part[m + 1 :]) + 0.1
+            part[head] = 1.5 * np.linalg.norm(part[head + 1 : head + size]) + 0.1
     inside[random.integers(m)] = 0.0
     limits = rows @ random.normal(size=n) + inside
     curvature = random.uniform(0, 2, n) if quadratic else np.zeros(n)
     linear = -rows.T @ duals
-    point, found = solve_cone_program(ConeProgram(curvature, linear, rows, limits, k))
+    point, found = solve_cone_program(ConeProgram(curvature, linear, rows, limits, tuple(cones)))
 
     x = cp.Variable(n)
     slack = limits - rows @ x
-    constraints = [slack[:m] >= 0] + ([cp.norm(slack[m + 1 :]) <= slack[m]] if cone else [])
+    constraints = [slack[:m] >= 0]
+    constraints += [
+        cp.norm(slack[head + 1 : head + size]) <= slack[head] for head, size in zip(heads, cones, strict=True)
+    ]
     reference = cp.Problem(cp.Minimize(0.5 * cp.sum(cp.multiply(curvature, x**2)) + linear @ x), constraints)
     reference.solve(solver=cp.CLARABEL)
     value = 0.5 * curvature @ point**2 + linear @ point
