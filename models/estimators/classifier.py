@@ -35,7 +35,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
     method: str
     gap: float
     max_rounds: int
-    support: Support
+    support: Any
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Scores: (n,) for two classes, positive for the second one; (n, K) for more."""
@@ -85,16 +85,14 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         )
 
     def _train(self, sites: dict[str, SiteProblem], weights: dict[str, float]) -> Training:
-        gap, limit = number("gap", self.gap), self.max_rounds
-        if isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 1:
-            raise ProblemError(f"max_rounds must be a whole number at or above 1, got {limit!r}")
+        gap, limit = number("gap", self.gap), whole_number("max_rounds", self.max_rounds)
         if self.method != "auto":
             if self.method not in METHODS:
                 raise ProblemError(f"method must be 'auto' or one of {', '.join(sorted(METHODS))}, got {self.method!r}")
-            return train(sites, weights=weights, method=self.method, gap=gap, max_rounds=int(limit))
+            return train(sites, weights=weights, method=self.method, gap=gap, max_rounds=limit)
         if self.support is None:
             return train_pooled(sites, weights=weights, gap=gap)
-        return train_pooled_box(sites, weights=weights, gap=gap, max_rounds=int(limit))
+        return train_pooled_box(sites, weights=weights, gap=gap, max_rounds=limit)
 
     def _keep(self, runs: list[Training], names: list[Hashable], n_features: int) -> Self:
         planes = np.stack([run.weights for run in runs])
@@ -113,3 +111,10 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
                 stacklevel=3,
             )
         return self
+
+
+def whole_number(name: str, value: Any) -> int:
+    """A parameter as a whole number at or above 1, or ``ProblemError`` with its name."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise ProblemError(f"{name} must be a whole number at or above 1, got {value!r}")
+    return int(value)
