@@ -164,8 +164,8 @@ def balanced_phi(worst: float, best: float, curvature: float) -> float:
     r"""The phi that balances absolute and relative unfairness (RF eq. 8), clipped to [0, 0.99].
 
     The positive root of ``3/4 c phi^2 + b phi - a/2 = 0`` for a = ``worst``, b = ``best``, c = ``curvature``, all at
-    the solution with phi = 0: ``a = <a*, f>``, ``b = <b*, f>``, and ``c = g' H^-1 g`` with ``g = sum_i b*_i grad f_i`` and
-    ``H = sum_i a*_i hess f_i``.
+    the solution with phi = 0: ``a = <a*, f>``, ``b = <b*, f>``, and ``c = g' H^-1 g`` with ``g = sum_i b*_i grad f_i``
+    and ``H = sum_i a*_i hess f_i``.
     """
     for name, value in (("worst", worst), ("best", best), ("curvature", curvature)):
         if not (math.isfinite(value) and value >= 0.0):
