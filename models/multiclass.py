@@ -66,15 +66,27 @@ class OneVsRestSite:
         parameters: Mapping[str, float],
     ) -> dict[str, FloatArray]:
         """Answers of all heads, stacked: features (N, P), class indices (N,), message arrays with leading axis K."""
-        labels = head_labels(class_indices, self.n_classes)
-        for name, array in message.items():
-            if array.ndim == 0 or array.shape[0] != labels.shape[0]:
-                raise ProblemError(f"message array {name} must have a leading axis of {labels.shape[0]} heads")
-        answers = [
-            self.binary.answer(SiteProblem(features, signs, spec), _head(message, k), parameters)
-            for k, signs in enumerate(labels)
-        ]
-        return _stack(answers)
+        return answer_heads(
+            self.binary, features, head_labels(class_indices, self.n_classes), spec, message, parameters
+        )
+
+
+def answer_heads(
+    half: SiteHalf,
+    features: FloatArray,
+    labels: FloatArray,
+    spec: RobustSpec,
+    message: Arrays,
+    parameters: Mapping[str, float],
+) -> dict[str, FloatArray]:
+    """Answers of K heads, stacked: features (N, P), labels or targets (K, N), message arrays with leading axis K."""
+    for name, array in message.items():
+        if array.ndim == 0 or array.shape[0] != labels.shape[0]:
+            raise ProblemError(f"message array {name} must have a leading axis of {labels.shape[0]} heads")
+    answers = [
+        half.answer(SiteProblem(features, row, spec), _head(message, k), parameters) for k, row in enumerate(labels)
+    ]
+    return _stack(answers)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from models.ambiguity import check_rows, vector_norm
+from models.losses.base import Task
 from models.problem import FloatArray, ProblemError, TransportNorm
 
 MAX_RESAMPLED_ROWS = 400
@@ -94,6 +95,7 @@ def estimated_radius(
     confidence: float,
     seed: int,
     n_resamples: int = 50,
+    task: Task = "classification",
 ) -> RadiusEstimate:
     r"""Radius from the data alone: how far apart two samples of this site are, scaled to its full size.
 
@@ -103,7 +105,8 @@ def estimated_radius(
     returned. It says nothing of what the site never saw: an estimate, to be labelled so. For the vault only.
 
     ``labels`` (N,) are numbers of classes, two or more: a change of class costs one flip, which is at least what it
-    costs in each head of one-vs-rest.
+    costs in each head of one-vs-rest. For a regression they are targets, and the cost of moving one from y to y' is
+    ``label_flip_cost |y - y'|``.
     """
     check_rows(features, np.where(labels == labels[:1], 1.0, -1.0), None)
     if not 0 < confidence < 1:
@@ -116,7 +119,7 @@ def estimated_radius(
     half = min(features.shape[0] // 2, MAX_RESAMPLED_ROWS)
     distances = [
         _split_distance(
-            features, labels, random.permutation(features.shape[0])[: 2 * half], label_flip_cost, transport_norm
+            features, labels, random.permutation(features.shape[0])[: 2 * half], label_flip_cost, transport_norm, task
         )
         for _ in range(n_resamples)
     ]
@@ -125,15 +128,17 @@ def estimated_radius(
 
 
 def _split_distance(
-    features: FloatArray, labels: FloatArray, rows: np.ndarray, label_flip_cost: float, norm: TransportNorm
+    features: FloatArray, labels: FloatArray, rows: np.ndarray, label_flip_cost: float, norm: TransportNorm,
+    task: Task,
 ) -> float:
     """Exact Wasserstein distance between the first and the second half of the rows."""
     half = rows.size // 2
     first, second = rows[:half], rows[half:]
     cost = np.stack([vector_norm(features[second] - features[i], norm) for i in first])
-    differ = labels[first][:, None] != labels[second][None, :]
+    apart = np.abs(labels[first][:, None] - labels[second][None, :])
+    moved = apart if task == "regression" else np.where(apart != 0, 1.0, 0.0)
     # Halves with different class counts cannot be matched without a flip; a finite cost keeps the distance finite.
     flip = label_flip_cost if math.isfinite(label_flip_cost) else float(cost.max(initial=0.0))
-    cost = cost + np.where(differ, flip, 0.0)
+    cost = cost + flip * moved
     pairs = linear_sum_assignment(cost)
     return float(cost[pairs].mean())

@@ -24,5 +24,9 @@ def builtin_asset_type_path(name: str) -> Path:
 
 
 def builtin_asset_type(name: str) -> AssetType:
-    """Load a built-in asset type: ``triplex-pump`` (healthy, leak) or ``triplex-pump-faults`` (all combinations)."""
+    """Load a built-in asset type.
+
+    ``triplex-pump`` (healthy, leak), ``triplex-pump-faults`` (all combinations), or ``triplex-pump-severity`` (healthy,
+    leak, and as a target the leak's area).
+    """
     return AssetType.from_toml(builtin_asset_type_path(name))

@@ -17,6 +17,8 @@ from services.plant_simulator.sensors import Sensors
 
 SAMPLING_RATE: Final = 1000.0
 """Samples a second, Hz."""
+SQUARE_MILLIMETRES: Final = 1e6
+"""In a square metre."""
 N_SAMPLES: Final = 1200
 """Samples of a measurement: 1.2 s, nineteen revolutions."""
 CHUNK: Final = 1400
@@ -54,7 +56,7 @@ class Variation:
 
 @dataclass(frozen=True)
 class Measurements:
-    """n measurements: signals of shape (n, T), all else (n,); units as in the folder format (L/min, bar, rpm)."""
+    """n measurements: signals of shape (n, T), all else (n,); units as in the folder format (L/min, bar, rpm, mm^2)."""
 
     flow: NDArray[np.float32]
     pressure: NDArray[np.float32]
@@ -62,6 +64,7 @@ class Measurements:
     operating_load: Array
     label: NDArray[np.str_]
     severity: Array
+    leak_area: Array
     leak_area_factor: Array
     inlet_blocking: Array
     bearing_friction: Array
@@ -115,6 +118,7 @@ class _Order:
             "operating_speed": speed / RPM,
             "operating_load": load,
             "severity": np.array([0.0 if label == HEALTHY else severity for label in labels]),
+            "leak_area": leak * parameters.valve_area * SQUARE_MILLIMETRES,
             "leak_area_factor": leak,
             "inlet_blocking": batch.inlet_blocking,
             "bearing_friction": batch.bearing_friction,

@@ -37,6 +37,7 @@ UNITS: Final = {
     "operating_speed": "rpm",
     "operating_load": "1",
     "severity": "1",
+    "leak_area": "mm^2",
     "leak_area_factor": "1",
     "inlet_blocking": "1",
     "bearing_friction": "1",
@@ -99,7 +100,7 @@ def simulate_plants(
     about = {
         "format": "ballast-plant-signals",
         "version": 1,
-        "asset_type": "triplex-pump" if ordered(faults) == ("leak",) else "triplex-pump-faults",
+        **_asset_types(faults),
         "classes": list(classes),
         "scenario": scenario,
         "seed": seed,
@@ -115,6 +116,13 @@ def simulate_plants(
             parts = _finish(measured[2 * site], measured[2 * site + 1], plant, classes, random)
             _write_plant(partial / f"plant-{site + 1}", {"plant": f"plant-{site + 1}", **about}, plant, parts)
     return [out / f"plant-{site + 1}" for site in range(sites)]
+
+
+def _asset_types(faults: Sequence[str]) -> dict[str, Any]:
+    """Built-in asset types that the signals fit."""
+    if ordered(faults) != ("leak",):
+        return {"asset_type": "triplex-pump-faults"}
+    return {"asset_type": "triplex-pump", "also_fits": ["triplex-pump-severity"]}
 
 
 @contextmanager
