@@ -42,6 +42,7 @@ class SiteScore(RegressionScores):
     radius_is_estimate: bool = False
     confidence: float | None = None
     f1: float | None = None
+    loss: float | None = Field(default=None, description="mean training loss on the held-out rows, heads summed")
     worst_case_risk: float | None = None
     fresh: bool = True
 
