@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from models.problem import FloatArray
+
 _SITES, _ROUNDS = 1, 2
 
 
-def site_draw(seed: float, number: int, site: int) -> int:
-    """What a site draws its batches from in round ``number``: a whole number below 2^32, so exact in float64."""
-    return int(np.random.SeedSequence([_SITES, int(seed), number, site]).generate_state(1)[0])
+def site_draw(seed: float, number: int, site: int) -> FloatArray:
+    """What a site draws its batches from in round ``number``: a whole number below 2^32, exact in float64; shape ()."""
+    state = np.random.SeedSequence([_SITES, int(seed), number, site]).generate_state(1)
+    return np.array(float(state[0]))
 
 
 def round_draws(seed: float, number: int) -> np.random.Generator:
