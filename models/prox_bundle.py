@@ -2,9 +2,9 @@ r"""Local steps for every loss and support: exact cuts of the worst-case risk, a
 
     min_w  phi(r(w)) + 1/2 ||w - centre||^2,     phi(r) = min_{t >= r} linear t + curvature/2 t^2
 
-``linear = s, curvature = 0`` is the prox step of ``s r`` (ADMM, prox cuts); ``linear = -b, curvature = 1`` is the client
-step of AD-LPMM, ``1/2 (r(w) - b)_+^2 + 1/2 ||w - centre||^2`` up to a constant. The risk is met only through its value
-and a cut at a point (``models.worst_case.site_cut``), so one solver serves every loss and every support.
+``linear = s, curvature = 0`` is the prox step of ``s r`` (ADMM, prox cuts); ``linear = -b, curvature = 1`` is the
+client step of AD-LPMM, ``1/2 (r(w) - b)_+^2 + 1/2 ||w - centre||^2`` up to a constant. The risk is met only through its
+value and a cut at a point (``models.worst_case.site_cut``), so one solver serves every loss and every support.
 
 With cuts ``r(u) >= h_j + <g_j, u>`` the model of the step is a least-distance problem in (w, t). Its dual has one
 multiplier y_j >= 0 a cut; an active set holds those above 0 and takes in each new cut, the most violated one first, as

@@ -73,7 +73,7 @@ class CutProgram:
                 return
 
     def _take_in(self, cut: int) -> bool:
-        """Hold one more cut, and let go of those whose multiplier would fall below 0; False: no progress is possible."""
+        """Hold one more cut, let go of those whose multiplier would fall below 0; False: no progress is possible."""
         active, held = [*self._active, cut], np.append(self._held, 0.0)
         while True:
             wanted, top = self._system(active)

@@ -1,4 +1,4 @@
-"""Site halves that the FDR-SVM methods share: the exact risk at a point, alone or with a cut at a local prox point."""
+"""Site halves that several methods share: the exact risk at a point, alone or with a cut at a local prox point."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.methods.local_bundle import local_minorant
+from models.methods.local_bundle import fast_prox_fits, local_minorant, local_prox
 from models.problem import Arrays, FloatArray, ProxSolution, SiteProblem
 from models.prox import robust_prox
+from models.prox_bundle import LocalStep
 from models.worst_case import site_cut
 
 
@@ -32,7 +33,7 @@ class RiskSite:
 
 @dataclass(frozen=True)
 class ProxCutSite:
-    """Risk at a point and one cut at ``argmin r_g(w) + penalty/2 ||w - centre||^2`` (roughly so on a box).
+    """Risk at a point and one cut at ``argmin r_g(w) + penalty/2 ||w - centre||^2`` (or near it).
 
     Message: ``point`` (D,), ``centre`` (D,), ``penalty`` (), 0 for Polyak's ``||slope||^2 / risk``. Answer: as
     :class:`RiskSite`, and ``minorant_offset`` (), ``minorant_slope`` (D,), ``minorant_norm_weight`` () with
@@ -46,10 +47,10 @@ class ProxCutSite:
             float(answer["risk"]), 1e-9
         )
         if penalty == 0:
-            return {**answer, **_flat(0.0, np.zeros_like(answer["slope"]))}
+            return {**answer, **minorant(0.0, np.zeros_like(answer["slope"]), 0.0)}
         centre = message["centre"]
-        if problem.spec.support is not None:
-            return {**answer, **_flat(*local_minorant(problem, centre, penalty))}
+        if not fast_prox_fits(problem):
+            return {**answer, **step_minorant(local_minorant(problem, centre, penalty))}
         return {**answer, **_minorant(robust_prox(problem, centre, penalty, warm_start=message["point"]))}
 
     def shapes(self, dimension: int) -> dict[str, tuple[int, ...]]:
@@ -71,30 +72,36 @@ class AdmmSite:
 
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
         """Exact risk at the point, the local weights, and the minorant that the local step proves."""
-        local = robust_prox(
-            problem,
-            message["centre"],
-            float(message["penalty"]),
-            ridge=float(message["ridge"]),
-            warm_start=message["point"],
-        )
-        return {**RiskSite().answer(problem, message, parameters), "local_point": local.point, **_minorant(local)}
+        answer = RiskSite().answer(problem, message, parameters)
+        centre, point = message["centre"], message["point"]
+        penalty, ridge = float(message["penalty"]), float(message["ridge"])
+        if not fast_prox_fits(problem):
+            step = local_prox(problem, centre, penalty, ridge=ridge, start=point)
+            return {**answer, "local_point": step.point, **step_minorant(step)}
+        local = robust_prox(problem, centre, penalty, ridge=ridge, warm_start=point)
+        return {**answer, "local_point": local.point, **_minorant(local)}
 
     def shapes(self, dimension: int) -> dict[str, tuple[int, ...]]:
         """Shapes of a valid answer."""
         return {**ProxCutSite().shapes(dimension), "local_point": (dimension,)}
 
 
-def _flat(offset: float, slope: FloatArray) -> dict[str, FloatArray]:
-    """Minorant without a norm part."""
-    return {"minorant_offset": np.array(offset), "minorant_slope": slope, "minorant_norm_weight": np.array(0.0)}
+def minorant(offset: float, slope: FloatArray, norm_weight: float) -> dict[str, FloatArray]:
+    """Arrays of ``offset + <slope, u> + norm_weight ||u||_* <= r_g(u)``."""
+    return {
+        "minorant_offset": np.array(offset),
+        "minorant_slope": slope,
+        "minorant_norm_weight": np.array(norm_weight),
+    }
+
+
+def step_minorant(step: LocalStep) -> dict[str, FloatArray]:
+    """Minorant of a bundle step."""
+    return minorant(step.offset, step.slope, step.norm_weight)
 
 
 def _minorant(solution: ProxSolution) -> dict[str, FloatArray]:
     """Minorant of a prox solution, its norm part apart where the solver knows it."""
-    apart = solution.norm_slope is not None
-    return {
-        "minorant_offset": np.array(solution.offset),
-        "minorant_slope": solution.slope if solution.norm_slope is None else solution.slope - solution.norm_slope,
-        "minorant_norm_weight": np.array(solution.norm_weight if apart else 0.0),
-    }
+    if solution.norm_slope is None:
+        return minorant(solution.offset, solution.slope, 0.0)
+    return minorant(solution.offset, solution.slope - solution.norm_slope, solution.norm_weight)
