@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 
 from services.contracts.lift import LiftSpec
 from services.contracts.messages import RadiusRule
 from services.contracts.report import CertificateReport, GateResult, MissedRound, ModelReport, SiteReport
 from services.reporting.gap_chart import gap_chart
+from services.reporting.html import STYLE, figure, table
 
 MOST_MISSED = 200
-STYLE = """
-body { font: 15px/1.5 sans-serif; color: #000; background: #fff; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
-table { border-collapse: collapse; margin: .5rem 0 1.5rem } caption { text-align: left; font-weight: bold }
-th, td { border: 1px solid #666; padding: .2rem .6rem; text-align: left } td.n { text-align: right }
-td:first-child { white-space: nowrap }
-svg { max-width: 100%; height: auto }
-"""
 
 
 def report_attachments(report: ModelReport) -> dict[str, str]:
@@ -58,8 +51,8 @@ def _verdict(report: ModelReport) -> str:
     )
     return (
         f"After {certificate.rounds} rounds ({report.seconds:.1f} s) the worst-case risk of the model is at most "
-        f"{_figure(certificate.worst_case_risk)}, and no model has one below {_figure(certificate.lower_bound)}: "
-        f"certified relative gap {_figure(certificate.gap)}.{fresh} {gates}"
+        f"{figure(certificate.worst_case_risk)}, and no model has one below {figure(certificate.lower_bound)}: "
+        f"certified relative gap {figure(certificate.gap)}.{fresh} {gates}"
     )
 
 
@@ -73,22 +66,22 @@ def _certificate(report: ModelReport) -> str:
         ("asset type", f"{report.asset_type} ({report.fingerprint[:16]})"),
         ("created", report.created_at.isoformat(timespec="seconds")),
         ("transport norm", spec.transport_norm),
-        ("cost of a label flip", _figure(spec.label_flip_cost)),
+        ("cost of a label flip", figure(spec.label_flip_cost)),
         ("radius", _rule(spec.radius)),
         ("confidence of the mixture", _confidence(report.certificate)),
         ("lift", _lift(spec.lift)),
         ("support", spec.support.replace("_", " ")),
         ("intercept", "yes" if spec.fit_intercept else "no"),
-        ("F-1, all held-out parts", _figure(report.f1)),
-        ("F-1, worst site", _figure(report.worst_site_f1)),
+        ("F-1, all held-out parts", figure(report.f1)),
+        ("F-1, worst site", figure(report.worst_site_f1)),
     ]
-    return _table("The model", (), [[name, value] for name, value in rows])
+    return table("The model", (), [[name, value] for name, value in rows])
 
 
 def _rule(rule: RadiusRule) -> str:
     if rule.rule != "confidence":
-        return f"{rule.rule}, {_figure(rule.value)}"
-    return f"by confidence {_figure(rule.confidence)}, " + (
+        return f"{rule.rule}, {figure(rule.value)}"
+    return f"by confidence {figure(rule.confidence)}, " + (
         "estimated by resampling" if rule.tail is None else "by the given constants"
     )
 
@@ -97,7 +90,7 @@ def _confidence(certificate: CertificateReport) -> str:
     if certificate.mixture_confidence is None:
         return "none claimed"
     note = ", an estimate: radii come from resampling and prove none" if certificate.radii_are_estimates else ""
-    return _figure(certificate.mixture_confidence) + note
+    return figure(certificate.mixture_confidence) + note
 
 
 def _lift(lift: LiftSpec | None) -> str:
@@ -105,7 +98,7 @@ def _lift(lift: LiftSpec | None) -> str:
         return "none"
     kept = "with" if lift.keep_linear else "without"
     return (
-        f"{lift.components} random Fourier features, bandwidth {_figure(lift.bandwidth)}, seed {lift.seed}, {kept} the "
+        f"{lift.components} random Fourier features, bandwidth {figure(lift.bandwidth)}, seed {lift.seed}, {kept} the "
         f"features themselves ({(lift.fingerprint or 'not pinned')[:16]})"
     )
 
@@ -113,12 +106,12 @@ def _lift(lift: LiftSpec | None) -> str:
 def _gates(gates: Sequence[GateResult]) -> str:
     rows = [
         [
-            gate.name.replace("_", " "), _figure(gate.wanted), _figure(gate.found), "holds" if gate.holds else "FAILS",
+            gate.name.replace("_", " "), figure(gate.wanted), figure(gate.found), "holds" if gate.holds else "FAILS",
             gate.reason,
         ]
         for gate in gates
     ]
-    return _table("Gates", ("gate", "wanted", "found", "outcome", "why"), rows) if rows else ""
+    return table("Gates", ("gate", "wanted", "found", "outcome", "why"), rows) if rows else ""
 
 
 def _sites(sites: Sequence[SiteReport]) -> str:
@@ -128,17 +121,17 @@ def _sites(sites: Sequence[SiteReport]) -> str:
     )
     rows = [
         [
-            site.site_id, _figure(site.weight),
-            _figure(site.radius) + (" (estimate)" if site.radius_is_estimate else ""),
-            "none" if site.confidence is None else _figure(site.confidence),
-            "as the model" if site.label_flip_cost is None else _figure(site.label_flip_cost), _figure(site.n_samples),
-            _figure(site.worst_case_risk), _figure(site.f1), str(site.accepted), str(site.absent), str(site.late),
-            str(site.refused), str(site.rejected), _figure(site.last_accepted_round), str(site.bytes_to_site),
+            site.site_id, figure(site.weight),
+            figure(site.radius) + (" (estimate)" if site.radius_is_estimate else ""),
+            "none" if site.confidence is None else figure(site.confidence),
+            "as the model" if site.label_flip_cost is None else figure(site.label_flip_cost), figure(site.n_samples),
+            figure(site.worst_case_risk), figure(site.f1), str(site.accepted), str(site.absent), str(site.late),
+            str(site.refused), str(site.rejected), figure(site.last_accepted_round), str(site.bytes_to_site),
             str(site.bytes_from_site),
         ]
         for site in sites
     ]
-    return _table("Sites", head, rows)
+    return table("Sites", head, rows)
 
 
 def _missed(caption: str, missed: Sequence[MissedRound]) -> str:
@@ -152,23 +145,4 @@ def _missed(caption: str, missed: Sequence[MissedRound]) -> str:
         for item in missed[:MOST_MISSED]
     ]
     more = f"<p>and {len(missed) - MOST_MISSED} more, in report.json</p>" if len(missed) > MOST_MISSED else ""
-    return _table(caption, ("round", "site", "status", "why"), rows) + more
-
-
-def _table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    top = "<tr>" + "".join(f'<th scope="col">{escape(name)}</th>' for name in head) + "</tr>" if head else ""
-    lines = "\n".join("<tr>" + "".join(_cell(text, bool(head)) for text in row) + "</tr>" for row in rows)
-    return f"<table><caption>{escape(caption)}</caption>\n{top}\n{lines}\n</table>"
-
-
-def _cell(text: str, aligned: bool) -> str:
-    number = aligned and text.replace(".", "", 1).replace("e-", "", 1).replace("-", "", 1).isdigit()
-    return f'<td class="n">{escape(text)}</td>' if number else f"<td>{escape(text)}</td>"
-
-
-def _figure(value: float | None) -> str:
-    if value is None or math.isnan(value):
-        return "not known"
-    if isinstance(value, int):
-        return str(value)
-    return f"{value:.4g}" if math.isfinite(value) else ("infinite" if value > 0 else "minus infinity")
+    return table(caption, ("round", "site", "status", "why"), rows) + more

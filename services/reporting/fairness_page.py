@@ -1,0 +1,72 @@
+"""A fairness report as one HTML page that needs nothing else."""
+
+from __future__ import annotations
+
+from html import escape
+
+from services.contracts.fairness import FairnessIndices, FairnessReport
+from services.reporting.html import STYLE, figure, table
+from services.reporting.lorenz_chart import lorenz_chart
+
+EXPLAINED = {
+    "relative_unfairness": "worst 20 % of the sites by best 20 % (relative unfairness)",
+    "palma": "worst 10 % of the sites by best 40 % (Palma)",
+    "gini": "Gini coefficient",
+    "atkinson": "Atkinson index, aversion 1",
+    "atkinson_infinite": "Atkinson index, infinite aversion",
+    "worst_share": "mean of the worst 20 % of the sites",
+    "best_share": "mean of the best 20 % of the sites",
+    "worst_site": "worst site",
+    "mean": "mean, weighted as the sites are",
+}
+
+
+def fairness_page(report: FairnessReport) -> str:
+    """HTML page of a fairness report."""
+    title = f"Fairness of model {report.name}" + (f" version {report.version}" if report.version else "")
+    notes = "".join(f"<p>{escape(note)}</p>" for note in report.notes)
+    chart = lorenz_chart(report, "svg").decode() if report.indices else ""
+    body = "\n".join(
+        part
+        for part in (
+            f"<h1>{escape(title)}</h1>",
+            "<p>How unequally the version serves the sites. 1 (ratios) and 0 (Gini, Atkinson) mean that all are "
+            "served alike; less is better everywhere.</p>",
+            notes,
+            _indices(report),
+            chart[chart.find("<svg") :] if chart else "",
+            _sites(report),
+        )
+        if part
+    )
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+    )
+
+
+def _indices(report: FairnessReport) -> str:
+    champion = {indices.basis: indices for indices in report.champion_indices}
+    head, columns = ["index"], list[FairnessIndices]()
+    for indices in report.indices:
+        what = "held-out loss" if indices.basis == "loss" else "worst-case risk"
+        head.append(what)
+        columns.append(indices)
+        if indices.basis in champion:
+            head.append(f"{what}, champion (version {report.champion_version})")
+            columns.append(champion[indices.basis])
+    rows = [[text, *(figure(getattr(column, name)) for column in columns)] for name, text in EXPLAINED.items()]
+    return table("Indices", head, rows) if columns else ""
+
+
+def _sites(report: FairnessReport) -> str:
+    scored = "F-1" if report.unit is None else f"mean absolute error ({report.unit})"
+    head = ("site", "weight", "weight in the worst mix", "worst-case risk", "held-out loss", scored, "answered last")
+    rows = [
+        [
+            site.site_id, figure(site.weight), figure(site.worst_weight), figure(site.worst_case_risk),
+            figure(site.loss), figure(site.f1 if report.unit is None else site.mae), "yes" if site.fresh else "no",
+        ]
+        for site in report.sites
+    ]
+    return table("Sites", head, rows)

@@ -1,0 +1,130 @@
+"""The fairness report of a model version, from the scalars that its sites sent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from models.fairness import atkinson, best_share, gini, lorenz_curve, palma, twenty_twenty, worst_share
+from services.contracts.fairness import (
+    FEW_SITES,
+    Basis,
+    FairnessIndices,
+    FairnessReport,
+    IndexChange,
+    LorenzPoint,
+    SiteFairness,
+)
+from services.contracts.model_version import ModelVersion, SiteScore
+
+BASES: tuple[Basis, ...] = ("loss", "worst_case_risk")
+COMPARED = (
+    "relative_unfairness", "palma", "gini", "atkinson", "atkinson_infinite", "worst_share", "worst_site", "mean",
+)  # fmt: skip
+"""Indices of which less is better."""
+
+ROUNDING = 1e-12
+
+
+def fairness_report(version: ModelVersion, champion: ModelVersion | None = None) -> FairnessReport:
+    """Report of a version beside the champion (None: there is none). Pure: the same input gives the same report."""
+    if champion is not None and champion.version == version.version:
+        champion = None
+    sites = tuple(_site(site) for site in sorted(version.sites, key=lambda site: site.site_id))
+    here = _all_indices(sites)
+    there = _all_indices(tuple(_site(site) for site in champion.sites)) if champion is not None else ()
+    return FairnessReport(
+        name=version.name,
+        version=version.version,
+        run_id=version.run_id,
+        method=version.method,
+        created_at=version.created_at,
+        unit=version.asset_type.target.unit if version.asset_type.target and version.task == "regression" else None,
+        sites=sites,
+        indices=here,
+        champion_version=champion.version if champion is not None else None,
+        champion_indices=there,
+        changes=tuple(_changes(here, there)),
+        notes=tuple(_notes(version, champion, sites, here)),
+    )
+
+
+def known_values(sites: Iterable[SiteFairness], basis: Basis) -> dict[str, float]:
+    """Figure of each site that has a finite one, by its id."""
+    found = {site.site_id: site.loss if basis == "loss" else site.worst_case_risk for site in sites}
+    return {site_id: value for site_id, value in found.items() if value is not None and math.isfinite(value)}
+
+
+def _site(score: SiteScore) -> SiteFairness:
+    return SiteFairness.model_validate({name: getattr(score, name) for name in SiteFairness.model_fields})
+
+
+def _all_indices(sites: tuple[SiteFairness, ...]) -> tuple[FairnessIndices, ...]:
+    return tuple(found for found in (_indices(sites, basis) for basis in BASES) if found is not None)
+
+
+def _indices(sites: tuple[SiteFairness, ...], basis: Basis) -> FairnessIndices | None:
+    """Indices over the sites whose figure is known; None where there is none."""
+    known = known_values(sites, basis)
+    if not known:
+        return None
+    values = list(known.values())
+    weights = [site.weight for site in sites if site.site_id in known]
+    x, curve = lorenz_curve(values)
+    total = math.fsum(weights)
+    weighted = math.fsum(w * v for w, v in zip(weights, values, strict=True)) / total if total > 0 else 0.0
+    return FairnessIndices(
+        basis=basis,
+        n_sites=len(values),
+        missing=tuple(site.site_id for site in sites if site.site_id not in known),
+        relative_unfairness=twenty_twenty(values),
+        palma=palma(values),
+        gini=gini(values),
+        atkinson=atkinson(values, 1.0),
+        atkinson_infinite=atkinson(values, math.inf),
+        worst_share=worst_share(values),
+        best_share=best_share(values),
+        worst_site=max(values),
+        mean=weighted,
+        lorenz=tuple(LorenzPoint(sites=float(a), losses=float(b)) for a, b in zip(x, curve, strict=True)),
+    )
+
+
+def _changes(here: tuple[FairnessIndices, ...], there: tuple[FairnessIndices, ...]) -> Iterable[IndexChange]:
+    champions = {indices.basis: indices for indices in there}
+    for indices in here:
+        if indices.basis in champions:
+            for name in COMPARED:
+                ours, theirs = getattr(indices, name), getattr(champions[indices.basis], name)
+                better = ours < theirs and not math.isclose(ours, theirs, rel_tol=ROUNDING)
+                yield IndexChange(index=name, basis=indices.basis, here=ours, champion=theirs, better=better)
+
+
+def _notes(
+    version: ModelVersion,
+    champion: ModelVersion | None,
+    sites: tuple[SiteFairness, ...],
+    indices: tuple[FairnessIndices, ...],
+) -> Iterable[str]:
+    for found in indices:
+        what = "held-out loss" if found.basis == "loss" else "worst-case risk"
+        if found.n_sites < FEW_SITES:
+            yield _few_sites(found.n_sites, what)
+        if found.missing:
+            yield f"{len(found.missing)} of {len(sites)} sites have no {what} and are left out of its indices."
+    if not indices:
+        yield "No site sent a figure, so there is nothing to compare."
+    if champion is not None and champion.spec.loss != version.spec.loss:
+        yield "The champion was trained with another loss: its losses and risks are in another measure than these."
+    if champion is not None and {site.site_id for site in champion.sites} != {site.site_id for site in sites}:
+        yield "The champion was judged by other sites, so part of a difference may be theirs."
+
+
+def _few_sites(count: int, what: str) -> str:
+    if count == 1:
+        return f"Only one site has a {what}: every figure is that site's own."
+    return (
+        f"Only {count} sites have a {what}. With fewer than {FEW_SITES} sites the worst and the best 20 % are single "
+        "sites, and the points of the Lorenz curve with the mean give every site's figure: whoever knows one site's "
+        "figure can tell which it is. Pseudonyms hide which plant a figure belongs to, not the figure."
+    )
