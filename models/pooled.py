@@ -20,6 +20,7 @@ import numpy as np
 from models.ambiguity import check_site_problem, vector_norm
 from models.certificates import check_certificate
 from models.federation import Round, Training, server_problem
+from models.losses.hinge import Hinge
 from models.methods.catalogue import METHODS
 from models.pooled_solver import PooledPoint, PooledProblem, solve_pooled
 from models.problem import Certificate, FloatArray, ProblemError, SiteProblem, Status
@@ -47,11 +48,16 @@ def train_pooled(
     Raises
     ------
     ProblemError
-        Where the problem has no meaning, or has a support box.
+        Where the problem has no meaning, has a support, or a loss other than the hinge.
     """
     terms = server_problem(sites, weights, METHODS["level-bundle"], {}, gap)
     for site in sites.values():
         check_site_problem(site)
+        if not isinstance(site.spec.loss, Hinge):
+            raise ProblemError(
+                f"the pooled interior point is for the hinge loss, the loss is {site.spec.loss.name}; "
+                "use a method of the catalogue"
+            )
         if site.spec.support is not None:
             raise ProblemError("the pooled interior point is for unbounded support; use a method of the catalogue")
     shares = np.array([site.weight for site in terms.sites])

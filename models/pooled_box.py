@@ -26,7 +26,7 @@ def train_pooled_box(
     max_rounds: int = 500,
 ) -> Training:
     """Minimise the federated risk over sites with box support; parameters as in :func:`models.federation.train`."""
-    if any(site.spec.support is None for site in sites.values()):
+    if any(not isinstance(site.spec.support, BoxSupport) for site in sites.values()):
         raise ProblemError("every site needs a support box here; without one use train_pooled")
     centre, spread = _units(list(sites.values()))
     centred = {name: _centred(site, centre) for name, site in sites.items()}
@@ -67,7 +67,7 @@ def _units(sites: list[SiteProblem]) -> tuple[FloatArray, FloatArray]:
 
 def _centred(site: SiteProblem, centre: FloatArray) -> SiteProblem:
     box = site.spec.support
-    if box is None:
+    if not isinstance(box, BoxSupport):
         return site
-    spec = replace(site.spec, support=BoxSupport(box.low - centre, box.high - centre))
+    spec = replace(site.spec, support=replace(box, low=box.low - centre, high=box.high - centre))
     return SiteProblem(site.features - centre, site.labels, spec)

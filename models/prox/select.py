@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from models.fallback import reference_prox
+from models.losses.hinge import Hinge
 from models.problem import FloatArray, ProblemError, ProxSolution, SiteProblem
 from models.prox.site_rows import SiteRows
 from models.prox.statement import dual_norm_value, transport_norm_value
@@ -53,10 +54,12 @@ def robust_prox(
     Raises
     ------
     ProblemError
-        When an input has no meaning, or when the reference solver is needed and not installed.
+        When an input has no meaning, the loss is not the hinge, or the reference solver is needed and not installed.
     """
     centre = np.asarray(centre, dtype=float)
     warm_start = None if warm_start is None else np.asarray(warm_start, dtype=float)
+    if not isinstance(problem.spec.loss, Hinge):
+        raise ProblemError(f"this client step is for the hinge loss, the loss is {problem.spec.loss.name}")
     _check(problem, centre, penalty, ridge, warm_start)
     if problem.spec.support is not None:
         return reference_prox(problem, centre, penalty, ridge)

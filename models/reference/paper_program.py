@@ -16,7 +16,7 @@ import cvxpy as cp
 import numpy as np
 
 from models.problem import BoxSupport, FloatArray, ProblemError, SiteProblem
-from models.reference.worst_case import CVXPY_NORM, minimise
+from models.reference.solve import CVXPY_NORM, minimise
 
 Variant = Literal["printed", "mended", "complete"]
 
@@ -32,7 +32,7 @@ class PaperSolution:
 def solve_paper_program(weights: FloatArray, problem: SiteProblem, variant: Variant) -> PaperSolution:
     """Solve FDR eq. (7) at weights (P,) on a box, without an intercept."""
     spec, x, y = problem.spec, problem.features, problem.labels
-    if spec.support is None or spec.fit_intercept:
+    if not isinstance(spec.support, BoxSupport) or spec.fit_intercept:
         raise ProblemError("FDR eq. (7) has a box support and no intercept")
     n = y.shape[0]
     masses = {name: cp.Variable(n, nonneg=True) for name in ("kept", "flipped", "alone")}
@@ -69,7 +69,7 @@ def _risk(
         mass = np.maximum(masses[name].value, 0.0)
         there = mass > 1e-9
         points = x[there] - moves[name].value[there] / mass[there, None]
-        total += (mass[there] @ np.maximum(0.0, 1.0 - label[there] * (points @ weights)))
+        total += mass[there] @ np.maximum(0.0, 1.0 - label[there] * (points @ weights))
     alone = np.maximum(masses["alone"].value, 0.0)
     total += alone @ np.maximum(0.0, 1.0 - y * (x @ weights))
     return float(total) / len(y)

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 import cvxpy as cp
 import numpy as np
 
-from models.problem import FloatArray, ProblemError, ProxSolution, SiteProblem, TransportNorm
-from models.reference.worst_case import minimise, risk_model
+from models.problem import BoxSupport, FloatArray, ProblemError, ProxSolution, SiteProblem, TransportNorm
+from models.reference.solve import CVXPY_NORM, minimise
+from models.reference.worst_case import risk_model
 from models.worst_case import site_risk
 
-_CVXPY_NORM: dict[TransportNorm, int | str] = {"l1": 1, "l2": 2, "linf": "inf"}
 _ROW_NORM: dict[TransportNorm, float] = {"l1": 1, "l2": 2, "linf": np.inf}
 
 
@@ -78,14 +78,14 @@ def solve_prox(problem: SiteProblem, centre: FloatArray, penalty: float, ridge: 
 def _solve_dual(problem: SiteProblem, anchor: FloatArray, stiffness: float) -> tuple[_Moved, int]:
     """Worst distribution for the best weights."""
     x, y, spec = problem.features, problem.labels, problem.spec
-    if spec.support is None:
+    if not isinstance(spec.support, BoxSupport):
         raise ProblemError("the reference step here is for a box support")
     low, high = spec.support.low - x, spec.support.high - x
     count, n_features = x.shape
     flips = math.isfinite(spec.label_flip_cost)
     keep, flip = cp.Variable(count, nonneg=True), cp.Variable(count, nonneg=True)
     keep_move, flip_move = cp.Variable(x.shape), cp.Variable(x.shape)
-    norm = _CVXPY_NORM[spec.transport_norm]
+    norm = CVXPY_NORM[spec.transport_norm]
     cost = cp.sum(cp.norm(keep_move, norm, axis=1))
     constraints = [keep + flip <= 1, *_within(keep, keep_move, low, high)]
     if flips:
@@ -119,7 +119,7 @@ def _within(weight: cp.Variable, move: cp.Variable, low: FloatArray, high: Float
 def _bring_inside(problem: SiteProblem, moved: _Moved) -> _Moved:
     """The distribution clipped to its set: what makes the minorant hold."""
     x, spec = problem.features, problem.spec
-    if spec.support is None:
+    if not isinstance(spec.support, BoxSupport):
         raise ProblemError("the reference step here is for a box support")
     # A feature that sticks out by rounding may stay where it is.
     low, high = np.minimum(spec.support.low - x, 0.0), np.maximum(spec.support.high - x, 0.0)

@@ -1,4 +1,4 @@
-"""CVXPY model of the whole FDR-SVM problem over the sites: the oracle of the optimum."""
+"""CVXPY model of training with fixed site weights, ADMM-SC's ridge included: the oracle of the optimum."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import cvxpy as cp
 import numpy as np
 
 from models.problem import FloatArray, SiteProblem
-from models.reference.worst_case import minimise, risk_model
+from models.reference.solve import minimise
+from models.reference.worst_case import risk_model
 
 
 def reference_training(
