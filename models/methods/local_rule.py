@@ -144,7 +144,7 @@ def judge_lower(evidence: Evidence, problem: ServerProblem, shares: FloatArray) 
     CertificateError
         The bounds contradict each other.
     """
-    model, near = replace(cut_model(evidence, problem), shares=np.maximum(shares, 0.0)), evidence.best_point
+    model, near = cut_model(evidence, problem).with_mixture(np.maximum(shares, 0.0)), evidence.best_point
     bound = lower_bound(model, minimise(model, near).multipliers, near)
     held = check_certificate(Certificate(evidence.upper, max(evidence.lower, bound), evidence.fresh_weight))
     return replace(evidence, lower=held.lower)

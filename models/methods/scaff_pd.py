@@ -1,0 +1,128 @@
+r"""Scaff-PD-IA (RF Algorithms 1 and 2), and its cases Scaff-PD (phi = 0) and SCAFFOLD (sets of a single point).
+
+    min_w max_{lambda in Lambda_phi(A, B)} sum_g lambda_g f_g(w),     A = {a <= weights/alpha}, B = {b <= weights/beta}
+
+(capped simplices; equal weights 1/n give the paper's ``1/(alpha n)``, alpha = beta = 1 the weights themselves). One
+round of the paper is two exchanges of messages:
+
+1. every site tells its loss f_g and gradient c_g at w; the server extrapolates the losses, takes the dual step to the
+   next lambda, and makes the control variate ``c = sum_g lambda_g c_g``;
+2. every site takes J local steps ``u <- u - eta (grad f_g(u; batch) - c_g + c)``, where ``c - c_g`` comes in the
+   message, so that the site need not remember anything; the server steps
+   ``w <- w - tau sum_g lambda_g (w - u_g) / (eta J)``. Weights lambda_g may be negative.
+
+c_g is the gradient over all rows, which the paper's stochastic one may be. An absent site stays with its last loss and
+gradient, and its local steps count as c. Step sizes: ``models.methods.scaff_steps``. Losses must be smooth.
+
+For phi = 0 the bounds close on the optimum. For phi > 0 the upper one is the exact objective at the best point and the
+lower one that of its convex part, max_A, so a gap stays (``models.methods.local_rule.judge_lower``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.capped_simplex import CappedSimplex
+from models.methods.local_rule import LocalRule, Memory, draw_number, message, site_weights, stacked
+from models.methods.scaff_steps import StepRule, Steps, step_rule
+from models.problem import Arrays, FloatArray, ServerProblem
+from models.relative_dual import dual_step
+from models.relative_set import RelativeSet
+
+_LOSSES, _STEPS = 0.0, 1.0
+
+
+@dataclass(frozen=True)
+class ScaffRule(LocalRule):
+    """Two exchanges a round; memory: point, round, phase, losses, slopes, lambda, shares, and the step sizes."""
+
+    def ambiguity(self, problem: ServerProblem) -> RelativeSet:
+        """Lambda_phi(A, B) of the parameters; without them the single point of the site weights."""
+        weights, parameters = site_weights(problem), problem.parameters
+        caps = (weights / parameters.get("alpha", 1.0), weights / parameters.get("beta", 1.0))
+        return RelativeSet(CappedSimplex(caps[0]), CappedSimplex(caps[1]), parameters.get("phi", 0.0))
+
+    def begin(self, problem: ServerProblem, point: FloatArray) -> Memory:
+        """Start from a point, with the site weights for lambda."""
+        count, weights = len(problem.sites), site_weights(problem)
+        size = self.ambiguity(problem).sum_norm()
+        return {
+            "point": point,
+            "round": np.array(0.0),
+            "phase": np.array(_LOSSES),
+            "losses": np.full(count, np.nan),
+            "slopes": np.zeros((count, point.shape[0])),
+            "lambda": weights,
+            "shares": weights,
+            "sum_norm": np.array(size),
+            **_packed(self._rule(problem, size).first),
+        }
+
+    def asked(self, memory: Memory) -> FloatArray | None:
+        """The point, in the first exchange of a round."""
+        return memory["point"] if memory["phase"] == _LOSSES else None
+
+    def messages(self, memory: Memory, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
+        """First the losses; then local steps, corrected by what the site's gradient lacks."""
+        point = memory["point"]
+        if memory["phase"] == _LOSSES:
+            return {site.site_id: message(point) for site in problem.sites}
+        number, seed = float(memory["round"]), problem.parameters["seed"]
+        lacking = memory["lambda"] @ memory["slopes"] - memory["slopes"]
+        return {
+            site.site_id: message(
+                point, step_size=float(memory["eta"]), draw=draw_number(seed, number, g), correction=lacking[g]
+            )
+            for g, site in enumerate(problem.sites)
+        }
+
+    def advance(self, memory: Memory, problem: ServerProblem, answers: Mapping[str, Arrays]) -> Memory:
+        """Dual step after the first exchange, primal step after the second."""
+        if memory["phase"] == _LOSSES:
+            return self._dual(memory, problem, answers)
+        return self._primal(memory, problem, answers)
+
+    def _dual(self, memory: Memory, problem: ServerProblem, answers: Mapping[str, Arrays]) -> Memory:
+        point = memory["point"]
+        losses = stacked(problem, answers, "risk", memory["losses"])
+        if np.isnan(losses).all():
+            return memory
+        slopes = memory["slopes"].copy()
+        for g, site in enumerate(problem.sites):
+            if site.site_id in answers:
+                slopes[g] = answers[site.site_id]["slope"] + problem.parameters.get("ridge", 0.0) * point
+        known = np.where(np.isnan(losses), np.nanmean(losses), losses)
+        before = np.where(np.isnan(memory["losses"]), known, memory["losses"])
+        steps = _unpacked(memory)
+        ahead = known + steps.extrapolation * (known - before)
+        taken = dual_step(self.ambiguity(problem), ahead, memory["lambda"], steps.sigma)
+        new = {"losses": losses, "slopes": slopes, "lambda": taken.weights, "shares": taken.worst}
+        return {**memory, **new, "phase": np.array(_STEPS)}
+
+    def _primal(self, memory: Memory, problem: ServerProblem, answers: Mapping[str, Arrays]) -> Memory:
+        steps, point = _unpacked(memory), memory["point"]
+        rule = self._rule(problem, float(memory["sum_norm"]))
+        away = point - memory["lambda"] @ memory["slopes"] * (steps.eta * rule.local_steps)
+        ended = stacked(problem, answers, "local_point", np.broadcast_to(away, memory["slopes"].shape))
+        direction = memory["lambda"] @ (point - ended) / (steps.eta * rule.local_steps)
+        return {
+            **memory,
+            "point": point - steps.tau * direction,
+            "round": memory["round"] + 1.0,
+            "phase": np.array(_LOSSES),
+            **_packed(rule.after(steps)),
+        }
+
+    def _rule(self, problem: ServerProblem, sum_norm: float) -> StepRule:
+        return step_rule(problem.parameters, sum_norm)
+
+
+def _packed(steps: Steps) -> Memory:
+    return {name: np.array(getattr(steps, name)) for name in ("tau", "sigma", "eta", "extrapolation")}
+
+
+def _unpacked(memory: Memory) -> Steps:
+    return Steps(*(float(memory[name]) for name in ("tau", "sigma", "eta", "extrapolation")))

@@ -1,0 +1,93 @@
+r"""Step sizes of Scaff-PD-IA: the schedule of the paper's Assumption 8, or constant ones.
+
+With m the smallest and M the largest curvature of any site's loss, and ``||Lambda||_1`` the size of the set,
+
+    gamma <- gamma (1 + (m/4 - M (||Lambda||_1 - 1)/2) tau),   tau <- tau sqrt(gamma_old/gamma),   sigma = gamma tau,
+
+extrapolation ``sigma_old/sigma``, local steps of ``tau / (J max(1, 2 tau0 M))``. So tau falls and sigma grows like the
+number of rounds, and the squared distance to the optimum falls like its inverse square (Theorem 3). The paper's largest
+tau0 is 1 / (1200 M ||Lambda||_1): safe and slow. Where the bracket is not above 0 the steps stay as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from models.problem import ProblemError
+from models.relative_set import Convexity, RelativeSet, check_convexity
+
+_C_ALPHA = 0.5
+"""The paper's free constant c_alpha in (0, 1)."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Sizes of one round: tau (global), sigma (dual), eta (local) and the extrapolation of the losses."""
+
+    tau: float
+    sigma: float
+    eta: float
+    extrapolation: float
+
+
+@dataclass(frozen=True)
+class StepRule:
+    """First sizes, and what makes the next ones: ``growth`` is the bracket above, 0 for constant steps."""
+
+    first: Steps
+    growth: float
+    beta: float
+    local_steps: int
+
+    def after(self, steps: Steps) -> Steps:
+        """Sizes of the round after one with these."""
+        if self.growth == 0.0:
+            return Steps(steps.tau, steps.sigma, steps.eta, 1.0)
+        ratio = 1.0 / math.sqrt(1.0 + self.growth * steps.tau)
+        tau, sigma = steps.tau * ratio, steps.sigma / ratio
+        return Steps(tau, sigma, tau / (self.local_steps * self.beta), ratio)
+
+
+def step_rule(parameters: Mapping[str, float], sum_norm: float) -> StepRule:
+    """Rule that the parameters ask for: the schedule where ``strong_convexity`` and ``smoothness`` are given.
+
+    ``tau0`` and ``gamma0`` 0 stand for the largest that Assumption 8 allows; without ``coupling`` (L) it allows none,
+    and sigma begins at ``dual_step``.
+
+    Raises
+    ------
+    ProblemError
+        Only one of the two curvatures is given, or they are in the wrong order.
+    """
+    local_steps = int(parameters["local_steps"])
+    m, M = parameters.get("strong_convexity", 0.0), parameters.get("smoothness", 0.0)
+    sigma = parameters.get("dual_step", 1.0)
+    if m == 0.0 and M == 0.0:
+        first = Steps(parameters["global_step"], sigma, parameters["step_size"], 1.0)
+        return StepRule(first, 0.0, 1.0, local_steps)
+    if not 0.0 < m <= M:
+        raise ProblemError(
+            f"the schedule needs 0 < strong_convexity <= smoothness, got {m:g} and {M:g}; give neither for constant steps"
+        )
+    slack = m - 2.0 * M * (sum_norm - 1.0)
+    tau = parameters.get("tau0", 0.0) or _largest_tau(M, sum_norm, slack)
+    coupling, room = parameters.get("coupling", 0.0), 1.0 - 27.0 * M * tau
+    gamma = parameters.get("gamma0", 0.0)
+    if gamma == 0.0 and coupling > 0.0 and room > 0.0:
+        gamma = _C_ALPHA * room / (2.0 * coupling * tau) ** 2
+    beta = max(1.0, 2.0 * tau * M)
+    first = Steps(tau, gamma * tau or sigma, tau / (local_steps * beta), 1.0)
+    return StepRule(first, max(slack / 4.0, 0.0), beta, local_steps)
+
+
+def _largest_tau(smoothness: float, sum_norm: float, slack: float) -> float:
+    least = 1.0 / (1200.0 * smoothness * sum_norm)
+    return min(least, 18.0 * (1.0 + math.sqrt(3.0)) / slack) if slack > 0 else least
+
+
+def convexity_report(parameters: Mapping[str, float], ambiguity: RelativeSet) -> Convexity | None:
+    """Whether ``||Lambda||_1 < 1 + 2 m/M`` (Theorem 3); None where the curvatures are not given."""
+    m, M = parameters.get("strong_convexity", 0.0), parameters.get("smoothness", 0.0)
+    return check_convexity(ambiguity, m, M) if M > 0.0 else None
