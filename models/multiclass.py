@@ -66,27 +66,18 @@ class OneVsRestSite:
         parameters: Mapping[str, float],
     ) -> dict[str, FloatArray]:
         """Answers of all heads, stacked: features (N, P), class indices (N,), message arrays with leading axis K."""
-        return answer_heads(
-            self.binary, features, head_labels(class_indices, self.n_classes), spec, message, parameters
-        )
+        problems = [SiteProblem(features, signs, spec) for signs in head_labels(class_indices, self.n_classes)]
+        return answer_heads(self.binary, problems, message, parameters)
 
 
 def answer_heads(
-    half: SiteHalf,
-    features: FloatArray,
-    labels: FloatArray,
-    spec: RobustSpec,
-    message: Arrays,
-    parameters: Mapping[str, float],
+    half: SiteHalf, problems: Sequence[SiteProblem], message: Arrays, parameters: Mapping[str, float]
 ) -> dict[str, FloatArray]:
-    """Answers of K heads, stacked: features (N, P), labels or targets (K, N), message arrays with leading axis K."""
+    """Answers of K heads, stacked: a problem of the site for each, message arrays with leading axis K."""
     for name, array in message.items():
-        if array.ndim == 0 or array.shape[0] != labels.shape[0]:
-            raise ProblemError(f"message array {name} must have a leading axis of {labels.shape[0]} heads")
-    answers = [
-        half.answer(SiteProblem(features, row, spec), _head(message, k), parameters) for k, row in enumerate(labels)
-    ]
-    return _stack(answers)
+        if array.ndim == 0 or array.shape[0] != len(problems):
+            raise ProblemError(f"message array {name} must have a leading axis of {len(problems)} heads")
+    return _stack([half.answer(problem, _head(message, k), parameters) for k, problem in enumerate(problems)])
 
 
 @dataclass(frozen=True)
@@ -139,6 +130,11 @@ class OneVsRestServer:
         """Worst-case risk of each site at the best weights, summed over the heads."""
         heads = [self.binary.site_risks(each, problem) for each in state]
         return {site.site_id: sum(head[site.site_id] for head in heads) for site in problem.sites}
+
+    def mixture_weights(self, state: Heads, problem: ServerProblem) -> dict[str, float]:
+        """Worst mixture at the best weights; every head has its own, this is their mean."""
+        heads = [self.binary.mixture_weights(each, problem) for each in state]
+        return {site.site_id: sum(head[site.site_id] for head in heads) / len(heads) for site in problem.sites}
 
     def pack(self, state: Heads) -> dict[str, FloatArray]:
         """States of all heads, stacked."""

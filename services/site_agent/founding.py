@@ -102,6 +102,8 @@ def _data_text(wish: Founding, asset_type: AssetType | None) -> str:
     if kind == "simulator":
         return text
     text += """label_column = "label"
+# The number that a regression learns; without the line it is the column of the target's name.
+# target_column = "target"
 # A column that holds 'train' or 'test'; without it a fraction of each class is held out, chosen by the seed.
 # split_column = "split"
 test_fraction = 0.25
@@ -118,6 +120,8 @@ seed = 0
 """
     if asset_type is not None:
         text += "".join(f"{feature.name} = {_quoted(feature.unit)}\n" for feature in asset_type.features)
+        if asset_type.target is not None:
+            text += f"{asset_type.target.name} = {_quoted(asset_type.target.unit)}\n"
     return text
 
 

@@ -11,19 +11,22 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from models.problem import FloatArray, ProblemError
+from models.losses.base import Task as LearningTask
+from models.problem import FloatArray, ProblemError, SiteProblem
 from services.contracts.asset_type import AssetType
 from services.contracts.codec import FrameError, decode, digest, unpack_arrays
-from services.contracts.lift import LiftMismatchError, LiftSpec, draw_lift, lift_check
-from services.contracts.messages import SiteRefusal, SiteUpdate, Task
+from services.contracts.lift import LiftMismatchError, draw_lift, lift_check
+from services.contracts.messages import SiteRefusal, SiteUpdate, Task, TrainingSpec
 from services.site_agent.egress import Egress, TooLargeError
 from services.site_agent.local_solve import (
+    check_interval,
     check_weights,
     confusion_counts,
     head_risks,
     join_answer,
     lifted,
-    robust_spec,
+    regression_sums,
+    site_problems,
     solve_round,
 )
 from services.site_agent.logs import LOG, PRIVATE
@@ -46,11 +49,10 @@ class LocalRound:
     ) -> None:
         self._site_id = site_id
         self._asset_type = asset_type
-        self._n_classes = len(asset_type.fault_classes)
         self._policy = policy
         self._egress = egress
         self._vault = Vault(source, asset_type)
-        self._lifted: tuple[Dataset, LiftSpec | None, FloatArray] | None = None
+        self._problems: tuple[Dataset, TrainingSpec, tuple[SiteProblem, ...]] | None = None
 
     def answer(self, task_frame: bytes) -> bytes:
         """Signed frame of a ``SiteUpdate`` or ``SiteRefusal``; it stands in the ledger when this returns.
@@ -104,13 +106,17 @@ class LocalRound:
             raise Refusal("asset_type_not_allowed", f"this site holds {self._asset_type.name}, not {task.asset_type}")
         if task.contract != self._asset_type.fingerprint:
             raise Refusal("contract_mismatch", "the OEM's asset type file differs from the one here")
+        missing = self._asset_type.why_not(task.spec.loss.task)
+        if missing:
+            raise Refusal("no_labels", missing)
         return task
 
     def _compute(self, task: Task) -> dict[str, FloatArray]:
         try:
-            dataset = self._vault.dataset(task.run_id)
+            dataset = self._vault.dataset(task.run_id).rows_for(task.spec.loss.task)
             self._policy.check_samples(len(dataset.train), len(dataset.test), task.kind)
-            dataset.refuse_one_class()
+            if task.spec.loss.task == "classification":
+                dataset.refuse_one_class()
             match task.kind:
                 case "join":
                     return self._join(task, dataset)
@@ -129,30 +135,31 @@ class LocalRound:
             raise Refusal("internal_error", f"{type(error).__name__}: {error}") from None
 
     def _join(self, task: Task, dataset: Dataset) -> dict[str, FloatArray]:
-        check = lift_check(draw_lift(task.spec.lift, dataset.train.features.shape[1]))
-        return join_answer(task.spec, self._training_features(task, dataset), dataset.train.classes, check)
+        train, spec = dataset.train, task.spec
+        check = lift_check(draw_lift(spec.lift, train.features.shape[1]))
+        return join_answer(spec, lifted(spec, train.features), train.outcomes(spec.loss.task), check)
 
-    def _training_features(self, task: Task, dataset: Dataset) -> FloatArray:
-        """Training rows as the method sees them; the last ones are kept, for every round of a run needs the same."""
-        kept = self._lifted
-        if kept is None or kept[0] is not dataset or kept[1] != task.spec.lift:
-            kept = self._lifted = (dataset, task.spec.lift, lifted(task.spec, dataset.train.features))
+    def _heads(self, task: Task, dataset: Dataset) -> tuple[SiteProblem, ...]:
+        """Problem of each head; the last ones are kept, for every round of a run asks about the same."""
+        kept = self._problems
+        if kept is None or kept[0] is not dataset or kept[1] != task.spec:
+            spec, train = task.spec, dataset.train
+            rows, outcomes = lifted(spec, train.features), train.outcomes(spec.loss.task)
+            kept = self._problems = (dataset, spec, site_problems(spec, rows, outcomes, self._asset_type))
         return kept[2]
 
     def _round(self, task: Task, dataset: Dataset) -> dict[str, FloatArray]:
-        classes = dataset.train.classes
-        features = self._training_features(task, dataset)
-        spec = robust_spec(task.spec, features, classes)
-        return solve_round(task.method, task.parameters, task.arrays, features, classes, self._n_classes, spec)
+        return solve_round(task.method, task.parameters, task.arrays, self._heads(task, dataset))
 
     def _evaluate(self, task: Task, dataset: Dataset) -> dict[str, FloatArray]:
-        features, held_out = self._training_features(task, dataset), lifted(task.spec, dataset.test.features)
-        weights = check_weights(task.arrays.get("weights"), self._asset_type.n_heads, features.shape[1])
-        spec = robust_spec(task.spec, features, dataset.train.classes)
-        return {
-            "confusion": confusion_counts(weights, held_out, dataset.test.classes, self._n_classes),
-            "risk": head_risks(weights, features, dataset.train.classes, self._n_classes, spec),
-        }
+        heads, held_out = self._heads(task, dataset), lifted(task.spec, dataset.test.features)
+        weights = check_weights(task.arrays.get("weights"), len(heads), held_out.shape[1])
+        risk, test = {"risk": head_risks(weights, heads)}, dataset.test
+        if task.spec.loss.task == "regression":
+            interval, quantile = check_interval(task.arrays.get("interval")), task.spec.loss.quantile or 0.5
+            return risk | regression_sums(weights, held_out, test.targets, interval, quantile)
+        n_classes = len(self._asset_type.fault_classes)
+        return risk | {"confusion": confusion_counts(weights, held_out, test.classes, n_classes)}
 
     def _refuse(self, refusal: Refusal, reply_to: dict[str, Any]) -> bytes:
         """Refusal with the fixed sentence of its code; the detail goes to the site's own log alone."""
@@ -167,20 +174,37 @@ def survey(source: DataSource, asset_type: AssetType, policy: SitePolicy) -> lis
     Raises
     ------
     VaultError
-        Something does not fit the contract, or the training part holds one class only.
+        Something does not fit the contract, or the rows serve nothing that the asset type is for.
     Refusal
         There are fewer rows than the policy asks for.
     """
     dataset = Vault(source, asset_type).current()
     lines = [f"asset type {asset_type.name}: {len(asset_type.features)} features, all that are required are there"]
     lines += [_part_line("training", dataset.train, asset_type), _part_line("held out", dataset.test, asset_type)]
-    for feature, count in dataset.clipped.items():
-        lines.append(f"{feature}: {count} values outside the sensor range were clipped to it")
+    for name, count in dataset.clipped.items():
+        which = "sensor range" if name in asset_type.feature_names else "range"
+        lines.append(f"{name}: {count} values outside the {which} were clipped to it")
     if dataset.absent:
         lines.append(f"optional features that are not measured: {', '.join(dataset.absent)}")
-    dataset.refuse_one_class()
-    policy.check_samples(len(dataset.train), len(dataset.test), "evaluate")
+    both: tuple[LearningTask, ...] = ("classification", "regression")
+    tasks = [task for task in both if not asset_type.why_not(task)]
+    problems: list[VaultError | Refusal] = []
+    for task in tasks:
+        try:
+            _check_task(dataset, task, policy)
+        except (VaultError, Refusal) as error:
+            problems.append(error)
+            lines.append(f"no {task}: {error}")
+    if len(problems) == len(tasks):
+        raise problems[0]
     return lines
+
+
+def _check_task(dataset: Dataset, task: LearningTask, policy: SitePolicy) -> None:
+    rows = dataset.rows_for(task)
+    if task == "classification":
+        rows.refuse_one_class()
+    policy.check_samples(len(rows.train), len(rows.test), "evaluate")
 
 
 def scaled_measurements(source: CsvSource, asset_type: AssetType) -> FloatArray:
@@ -196,8 +220,10 @@ def scaled_measurements(source: CsvSource, asset_type: AssetType) -> FloatArray:
 
 def _part_line(name: str, part: Part, asset_type: AssetType) -> str:
     counts = Counter(part.classes.tolist())
-    held = ", ".join(f"{class_name} {counts[number]}" for number, class_name in enumerate(asset_type.class_names))
-    return f"{name}: {len(part)} rows ({held})"
+    held = [f"{class_name} {counts[number]}" for number, class_name in enumerate(asset_type.class_names)]
+    if asset_type.target is not None:
+        held.append(f"values of the target {asset_type.target.name} {int(part.known('regression').sum())}")
+    return f"{name}: {len(part)} rows ({', '.join(held)})"
 
 
 def _salvage(frame: bytes, site_id: str) -> dict[str, Any]:

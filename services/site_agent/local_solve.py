@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from models.methods.base import Method
 from models.problem import (
     Arrays,
-    BoxSupport,
     FloatArray,
     ProblemError,
     RobustSpec,
@@ -19,8 +18,11 @@ from models.problem import (
     SiteProblem,
     SiteTerms,
 )
+from services.contracts.asset_type import AssetType
 from services.contracts.lift import draw_lift
 from services.contracts.messages import TrainingSpec
+from services.contracts.scores import REGRESSION_SUMS
+from services.contracts.support import scaled_support
 
 IntArray = NDArray[np.intp]
 
@@ -34,8 +36,10 @@ class SiteRadius:
     is_estimate: bool = False
 
 
-def radius_of(spec: TrainingSpec, features: FloatArray, classes: IntArray) -> SiteRadius:
+def radius_of(spec: TrainingSpec, features: FloatArray, outcomes: FloatArray | IntArray) -> SiteRadius:
     """Radius of the site's Wasserstein ball by the rule of the problem, for (lifted) features (N, P).
+
+    ``outcomes`` (N,) are class indices or scaled targets, as the loss needs.
 
     An estimate resamples rows from the rule's seed, so the same data give the same radius. One estimate serves all
     heads: a change of class costs a flip, which is at least what it costs in any of them.
@@ -51,8 +55,8 @@ def radius_of(spec: TrainingSpec, features: FloatArray, classes: IntArray) -> Si
         raise ProblemError("a radius by confidence needs the confidence")
     if rule.tail is None:
         found = estimated_radius(
-            features, classes.astype(np.float64), label_flip_cost=spec.label_flip_cost,
-            transport_norm=spec.transport_norm, confidence=rule.confidence, seed=rule.seed,
+            features, outcomes.astype(np.float64), label_flip_cost=spec.label_flip_cost,
+            transport_norm=spec.transport_norm, confidence=rule.confidence, seed=rule.seed, task=spec.loss.task,
         )
         return SiteRadius(found.radius, rule.confidence, True)
     tail = LightTail(rule.tail.exponent, rule.tail.c1, rule.tail.c2, rule.tail.c3)
@@ -66,13 +70,13 @@ def lifted(spec: TrainingSpec, features: FloatArray) -> FloatArray:
 
 
 def join_answer(
-    spec: TrainingSpec, features: FloatArray, classes: IntArray, check: float = 0.0
+    spec: TrainingSpec, features: FloatArray, outcomes: FloatArray | IntArray, check: float = 0.0
 ) -> dict[str, FloatArray]:
     """What a site says of itself when it joins: scalars about its (lifted) training rows (N, P).
 
-    ``check`` is that of the lift.
+    ``outcomes`` as in :func:`radius_of`; ``check`` is that of the lift.
     """
-    found = radius_of(spec, features, classes)
+    found = radius_of(spec, features, outcomes)
     scalars = {
         "n_samples": float(features.shape[0]), "radius": found.radius, "radius_is_estimate": float(found.is_estimate),
         "confidence": found.confidence, "lift_check": check,
@@ -80,16 +84,33 @@ def join_answer(
     return {name: np.array(value) for name, value in scalars.items()}
 
 
-def robust_spec(spec: TrainingSpec, features: FloatArray, classes: IntArray) -> RobustSpec:
-    """The problem with the site's own radius, for (lifted) features (N, P).
+def site_problems(
+    spec: TrainingSpec, features: FloatArray, outcomes: FloatArray | IntArray, asset_type: AssetType
+) -> tuple[SiteProblem, ...]:
+    """Problem of each head: (lifted) training rows (N, P), ``outcomes`` as in :func:`radius_of`, the site's own ball.
+
+    A regression has one head, its labels are the targets.
+    """
+    from models.multiclass import head_labels
+
+    robust = robust_spec(spec, features, outcomes, asset_type)
+    if spec.loss.task == "regression":
+        return (SiteProblem(features, outcomes.astype(np.float64), robust),)
+    signs = head_labels(outcomes.astype(np.intp), len(asset_type.fault_classes))
+    return tuple(SiteProblem(features, row, robust) for row in signs)
+
+
+def robust_spec(
+    spec: TrainingSpec, features: FloatArray, outcomes: FloatArray | IntArray, asset_type: AssetType
+) -> RobustSpec:
+    """The ball with the site's own radius, for (lifted) features (N, P) and ``outcomes`` as in :func:`radius_of`.
 
     Scaled features lie in the box [0, 1]^P of their sensor ranges, and lifted ones in a box [0, 1] too.
     """
-    n_features = features.shape[1]
-    box = BoxSupport(np.zeros(n_features), np.ones(n_features)) if spec.support == "sensor_ranges" else None
     return RobustSpec(
-        radius=radius_of(spec, features, classes).radius, label_flip_cost=spec.label_flip_cost,
-        transport_norm=spec.transport_norm, support=box, fit_intercept=spec.fit_intercept,
+        radius=radius_of(spec, features, outcomes).radius, label_flip_cost=spec.label_flip_cost,
+        transport_norm=spec.transport_norm, fit_intercept=spec.fit_intercept, loss=spec.loss.loss,
+        support=scaled_support(spec.support, asset_type, spec.loss.task, features.shape[1]),
     )
 
 
@@ -101,6 +122,13 @@ def check_weights(weights: FloatArray | None, n_heads: int, n_features: int) -> 
     return weights
 
 
+def check_interval(interval: FloatArray | None) -> FloatArray:
+    """Ends (2,) of the residuals' interval of an evaluation, or :class:`ProblemError`."""
+    if interval is None or interval.shape != (2,) or not np.isfinite(interval).all():
+        raise ProblemError("an evaluation of a regression needs an interval of two finite numbers")
+    return interval
+
+
 def confusion_counts(weights: FloatArray, features: FloatArray, classes: IntArray, n_classes: int) -> FloatArray:
     """Counts (C, C) of true class by diagnosed class."""
     from models.multiclass import predict_class
@@ -110,25 +138,39 @@ def confusion_counts(weights: FloatArray, features: FloatArray, classes: IntArra
     return counts
 
 
-def head_risks(
-    weights: FloatArray, features: FloatArray, classes: IntArray, n_classes: int, spec: RobustSpec
-) -> FloatArray:
+def regression_sums(
+    weights: FloatArray, features: FloatArray, targets: FloatArray, interval: FloatArray, quantile: float
+) -> dict[str, FloatArray]:
+    """Sums over held-out rows (n, P) with scaled targets (n,): the scalars of ``scores.REGRESSION_SUMS``.
+
+    ``interval`` (2,) are the ends of the residual, prediction minus target, whose coverage is counted.
+    """
+    from models.losses.pinball import Pinball
+    from models.multiclass import predict_scores
+
+    residuals = predict_scores(weights, features)[:, 0] - targets
+    covered = (residuals >= interval[0]) & (residuals <= interval[1])
+    sums = (
+        float(len(targets)), np.abs(residuals).sum(), np.square(residuals).sum(), targets.sum(),
+        np.square(targets).sum(), Pinball(quantile).value(residuals).sum(), covered.sum(),
+    )
+    return {name: np.array(float(value)) for name, value in zip(REGRESSION_SUMS, sums, strict=True)}
+
+
+def head_risks(weights: FloatArray, problems: Sequence[SiteProblem]) -> FloatArray:
     """Exact worst-case risk (K,) of each head at weights (K, P + 1) on the training rows."""
-    from models.multiclass import head_labels
     from models.worst_case import site_risk
 
-    used = weights if spec.fit_intercept else weights[:, :-1]
-    labels = head_labels(classes, n_classes)
     return np.array([
-        site_risk(row, SiteProblem(features, signs, spec)).value for row, signs in zip(used, labels, strict=True)
+        site_risk(row if head.spec.fit_intercept else row[:-1], head).value
+        for row, head in zip(weights, problems, strict=True)
     ])
 
 
 def solve_round(
-    method_name: str, parameters: Mapping[str, float], message: Arrays, features: FloatArray, classes: IntArray,
-    n_classes: int, spec: RobustSpec,
+    method_name: str, parameters: Mapping[str, float], message: Arrays, problems: Sequence[SiteProblem]
 ) -> dict[str, FloatArray]:
-    """Answer of the method's site half, every array with a leading axis K.
+    """Answer of the method's site half to K problems, every array with a leading axis K.
 
     Raises
     ------
@@ -138,7 +180,7 @@ def solve_round(
         The site half gave something of another shape than the method states, or not finite: it must not leave.
     """
     from models.methods.catalogue import check_parameters, get_method
-    from models.multiclass import OneVsRestSite
+    from models.multiclass import answer_heads
 
     method = get_method(method_name)
     complete = check_parameters(method, parameters)
@@ -146,24 +188,25 @@ def solve_round(
         if not np.isfinite(array).all():
             raise ProblemError(f"message array {name} holds a value that is not finite")
     try:
-        answer = OneVsRestSite(method.site, n_classes).answer(features, classes, spec, message, complete)
+        answer = answer_heads(method.site, problems, message, complete)
     except KeyError as error:
         raise ProblemError(f"the message has no array {error}") from None
-    _check_answer(answer, _stated_shapes(method, features.shape[1], n_classes, spec))
+    first = problems[0]
+    _check_answer(answer, _stated_shapes(method, first.features.shape[1], len(problems), first.spec))
     return answer
 
 
 def _stated_shapes(
-    method: Method, n_features: int, n_classes: int, spec: RobustSpec
+    method: Method, n_features: int, n_heads: int, spec: RobustSpec
 ) -> dict[str, tuple[int, ...]]:
     """Shapes that the method's server half admits; they are asked of it with the model's size alone."""
-    from models.multiclass import OneVsRestServer, n_heads
+    from models.multiclass import OneVsRestServer
 
     problem = ServerProblem(
         n_features=n_features, sites=(SiteTerms("self", 1.0, spec.radius, spec.label_flip_cost),),
         transport_norm=spec.transport_norm, fit_intercept=spec.fit_intercept, parameters=method.parameters,
     )
-    return OneVsRestServer(method.server, n_heads(n_classes)).answer_shapes(problem)
+    return OneVsRestServer(method.server, n_heads).answer_shapes(problem)
 
 
 def _check_answer(answer: Arrays, shapes: Mapping[str, tuple[int, ...]]) -> None:

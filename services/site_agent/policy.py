@@ -22,6 +22,7 @@ REASONS: dict[RefusalCode, str] = {
     "message_too_large": "the message is larger than the site's policy allows",
     "too_few_samples": "the site has fewer samples than its policy asks for",
     "one_class_only": "the site's training part holds one class only",
+    "no_labels": "the site has no classes, or no values of the target, for what is asked",
     "no_data": "the site has no data at present",
     "bad_data": "the site's data do not fit the feature contract; the site's own log says where",
     "contract_mismatch": "the site's asset type, or the lift that it draws, differs from the one in the task",
@@ -103,7 +104,7 @@ methods = {listed(methods)}
 asset_types = {listed(asset_types)}
 
 # join: number of training rows; radius and its confidence. round: model-sized vectors.
-# evaluate: counts and risks at given weights.
+# evaluate: counts, sums of errors and risks at given weights.
 messages = {listed(get_args(Kind))}
 
 # Largest message in bytes, both ways.

@@ -33,13 +33,15 @@ class TableSource(Contract):
     """What CSV and Parquet tables have in common: one row a measurement, one column a feature.
 
     ``columns`` maps a feature to the column that holds it (default: the column of the feature's name), ``units`` a
-    feature to the unit of its column, ``labels`` the plant's own words to class names.
+    feature to the unit of its column, ``labels`` the plant's own words to class names. Where the asset type has a
+    target, a row may have a class, a value of the target, or both; an empty cell says that it has none.
     """
 
     path: Path
     columns: dict[str, str] = Field(default_factory=dict)
     units: dict[str, str] = Field(default_factory=dict)
     label_column: str = "label"
+    target_column: str | None = Field(default=None, description="None: the column of the target's name")
     labels: dict[str, str] = Field(default_factory=dict)
     split_column: str | None = Field(default=None, description="holds 'train' or 'test'; None: hold a fraction out")
     test_fraction: Fraction = 0.25

@@ -15,6 +15,7 @@ from services.site_agent.vault.table import (
     VaultError,
     check_finite,
     find_column,
+    find_outcomes,
     read_split,
     resolve_columns,
     translate_labels,
@@ -24,16 +25,17 @@ from services.site_agent.vault.table import (
 def read(source: CsvSource, asset_type: AssetType) -> RawTable:
     """Read the file; :class:`VaultError` names the column and the line of what does not fit."""
     header, rows, lines = _read_rows(source)
-    label_at = find_column(header, source.label_column, source, "the label")
+    label_at, target_at = find_outcomes(header, source, asset_type)
     split_at = find_column(header, source.split_column, source, "the split") if source.split_column else None
 
     def row_name(row: int) -> str:
         return f"line {lines[row]}"
 
     values = _values(header, rows, source, asset_type, row_name)
-    labels = translate_labels([row[label_at].strip() for row in rows], source)
+    labels = None if label_at is None else translate_labels([row[label_at].strip() for row in rows], source)
+    targets = None if target_at is None else _with_gaps(header, rows, target_at, source, row_name)
     words = [row[split_at].strip() for row in rows] if split_at is not None else None
-    return RawTable(values, labels, read_split(words, source, row_name), row_name)
+    return RawTable(values, labels, read_split(words, source, row_name), row_name, targets)
 
 
 def read_measurements(source: CsvSource, asset_type: AssetType) -> tuple[FloatArray, Callable[[int], str]]:
@@ -102,6 +104,16 @@ def _numbers(
         raise VaultError(f"{source.path.name}, {row_name(row)}: column {column!r} holds {what}") from None
     check_finite(numbers, column, source.path.name, row_name)
     return numbers
+
+
+def _with_gaps(
+    header: list[str], rows: list[list[str]], position: int, source: CsvSource, row_name: Callable[[int], str]
+) -> FloatArray:
+    """Numbers of a column in which a cell may be empty; NaN stands for that."""
+    gaps = np.array([not row[position].strip() for row in rows])
+    filled = [[*row[:position], "0", *row[position + 1 :]] if gap else row for row, gap in zip(rows, gaps, strict=True)]
+    numbers = _numbers(filled, position, header[position], source, row_name)
+    return np.where(gaps, np.nan, numbers)
 
 
 def _is_number(cell: str) -> bool:

@@ -1,14 +1,16 @@
-"""The dataset a local solve sees: scaled features and class indices, held to the contract, split in two parts."""
+"""The dataset a local solve sees: scaled features, classes and targets, held to the contract, split in two parts."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from models.losses.base import Task
 from models.problem import FloatArray
 from services.contracts.asset_type import AssetType
 from services.site_agent.vault.table import HoldOut, RawTable, VaultError
@@ -21,14 +23,30 @@ IntArray = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Part:
-    """Rows of one part. features : (N, P) in [0, 1]. classes : (N,) index of the fault class."""
+    """Rows of one part. features : (N, P) in [0, 1]. classes : (N,) index of the fault class, -1 where a row has none.
+
+    targets : (N,) in [0, 1], NaN where a row has none.
+    """
 
     features: FloatArray
     classes: IntArray
+    targets: FloatArray
 
     def __len__(self) -> int:
         """Number of rows."""
         return len(self.classes)
+
+    def known(self, task: Task) -> NDArray[np.bool_]:
+        """Rows that a task can learn from, (N,)."""
+        return ~np.isnan(self.targets) if task == "regression" else self.classes >= 0
+
+    def outcomes(self, task: Task) -> FloatArray | IntArray:
+        """What a task learns, (N,): targets or classes."""
+        return self.targets if task == "regression" else self.classes
+
+    def chosen(self, rows: NDArray[np.bool_]) -> Part:
+        """Part of the chosen rows."""
+        return Part(self.features[rows], self.classes[rows], self.targets[rows])
 
 
 @dataclass(frozen=True)
@@ -53,6 +71,34 @@ class Dataset:
     clipped: Mapping[str, int]
     absent: tuple[str, ...]
 
+    def rows_for(self, task: Task) -> Dataset:
+        """The rows that have a class, or a target, as the task needs; the same object at every call.
+
+        Raises
+        ------
+        VaultError
+            No row of the training part has one.
+        """
+        chosen = self._with_target if task == "regression" else self._with_class
+        if not len(chosen.train):
+            what = "a value of the target" if task == "regression" else "a class"
+            raise VaultError(f"no row of the training part has {what}", "no_labels")
+        return chosen
+
+    @cached_property
+    def _with_class(self) -> Dataset:
+        return self._chosen("classification")
+
+    @cached_property
+    def _with_target(self) -> Dataset:
+        return self._chosen("regression")
+
+    def _chosen(self, task: Task) -> Dataset:
+        train, test = self.train.known(task), self.test.known(task)
+        if train.all() and test.all():
+            return self
+        return Dataset(self.train.chosen(train), self.test.chosen(test), self.clipped, self.absent)
+
     def refuse_one_class(self) -> None:
         """Raise :class:`VaultError` when the training rows are all of one class."""
         if len(np.unique(self.train.classes)) < 2:
@@ -62,19 +108,19 @@ class Dataset:
 
 
 def build_dataset(raw: RawTable, asset_type: AssetType) -> Dataset:
-    """Hold a raw table to the contract: classes, sensor ranges (clipped or refused), scaling, held-out part."""
+    """Hold a raw table to the contract: classes, target, sensor ranges (clipped or refused), scaling, held-out part."""
     classes = _class_indices(raw, asset_type)
+    targets, outside = _scaled_targets(raw, asset_type)
+    bare = np.flatnonzero((classes < 0) & np.isnan(targets))
+    if len(bare):
+        raise VaultError(f"{raw.row_name(int(bare[0]))}: the row has neither a class nor a value of the target")
     held = hold_to_contract(raw.values, raw.row_name, asset_type)
     features = held.features
     is_test = hold_out(features, classes, raw.split) if isinstance(raw.split, HoldOut) else raw.split
     if is_test.all():
         raise VaultError("no row is in the training part", "no_data")
-    return Dataset(
-        train=Part(features[~is_test], classes[~is_test]),
-        test=Part(features[is_test], classes[is_test]),
-        clipped=held.clipped,
-        absent=held.absent,
-    )
+    whole = Part(features, classes, targets)
+    return Dataset(whole.chosen(~is_test), whole.chosen(is_test), {**held.clipped, **outside}, held.absent)
 
 
 def hold_to_contract(values: FloatArray, row_name: Callable[[int], str], asset_type: AssetType) -> Held:
@@ -88,14 +134,33 @@ def hold_to_contract(values: FloatArray, row_name: Callable[[int], str], asset_t
 
 
 def _class_indices(raw: RawTable, asset_type: AssetType) -> IntArray:
+    if raw.labels is None:
+        return np.full(len(raw.values), -1, dtype=np.intp)
     index = {name: number for number, name in enumerate(asset_type.class_names)}
+    known = index if asset_type.target is None else {**index, "": -1}
     for row, label in enumerate(raw.labels):
-        if label not in index:
+        if label not in known:
             raise VaultError(
                 f"{raw.row_name(row)}: label {label!r} is not a class of {asset_type.name}; "
                 f"its classes are {', '.join(index)}"
             )
-    return np.array([index[label] for label in raw.labels], dtype=np.intp)
+    return np.array([known[label] for label in raw.labels], dtype=np.intp)
+
+
+def _scaled_targets(raw: RawTable, asset_type: AssetType) -> tuple[FloatArray, dict[str, int]]:
+    """Targets (N,) in [0, 1], NaN where a row has none, and how many had to be clipped to their range."""
+    goal = asset_type.target
+    if goal is None or raw.targets is None:
+        return np.full(len(raw.values), np.nan), {}
+    outside = np.flatnonzero((raw.targets < goal.low) | (raw.targets > goal.high))
+    if len(outside) and goal.out_of_range == "refuse":
+        raise VaultError(
+            f"{raw.row_name(int(outside[0]))}: target {goal.name} is outside its range "
+            f"[{goal.low:g}, {goal.high:g}] {goal.unit} ({len(outside)} of {len(raw.targets)} rows), "
+            "and the contract refuses such values"
+        )
+    scaled = goal.scale(np.clip(raw.targets, goal.low, goal.high))
+    return scaled, {goal.name: len(outside)} if len(outside) else {}
 
 
 def _hold_to_ranges(

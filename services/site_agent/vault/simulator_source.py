@@ -30,6 +30,7 @@ class _Manifest(BaseModel):
     format: str = Field(pattern="^ballast-plant-signals$")
     version: int = Field(ge=1, le=1)
     asset_type: str
+    also_fits: tuple[str, ...] = ()
     sampling_rate_hz: float = Field(gt=0, allow_inf_nan=False)
     units: dict[str, str]
     files: dict[str, str]
@@ -44,7 +45,7 @@ def files(source: SimulatorSource) -> list[Path]:
 def read(source: SimulatorSource, asset_type: AssetType) -> RawTable:
     """Read both parts and compute the indicators of each flow signal; :class:`VaultError` says what does not fit."""
     manifest = _manifest(source.path)
-    if manifest.asset_type != asset_type.name:
+    if asset_type.name not in (manifest.asset_type, *manifest.also_fits):
         raise VaultError(
             f"{source.path / MANIFEST}: the signals are of asset type {manifest.asset_type}, not {asset_type.name}"
         )
@@ -53,10 +54,10 @@ def read(source: SimulatorSource, asset_type: AssetType) -> RawTable:
             f"{source.path / MANIFEST}: the unit of flow is {manifest.units.get('flow')!r}, "
             f"the indicators want {FLOW_UNIT!r}"
         )
-    columns = _indicator_columns(asset_type)
-    values, labels, is_test, names = [], [], [], []
+    columns, goal = _indicator_columns(asset_type), _target_array(manifest, asset_type)
+    values, labels, targets, is_test, names = [], [], [], [], []
     for split in SPLITS:
-        flow, words = _signals(source.path / manifest.files[split])
+        flow, words, numbers = _signals(source.path / manifest.files[split], goal)
         try:
             indicators = condition_indicators(flow, manifest.sampling_rate_hz)
         except ValueError as error:
@@ -68,11 +69,29 @@ def read(source: SimulatorSource, asset_type: AssetType) -> RawTable:
         _refuse_not_finite(part, columns, manifest.files[split])
         values.append(part)
         labels += words
+        targets.append(numbers)
         is_test += [split == "test"] * len(flow)
         names += [f"{manifest.files[split]}, record {row + 1}" for row in range(len(flow))]
     if not labels:
         raise VaultError(f"{source.path} holds no measurements", "no_data")
-    return RawTable(np.concatenate(values), tuple(labels), np.array(is_test), names.__getitem__)
+    return RawTable(
+        np.concatenate(values), tuple(labels) if asset_type.fault_classes else None, np.array(is_test),
+        names.__getitem__, np.concatenate(targets) if goal else None,
+    )  # fmt: skip
+
+
+def _target_array(manifest: _Manifest, asset_type: AssetType) -> str:
+    """Name of the array that holds the target, its unit checked; empty where the asset type has none."""
+    goal = asset_type.target
+    if goal is None:
+        return ""
+    if goal.name not in manifest.units:
+        raise VaultError(f"{MANIFEST} gives no unit for the target {goal.name}: the signals have no array of that name")
+    if manifest.units[goal.name] != goal.unit:
+        raise VaultError(
+            f"{MANIFEST}: target {goal.name} is in {manifest.units[goal.name]!r}, the contract wants {goal.unit!r}"
+        )
+    return goal.name
 
 
 def _manifest(folder: Path) -> _Manifest:
@@ -106,11 +125,13 @@ def _indicator_columns(asset_type: AssetType) -> list[int | None]:
     return [INDICATOR_NAMES.index(name) if name in INDICATOR_NAMES else None for name in asset_type.feature_names]
 
 
-def _signals(path: Path) -> tuple[FloatArray, list[str]]:
-    """Flow signals, shape (n, T), and labels of one part."""
+def _signals(path: Path, target: str) -> tuple[FloatArray, list[str], FloatArray]:
+    """Flow signals, shape (n, T), labels, and values of the target (zeros where it has no name) of one part."""
     if not path.is_file():
         raise VaultError(f"no file {path}, which {MANIFEST} names", "no_data")
-    flow, labels = _from_parquet(path) if path.suffix == ".parquet" else _from_npz(path)
+    wanted = ("flow", "label", target) if target else ("flow", "label")
+    arrays = _from_parquet(path, wanted) if path.suffix == ".parquet" else _from_npz(path, wanted)
+    flow, labels = arrays["flow"], arrays["label"]
     if flow.ndim != 2 or flow.dtype.kind not in "fiu" or flow.shape[1] < 2:
         raise VaultError(f"{path.name}: flow must be numbers of shape (records, samples), got {flow.shape}")
     if labels.shape != (len(flow),) or labels.dtype.kind != "U":
@@ -118,30 +139,39 @@ def _signals(path: Path) -> tuple[FloatArray, list[str]]:
     rows = np.flatnonzero(~np.isfinite(flow).all(axis=1))
     if len(rows):
         raise VaultError(f"{path.name}, record {rows[0] + 1}: flow holds NaN or an infinite value")
-    return flow.astype(np.float64), [str(label) for label in labels]
+    numbers = arrays[target] if target else np.zeros(len(flow))
+    if numbers.shape != (len(flow),) or numbers.dtype.kind not in "fiu" or not np.isfinite(numbers).all():
+        raise VaultError(f"{path.name}: {target} must hold one finite number for each of the {len(flow)} records")
+    return flow.astype(np.float64), [str(label) for label in labels], numbers.astype(np.float64)
 
 
-def _from_npz(path: Path) -> tuple[Any, Any]:
+def _from_npz(path: Path, wanted: tuple[str, ...]) -> dict[str, Any]:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            missing = sorted({"flow", "label"} - set(arrays.files))
+            missing = sorted(set(wanted) - set(arrays.files))
             if missing:
                 raise VaultError(f"{path.name} has no array {missing[0]!r}; it has: {', '.join(arrays.files)}")
-            return arrays["flow"], arrays["label"]
+            return {name: arrays[name] for name in wanted}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile):
         raise VaultError(f"{path.name} cannot be read as an NPZ file of plain arrays") from None
 
 
-def _from_parquet(path: Path) -> tuple[Any, Any]:
+def _from_parquet(path: Path, wanted: tuple[str, ...]) -> dict[str, Any]:
     table = read_table(path)
-    missing = sorted({"flow", "label"} - set(table.column_names))
+    missing = sorted(set(wanted) - set(table.column_names))
     if missing:
         raise VaultError(f"{path.name} has no column {missing[0]!r}; it has: {', '.join(table.column_names)}")
+    arrays: dict[str, Any] = {"label": np.array(table.column("label").to_pylist(), dtype=np.str_)}
     try:
-        flow = np.array(table.column("flow").to_pylist(), dtype=np.float64)
+        arrays["flow"] = np.array(table.column("flow").to_pylist(), dtype=np.float64)
     except (TypeError, ValueError):
         raise VaultError(f"{path.name}: column 'flow' must hold a list of equally many numbers in each row") from None
-    return flow, np.array(table.column("label").to_pylist(), dtype=np.str_)
+    for name in wanted[2:]:
+        try:
+            arrays[name] = np.array(table.column(name).to_pylist(), dtype=np.float64)
+        except (TypeError, ValueError):
+            raise VaultError(f"{path.name}: column {name!r} must hold a number in each row") from None
+    return arrays
 
 
 def _refuse_not_finite(part: FloatArray, columns: list[int | None], file_name: str) -> None:

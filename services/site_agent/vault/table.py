@@ -36,24 +36,30 @@ class RawTable:
     """Rows as a source holds them, columns in the order of the contract.
 
     values : (N, P) finite, in the contract's units; NaN in the whole column of an optional feature that is not there.
-    labels : N class names. split : (N,), True where the row is held out, or how to choose those rows.
-    row_name : how the plant finds row i again, e.g. ``line 17``.
+    labels : N class names, "" where a row has none; None where the source has no classes. targets : (N,) in the
+    contract's unit, NaN where a row has none; None where the source has no target. split : (N,), True where the row is
+    held out, or how to choose those rows. row_name : how the plant finds row i again, e.g. ``line 17``.
     """
 
     values: FloatArray
-    labels: tuple[str, ...]
+    labels: tuple[str, ...] | None
     split: NDArray[np.bool_] | HoldOut
     row_name: Callable[[int], str]
+    targets: FloatArray | None = None
 
 
 def check_units(units: dict[str, str], asset_type: AssetType, where: str) -> None:
-    """Hold the units of features to the contract; an unknown feature or another unit is refused."""
+    """Hold the units of features and target to the contract; an unknown name or another unit is refused."""
     wanted = {feature.name: feature.unit for feature in asset_type.features}
-    for feature, unit in units.items():
-        if feature not in wanted:
-            raise VaultError(f"{where}: the unit of {feature!r} is given, but the contract has no such feature")
-        if unit != wanted[feature]:
-            raise VaultError(f"{where}: feature {feature} is in {unit!r}, the contract wants {wanted[feature]!r}")
+    goal = asset_type.target
+    for name, unit in units.items():
+        is_target = goal is not None and name == goal.name
+        if name not in wanted and not is_target:
+            raise VaultError(f"{where}: the unit of {name!r} is given, but the contract has no such feature")
+        right = goal.unit if goal is not None and is_target else wanted[name]
+        if unit != right:
+            what = "target" if is_target else "feature"
+            raise VaultError(f"{where}: {what} {name} is in {unit!r}, the contract wants {right!r}")
 
 
 def resolve_columns(header: list[str], source: TableSource, asset_type: AssetType) -> list[int | None]:
@@ -84,6 +90,45 @@ def find_column(header: list[str], column: str, source: TableSource, purpose: st
     position, _ = _find(header, column)
     if position is None:
         raise VaultError(f"{source.path.name} has no column {column!r} for {purpose}; it has: {', '.join(header)}")
+    return position
+
+
+def find_outcomes(header: list[str], source: TableSource, asset_type: AssetType) -> tuple[int | None, int | None]:
+    """Positions of the columns of class names and of the target; at least one of them is there."""
+    label_at, target_at = _find_label(header, source, asset_type), _find_target(header, source, asset_type)
+    if label_at is None and target_at is None and asset_type.target is not None:
+        raise VaultError(
+            f"{source.path.name} has neither a column {source.label_column!r} for the class nor a column "
+            f"{asset_type.target.name!r} for the target; it has: {', '.join(header)}"
+        )
+    return label_at, target_at
+
+
+def _find_label(header: list[str], source: TableSource, asset_type: AssetType) -> int | None:
+    """Position of the column of class names; None where the asset type, or a source with targets, has no classes."""
+    if not asset_type.fault_classes:
+        return None
+    if asset_type.target is not None and _find(header, source.label_column)[0] is None:
+        return None
+    return find_column(header, source.label_column, source, "the label")
+
+
+def _find_target(header: list[str], source: TableSource, asset_type: AssetType) -> int | None:
+    """Position of the column of the target, its unit checked; None where there is no target to read.
+
+    The column must be there where the settings name it, and where the asset type has no fault classes.
+    """
+    goal = asset_type.target
+    if goal is None:
+        if source.target_column is not None:
+            raise VaultError(f"settings name a target_column, but asset type {asset_type.name} has no target")
+        return None
+    column = source.target_column or goal.name
+    position, unit = _find(header, column)
+    if unit is not None:
+        check_units({goal.name: unit}, asset_type, source.path.name)
+    if position is None and (source.target_column is not None or not asset_type.fault_classes):
+        return find_column(header, column, source, f"the target {goal.name}")
     return position
 
 

@@ -204,9 +204,9 @@ def test_a_run_keeps_its_rows_while_the_file_grows(make_site: Make, make_table: 
     assert other.arrays["n_samples"] == 300
 
 
-def test_shapes_are_those_of_the_model_whatever_the_spec() -> None:
+def test_shapes_are_those_of_the_model_whatever_the_spec(asset_type: AssetType) -> None:
     shapes = local_solve._stated_shapes(
         get_method("fdr-admm"), 7, 3,
-        local_solve.robust_spec(TrainingSpec(fit_intercept=False), np.zeros((50, 7)), np.zeros(50, dtype=np.intp)),
+        local_solve.robust_spec(TrainingSpec(fit_intercept=False), np.zeros((50, 7)), np.zeros(50), asset_type),
     )
     assert shapes["slope"] == (3, 7)
