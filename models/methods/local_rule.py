@@ -95,7 +95,7 @@ class LocalServer(CertifiedServer[LocalState]):
         ambiguity, count = self.rule.ambiguity(problem), evidence.points.shape[0]
         if ambiguity is not None:
             evidence = judge_upper(evidence, problem, ambiguity)
-        if count <= _EVERY_ROUND or count % _RARELY == 0:
+        if raise_due(count):
             if ambiguity is None:
                 evidence, _ = raise_lower(evidence, problem)
             else:
@@ -116,6 +116,11 @@ class LocalServer(CertifiedServer[LocalState]):
             name.removeprefix(_PREFIX): np.asarray(array) for name, array in arrays.items() if name.startswith(_PREFIX)
         }
         return LocalState(unpack_evidence(arrays), memory)
+
+
+def raise_due(count: int) -> bool:
+    """Whether the lower bound is raised after so many points."""
+    return count <= _EVERY_ROUND or count % _RARELY == 0
 
 
 def judge_upper(evidence: Evidence, problem: ServerProblem, ambiguity: RelativeSet) -> Evidence:

@@ -30,14 +30,17 @@ class LocalStepsSite:
     """Message: ``point`` (D,), ``correction`` (D,), and scalars ``step_size``, ``draw``, ``snapshot_step``.
 
     Answer: ``risk`` () and ``slope`` (D,), mean loss and gradient at the point over all rows; ``norm_weight`` () 0;
-    ``local_point`` (D,) after the steps, ``snapshot`` (D,) after ``snapshot_step`` of them.
+    ``local_point`` (D,) after the steps, ``snapshot`` (D,) after ``snapshot_step`` of them, or
+    after all where they are fewer.
 
     ``parameters`` used: ``local_steps`` (0: count by ``epochs``), ``epochs``, ``batch`` (share of the rows in (0, 1]),
     ``proximal``, ``ridge``. ``objective`` None: the linear model with the problem's loss. ``mixup``: see DRFLM.
+    ``one_step``: a single step, whatever the parameters say (FedSGD).
     """
 
     objective: Objective | None = None
     mixup: bool = False
+    one_step: bool = False
 
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
         """Exact loss and gradient at the point, and where local steps from there end."""
@@ -72,7 +75,7 @@ class LocalStepsSite:
             _, gradient = objective.loss_and_gradient(taken, features, labels, random)
             pull = message["correction"] + proximal * (taken - point) + ridge * taken
             taken = taken - step_size * (gradient + pull)
-            snapshot = taken if step == wanted else snapshot
+            snapshot = taken if step <= wanted else snapshot
         return taken, snapshot
 
     def _batches(
@@ -81,7 +84,7 @@ class LocalStepsSite:
         """Batches of a share of the rows: each epoch goes through all rows once, in a drawn order."""
         count = problem.features.shape[0]
         size = max(1, min(count, round(parameters.get("batch", 1.0) * count)))
-        steps = int(parameters.get("local_steps", 0))
+        steps = 1 if self.one_step else int(parameters.get("local_steps", 0))
         left = steps or int(parameters.get("epochs", 1)) * math.ceil(count / size)
         while left:
             order = random.permutation(count) if size < count else np.arange(count)

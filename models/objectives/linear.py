@@ -46,15 +46,21 @@ class LinearObjective:
         random: np.random.Generator | None = None,
     ) -> tuple[float, FloatArray]:
         """Mean loss and a subgradient (D,)."""
+        losses, slopes = self.row_losses(weights, features, labels)
+        return float(losses.mean()), self.gradient(slopes / losses.shape[0], features)
+
+    def row_losses(
+        self, weights: FloatArray, features: FloatArray, labels: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Loss of each row and its slope in the row's score ``<w, x> + b``, each (N,)."""
         z = self._arguments(weights, features, labels)
         slopes = self.loss_function.slope(z)
-        if self.loss_function.task == "classification":
-            slopes = slopes * labels
-        slopes = slopes / z.shape[0]
+        return self.loss_function.value(z), slopes * labels if self.loss_function.task == "classification" else slopes
+
+    def gradient(self, slopes: FloatArray, features: FloatArray) -> FloatArray:
+        """Sum of the rows' gradients (D,), from their slopes in the score (N,)."""
         gradient = slopes @ features
-        if self.fit_intercept:
-            gradient = np.append(gradient, slopes.sum())
-        return float(self.loss_function.value(z).mean()), gradient
+        return np.append(gradient, slopes.sum()) if self.fit_intercept else np.asarray(gradient)
 
     def _arguments(self, weights: FloatArray, features: FloatArray, labels: FloatArray) -> FloatArray:
         scores = features @ weights[: features.shape[1]]

@@ -1,0 +1,150 @@
+r"""FedDRO with a Kullback-Leibler ball: federated compositional descent (Khanduri et al. 2023).
+
+    F(w) = mu log sum_g a_g h_g(w),    h_g(w) = mean_i exp(l_i(w) / mu)          (``over_rows`` 1, the default)
+                                       h_g(w) = exp(f_g(w) / mu), f_g = mean_i l_i       (``over_rows`` 0)
+
+which is ``max_q sum_j q_j l_j - mu KL(q || a)``, over mixtures q of all rows or of the sites; mu is ``temperature``.
+The gradient has the inner value y = sum_g a_g h_g in it, which no site knows: the server tracks it,
+
+    y <- (1 - tracking) y + tracking sum_g a_g h_g(w),
+
+and a site's local step is ``u <- u - step_size mean_i exp((l_i - mu log y) / mu) grad l_i`` over a batch (over
+the sites: one factor for all its rows). The first round only asks for h_g, without steps. All is kept as ``mu log y``, so nothing
+overflows. Ridge as for the other methods of local steps; the bounds do not have it.
+
+Bounds: F at the visited points, and for the q that is the worst at the best of them
+``min_w sum_g q_g f_g(w) - mu KL(q || a)`` of the cut model, f_g being ``mu log h_g``, which is convex too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import logsumexp
+
+from models.certificates import check_certificate
+from models.cut_model import minimise
+from models.lower_bound import lower_bound
+from models.methods.evidence import Evidence, cut_model, record
+from models.methods.local_rule import (
+    LocalRule,
+    LocalServer,
+    LocalState,
+    Memory,
+    draw_number,
+    message,
+    raise_due,
+    site_weights,
+)
+from models.methods.local_steps import LocalStepsSite
+from models.methods.sampled_sites import mean_answer
+from models.objectives.base import Objective
+from models.objectives.linear import LinearObjective
+from models.objectives.tilted import TiltedObjective
+from models.problem import Arrays, Certificate, FloatArray, ProblemError, ServerProblem, SiteProblem
+
+
+@dataclass(frozen=True)
+class FedDroSite(LocalStepsSite):
+    """Site half. Message as for :class:`LocalStepsSite`, and ``inner`` (), mu log y. ``risk`` () is f_g."""
+
+    def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
+        """Exact tilted loss and gradient at the point, and where the tilted steps end."""
+        inner: Objective = self.objective or LinearObjective(problem.spec.loss, problem.spec.fit_intercept)
+        over_rows = parameters["over_rows"] > 0
+        if over_rows and not isinstance(inner, LinearObjective):
+            raise ProblemError("feddro over rows needs a linear model; set over_rows to 0 for this one")
+        tilted = TiltedObjective(inner, parameters["temperature"], float(message["inner"]), over_rows)
+        return LocalStepsSite(tilted).answer(problem, message, parameters)
+
+
+@dataclass(frozen=True)
+class FedDroRule(LocalRule):
+    """One exchange a round. Memory: ``point`` (D,), ``round`` (), ``inner`` () mu log y, ``known`` () whether it is."""
+
+    def begin(self, problem: ServerProblem, point: FloatArray) -> Memory:
+        """Start from a point, y unknown."""
+        zero = np.array(0.0)
+        return {"point": point, "round": zero, "inner": zero, "known": zero}
+
+    def messages(self, memory: Memory, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
+        """Steps with the tracked inner value; in the first round none."""
+        numbers, finished = problem.parameters, float(memory["round"])
+        size = numbers["step_size"] / (finished + 1.0) ** numbers["step_power"] if memory["known"] else 0.0
+        return {
+            site.site_id: {
+                **message(memory["point"], step_size=size, draw=draw_number(numbers["seed"], finished, g)),
+                "inner": memory["inner"],
+            }
+            for g, site in enumerate(problem.sites)
+        }
+
+    def advance(self, memory: Memory, problem: ServerProblem, answers: Mapping[str, Arrays]) -> Memory:
+        """Average the steps, track the inner value; absent sites are left out of both."""
+        heights = {name: answer["risk"] for name, answer in answers.items()}
+        weights = np.array([site.weight if site.site_id in answers else 0.0 for site in problem.sites])
+        if weights.sum() <= 0:
+            return memory
+        mu, tracking = problem.parameters["temperature"], problem.parameters["tracking"]
+        risks = np.array([float(heights.get(site.site_id, 0.0)) for site in problem.sites])
+        inner = kl_risk(risks, weights / weights.sum(), mu)
+        if not memory["known"]:
+            return {**memory, "inner": np.array(inner), "known": np.array(1.0)}
+        shares = np.array([1.0 - tracking, tracking])
+        kept = kl_risk(np.array([float(memory["inner"]), inner]), shares, mu)
+        return {
+            **memory,
+            "point": mean_answer(problem, answers, "local_point", weights, memory["point"]),
+            "round": memory["round"] + 1.0,
+            "inner": np.array(kept),
+        }
+
+
+@dataclass(frozen=True)
+class FedDroServer(LocalServer):
+    """Server half; the bounds are those of F."""
+
+    def step(self, state: LocalState, problem: ServerProblem, answers: Mapping[str, Arrays]) -> LocalState:
+        """Add the cuts, bound F, let the rule go on."""
+        evidence = record(state.evidence, problem, state.memory["point"], answers)
+        evidence = bound(evidence, state.evidence.lower, problem, raised=raise_due(evidence.points.shape[0]))
+        return LocalState(evidence, self.rule.advance(state.memory, problem, answers))
+
+    def mixture_weights(self, state: LocalState, problem: ServerProblem) -> dict[str, float]:
+        """Worst mixture of the sites at the best weights, against its price."""
+        names = [site.site_id for site in problem.sites]
+        weights, risks = site_weights(problem), np.array(list(self.site_risks(state, problem).values()))
+        worst = weights if np.isnan(risks).any() else tilt(risks, weights, problem.parameters["temperature"])
+        return dict(zip(names, worst.tolist(), strict=True))
+
+
+def kl_risk(risks: FloatArray, weights: FloatArray, mu: float) -> float:
+    """``mu log sum_g a_g exp(f_g / mu)`` of risks (G,) and weights (G,)."""
+    return float(mu * logsumexp(risks / mu, b=weights))
+
+
+def tilt(risks: FloatArray, weights: FloatArray, mu: float) -> FloatArray:
+    """The q (G,) that attains it: ``q_g`` in proportion to ``a_g exp(f_g / mu)``."""
+    lifted = weights * np.exp((risks - risks.max()) / mu)
+    return np.asarray(lifted / lifted.sum())
+
+
+def bound(evidence: Evidence, lower: float, problem: ServerProblem, *, raised: bool) -> Evidence:
+    """Evidence with the bounds of F; ``raised``: with a new lower one, not only the one so far."""
+    weights, mu = site_weights(problem), problem.parameters["temperature"]
+    model, missing = cut_model(evidence, problem), np.isnan(evidence.risks)
+    filled = np.where(missing & missing[-1], model.site_values(evidence.points), evidence.risks)
+    filled = np.where(np.isnan(filled), np.inf, filled)
+    totals = mu * logsumexp(filled / mu, b=weights, axis=1)
+    best = int(np.argmin(totals)) if np.isfinite(totals).any() else -1
+    if best < 0:
+        return replace(evidence, upper=np.inf, lower=lower, best=-1)
+    if raised:
+        worst = tilt(filled[best], weights, mu)
+        price = mu * float(np.sum(worst * np.log(np.divide(worst, weights, out=np.ones_like(worst), where=worst > 0))))
+        model, near = replace(model, shares=worst), evidence.points[best]
+        lower = max(lower, lower_bound(model, minimise(model, near).multipliers, near) - price)
+    held = check_certificate(Certificate(float(totals[best]), lower, evidence.fresh_weight))
+    return replace(evidence, upper=held.upper, lower=held.lower, best=best)

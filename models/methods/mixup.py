@@ -1,0 +1,137 @@
+r"""Local mixup, which happens in the vault: local steps on mixtures of two rows of the same site (DRFLM section 2.2).
+
+    x~ = gamma x_j + (1 - gamma) x_k,      the pair (j, k) drawn from the site's own rows
+
+gamma is drawn from Beta(``mixup_alpha``, ``mixup_beta``), or is ``mixup_ratio`` where that is above 0 (1: no mixing,
+which is DRFA; 0.5 with both labels alike is the mixture of the paper's Example 1). How the labels mix:
+
+- regression: the target is gamma y_j + (1 - gamma) y_k;
+- classification: the loss is ``gamma L(x~, y_j) + (1 - gamma) L(x~, y_k)``. For a network with softmax that is the
+  cross-entropy against the mixed label; for a margin loss it is what a label y~ between -1 and 1 has to mean, a row
+  that is +1 with the probability (1 + y~) / 2; the margin y~ s itself says nothing of the score s where y~ is 0.
+
+A step draws one gamma for its batch and one partner for each of its rows, out of all rows of the site. Mixed rows,
+ratios and pairs never leave; what leaves is one scalar more than without mixup, the mean mixed loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.methods.local_steps import LocalStepsSite
+from models.objectives.base import Objective
+from models.objectives.linear import LinearObjective
+from models.problem import Arrays, FloatArray, SiteProblem
+
+_RATIOS = 8
+"""How many ratios the mean mixed loss is taken over where they are drawn."""
+
+
+@dataclass(frozen=True, eq=False)
+class MixupObjective:
+    """Another objective, with mixed rows wherever something is drawn; exact where nothing is.
+
+    ``partners``: all rows of the site, features (N, P) and labels (N,). ``ratio`` 0: drawn from Beta(alpha, beta).
+    """
+
+    inner: Objective
+    partners: tuple[FloatArray, FloatArray]
+    alpha: float
+    beta: float
+    ratio: float = 0.0
+
+    @property
+    def smooth(self) -> bool:
+        """As the other objective."""
+        return self.inner.smooth
+
+    @property
+    def convex(self) -> bool:
+        """As the other objective."""
+        return self.inner.convex
+
+    def size(self, n_features: int) -> int:
+        """As the other objective."""
+        return self.inner.size(n_features)
+
+    def start(self, n_features: int, seed: int) -> FloatArray:
+        """As the other objective."""
+        return self.inner.start(n_features, seed)
+
+    def loss(self, weights: FloatArray, features: FloatArray, labels: FloatArray) -> float:
+        """Mean loss of the rows as they are."""
+        return self.inner.loss(weights, features, labels)
+
+    def loss_and_gradient(
+        self,
+        weights: FloatArray,
+        features: FloatArray,
+        labels: FloatArray,
+        random: np.random.Generator | None = None,
+    ) -> tuple[float, FloatArray]:
+        """Mean loss and gradient (D,): of the rows as they are, or with ``random`` of these mixed with others."""
+        if random is None:
+            return self.inner.loss_and_gradient(weights, features, labels)
+        ratio, mixed, others = self._mix(features, random)
+        if self._mixes_targets:
+            return self.inner.loss_and_gradient(weights, mixed, ratio * labels + (1 - ratio) * others, random)
+        own, own_gradient = self.inner.loss_and_gradient(weights, mixed, labels, random)
+        other, other_gradient = self.inner.loss_and_gradient(weights, mixed, others, random)
+        return ratio * own + (1 - ratio) * other, ratio * own_gradient + (1 - ratio) * other_gradient
+
+    def mixed_loss(self, weights: FloatArray, random: np.random.Generator) -> float:
+        """Mean loss over all rows of the site, each mixed with a partner; over 8 ratios where they are drawn."""
+        features, labels = self.partners
+        parts = np.array_split(random.permutation(labels.shape[0]), 1 if self.ratio > 0 else _RATIOS)
+        total = 0.0
+        for part in parts:
+            if part.shape[0]:
+                ratio, mixed, others = self._mix(features[part], random)
+                if self._mixes_targets:
+                    loss = self.inner.loss(weights, mixed, ratio * labels[part] + (1 - ratio) * others)
+                else:
+                    own = self.inner.loss(weights, mixed, labels[part])
+                    loss = ratio * own + (1 - ratio) * self.inner.loss(weights, mixed, others)
+                total += loss * part.shape[0]
+        return float(total / labels.shape[0])
+
+    @property
+    def _mixes_targets(self) -> bool:
+        return isinstance(self.inner, LinearObjective) and self.inner.loss_function.task == "regression"
+
+    def _mix(self, features: FloatArray, random: np.random.Generator) -> tuple[float, FloatArray, FloatArray]:
+        """Ratio, mixed features (n, P), and the partners' labels (n,)."""
+        ratio = self.ratio or float(random.beta(self.alpha, self.beta))
+        chosen = random.integers(self.partners[1].shape[0], size=features.shape[0])
+        return ratio, ratio * features + (1 - ratio) * self.partners[0][chosen], self.partners[1][chosen]
+
+
+@dataclass(frozen=True)
+class MixupSite(LocalStepsSite):
+    """Site half of DRFLM. Message as for :class:`LocalStepsSite`; the answer has ``mixed_risk`` () besides.
+
+    ``risk`` and ``slope`` are those of the rows as they are; ``mixed_risk`` is the mean loss of mixed rows there.
+    """
+
+    mixup: bool = True
+
+    def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
+        """Exact loss and gradient at the point, a mean mixed loss there, and where steps on mixed rows end."""
+        inner = self.objective or LinearObjective(problem.spec.loss, problem.spec.fit_intercept)
+        objective = MixupObjective(
+            inner,
+            (problem.features, problem.labels),
+            parameters["mixup_alpha"],
+            parameters["mixup_beta"],
+            parameters["mixup_ratio"],
+        )
+        answer = LocalStepsSite(objective).answer(problem, message, parameters)
+        random = np.random.default_rng([int(message["draw"]), 1])
+        return {**answer, "mixed_risk": np.array(objective.mixed_loss(message["point"], random))}
+
+    def shapes(self, dimension: int) -> dict[str, tuple[int, ...]]:
+        """Shapes of a valid answer."""
+        return {**super().shapes(dimension), "mixed_risk": ()}

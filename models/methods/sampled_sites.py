@@ -1,0 +1,97 @@
+"""What the methods have in common that draw sites by a mixture that they move: Lambda, the draws, the averages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from models.capped_simplex import CappedSimplex
+from models.methods.local_rule import server_draws, site_weights
+from models.mixture import MixtureBall
+from models.mixture_projection import nearest_mixture
+from models.problem import Arrays, FloatArray, ProblemError, ServerProblem
+from models.relative_set import RelativeSet
+
+WHOLE_SIMPLEX = MixtureBall("l1", 2.0)
+
+
+def reckoned(problem: ServerProblem) -> ServerProblem:
+    """The problem with the whole simplex for Lambda where it states no ball of mixtures."""
+    return problem if problem.mixture.radius > 0 else replace(problem, mixture=WHOLE_SIMPLEX)
+
+
+def nearest_weights(problem: ServerProblem, point: FloatArray) -> FloatArray:
+    """Projection of ``point`` (G,) on Lambda."""
+    share = problem.parameters["worst_share"]
+    if share > 0:
+        return CappedSimplex.of_share(len(problem.sites), share).nearest(point)
+    return nearest_mixture(point, site_weights(problem), reckoned(problem).mixture)
+
+
+def capped(problem: ServerProblem) -> RelativeSet | None:
+    """Lambda as a capped simplex where ``worst_share`` wants one."""
+    share = problem.parameters["worst_share"]
+    return RelativeSet.of_shares(len(problem.sites), 0.0, share, 1.0) if share > 0 else None
+
+
+def check_clients(problem: ServerProblem) -> int:
+    """How many sites are drawn in a round, 0 for all.
+
+    Raises
+    ------
+    ProblemError
+        More than there are.
+    """
+    clients, there = int(problem.parameters["clients"]), len(problem.sites)
+    if clients > there:
+        raise ProblemError(f"parameter clients must be at most the number of sites, {there}, got {clients}")
+    return clients
+
+
+@dataclass(frozen=True)
+class SampledRound:
+    """What is drawn for a round: how the sites' steps count (G,), whose losses count (G,), the step of the snapshot.
+
+    ``stepping`` sums to 1; ``telling`` is G / m for the sites drawn and 0 for the others.
+    """
+
+    stepping: FloatArray
+    telling: FloatArray
+    snapshot_step: int
+
+    @staticmethod
+    def draw(problem: ServerProblem, mixture: FloatArray, number: float, steps: int) -> SampledRound:
+        """Draw for round ``number``: the same draw whenever it is asked for."""
+        n_sites, clients = len(problem.sites), check_clients(problem)
+        random = server_draws(problem.parameters["seed"], number)
+        snapshot_step = int(random.integers(1, steps + 1))
+        if clients == 0:
+            return SampledRound(mixture, np.ones(n_sites), snapshot_step)
+        drawn = random.choice(n_sites, size=clients, replace=True, p=mixture / mixture.sum())
+        telling = np.zeros(n_sites)
+        telling[random.choice(n_sites, size=clients, replace=False)] = n_sites / clients
+        return SampledRound(np.bincount(drawn, minlength=n_sites) / clients, telling, snapshot_step)
+
+
+def mean_answer(
+    problem: ServerProblem, answers: Mapping[str, Arrays], name: str, shares: FloatArray, otherwise: FloatArray
+) -> FloatArray:
+    """Mean of an answer (D,) over the sites that are there, by their shares; ``otherwise`` where none is."""
+    total, weight = np.zeros_like(otherwise), 0.0
+    for g, site in enumerate(problem.sites):
+        if shares[g] > 0 and site.site_id in answers:
+            total = total + shares[g] * answers[site.site_id][name]
+            weight += float(shares[g])
+    return total / weight if weight > 0 else otherwise
+
+
+def told_losses(problem: ServerProblem, answers: Mapping[str, Arrays], name: str, scale: FloatArray) -> FloatArray:
+    """``scale_g f_g`` (G,), 0 for the sites that are not there."""
+    return np.array(
+        [
+            scale[g] * float(answers[site.site_id][name]) if site.site_id in answers else 0.0
+            for g, site in enumerate(problem.sites)
+        ]
+    )

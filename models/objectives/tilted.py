@@ -1,0 +1,76 @@
+r"""A loss that weighs what is high more: the smooth maximum of the rows' losses, for a Kullback-Leibler ball.
+
+    f(w) = mu log mean_i exp(l_i(w) / mu)          over the rows of a site,     or f(w) = mean_i l_i(w)
+
+The first is convex where the l_i are, lies between the mean and the largest of them, and is the worst mean over
+distributions q of the rows, less mu times their divergence from the even one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logsumexp
+
+from models.basics import FloatArray
+from models.objectives.base import Objective
+from models.objectives.linear import LinearObjective
+
+_HIGHEST = 30.0
+
+
+@dataclass(frozen=True)
+class TiltedObjective:
+    """Loss and gradient of f where nothing is drawn; with draws, those of compositional steps.
+
+    Such a step's gradient is ``mean_i exp((l_i - inner) / mu) grad l_i`` over the batch, or with ``over_rows`` False
+    ``exp((mean_i l_i - inner) / mu)`` times the gradient of the mean; ``inner`` is mu log y, y the tracked inner value.
+    """
+
+    model: Objective
+    mu: float
+    inner: float
+    over_rows: bool = True
+
+    @property
+    def smooth(self) -> bool:
+        """As the model."""
+        return self.model.smooth
+
+    @property
+    def convex(self) -> bool:
+        """As the model."""
+        return self.model.convex
+
+    def size(self, n_features: int) -> int:
+        """As the model."""
+        return self.model.size(n_features)
+
+    def start(self, n_features: int, seed: int) -> FloatArray:
+        """As the model."""
+        return self.model.start(n_features, seed)
+
+    def loss(self, weights: FloatArray, features: FloatArray, labels: FloatArray) -> float:
+        """The loss f."""
+        return self.loss_and_gradient(weights, features, labels)[0]
+
+    def loss_and_gradient(
+        self,
+        weights: FloatArray,
+        features: FloatArray,
+        labels: FloatArray,
+        random: np.random.Generator | None = None,
+    ) -> tuple[float, FloatArray]:
+        """The loss f with its gradient (D,), or with ``random`` the gradient of a step."""
+        if not (self.over_rows and isinstance(self.model, LinearObjective)):
+            loss, gradient = self.model.loss_and_gradient(weights, features, labels, random)
+            return loss, gradient if random is None else gradient * float(self._factor(np.array(loss)))
+        losses, slopes = self.model.row_losses(weights, features, labels)
+        tilted = float(self.mu * (logsumexp(losses / self.mu) - np.log(losses.shape[0])))
+        counts = np.exp((losses - tilted) / self.mu) if random is None else self._factor(losses)
+        return tilted, self.model.gradient(slopes * counts / losses.shape[0], features)
+
+    def _factor(self, losses: FloatArray) -> FloatArray:
+        """How much more, or less, a loss counts for being above the inner value; at most e^30."""
+        return np.asarray(np.exp(np.minimum((losses - self.inner) / self.mu, _HIGHEST)))
