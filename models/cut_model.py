@@ -7,9 +7,11 @@ proves is sharper than a plane: the part of the radius that is not spent on flip
 
 With floor_g the largest norm weight seen of site g (its radius, once it answered at zero) and site weights a_g
 
-    model(w) = sum_g a_g max(floor_g ||w||_*, max_j offset_j + <slope_j, w> + norm_weight_j ||w||_*)
+    model_g(w) = max(floor_g ||w||_*, max_j offset_j + <slope_j, w> + norm_weight_j ||w||_*),
+    model(w) = max_{q in Q} sum_g q_g model_g(w),         Q the ball around the site weights (``models.mixture``),
 
-is a convex minorant of F. Two small cone programs in (w, heights of the sites, norm) are solved on it:
+is a convex minorant of F; with radius 0 it is ``sum_g a_g model_g(w)``.
+Two small cone programs in (w, heights of the sites, norm) are solved on it:
 
 - ``minimise``: the least of the model, for the lower bound;
 - ``project``: the nearest point to a centre at which the model is at or below a level, for the next point to ask
@@ -20,13 +22,15 @@ What they return is never trusted as a bound: see ``models.lower_bound``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from models.ambiguity import DUAL_NORM, vector_norm
 from models.cone_program import ConeProgram, solve_cone_program
+from models.mixture import MixtureBall, pull_into_ball, worst_mixture
+from models.mixture_rows import mixture_rows
 from models.problem import FloatArray, TransportNorm
 
 _TIGHT, _ROUGH = 1e-12, 1e-9
@@ -42,6 +46,7 @@ class CutModel:
     """Cuts of all sites, m in number, over weights (D,) of which the first ``n_features`` meet the norm.
 
     ``shares`` and ``floor`` (G,); ``site`` (m,) index; ``offset`` (m,); ``slope`` (m, D); ``norm_weight`` (m,).
+    ``mixture`` is the ball around the shares.
     """
 
     shares: FloatArray
@@ -52,6 +57,7 @@ class CutModel:
     norm_weight: FloatArray
     transport_norm: TransportNorm
     n_features: int
+    mixture: MixtureBall = MixtureBall()
 
     @property
     def has_norm(self) -> bool:
@@ -82,7 +88,11 @@ class CutModel:
 
     def value(self, point: FloatArray) -> float:
         """Model of F at a point (D,)."""
-        return float(self.site_values(point[None])[0] @ self.shares)
+        return worst_mixture(self.site_values(point[None])[0], self.shares, self.mixture).value
+
+    def with_mixture(self, mixture: FloatArray) -> CutModel:
+        """The same cuts weighted by one mixture (G,) of the ball, and no other: at or below this model everywhere."""
+        return replace(self, shares=mixture, mixture=MixtureBall())
 
     def floors_left(self, multipliers: FloatArray) -> FloatArray:
         """What the cuts' multipliers (m,) leave of each ``a_g`` for the floor of the site, (G,)."""
@@ -92,15 +102,17 @@ class CutModel:
 
 @dataclass(frozen=True)
 class ModelPoint:
-    """Point (D,) and the multipliers of the cuts (m,), which sum to at most ``a_g`` for each site.
+    """Point (D,), the worst mixture there (G,), and the multipliers of the cuts (m,).
 
-    ``level_price`` is the multiplier of the level constraint (0 for :func:`minimise`): the projection is a prox step
-    of the model with penalty ``1 / level_price``.
+    ``mixture`` is in the ball; the multipliers of site g sum to at most ``mixture[g]``. ``level_price`` is the
+    multiplier of the level constraint (0 for :func:`minimise`): the projection is a prox step of the model with
+    penalty ``1 / level_price``.
     """
 
     point: FloatArray
     multipliers: FloatArray
     level_price: float
+    mixture: FloatArray
 
 
 def minimise(model: CutModel, centre: FloatArray) -> ModelPoint:
@@ -120,48 +132,63 @@ def prox_step(model: CutModel, centre: FloatArray, penalty: float) -> ModelPoint
 
 def _solve(model: CutModel, centre: FloatArray, level: float | None, penalty: float = 0.0) -> ModelPoint:
     """State the program in the model's units: heights at the centre are of order one, and so are slopes."""
-    n_sites, m = model.shares.shape[0], model.site.shape[0]
+    n_sites, m, first = model.shares.shape[0], model.site.shape[0], centre.shape[0]
     heights = model.offset + model.slope @ centre
     tall = np.abs(heights) + model.norm_weight * float(model.norms(centre[None])[0])
     height = max(float(tall.max(initial=0.0)), _SMALL)
     steep = float(np.sqrt(np.einsum("jd,jd->j", model.slope, model.slope).max(initial=0.0))) or 1.0
     length = height / steep
     norm = _norm_rows(model, centre / length)
-    columns = np.array([centre.shape[0], n_sites, norm.columns])
-    rows = np.zeros((m + n_sites, columns.sum()))
-    rows[:m, : centre.shape[0]] = model.slope / steep
-    rows[np.arange(m), centre.shape[0] + model.site] = -1.0
-    rows[m + np.arange(n_sites), centre.shape[0] + np.arange(n_sites)] = -1.0
-    rows[:, centre.shape[0] + n_sites :] = (np.concatenate([model.norm_weight, model.floor]) / steep)[:, None]
+    rows = np.zeros((m + n_sites, first + n_sites + norm.columns))
+    rows[:m, :first] = model.slope / steep
+    rows[np.arange(m), first + model.site] = -1.0
+    rows[m + np.arange(n_sites), first + np.arange(n_sites)] = -1.0
+    rows[:, first + n_sites :] = (np.concatenate([model.norm_weight, model.floor]) / steep)[:, None]
     limits = np.concatenate([-heights / height, np.zeros(n_sites)])
-    weighted = np.zeros(columns.sum())
-    weighted[centre.shape[0] : centre.shape[0] + n_sites] = model.shares
-    curvature = np.zeros(columns.sum())
+    start = _inside(model, rows, limits, norm.start, first)
+    mixed = mixture_rows(model.shares, model.mixture, start[first : first + n_sites])
+    width = rows.shape[1] + mixed.start.shape[0]
+    columns = np.r_[first : first + n_sites, rows.shape[1] : width]
+    cost, curvature = np.zeros(width), np.zeros(width)
+    cost[columns] = mixed.cost
+    blocks = [_wide(rows, width), _wide(mixed.rows, width, columns)]
     if level is None:
-        curvature[: centre.shape[0]], linear = penalty * length * length / height, weighted
+        curvature[:first], linear = penalty * length * length / height, cost
+        ends = np.zeros(0)
     else:
-        curvature[: centre.shape[0]], linear = 1.0, np.zeros_like(weighted)
-        rows, limits = np.vstack([rows, weighted]), np.append(limits, level / height)
-    level_row = rows.shape[0] - 1
-    program = ConeProgram(
-        curvature,
-        linear,
-        np.vstack([rows, norm.rows]),
-        np.concatenate([limits, norm.limits]),
-        (norm.cone,) if norm.cone else (),
-        _inside(model, rows, limits, norm.start, centre.shape[0]),
-    )
+        curvature[:first], linear = 1.0, np.zeros(width)
+        blocks.append(cost[None])
+        ends = np.array([level / height])
+    level_row = sum(block.shape[0] for block in blocks) - 1
+    blocks += [_wide(norm.rows, width), _wide(mixed.cone, width, columns)]
+    limits = np.concatenate([limits, np.zeros(mixed.rows.shape[0]), ends, norm.limits, np.zeros(mixed.cone.shape[0])])
+    cones = tuple(size for size in (norm.cone, mixed.cone.shape[0]) if size)
+    program = ConeProgram(curvature, linear, np.vstack(blocks), limits, cones, np.concatenate([start, mixed.start]))
     solution, duals = solve_cone_program(program, _TIGHT if level is None else _ROUGH)
     price = 1.0 if level is None else float(duals[level_row])
     multipliers = duals[:m] / price if price > 0 else np.zeros(m)
-    point = centre + length * solution[: centre.shape[0]]
-    return ModelPoint(point, multipliers, 0.0 if level is None else price * length * length / height)
+    sums = np.bincount(model.site, weights=duals[:m], minlength=n_sites) + duals[m : m + n_sites]
+    return ModelPoint(
+        centre + length * solution[:first],
+        multipliers,
+        0.0 if level is None else price * length * length / height,
+        pull_into_ball(sums, model.shares, model.mixture),
+    )
+
+
+def _wide(rows: FloatArray, width: int, columns: NDArray[np.intp] | None = None) -> FloatArray:
+    """Rows over some of the columns (the first ones where not said otherwise) as rows over all."""
+    if rows.shape[1] == width:
+        return rows
+    wide = np.zeros((rows.shape[0], width))
+    wide[:, np.arange(rows.shape[1]) if columns is None else columns] = rows
+    return wide
 
 
 def _inside(model: CutModel, rows: FloatArray, limits: FloatArray, norm: FloatArray, dimension: int) -> FloatArray:
     """A start at the centre with heights and norm one unit above what they must be."""
     n_sites, m = model.shares.shape[0], model.site.shape[0]
-    below = rows[: m + n_sites, dimension + n_sites :] @ norm - limits[: m + n_sites]
+    below = rows[:, dimension + n_sites :] @ norm - limits
     heights = below[m:].copy()
     np.maximum.at(heights, model.site, below[:m])
     return np.concatenate([np.zeros(dimension), heights + 1.0, norm])

@@ -10,14 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from models.ambiguity import check_site_problem
 from models.methods.base import Method, SiteHalf
-from models.methods.catalogue import check_parameters, get_method
+from models.methods.catalogue import check_method_problem, check_parameters, get_method
+from models.mixture import MixtureBall
 from models.problem import Certificate, FloatArray, ProblemError, ServerProblem, SiteProblem, SiteTerms, Status
+
+FIXED: Final = MixtureBall()
+"""No ambiguity over the sites: their weights count as they are given."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,7 @@ class Round:
 class Training:
     """Result of a run: the best weights (D,), their certificate, and the history of the rounds.
 
+    ``mixture_weights`` is the worst mixture of the sites at the best weights, the site weights where those are fixed.
     ``last_point`` is the point that the server would ask next: where a method without a certificate would have ended.
     """
 
@@ -42,6 +47,7 @@ class Training:
     certificate: Certificate
     status: Status
     site_risks: dict[str, float]
+    mixture_weights: dict[str, float]
     history: tuple[Round, ...]
     last_point: FloatArray
 
@@ -55,18 +61,20 @@ def train(
     sites: Mapping[str, SiteProblem],
     *,
     weights: Mapping[str, float] | None = None,
+    mixture: MixtureBall = FIXED,
     method: str = "level-bundle",
     parameters: Mapping[str, float] | None = None,
     gap: float = 1e-4,
     max_rounds: int = 500,
     site_half: SiteHalf | None = None,
 ) -> Training:
-    r"""Minimise ``sum_g a_g r_g(w)``, r_g the worst-case risk of site g, round by round.
+    r"""Minimise ``max_{q in Q} sum_g q_g r_g(w)``, r_g the worst-case risk of site g, round by round.
 
     Parameters
     ----------
     sites : site id to its problem; all with one transport norm, one number of features and one choice of intercept.
     weights : site id to a_g, at or above 0 with sum 1; None: all alike.
+    mixture : the ball Q around the weights, in the simplex; radius 0 (the default): the weights themselves.
     method, parameters : name in ``models.methods.catalogue`` and the method's own numbers (defaults for the others).
     gap : relative gap ``(upper - lower) / upper`` at which the run stops.
     max_rounds : rounds after which it stops anyway; the status tells.
@@ -78,7 +86,7 @@ def train(
         Where the problem as stated has no meaning.
     """
     chosen = get_method(method)
-    problem = server_problem(sites, weights, chosen, parameters or {}, gap)
+    problem = server_problem(sites, weights, chosen, parameters or {}, gap, mixture)
     if max_rounds < 1:
         raise ProblemError(f"max_rounds must be at least 1, got {max_rounds}")
     for site in sites.values():
@@ -98,6 +106,7 @@ def train(
         certificate=server.certificate(state),
         status=Status.ROUND_LIMIT if status is Status.CONTINUE else status,
         site_risks=server.site_risks(state, problem),
+        mixture_weights=server.mixture_weights(state, problem),
         history=tuple(history),
         last_point=_next_point(server.messages(state, problem)),
     )
@@ -109,12 +118,14 @@ def server_problem(
     method: Method,
     parameters: Mapping[str, float],
     gap: float,
+    mixture: MixtureBall = FIXED,
 ) -> ServerProblem:
     """What the server half may know of these sites; refuses sites that do not fit together."""
     if not sites:
         raise ProblemError("a problem needs at least one site")
     if not (math.isfinite(gap) and gap >= 0):
         raise ProblemError(f"gap must be a finite number at or above 0, got {gap}")
+    check_method_problem(method, mixture)
     shares = _shares(sites, weights)
     problems = list(sites.values())
     _check_alike("transport_norm", [each.spec.transport_norm for each in problems])
@@ -130,6 +141,7 @@ def server_problem(
         feature_bound=max(float(np.abs(each.features).max(initial=0.0)) for each in problems),
         gap=gap,
         parameters=check_parameters(method, parameters),
+        mixture=mixture,
     )
 
 

@@ -59,6 +59,10 @@ class ServerHalf(Protocol[StateT]):
         """Worst-case risk of each site at the best weights; NaN where the site did not answer there."""
         ...
 
+    def mixture_weights(self, state: StateT, problem: ServerProblem) -> dict[str, float]:
+        """Worst mixture of the sites at the best weights, in the ball over the sites; it sums to 1."""
+        ...
+
     def pack(self, state: StateT) -> dict[str, FloatArray]:
         """State as arrays of float64, exactly."""
         ...
@@ -74,6 +78,9 @@ class Method:
 
     ``site_solver`` and ``box_solver`` say what runs at a site, for features without bounds and in a box.
     ``trusts_labels``: the method trains with an infinite label flip cost, whatever the problem says.
+    ``ignores_radius``: the method trains with radius 0, that is, without a ball, whatever the problem says.
+    ``needs_smooth_loss``: its steps rest on gradients that change continuously.
+    ``supports_mixture``: it can train against the worst mixture of the sites, not only with fixed weights.
     """
 
     name: str
@@ -84,6 +91,9 @@ class Method:
     site_solver: str = ""
     box_solver: str = ""
     trusts_labels: bool = False
+    supports_mixture: bool = True
+    ignores_radius: bool = False
+    needs_smooth_loss: bool = False
 
     def solver_names(self, *, boxed: bool) -> tuple[str, ...]:
         """What solves the sites' problems, one name for each part; ``boxed``: the features have bounds."""

@@ -12,6 +12,7 @@ from models.methods.fdr_admm import AdmmServer, RegularisedSite
 from models.methods.fdr_sm import SubgradientServer
 from models.methods.level_bundle import BundleServer
 from models.methods.site_answers import AdmmSite, ProxCutSite, RiskSite
+from models.mixture import MixtureBall
 from models.problem import ProblemError
 
 
@@ -69,14 +70,16 @@ METHODS: Final[Mapping[str, Method]] = {
             _RISK, _BOX_RISK,
         ),
         Method("fdr-sm", RiskSite(), SubgradientServer(), _STEPS, "subgradient method", _RISK, _BOX_RISK),
-        Method("fdr-admm", AdmmSite(), AdmmServer(), _ADMM, "consensus ADMM", _PROX, _BOX_PROX),
+        Method(
+            "fdr-admm", AdmmSite(), AdmmServer(), _ADMM, "consensus ADMM", _PROX, _BOX_PROX, supports_mixture=False,
+        ),
         Method(
             "fdr-admm-sc", AdmmSite(), AdmmServer(True), {**_ADMM, "tau": 0.0}, "ADMM with a ridge at each site",
-            _PROX, _BOX_PROX,
+            _PROX, _BOX_PROX, supports_mixture=False,
         ),
         Method(
             "fdr-admm-reg", RegularisedSite(), AdmmServer(), _ADMM, "ADMM, labels trusted", _PROX, _BOX_PROX,
-            trusts_labels=True,
+            trusts_labels=True, supports_mixture=False,
         ),
     )
 }
@@ -94,6 +97,22 @@ def get_method(name: str) -> Method:
     if name not in METHODS:
         raise ProblemError(f"there is no method {name!r}; methods are {', '.join(sorted(METHODS))}")
     return METHODS[name]
+
+
+def check_method_problem(method: Method, mixture: MixtureBall) -> None:
+    """Refuse a problem that the method cannot solve.
+
+    Raises
+    ------
+    ProblemError
+        A ball over the sites with a radius above 0 for a method that trains with fixed site weights.
+    """
+    if mixture.radius > 0 and not method.supports_mixture:
+        can = ", ".join(sorted(name for name, each in METHODS.items() if each.supports_mixture))
+        raise ProblemError(
+            f"method {method.name} trains with fixed site weights, so the radius over the sites must be 0, "
+            f"got {mixture.radius:g}; methods for a ball over the sites are {can}"
+        )
 
 
 def check_parameters(method: Method, given: Mapping[str, float]) -> dict[str, float]:

@@ -38,3 +38,7 @@ class CertifiedServer(Generic[StateT]):
     def site_risks(self, state: StateT, problem: ServerProblem) -> dict[str, float]:
         """Worst-case risk of each site at the best point; NaN where it did not answer there."""
         return state.evidence.best_risks(problem)
+
+    def mixture_weights(self, state: StateT, problem: ServerProblem) -> dict[str, float]:
+        """Worst mixture of the sites at the best point."""
+        return state.evidence.worst_mixture(problem)

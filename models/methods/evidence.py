@@ -2,9 +2,9 @@ r"""What the server knows of the sites' risks: every point asked, every risk ans
 
 All methods keep it the same way, so all end with the same certificate:
 
-- upper bound: the least over the visited points k of ``sum_g a_g u_gk``, with ``u_gk`` the risk that site g answered at
-  k; where it did not answer there and is absent in this round, its cut model; where it is present, the point is left
-  out;
+- upper bound: the least over the visited points k of ``max_{q in Q} sum_g q_g u_gk``, with ``u_gk`` the risk that site
+  g answered at k; where it did not answer there and is absent in this round, its cut model; where it is present, the
+  point is left out;
 - lower bound: the cut model of all sites (a site that never answered counts 0), see ``models.lower_bound``.
 """
 
@@ -20,6 +20,7 @@ from models.ambiguity import dual_norm
 from models.certificates import check_certificate
 from models.cut_model import CutModel, ModelPoint, minimise
 from models.lower_bound import lower_bound
+from models.mixture import worst_mixture
 from models.problem import Arrays, Certificate, FloatArray, ServerProblem
 
 _ARRAYS = ("points", "risks", "cut_site", "cut_offset", "cut_slope", "cut_norm_weight")
@@ -30,7 +31,7 @@ class Evidence:
     """Rounds k = 1..K at points (K, D) with risks (K, G), NaN where a site did not answer; m cuts; the bounds.
 
     ``best`` is the index of the point that attains ``upper``, -1 where no point does (``upper`` is infinite then).
-    ``fresh_weight`` is the share of the site weight that answered the last round.
+    ``fresh_weight`` is the share of the site weight (the centre of Q) that answered the last round.
     """
 
     points: FloatArray
@@ -58,6 +59,14 @@ class Evidence:
         """Risk of each site at the best point; NaN where it did not answer there."""
         known = self.risks[self.best] if self.best >= 0 else np.full(len(problem.sites), np.nan)
         return {site.site_id: float(risk) for site, risk in zip(problem.sites, known, strict=True)}
+
+    def worst_mixture(self, problem: ServerProblem) -> dict[str, float]:
+        """Worst mixture of the sites at the best point: the weights where the ball over the sites has radius 0."""
+        weights = _shares(problem)
+        if self.best >= 0 and problem.mixture.radius > 0:
+            risks = risks_or_models(self, problem, self.best)
+            weights = worst_mixture(risks, weights, problem.mixture).weights
+        return {site.site_id: float(weight) for site, weight in zip(problem.sites, weights, strict=True)}
 
     def pack(self) -> dict[str, FloatArray]:
         """All of it as float64 arrays, exactly."""
@@ -99,6 +108,7 @@ def cut_model(evidence: Evidence, problem: ServerProblem) -> CutModel:
         norm_weight=evidence.cut_norm_weight,
         transport_norm=problem.transport_norm,
         n_features=problem.n_features,
+        mixture=problem.mixture,
     )
 
 
@@ -135,19 +145,26 @@ def record(evidence: Evidence, problem: ServerProblem, point: FloatArray, answer
         cut_slope=np.vstack([evidence.cut_slope, *slopes]),
         cut_norm_weight=np.append(evidence.cut_norm_weight, norm_weights),
     )
-    totals, best = _totals(grown, problem), -1
-    if np.isfinite(totals).any():
-        best = int(np.argmin(totals))
+    best, upper = _best_round(grown, problem)
     fresh_weight = float(_shares(problem)[~np.isnan(risks)].sum())
-    upper = float(totals[best]) if best >= 0 else math.inf
     return replace(grown, upper=upper, best=best, fresh_weight=fresh_weight)
+
+
+def risks_or_models(evidence: Evidence, problem: ServerProblem, k: int) -> FloatArray:
+    """Risks (G,) at the visited point k; where a site did not answer there, its cut model."""
+    risks = evidence.risks[k]
+    missing = np.isnan(risks)
+    if not missing.any():
+        return np.asarray(risks)
+    modelled = cut_model(evidence, problem).site_values(evidence.points[k][None])[0]
+    return np.asarray(np.where(missing, modelled, risks))
 
 
 def raise_lower(evidence: Evidence, problem: ServerProblem) -> tuple[Evidence, ModelPoint]:
     """Evidence with the best lower bound its cuts give, and the minimiser of the cut model near the best point."""
     model = cut_model(evidence, problem)
     bottom = minimise(model, evidence.best_point)
-    lower = lower_bound(model, bottom.multipliers, evidence.best_point)
+    lower = lower_bound(model.with_mixture(bottom.mixture), bottom.multipliers, evidence.best_point)
     return replace(evidence, lower=max(evidence.lower, lower)), bottom
 
 
@@ -155,13 +172,26 @@ def _shares(problem: ServerProblem) -> FloatArray:
     return np.array([site.weight for site in problem.sites])
 
 
-def _totals(evidence: Evidence, problem: ServerProblem) -> FloatArray:
-    """``sum_g a_g u_gk`` for every visited point, infinite where a present site did not answer; shape (K,)."""
-    shares = _shares(problem)
+def _best_round(evidence: Evidence, problem: ServerProblem) -> tuple[int, float]:
+    """Visited point of least ``max_q sum_g q_g u_gk`` and that value; (-1, inf) where no point counts."""
+    shares, ball = _shares(problem), problem.mixture
     risks, missing = evidence.risks, np.isnan(evidence.risks)
-    absent = missing[-1] & (shares > 0)
+    counted = (shares > 0) | (ball.radius > 0)
+    absent = missing[-1] & counted
     if absent.any():
         modelled = cut_model(evidence, problem).site_values(evidence.points)
         risks = np.where(missing & absent, modelled, risks)
-    risks = np.where(np.isnan(risks) & (shares > 0), np.inf, np.nan_to_num(risks))
-    return np.asarray(np.where(shares > 0, risks, 0.0) @ np.where(shares > 0, shares, 0.0))
+    left_out = (np.isnan(risks) & counted).any(axis=1)
+    risks = np.where(counted, np.nan_to_num(risks), 0.0)
+    totals = np.where(left_out, np.inf, risks @ shares)
+    if ball.radius == 0:
+        best = int(np.argmin(totals))
+        return (best, float(totals[best])) if np.isfinite(totals[best]) else (-1, math.inf)
+    best, upper = -1, math.inf
+    for k in np.argsort(totals, kind="stable"):
+        # The centre is a mixture of the ball too, so no later point can be better.
+        if totals[k] >= upper:
+            break
+        if (value := worst_mixture(risks[k], shares, ball).value) < upper:
+            best, upper = int(k), value
+    return best, upper

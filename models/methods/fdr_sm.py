@@ -1,6 +1,8 @@
 r"""SM: the subgradient method of the FDR-SVM paper (Algorithm 1), with a certificate.
 
-    w <- w - step_size / t^step_power * sum_g a_g v_g,      v_g a subgradient of the worst-case risk r_g at w
+    w <- w - step_size / t^step_power * sum_g q_g v_g,      v_g a subgradient of the worst-case risk r_g at w
+
+q is the worst mixture of the sites at w: the site weights a_g where they are fixed, as they are in the paper.
 
 ``step_power`` 1 is the step of the paper's text, 0.5 that of its published code. The best point is remembered, and the
 answers serve as cuts for the lower bound. An absent site enters by the subgradient of its cut model. Prefer the level
@@ -16,8 +18,17 @@ import numpy as np
 
 from models.ambiguity import steepest_move
 from models.methods.certified import CertifiedServer
-from models.methods.evidence import Evidence, cut_model, no_evidence, raise_lower, record, unpack_evidence
+from models.methods.evidence import (
+    Evidence,
+    cut_model,
+    no_evidence,
+    raise_lower,
+    record,
+    risks_or_models,
+    unpack_evidence,
+)
 from models.methods.site_answers import RiskSite
+from models.mixture import worst_mixture
 from models.problem import Arrays, FloatArray, ServerProblem
 
 
@@ -47,6 +58,8 @@ class SubgradientServer(CertifiedServer[SubgradientState]):
         evidence, _ = raise_lower(evidence, problem)
         model = cut_model(evidence, problem)
         move = steepest_move(state.point[: problem.n_features], problem.transport_norm)
+        shares = np.array([site.weight for site in problem.sites])
+        mixture = worst_mixture(risks_or_models(evidence, problem, -1), shares, problem.mixture).weights
         direction = np.zeros_like(state.point)
         for g, site in enumerate(problem.sites):
             answer = answers.get(site.site_id)
@@ -54,8 +67,8 @@ class SubgradientServer(CertifiedServer[SubgradientState]):
                 slope, norm_weight = model.site_slope(g, state.point)
             else:
                 slope, norm_weight = answer["slope"], float(answer["norm_weight"])
-            direction += site.weight * slope
-            direction[: problem.n_features] += site.weight * norm_weight * move
+            direction += mixture[g] * slope
+            direction[: problem.n_features] += mixture[g] * norm_weight * move
         step = problem.parameters["step_size"] / evidence.points.shape[0] ** problem.parameters["step_power"]
         return SubgradientState(evidence, state.point - step * direction)
 

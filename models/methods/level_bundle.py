@@ -33,6 +33,7 @@ from models.methods.site_answers import ProxCutSite, RiskSite
 from models.problem import Arrays, FloatArray, ServerProblem, Status
 
 _STILL = 1e-14
+_LEAST_WEIGHT = 1e-9
 _STIFFEST = 1e9
 """Penalty from which a prox point is its centre to working precision, risks and features being of order one."""
 
@@ -82,7 +83,7 @@ class BundleServer(CertifiedServer[BundleState]):
         still = moved <= _STILL * (1.0 + float(np.abs(best).max())) or evidence.upper <= _STILL
         if not (self.prox_cuts and found.level_price > 0):
             return BundleState(evidence, found.point, state.centre, state.penalty, still)
-        penalty = problem.parameters["closeness"] / (found.level_price * np.maximum(model.shares, 1e-9))
+        penalty = problem.parameters["closeness"] / (found.level_price * np.maximum(found.mixture, _LEAST_WEIGHT))
         penalty = np.minimum(penalty, _STIFFEST)
         centre = found.point + _site_slopes(model, found, best) / penalty[:, None]
         return BundleState(evidence, found.point, centre, penalty, still)
@@ -113,6 +114,7 @@ def _site_slopes(model: CutModel, found: ModelPoint, best: FloatArray) -> FloatA
     The weighted slopes sum to ``(best - point) / nu``; what the cuts' slopes leave of that is the norm's.
     """
     n_sites = model.shares.shape[0]
+    model = model.with_mixture(found.mixture)
     slopes = np.zeros((n_sites, found.point.shape[0]))
     np.add.at(slopes, model.site, found.multipliers[:, None] * model.slope)
     norm_weights = model.floors_left(found.multipliers) * model.floor
@@ -120,4 +122,4 @@ def _site_slopes(model: CutModel, found: ModelPoint, best: FloatArray) -> FloatA
     if norm_weights.sum() > 0:
         of_norm = (best - found.point) / found.level_price - slopes.sum(axis=0)
         slopes = slopes + np.outer(norm_weights / norm_weights.sum(), of_norm)
-    return np.asarray(slopes / np.maximum(model.shares, 1e-9)[:, None])
+    return np.asarray(slopes / np.maximum(model.shares, _LEAST_WEIGHT)[:, None])
