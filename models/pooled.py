@@ -76,7 +76,8 @@ def train_pooled(
     bounds = check_certificate(Certificate(upper, lower))
     status = Status.CERTIFIED if bounds.gap <= gap else Status.STALLED
     history = (Round(found.iterations, bounds.upper, bounds.lower, bounds.gap, 0),)
-    return Training(plane, bounds, status, risks, history, plane)
+    weights = {site.site_id: site.weight for site in terms.sites}
+    return Training(plane, bounds, status, risks, weights, history, plane)
 
 
 def _candidates(problem: PooledProblem, weights: FloatArray) -> list[FloatArray]:
