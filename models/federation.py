@@ -125,7 +125,9 @@ def server_problem(
         raise ProblemError("a problem needs at least one site")
     if not (math.isfinite(gap) and gap >= 0):
         raise ProblemError(f"gap must be a finite number at or above 0, got {gap}")
-    check_method_problem(method, mixture)
+    complete = check_parameters(method, parameters)
+    for site in sites.values():
+        check_method_problem(method, mixture, loss=site.spec.loss, n_sites=len(sites), parameters=complete)
     shares = _shares(sites, weights)
     problems = list(sites.values())
     _check_alike("transport_norm", [each.spec.transport_norm for each in problems])
@@ -140,7 +142,7 @@ def server_problem(
         fit_intercept=problems[0].spec.fit_intercept,
         feature_bound=max(float(np.abs(each.features).max(initial=0.0)) for each in problems),
         gap=gap,
-        parameters=check_parameters(method, parameters),
+        parameters=complete,
         mixture=mixture,
     )
 

@@ -7,7 +7,7 @@ server's state, which is model-sized and is committed with the round.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -81,6 +81,7 @@ class Method:
     ``ignores_radius``: the method trains with radius 0, that is, without a ball, whatever the problem says.
     ``needs_smooth_loss``: its steps rest on gradients that change continuously.
     ``supports_mixture``: it can train against the worst mixture of the sites, not only with fixed weights.
+    ``check``: refuses parameters that do not go together, each of them within its range.
     """
 
     name: str
@@ -94,6 +95,7 @@ class Method:
     supports_mixture: bool = True
     ignores_radius: bool = False
     needs_smooth_loss: bool = False
+    check: Callable[[Mapping[str, float]], None] | None = None
 
     def solver_names(self, *, boxed: bool) -> tuple[str, ...]:
         """What solves the sites' problems, one name for each part; ``boxed``: the features have bounds."""

@@ -4,36 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from models.losses.base import Loss
 from models.methods.base import Method
+from models.methods.drfl_admm import DrflServer
+from models.methods.drfl_site import DrflSite
 from models.methods.fdr_admm import AdmmServer, RegularisedSite
 from models.methods.fdr_sm import SubgradientServer
 from models.methods.level_bundle import BundleServer
+from models.methods.local_catalogue import LOCAL_METHODS, LOCAL_RANGES
+from models.methods.parameter_range import Range
 from models.methods.site_answers import AdmmSite, ProxCutSite, RiskSite
 from models.mixture import MixtureBall
 from models.problem import ProblemError
-
-
-@dataclass(frozen=True)
-class Range:
-    """Interval of allowed values; ``open_low``: the lower end itself is not allowed."""
-
-    low: float
-    high: float
-    open_low: bool = True
-
-    def __contains__(self, value: float) -> bool:
-        return (
-            math.isfinite(value)
-            and value <= self.high
-            and (value > self.low or not self.open_low and value == self.low)
-        )
-
-    def __str__(self) -> str:
-        low = "above" if self.open_low else "at or above"
-        return f"{low} {self.low:g}" + (f" and at most {self.high:g}" if math.isfinite(self.high) else "")
 
 
 RANGES: Final[Mapping[str, Range]] = {
@@ -43,7 +27,11 @@ RANGES: Final[Mapping[str, Range]] = {
     "mu0": Range(-1e6, 1e6),
     "tau": Range(0.0, math.inf, open_low=False),
     "step_size": Range(0.0, math.inf),
-    "step_power": Range(0.0, 1.0),
+    "step_power": Range(0.0, 1.0, open_low=False),
+    "c": Range(0.0, 1e6),
+    "tight": Range(0.0, 1.0, open_low=False),
+    "residual": Range(0.0, math.inf, open_low=False),
+    **LOCAL_RANGES,
 }
 """Allowed values of each parameter, whichever method it belongs to."""
 
@@ -51,12 +39,13 @@ _BUNDLE = {"level": 0.2}
 _STEPS = {"step_size": 1.0, "step_power": 1.0}
 _PROX_BUNDLE = {**_BUNDLE, "closeness": 30.0}
 _ADMM = {"rho": 0.1, "mu0": 1.0}
+_DRFL = {"c": 0.05, "tight": 1.0, "batch": 1.0, "residual": 0.0}
 
 _RISK = "exact worst case by selection"
 _BOX_RISK = "exact worst case by price search"
 _PROX = f"{_RISK}; active sets on a working set with an interior point behind them"
+_CUTS = f"{_RISK}; local bundle of exact cuts"
 _BOX_CUTS = f"{_BOX_RISK}; local bundle of exact cuts"
-_BOX_PROX = f"{_BOX_RISK}; CVXPY with Clarabel"
 
 METHODS: Final[Mapping[str, Method]] = {
     method.name: method
@@ -71,16 +60,18 @@ METHODS: Final[Mapping[str, Method]] = {
         ),
         Method("fdr-sm", RiskSite(), SubgradientServer(), _STEPS, "subgradient method", _RISK, _BOX_RISK),
         Method(
-            "fdr-admm", AdmmSite(), AdmmServer(), _ADMM, "consensus ADMM", _PROX, _BOX_PROX, supports_mixture=False,
+            "fdr-admm", AdmmSite(), AdmmServer(), _ADMM, "consensus ADMM", _PROX, _BOX_CUTS, supports_mixture=False,
         ),
         Method(
             "fdr-admm-sc", AdmmSite(), AdmmServer(True), {**_ADMM, "tau": 0.0}, "ADMM with a ridge at each site",
-            _PROX, _BOX_PROX, supports_mixture=False,
+            _PROX, _BOX_CUTS, supports_mixture=False,
         ),
         Method(
-            "fdr-admm-reg", RegularisedSite(), AdmmServer(), _ADMM, "ADMM, labels trusted", _PROX, _BOX_PROX,
+            "fdr-admm-reg", RegularisedSite(), AdmmServer(), _ADMM, "ADMM, labels trusted", _PROX, _BOX_CUTS,
             trusts_labels=True, supports_mixture=False,
         ),
+        Method("drfl-admm", DrflSite(), DrflServer(), _DRFL, "AD-LPMM", _CUTS, _BOX_CUTS),
+        *LOCAL_METHODS,
     )
 }
 """Every method by its name. ``tau`` 0 stands for the smallest ridge that FDR Theorem 3 allows."""
@@ -99,13 +90,22 @@ def get_method(name: str) -> Method:
     return METHODS[name]
 
 
-def check_method_problem(method: Method, mixture: MixtureBall) -> None:
-    """Refuse a problem that the method cannot solve.
+def check_method_problem(
+    method: Method,
+    mixture: MixtureBall,
+    *,
+    loss: Loss | None = None,
+    n_sites: int | None = None,
+    parameters: Mapping[str, float] | None = None,
+) -> None:
+    """Refuse a problem that the method cannot solve, as far as it is known.
 
     Raises
     ------
     ProblemError
-        A ball over the sites with a radius above 0 for a method that trains with fixed site weights.
+        A ball over the sites with a radius above 0 for a method that trains with fixed site weights, a loss with
+        corners for one that needs smooth ones, a loss without a worst case for one that looks for it, or more sites to
+        be drawn in a round than there are.
     """
     if mixture.radius > 0 and not method.supports_mixture:
         can = ", ".join(sorted(name for name, each in METHODS.items() if each.supports_mixture))
@@ -113,6 +113,18 @@ def check_method_problem(method: Method, mixture: MixtureBall) -> None:
             f"method {method.name} trains with fixed site weights, so the radius over the sites must be 0, "
             f"got {mixture.radius:g}; methods for a ball over the sites are {can}"
         )
+    if loss is not None and method.needs_smooth_loss and not loss.smooth:
+        raise ProblemError(
+            f"method {method.name} needs a smooth loss (logistic, smooth_hinge, huber, squared), the loss is {loss.name}"
+        )
+    if loss is not None and not math.isfinite(loss.lipschitz) and not method.ignores_radius:
+        raise ProblemError(
+            f"the {loss.name} loss has no worst case over a ball; take a method without one (fedavg, scaff-pd-ia, ..), "
+            f"not {method.name}, or the loss huber"
+        )
+    clients = int((parameters or {}).get("clients", 0))
+    if n_sites is not None and clients > n_sites:
+        raise ProblemError(f"parameter clients must be at most the number of sites, {n_sites}, got {clients}")
 
 
 def check_parameters(method: Method, given: Mapping[str, float]) -> dict[str, float]:
@@ -121,7 +133,7 @@ def check_parameters(method: Method, given: Mapping[str, float]) -> dict[str, fl
     Raises
     ------
     ProblemError
-        A parameter that the method does not have, or a value outside its range.
+        A parameter that the method does not have, a value outside its range, or values that do not go together.
     """
     unknown = sorted(set(given) - set(method.parameters))
     if unknown:
@@ -130,4 +142,7 @@ def check_parameters(method: Method, given: Mapping[str, float]) -> dict[str, fl
     for name, value in given.items():
         if value not in RANGES[name]:
             raise ProblemError(f"parameter {name} of method {method.name} must be {RANGES[name]}, got {value:g}")
-    return {**method.parameters, **given}
+    complete = {**method.parameters, **given}
+    if method.check is not None:
+        method.check(complete)
+    return complete

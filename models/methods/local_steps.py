@@ -30,16 +30,15 @@ class LocalStepsSite:
     """Message: ``point`` (D,), ``correction`` (D,), and scalars ``step_size``, ``draw``, ``snapshot_step``.
 
     Answer: ``risk`` () and ``slope`` (D,), mean loss and gradient at the point over all rows; ``norm_weight`` () 0;
-    ``local_point`` (D,) after the steps, ``snapshot`` (D,) after ``snapshot_step`` of them, or
-    after all where they are fewer.
+    ``local_point`` (D,) after the steps, ``snapshot`` (D,) after ``snapshot_step`` of them, or after
+    all where they are fewer.
 
     ``parameters`` used: ``local_steps`` (0: count by ``epochs``), ``epochs``, ``batch`` (share of the rows in (0, 1]),
-    ``proximal``, ``ridge``. ``objective`` None: the linear model with the problem's loss. ``mixup``: see DRFLM.
+    ``proximal``, ``ridge``. ``objective`` None: the linear model with the problem's loss.
     ``one_step``: a single step, whatever the parameters say (FedSGD).
     """
 
     objective: Objective | None = None
-    mixup: bool = False
     one_step: bool = False
 
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:

@@ -59,18 +59,15 @@ def step_rule(parameters: Mapping[str, float], sum_norm: float) -> StepRule:
     Raises
     ------
     ProblemError
-        Only one of the two curvatures is given, or they are in the wrong order.
+        See :func:`check_steps`.
     """
+    check_steps(parameters)
     local_steps = int(parameters["local_steps"])
     m, M = parameters.get("strong_convexity", 0.0), parameters.get("smoothness", 0.0)
     sigma = parameters.get("dual_step", 1.0)
     if m == 0.0 and M == 0.0:
         first = Steps(parameters["global_step"], sigma, parameters["step_size"], 1.0)
         return StepRule(first, 0.0, 1.0, local_steps)
-    if not 0.0 < m <= M:
-        raise ProblemError(
-            f"the schedule needs 0 < strong_convexity <= smoothness, got {m:g} and {M:g}; give neither for constant steps"
-        )
     slack = m - 2.0 * M * (sum_norm - 1.0)
     tau = parameters.get("tau0", 0.0) or _largest_tau(M, sum_norm, slack)
     coupling, room = parameters.get("coupling", 0.0), 1.0 - 27.0 * M * tau
@@ -80,6 +77,23 @@ def step_rule(parameters: Mapping[str, float], sum_norm: float) -> StepRule:
     beta = max(1.0, 2.0 * tau * M)
     first = Steps(tau, gamma * tau or sigma, tau / (local_steps * beta), 1.0)
     return StepRule(first, max(slack / 4.0, 0.0), beta, local_steps)
+
+
+def check_steps(parameters: Mapping[str, float]) -> None:
+    """Refuse steps that cannot be taken.
+
+    Raises
+    ------
+    ProblemError
+        No local step, only one of the two curvatures, or curvatures in the wrong order.
+    """
+    if parameters["local_steps"] < 1:
+        raise ProblemError(f"parameter local_steps must be at least 1, got {parameters['local_steps']:g}")
+    m, M = parameters.get("strong_convexity", 0.0), parameters.get("smoothness", 0.0)
+    if (m or M) and not 0.0 < m <= M:
+        raise ProblemError(
+            f"the schedule needs 0 < strong_convexity <= smoothness, got {m:g} and {M:g}; give neither for constant steps"
+        )
 
 
 def _largest_tau(smoothness: float, sum_norm: float, slack: float) -> float:

@@ -1,0 +1,86 @@
+"""Two-layer network with ReLU units, dropout and a softmax over classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.basics import FloatArray, ProblemError
+from models.objectives.softmax import classes, cross_entropy
+
+Layers = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+
+
+@dataclass(frozen=True)
+class NetworkObjective:
+    r"""``mean_i -log softmax(V h_i + c)_{y_i}`` with ``h = relu(U x + b)``, labels class indices (RF appendix J.2).
+
+    In a step of training each hidden unit of each row is dropped with probability ``dropout`` and the others are scaled
+    by ``1 / (1 - dropout)``; losses are judged with all units. Parameters: U (hidden, P), b, V (n_classes, hidden), c.
+    """
+
+    n_classes: int
+    hidden: int = 50
+    dropout: float = 0.5
+    smooth: bool = True
+    convex: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a network that is none."""
+        if self.hidden < 1 or self.n_classes < 2:
+            raise ProblemError(
+                f"a network needs a hidden unit and two classes, got {self.hidden} units and {self.n_classes} classes"
+            )
+        if not 0.0 <= self.dropout < 1.0:
+            raise ProblemError(f"dropout must be at or above 0 and below 1, got {self.dropout}")
+
+    def size(self, n_features: int) -> int:
+        """Number of parameters."""
+        return self.hidden * (n_features + 1) + self.n_classes * (self.hidden + 1)
+
+    def start(self, n_features: int, seed: int) -> FloatArray:
+        """Uniform within ``1/sqrt(inputs)`` of each layer."""
+        random = np.random.default_rng(seed)
+        first, second = 1.0 / np.sqrt(n_features), 1.0 / np.sqrt(self.hidden)
+        split = self.hidden * (n_features + 1)
+        return np.concatenate(
+            [random.uniform(-first, first, split), random.uniform(-second, second, self.size(n_features) - split)]
+        )
+
+    def loss(self, weights: FloatArray, features: FloatArray, labels: FloatArray) -> float:
+        """Mean cross-entropy with all units."""
+        return cross_entropy(self.scores(weights, features), classes(labels, self.n_classes))[0]
+
+    def loss_and_gradient(
+        self,
+        weights: FloatArray,
+        features: FloatArray,
+        labels: FloatArray,
+        random: np.random.Generator | None = None,
+    ) -> tuple[float, FloatArray]:
+        """Mean cross-entropy and its gradient (D,), with units dropped where ``random`` is there to draw them."""
+        inner, bias, outer, outer_bias = self._layers(weights, features.shape[1])
+        hidden = np.maximum(features @ inner.T + bias, 0.0)
+        keep = None
+        if random is not None and self.dropout > 0:
+            keep = (random.random(hidden.shape) >= self.dropout) / (1.0 - self.dropout)
+            hidden *= keep
+        loss, slopes = cross_entropy(hidden @ outer.T + outer_bias, classes(labels, self.n_classes))
+        back = slopes @ outer
+        if keep is not None:
+            back *= keep
+        back *= hidden > 0
+        return loss, np.concatenate(
+            [(back.T @ features).ravel(), back.sum(axis=0), (slopes.T @ hidden).ravel(), slopes.sum(axis=0)]
+        )
+
+    def scores(self, weights: FloatArray, features: FloatArray) -> FloatArray:
+        """Scores of the classes (N, n_classes), with all units."""
+        inner, bias, outer, outer_bias = self._layers(weights, features.shape[1])
+        return np.asarray(np.maximum(features @ inner.T + bias, 0.0) @ outer.T + outer_bias)
+
+    def _layers(self, weights: FloatArray, n_features: int) -> Layers:
+        sizes = np.cumsum([self.hidden * n_features, self.hidden, self.n_classes * self.hidden])
+        inner, bias, outer, outer_bias = np.split(weights, sizes)
+        return inner.reshape(self.hidden, n_features), bias, outer.reshape(self.n_classes, self.hidden), outer_bias

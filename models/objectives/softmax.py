@@ -1,0 +1,77 @@
+"""Linear model with a softmax over classes: multinomial logistic regression."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.basics import FloatArray, ProblemError
+
+
+@dataclass(frozen=True)
+class SoftmaxObjective:
+    r"""``mean_i -log softmax(W x_i + b)_{y_i}``, labels y class indices 0 .. n_classes - 1.
+
+    Parameters: W row by row, (n_classes, P), then b (n_classes,).
+    """
+
+    n_classes: int
+    smooth: bool = True
+    convex: bool = True
+
+    def size(self, n_features: int) -> int:
+        """``n_classes (P + 1)``."""
+        return self.n_classes * (n_features + 1)
+
+    def start(self, n_features: int, seed: int) -> FloatArray:
+        """Zero."""
+        return np.zeros(self.size(n_features))
+
+    def loss(self, weights: FloatArray, features: FloatArray, labels: FloatArray) -> float:
+        """Mean cross-entropy."""
+        return cross_entropy(self.scores(weights, features), classes(labels, self.n_classes))[0]
+
+    def loss_and_gradient(
+        self,
+        weights: FloatArray,
+        features: FloatArray,
+        labels: FloatArray,
+        random: np.random.Generator | None = None,
+    ) -> tuple[float, FloatArray]:
+        """Mean cross-entropy and its gradient (D,)."""
+        loss, slopes = cross_entropy(self.scores(weights, features), classes(labels, self.n_classes))
+        return loss, np.concatenate([(slopes.T @ features).ravel(), slopes.sum(axis=0)])
+
+    def scores(self, weights: FloatArray, features: FloatArray) -> FloatArray:
+        """Scores of the classes (N, n_classes)."""
+        split = self.n_classes * features.shape[1]
+        return np.asarray(features @ weights[:split].reshape(self.n_classes, -1).T + weights[split:])
+
+
+def classes(labels: FloatArray, n_classes: int) -> NDArray[np.intp]:
+    """Labels as indices.
+
+    Raises
+    ------
+    ProblemError
+        A label that is no index of a class.
+    """
+    indices = np.asarray(labels).astype(np.intp)
+    if (indices != labels).any() or indices.min(initial=0) < 0 or indices.max(initial=0) >= n_classes:
+        raise ProblemError(f"labels must be class indices from 0 to {n_classes - 1}")
+    return indices
+
+
+def cross_entropy(scores: FloatArray, labels: NDArray[np.intp]) -> tuple[float, FloatArray]:
+    """Mean ``-log softmax(scores)_y`` without overflow, and its slopes in the scores (N, n_classes)."""
+    rows = np.arange(labels.shape[0])
+    shifted = scores - scores.max(axis=1, keepdims=True)
+    slopes = np.exp(shifted)
+    totals = slopes.sum(axis=1)
+    loss = float((np.log(totals) - shifted[rows, labels]).mean())
+    slopes /= totals[:, None]
+    slopes[rows, labels] -= 1.0
+    slopes /= labels.shape[0]
+    return loss, slopes
