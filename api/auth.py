@@ -56,6 +56,11 @@ class Caller:
         """Whether the caller may know which plants take part; others see pseudonyms."""
         return allows(self.role, Permission.OPERATE)
 
+    @property
+    def is_administrator(self) -> bool:
+        """Whether the caller may see what tells single plants apart."""
+        return allows(self.role, Permission.ADMINISTER)
+
 
 class Gatekeeper:
     """Checks tokens against the store, and notes their use at most once a minute each."""

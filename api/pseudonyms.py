@@ -17,7 +17,7 @@ from services.contracts.errors import UnavailableError
 
 KEY_BYTES = 32
 DIGITS = 8
-_SITE_FIELDS = frozenset({"site_id", "sites"})
+_SITE_FIELDS = frozenset({"site_id", "sites", "missing"})
 _KEYED_BY_SITE = frozenset({"site_settings"})
 _TEXT_FIELDS = frozenset({"reason"})
 AnyContract = TypeVar("AnyContract", bound=BaseModel)

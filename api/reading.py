@@ -5,9 +5,12 @@ from __future__ import annotations
 from api.schemas import ModelDetail, VersionDetail
 from api.wiring import Backend
 from services.contracts.errors import NotFoundError
+from services.contracts.fairness import FairnessReport
 from services.contracts.model_version import ModelVersion
 from services.contracts.report import ModelReport
 from services.registry.gates import check_gates
+from services.registry.labels import CHAMPION
+from services.reporting.fairness_report import fairness_report
 from services.reporting.model_report import model_report
 
 
@@ -35,6 +38,15 @@ def report_of(backend: Backend, version: ModelVersion) -> ModelReport:
     run = backend.store.runs.get_run(version.run_id)
     rounds = backend.store.runs.get_rounds(run.run_id)
     return model_report(version, run, rounds, check_gates(run.plan.gates, version))
+
+
+def fairness_of(backend: Backend, version: ModelVersion) -> FairnessReport:
+    """Fairness report of a version beside the champion of its model."""
+    try:
+        champion = backend.registry.get(version.name, CHAMPION)
+    except NotFoundError:
+        champion = None
+    return fairness_report(version, champion)
 
 
 def known_sites(backend: Backend) -> tuple[str, ...]:

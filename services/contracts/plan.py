@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from models.losses.base import Task
 from models.mixture import MixtureBall, MixtureNorm
 from services.contracts.base import Contract, Slug
+from services.contracts.fairness import FairnessGate
 from services.contracts.messages import RadiusRule, TrainingSpec
 
 
@@ -28,6 +29,7 @@ class Gates(Contract):
     max_mae: float | None = Field(default=None, gt=0, allow_inf_nan=False, description="all held-out parts together")
     max_site_mae: float | None = Field(default=None, gt=0, allow_inf_nan=False, description="at the worst site")
     min_coverage: float | None = Field(default=None, ge=0, le=1, description="all held-out parts together")
+    fairness: tuple[FairnessGate, ...] = Field(default=(), description="how unequally the sites may be served")
 
     def of_other_task(self, task: Task) -> tuple[str, ...]:
         """Gates that are asked for and that a model of this task can never answer."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
 
 from models.losses.base import Task
 from services.contracts.base import Contract, RunId, Slug
@@ -12,15 +11,14 @@ from services.contracts.plan import MixtureSpec
 from services.contracts.run import AnswerStatus
 from services.contracts.scores import RegressionScores
 
-GateName = Literal[
-    "max_gap", "min_f1", "min_site_f1", "min_fresh_weight", "max_mae", "max_site_mae", "min_coverage"
-]
-
 
 class GateResult(Contract):
-    """One condition on a new version: what was wanted, what was found (None: nothing), and whether it holds."""
+    """One condition on a new version: what was wanted, what was found (None: nothing), and whether it holds.
 
-    name: GateName
+    ``name`` is the field of :class:`services.contracts.plan.Gates`, or what a gate of fairness is called.
+    """
+
+    name: str
     wanted: float
     found: float | None
     holds: bool

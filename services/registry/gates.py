@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
+from services.contracts.fairness import FairnessGate
 from services.contracts.model_version import ModelVersion
 from services.contracts.plan import Gates
-from services.contracts.report import GateName, GateResult
+from services.contracts.report import GateResult
 
 
 def check_gates(gates: Gates, version: ModelVersion) -> tuple[GateResult, ...]:
@@ -24,6 +25,7 @@ def check_gates(gates: Gates, version: ModelVersion) -> tuple[GateResult, ...]:
         results.append(_worst_site(gates.min_site_f1, version))
     if gates.min_fresh_weight is not None:
         results.append(_at_least("min_fresh_weight", gates.min_fresh_weight, version.fresh_weight, "not known"))
+    results += [_fair(gate, version) for gate in gates.fairness]
     return tuple(results)
 
 
@@ -41,13 +43,25 @@ def _worst_site(wanted: float, version: ModelVersion) -> GateResult:
     return _at_least("min_site_f1", wanted, min(scores), "")
 
 
-def _at_most(name: GateName, wanted: float, found: float) -> GateResult:
+def _fair(gate: FairnessGate, version: ModelVersion) -> GateResult:
+    """A gate of fairness; it does not hold where a site's figure is not known, for that site may be the worst."""
+    figures = {site.site_id: site.loss if gate.basis == "loss" else site.worst_case_risk for site in version.sites}
+    values = [value for value in figures.values() if value is not None and math.isfinite(value)]
+    unknown = sorted(site for site, value in figures.items() if value is None or not math.isfinite(value))
+    if unknown or not values:
+        what = "held-out loss" if gate.basis == "loss" else "worst-case risk"
+        missing = f"no {what} from {', '.join(unknown)}" if unknown else "the version names no site"
+        return GateResult(name=gate.name, wanted=gate.at_most, found=None, holds=False, reason=missing)
+    return _at_most(gate.name, gate.at_most, gate.of(values))
+
+
+def _at_most(name: str, wanted: float, found: float) -> GateResult:
     holds = found <= wanted
     reason = "" if holds else f"{found:.6g} is not at or below {wanted:.6g}"
     return GateResult(name=name, wanted=wanted, found=found, holds=holds, reason=reason)
 
 
-def _at_least(name: GateName, wanted: float, found: float | None, missing: str) -> GateResult:
+def _at_least(name: str, wanted: float, found: float | None, missing: str) -> GateResult:
     if found is None or math.isnan(found):
         return GateResult(name=name, wanted=wanted, found=None, holds=False, reason=missing)
     holds = found >= wanted

@@ -106,10 +106,10 @@ def _notes(
     sites: tuple[SiteFairness, ...],
     indices: tuple[FairnessIndices, ...],
 ) -> Iterable[str]:
+    for count in sorted({found.n_sites for found in indices if found.n_sites < FEW_SITES}):
+        yield _few_sites(count)
     for found in indices:
         what = "held-out loss" if found.basis == "loss" else "worst-case risk"
-        if found.n_sites < FEW_SITES:
-            yield _few_sites(found.n_sites, what)
         if found.missing:
             yield f"{len(found.missing)} of {len(sites)} sites have no {what} and are left out of its indices."
     if not indices:
@@ -120,11 +120,11 @@ def _notes(
         yield "The champion was judged by other sites, so part of a difference may be theirs."
 
 
-def _few_sites(count: int, what: str) -> str:
+def _few_sites(count: int) -> str:
     if count == 1:
-        return f"Only one site has a {what}: every figure is that site's own."
+        return "There are figures of one site only: every index is that site's own."
     return (
-        f"Only {count} sites have a {what}. With fewer than {FEW_SITES} sites the worst and the best 20 % are single "
-        "sites, and the points of the Lorenz curve with the mean give every site's figure: whoever knows one site's "
+        f"There are figures of {count} sites only. With fewer than {FEW_SITES} sites the worst and the best 20 % are "
+        "single sites, and the points of the Lorenz curve with the mean give every site's figure: whoever knows one site's "
         "figure can tell which it is. Pseudonyms hide which plant a figure belongs to, not the figure."
     )

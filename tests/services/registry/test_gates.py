@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from services.contracts.fairness import FairnessGate
 from services.contracts.model_version import ModelVersion, SiteScore
 from services.contracts.plan import Gates
 from services.registry.gates import check_gates, failed_gates
@@ -56,3 +57,37 @@ def test_missing_f1_fails_and_failures_are_told_on_one_line(make_version: MakeVe
     assert [result.holds for result in results] == [True, False, False]
     told = failed_gates(results)
     assert told.startswith("min_f1: ") and "min_fresh_weight: 0.75 is not at or above 0.9" in told and "\n" not in told
+
+
+def with_losses(make_version: MakeVersion, *losses: float | None) -> ModelVersion:
+    sites = (SiteScore(site_id=f"plant-{i}", weight=0.1, radius=0.1, loss=loss) for i, loss in enumerate(losses))
+    return make_version(sites=tuple(sites))
+
+
+def test_a_gate_of_fairness_holds_at_its_limit_and_not_above(make_version: MakeVersion) -> None:
+    version = with_losses(make_version, 1.0, 2.0, 3.0, 4.0, 6.0)
+    for index, found in (("relative_unfairness", 6.0), ("worst_site", 6.0), ("gini", 0.3), ("palma", 4.0)):
+        for limit, holds in ((found, True), (found * 0.99, False)):
+            gates = NONE.model_copy(update={"fairness": (FairnessGate(index=index, at_most=limit + 1e-12),)})
+            (result,) = check_gates(gates, version)
+            assert (result.holds, result.found) == (holds, pytest.approx(found))
+
+
+def test_a_gate_of_fairness_does_not_hold_where_a_site_is_not_known(make_version: MakeVersion) -> None:
+    gates = NONE.model_copy(update={"fairness": (FairnessGate(index="gini", at_most=1.0),)})
+    (result,) = check_gates(gates, with_losses(make_version, 1.0, None))
+    assert not result.holds and "no held-out loss from plant-1" in result.reason
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"index": "goodness", "at_most": 1}, "there is no fairness index 'goodness'; indices are"),
+        ({"index": "gini", "at_most": -1}, "at_most"),
+        ({"index": "gini", "at_most": 1, "alpha": 0.1}, "alpha and beta belong to relative_unfairness"),
+        ({"index": "relative_unfairness", "at_most": 1, "alpha": 1.5}, "alpha"),
+    ],
+)
+def test_a_gate_of_fairness_that_is_none_is_refused(fields: dict[str, object], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        Gates.model_validate({"fairness": [fields]})
