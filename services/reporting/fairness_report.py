@@ -125,6 +125,6 @@ def _few_sites(count: int) -> str:
         return "There are figures of one site only: every index is that site's own."
     return (
         f"There are figures of {count} sites only. With fewer than {FEW_SITES} sites the worst and the best 20 % are "
-        "single sites, and the points of the Lorenz curve with the mean give every site's figure: whoever knows one site's "
-        "figure can tell which it is. Pseudonyms hide which plant a figure belongs to, not the figure."
+        "single sites, and the points of the Lorenz curve with the mean give every site's figure: whoever knows one "
+        "site's figure can tell which it is. Pseudonyms hide which plant a figure belongs to, not the figure."
     )
