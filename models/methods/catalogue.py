@@ -14,6 +14,7 @@ from models.methods.fdr_admm import AdmmServer, RegularisedSite
 from models.methods.fdr_sm import SubgradientServer
 from models.methods.level_bundle import BundleServer
 from models.methods.local_catalogue import LOCAL_METHODS, LOCAL_RANGES
+from models.methods.mixture_methods import MIXTURE_METHODS, MIXTURE_RANGES
 from models.methods.parameter_range import Range
 from models.methods.site_answers import AdmmSite, ProxCutSite, RiskSite
 from models.mixture import MixtureBall
@@ -32,6 +33,7 @@ RANGES: Final[Mapping[str, Range]] = {
     "tight": Range(0.0, 1.0, open_low=False),
     "residual": Range(0.0, math.inf, open_low=False),
     **LOCAL_RANGES,
+    **MIXTURE_RANGES,
 }
 """Allowed values of each parameter, whichever method it belongs to."""
 
@@ -72,6 +74,7 @@ METHODS: Final[Mapping[str, Method]] = {
         ),
         Method("drfl-admm", DrflSite(), DrflServer(), _DRFL, "AD-LPMM", _CUTS, _BOX_CUTS),
         *LOCAL_METHODS,
+        *MIXTURE_METHODS,
     )
 }
 """Every method by its name. ``tau`` 0 stands for the smallest ridge that FDR Theorem 3 allows."""

@@ -9,8 +9,8 @@ The gradient has the inner value y = sum_g a_g h_g in it, which no site knows: t
     y <- (1 - tracking) y + tracking sum_g a_g h_g(w),
 
 and a site's local step is ``u <- u - step_size mean_i exp((l_i - mu log y) / mu) grad l_i`` over a batch (over
-the sites: one factor for all its rows). The first round only asks for h_g, without steps. All is kept as ``mu log y``, so nothing
-overflows. Ridge as for the other methods of local steps; the bounds do not have it.
+the sites: one factor for all its rows). The first exchange only asks for h_g, without steps. All is kept as
+``mu log y``, so nothing overflows. Ridge as for the other methods of local steps; the bounds do not have it.
 
 Bounds: F at the visited points, and for the q that is the worst at the best of them
 ``min_w sum_g q_g f_g(w) - mu KL(q || a)`` of the cut model, f_g being ``mu log h_g``, which is convex too.
@@ -48,7 +48,7 @@ from models.problem import Arrays, Certificate, FloatArray, ProblemError, Server
 
 @dataclass(frozen=True)
 class FedDroSite(LocalStepsSite):
-    """Site half. Message as for :class:`LocalStepsSite`, and ``inner`` (), mu log y. ``risk`` () is f_g."""
+    """Site half. Message as for :class:`LocalStepsSite`, and ``inner`` () mu log y, ``share`` () a_g."""
 
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
         """Exact tilted loss and gradient at the point, and where the tilted steps end."""
@@ -56,7 +56,9 @@ class FedDroSite(LocalStepsSite):
         over_rows = parameters["over_rows"] > 0
         if over_rows and not isinstance(inner, LinearObjective):
             raise ProblemError("feddro over rows needs a linear model; set over_rows to 0 for this one")
-        tilted = TiltedObjective(inner, parameters["temperature"], float(message["inner"]), over_rows)
+        tilted = TiltedObjective(
+            inner, parameters["temperature"], float(message["inner"]), float(message["share"]), over_rows
+        )
         return LocalStepsSite(tilted).answer(problem, message, parameters)
 
 
@@ -75,8 +77,13 @@ class FedDroRule(LocalRule):
         size = numbers["step_size"] / (finished + 1.0) ** numbers["step_power"] if memory["known"] else 0.0
         return {
             site.site_id: {
-                **message(memory["point"], step_size=size, draw=draw_number(numbers["seed"], finished, g)),
+                **message(
+                    memory["point"],
+                    step_size=size if site.weight > 0 else 0.0,
+                    draw=draw_number(numbers["seed"], finished, g),
+                ),
                 "inner": memory["inner"],
+                "share": np.array(site.weight),
             }
             for g, site in enumerate(problem.sites)
         }

@@ -116,8 +116,6 @@ class MixupSite(LocalStepsSite):
     ``risk`` and ``slope`` are those of the rows as they are; ``mixed_risk`` is the mean loss of mixed rows there.
     """
 
-    mixup: bool = True
-
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
         """Exact loss and gradient at the point, a mean mixed loss there, and where steps on mixed rows end."""
         inner = self.objective or LinearObjective(problem.spec.loss, problem.spec.fit_intercept)

@@ -16,19 +16,9 @@ import numpy as np
 
 from models.methods.drfa import first_mixture
 from models.methods.local_rule import LocalRule, Memory, draw_number, message
-from models.methods.local_steps import LocalStepsSite
 from models.methods.sampled_sites import SampledRound, capped, mean_answer, nearest_weights, told_losses
-from models.problem import Arrays, FloatArray, ServerProblem, SiteProblem
+from models.problem import Arrays, FloatArray, ServerProblem
 from models.relative_set import RelativeSet
-
-
-@dataclass(frozen=True)
-class OneStepSite(LocalStepsSite):
-    """Site half: one step, on one batch."""
-
-    def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
-        """Exact loss and gradient at the point, and where one step leads."""
-        return super().answer(problem, message, {**parameters, "local_steps": 1.0})
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ distributions q of the rows, less mu times their divergence from the even one.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +18,6 @@ from models.basics import FloatArray
 from models.objectives.base import Objective
 from models.objectives.linear import LinearObjective
 
-_HIGHEST = 30.0
-
 
 @dataclass(frozen=True)
 class TiltedObjective:
@@ -26,11 +25,14 @@ class TiltedObjective:
 
     Such a step's gradient is ``mean_i exp((l_i - inner) / mu) grad l_i`` over the batch, or with ``over_rows`` False
     ``exp((mean_i l_i - inner) / mu)`` times the gradient of the mean; ``inner`` is mu log y, y the tracked inner value.
+    ``share`` a is the weight of these rows in y: y is at least a times their own inner value, so where the tracked one
+    is below that of the batch, the latter stands in, and no step is steeper than 1/a gradients.
     """
 
     model: Objective
     mu: float
     inner: float
+    share: float = 1.0
     over_rows: bool = True
 
     @property
@@ -65,12 +67,11 @@ class TiltedObjective:
         """The loss f with its gradient (D,), or with ``random`` the gradient of a step."""
         if not (self.over_rows and isinstance(self.model, LinearObjective)):
             loss, gradient = self.model.loss_and_gradient(weights, features, labels, random)
-            return loss, gradient if random is None else gradient * float(self._factor(np.array(loss)))
+            return loss, gradient if random is None else gradient * np.exp((loss - self._inner(loss)) / self.mu)
         losses, slopes = self.model.row_losses(weights, features, labels)
         tilted = float(self.mu * (logsumexp(losses / self.mu) - np.log(losses.shape[0])))
-        counts = np.exp((losses - tilted) / self.mu) if random is None else self._factor(losses)
+        counts = np.exp((losses - (tilted if random is None else self._inner(tilted))) / self.mu)
         return tilted, self.model.gradient(slopes * counts / losses.shape[0], features)
 
-    def _factor(self, losses: FloatArray) -> FloatArray:
-        """How much more, or less, a loss counts for being above the inner value; at most e^30."""
-        return np.asarray(np.exp(np.minimum((losses - self.inner) / self.mu, _HIGHEST)))
+    def _inner(self, own: float) -> float:
+        return max(self.inner, own + self.mu * math.log(self.share))
