@@ -33,7 +33,7 @@ _MIXTURE = {"mixture_step": 0.01, "worst_share": 0.0, "clients": 0.0}
 _ONE_STEP = {name: value for name, value in _STEPS.items() if name not in ("local_steps", "epochs")}
 _MIXUP = {"mixup_alpha": 1.0, "mixup_beta": 1.0, "mixup_ratio": 0.0}
 _KL = {"temperature": 1.0, "tracking": 0.5, "over_rows": 1.0}
-_SITE = "exact loss and gradient; local gradient steps"
+_SITE = "exact mean loss and gradient, then gradient steps"
 
 MIXTURE_METHODS: Final[tuple[Method, ...]] = (
     Method(
