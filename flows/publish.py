@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 
 from flows.wiring import Workshop
 from models.methods.catalogue import get_method
 from models.scores import f1_score
+from services.contracts.asset_type import AssetType
 from services.contracts.model_version import ModelVersion, SiteScore
 from services.contracts.report import ModelReport
 from services.contracts.run import Run
-from services.coordinator.terms import shared_spec
+from services.contracts.scores import SCORE_NAMES, RegressionScores, added
+from services.coordinator.terms import mixture_of, shared_spec
 from services.coordinator.training import Evaluation, TrainedModel, full_weights
 from services.registry.gates import check_gates, failed_gates
 from services.reporting.model_report import model_report
@@ -64,25 +68,41 @@ def _version(shop: Workshop, run: Run, trained: TrainedModel, evaluation: Evalua
     fresh = {answer.site_id for record in last for answer in record.answers if answer.status == "accepted"}
     scores = tuple(
         SiteScore(
-            site_id=site.site_id, weight=site.weight, radius=site.radius, label_flip_cost=site.label_flip_cost,
+            site_id=site.site_id, weight=site.weight, worst_weight=_known(trained.worst_weights.get(site.site_id)),
+            radius=site.radius, label_flip_cost=site.label_flip_cost,
             radius_is_estimate=site.radius_is_estimate, confidence=site.confidence,
-            f1=f1_score(evaluation.confusion[site.site_id]) if site.site_id in evaluation.confusion else None,
+            f1=_f1(evaluation, [site.site_id]), loss=evaluation.loss.get(site.site_id),
             worst_case_risk=_known(trained.site_risks.get(site.site_id)), fresh=site.site_id in fresh,
+            **_target_scores(asset_type, evaluation, [site.site_id]),
         )
         for site in run.sites
     )
-    pooled = sum(evaluation.confusion.values(), start=np.zeros((1, 1))) if evaluation.confusion else None
+    answered = [site.site_id for site in run.sites]
     return ModelVersion(
         name=plan.name, run_id=run.run_id, plan=plan.name, method=plan.method,
-        asset_type=asset_type, spec=shared_spec(plan, asset_type),
+        asset_type=asset_type, spec=shared_spec(plan, asset_type), mixture=mixture_of(plan),
         weights=full_weights(trained.weights, fit_intercept=plan.spec.fit_intercept), rounds=trained.rounds,
         certified_gap=trained.gap, worst_case_risk=trained.upper, lower_bound=trained.lower,
-        fresh_weight=trained.fresh_weight, f1=None if pooled is None else f1_score(pooled), sites=scores,
+        fresh_weight=trained.fresh_weight, f1=_f1(evaluation, answered), sites=scores,
         mixture_confidence=run.mixture_confidence,
         radii_are_estimates=any(site.radius_is_estimate for site in run.sites),
-        solvers=get_method(plan.method).solver_names(boxed=plan.spec.support == "sensor_ranges"),
-        created_at=datetime.now(UTC),
+        solvers=get_method(plan.method).solver_names(boxed=plan.spec.boxed),
+        created_at=datetime.now(UTC), **_target_scores(asset_type, evaluation, answered),
     )
+
+
+def _f1(evaluation: Evaluation, sites: Sequence[str]) -> float | None:
+    """F-1 over the held-out parts of these sites together; None where none of them sent counts."""
+    counts = [evaluation.confusion[site] for site in sites if site in evaluation.confusion]
+    return f1_score(sum(counts[1:], start=counts[0])) if counts else None
+
+
+def _target_scores(asset_type: AssetType, evaluation: Evaluation, sites: Sequence[str]) -> dict[str, Any]:
+    """Scores of a regression over the held-out parts of these sites together; empty where none of them sent sums."""
+    sums = [evaluation.sums[site] for site in sites if site in evaluation.sums]
+    if not sums or asset_type.target is None:
+        return {}
+    return RegressionScores.of(added(sums), asset_type.target).model_dump()
 
 
 def metrics(version: ModelVersion) -> dict[str, float | None]:
@@ -90,7 +110,7 @@ def metrics(version: ModelVersion) -> dict[str, float | None]:
     return {
         "certified_gap": version.certified_gap, "worst_case_risk": version.worst_case_risk,
         "lower_bound": version.lower_bound, "fresh_weight": version.fresh_weight, "f1": version.f1,
-        "rounds": float(version.rounds),
+        "rounds": float(version.rounds), **{name: getattr(version, name) for name in SCORE_NAMES},
     }
 
 

@@ -116,8 +116,9 @@ class SiteUpdate(_WithArrays):
     ``task_sha256`` is the digest of the task that is answered. Shapes by kind, K heads, D weights, C classes:
     join: ``n_samples`` (), ``radius`` (), ``radius_is_estimate`` () 0 or 1, ``confidence`` () of the ball (0: none is
     claimed), ``lift_check`` () (0: no lift); round: what the method's ``answer_shapes`` says, each with a leading K;
-    evaluate: ``risk`` (K,) worst-case risk on the training part; on the held-out part for a classification
-    ``confusion`` (C, C) true by predicted counts, for a regression the sums of ``scores.REGRESSION_SUMS``, () each.
+    evaluate: ``risk`` (K,) worst-case risk on the training part; on the held-out part ``loss`` (), the mean training
+    loss, the heads summed, and for a classification ``confusion`` (C, C) true by predicted counts, for a regression the
+    sums of ``scores.REGRESSION_SUMS``, () each.
     """
 
     type: Literal["update"] = "update"

@@ -11,7 +11,7 @@ from services.contracts.asset_type import AssetType
 from services.contracts.errors import BallastError, InvalidInputError
 from services.contracts.lift import draw_lift, lift_check, pinned
 from services.contracts.messages import RadiusRule, TrainingSpec
-from services.contracts.plan import Plan, check_weights
+from services.contracts.plan import MixtureSpec, Plan, check_weights
 from services.contracts.run import Run, SiteTermsRecord
 
 JOIN_SHAPES: dict[str, tuple[int, ...]] = {
@@ -32,6 +32,20 @@ def shared_spec(plan: Plan, asset_type: AssetType) -> TrainingSpec:
     if get_method(plan.method).trusts_labels:
         changes["label_flip_cost"] = float("inf")
     return plan.spec.model_copy(update=changes)
+
+
+def mixture_of(plan: Plan) -> MixtureSpec:
+    """The ball around the sites' weights that a run of the plan reckons with."""
+    return plan.mixture
+
+
+def check_task(plan: Plan, asset_type: AssetType) -> None:
+    """The loss must be one of what the asset type has; :class:`InvalidInputError` if not."""
+    missing = asset_type.why_not(plan.spec.loss.task)
+    if missing:
+        raise InvalidInputError(
+            f"plan {plan.name}: {missing}, and the plan's loss is {plan.spec.loss.name}", code="wrong_task"
+        )
 
 
 def site_spec(plan: Plan, asset_type: AssetType, site_id: str, radius: float | None = None) -> TrainingSpec:

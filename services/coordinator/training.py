@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from models.intervals import residual_interval
 from models.methods.base import ServerHalf
 from models.methods.catalogue import check_parameters, get_method
 from models.multiclass import OneVsRestServer
@@ -19,10 +21,12 @@ from models.problem import FloatArray, ServerProblem, SiteTerms, Status
 from services.contracts.asset_type import AssetType
 from services.contracts.errors import BallastError
 from services.contracts.lift import lifted_size
+from services.contracts.plan import Plan
 from services.contracts.run import RoundRecord, Run, SiteAnswer
+from services.contracts.scores import COVERAGE_CONFIDENCE, REGRESSION_SUMS
 from services.coordinator.poll import Poll, Question, poll
 from services.coordinator.ports import RunStore, SiteTransport
-from services.coordinator.terms import JOIN_SHAPES, check_asked, joined_terms, site_specs
+from services.coordinator.terms import JOIN_SHAPES, check_asked, check_task, joined_terms, mixture_of, site_specs
 
 LOG = logging.getLogger("ballast.coordinator")
 RETRY_SECONDS = 0.5
@@ -43,7 +47,10 @@ class RunCancelledError(BallastError):
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """What training leaves: weights (K, D), certificate, why it stopped, and each site's worst-case risk."""
+    """What training leaves: weights (K, D), certificate, why it stopped, and each site's worst-case risk.
+
+    ``worst_weights`` is each site's share in the worst mixture there, the mean over the heads.
+    """
 
     weights: FloatArray
     status: Status
@@ -53,13 +60,20 @@ class TrainedModel:
     fresh_weight: float
     rounds: int
     site_risks: Mapping[str, float]
+    worst_weights: Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Held-out confusion counts of each site that answered, shape (C, C)."""
+    """What each site that answered found on its held-out part, by site id.
+
+    ``confusion`` : counts (C, C) of a classification. ``sums`` : those of a regression, ``scores.REGRESSION_SUMS``.
+    ``loss`` : mean training loss, the heads summed.
+    """
 
     confusion: Mapping[str, FloatArray]
+    sums: Mapping[str, Mapping[str, float]]
+    loss: Mapping[str, float]
     answers: tuple[SiteAnswer, ...]
 
 
@@ -85,12 +99,14 @@ class Coordinator:
         TooFewSitesError, RunCancelledError
             Nobody to train with, or nobody wants it.
         InvalidInputError
-            The plan weighs some of the sites that are asked, or its weights do not sum to 1.
+            The plan's loss does not fit the asset type, or the plan weighs some of the sites that are asked, or its
+            weights do not sum to 1.
         LiftsDifferError
             Sites lift their features differently.
         """
         if run.status != "pending":
             return run
+        check_task(run.plan, self._asset_type)
         check_asked(run.plan, self._keys)
         question = self._question(run, "join", 0, {}, JOIN_SHAPES)
         outcome = await self._until_enough(run, question, self._keys)
@@ -128,18 +144,31 @@ class Coordinator:
             weights=server.weights(state), status=Status.ROUND_LIMIT if status is Status.CONTINUE else status,
             upper=certificate.upper, lower=certificate.lower, gap=certificate.gap,
             fresh_weight=certificate.fresh_weight, rounds=number, site_risks=server.site_risks(state, problem),
+            worst_weights=server.mixture_weights(state, problem),
         )
 
-    async def evaluate(self, run: Run, weights: FloatArray) -> Evaluation:
-        """Ask each site for its held-out confusion counts under the weights, shape (K, P + 1)."""
-        classes = len(self._asset_type.fault_classes)
+    async def evaluate(self, run: Run, weights: FloatArray, worst_case_risk: float = math.inf) -> Evaluation:
+        """Ask each site for its held-out scores under the weights, shape (K, P + 1).
+
+        ``worst_case_risk`` is the weights' own; it gives the interval whose coverage the sites of a regression count.
+        """
         keys = {site.site_id: self._keys[site.site_id] for site in run.sites if site.site_id in self._keys}
-        shapes: dict[str, tuple[int, ...]] = {"confusion": (classes, classes), "risk": (weights.shape[0],)}
-        arrays = {site: {"weights": weights} for site in keys}
-        question = self._question(run, "evaluate", 0, arrays, shapes)
+        arrays = {"weights": weights}
+        shapes: dict[str, tuple[int, ...]] = {"risk": (weights.shape[0],), "loss": ()}
+        if run.plan.spec.loss.task == "regression":
+            arrays["interval"] = _interval(run.plan, worst_case_risk)
+            shapes |= dict.fromkeys(REGRESSION_SUMS, ())
+        else:
+            shapes["confusion"] = (len(self._asset_type.fault_classes),) * 2
+        question = self._question(run, "evaluate", 0, dict.fromkeys(keys, arrays), shapes)
         outcome = await poll(question, keys, self._transport, run.plan.round_deadline_seconds)
-        return Evaluation({site: update.arrays["confusion"] for site, update in outcome.updates.items()},
-                          outcome.answers)
+        found = {site: update.arrays for site, update in outcome.updates.items()}
+        return Evaluation(
+            confusion={site: each["confusion"] for site, each in found.items() if "confusion" in each},
+            sums={site: _scalars(each) for site, each in found.items() if REGRESSION_SUMS[0] in each},
+            loss={site: float(each["loss"]) for site, each in found.items()},
+            answers=outcome.answers,
+        )
 
     def _server(self, run: Run) -> tuple[ServerHalf[Any], ServerProblem]:
         plan = run.plan
@@ -152,9 +181,9 @@ class Coordinator:
                 for site in run.sites
             ),
             transport_norm=plan.spec.transport_norm, fit_intercept=plan.spec.fit_intercept, feature_bound=1.0,
-            gap=plan.gap, parameters=check_parameters(method, plan.parameters),
+            gap=plan.gap, parameters=check_parameters(method, plan.parameters), mixture=mixture_of(plan).ball,
         )
-        return OneVsRestServer(method.server, self._asset_type.n_heads), problem
+        return OneVsRestServer(method.server, self._asset_type.heads(plan.spec.loss.task)), problem
 
     def _question(
         self, run: Run, kind: Any, number: int, arrays: Mapping[str, Mapping[str, FloatArray]],
@@ -188,6 +217,17 @@ def full_weights(weights: FloatArray, *, fit_intercept: bool) -> FloatArray:
     if fit_intercept:
         return weights
     return np.concatenate([weights, np.zeros((weights.shape[0], 1))], axis=1)
+
+
+def _interval(plan: Plan, worst_case_risk: float) -> FloatArray:
+    """Ends (2,) of the residual's interval; without a bound on the risk everything lies inside."""
+    if not math.isfinite(worst_case_risk):
+        return np.array([-1.0, 1.0]) * np.finfo(np.float64).max
+    return np.array(residual_interval(plan.spec.loss.loss, worst_case_risk, COVERAGE_CONFIDENCE))
+
+
+def _scalars(arrays: Mapping[str, FloatArray]) -> dict[str, float]:
+    return {name: float(arrays[name]) for name in REGRESSION_SUMS}
 
 
 def _shortage(run: Run, question: Question, outcome: Poll) -> str:

@@ -23,6 +23,7 @@ from services.site_agent.local_solve import (
     check_weights,
     confusion_counts,
     head_risks,
+    held_out_loss,
     join_answer,
     lifted,
     regression_sums,
@@ -154,12 +155,15 @@ class LocalRound:
     def _evaluate(self, task: Task, dataset: Dataset) -> dict[str, FloatArray]:
         heads, held_out = self._heads(task, dataset), lifted(task.spec, dataset.test.features)
         weights = check_weights(task.arrays.get("weights"), len(heads), held_out.shape[1])
-        risk, test = {"risk": head_risks(weights, heads)}, dataset.test
-        if task.spec.loss.task == "regression":
+        test, loss, n_classes = dataset.test, task.spec.loss.loss, len(self._asset_type.fault_classes)
+        answer = {
+            "risk": head_risks(weights, heads),
+            "loss": held_out_loss(weights, held_out, test.outcomes(loss.task), loss, n_classes),
+        }
+        if loss.task == "regression":
             interval, quantile = check_interval(task.arrays.get("interval")), task.spec.loss.quantile or 0.5
-            return risk | regression_sums(weights, held_out, test.targets, interval, quantile)
-        n_classes = len(self._asset_type.fault_classes)
-        return risk | {"confusion": confusion_counts(weights, held_out, test.classes, n_classes)}
+            return answer | regression_sums(weights, held_out, test.targets, interval, quantile)
+        return answer | {"confusion": confusion_counts(weights, held_out, test.classes, n_classes)}
 
     def _refuse(self, refusal: Refusal, reply_to: dict[str, Any]) -> bytes:
         """Refusal with the fixed sentence of its code; the detail goes to the site's own log alone."""

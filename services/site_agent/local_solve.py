@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from models.losses.base import Loss
 from models.methods.base import Method
 from models.problem import (
     Arrays,
@@ -136,6 +137,21 @@ def confusion_counts(weights: FloatArray, features: FloatArray, classes: IntArra
     counts = np.zeros((n_classes, n_classes))
     np.add.at(counts, (classes, predict_class(weights, features)), 1.0)
     return counts
+
+
+def held_out_loss(
+    weights: FloatArray, features: FloatArray, outcomes: FloatArray | IntArray, loss: Loss, n_classes: int
+) -> FloatArray:
+    """Mean loss () of held-out rows (n, P) at weights (K, P + 1), the heads summed; ``outcomes`` as for training."""
+    from models.multiclass import head_labels, predict_scores
+
+    if not len(features):
+        return np.array(0.0)
+    scores = predict_scores(weights, features).T
+    if loss.task == "regression":
+        return np.array(loss.value(scores[0] - outcomes).mean())
+    margins = head_labels(outcomes.astype(np.intp), n_classes) * scores
+    return np.array(loss.value(margins).mean(axis=1).sum())
 
 
 def regression_sums(

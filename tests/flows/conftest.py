@@ -79,7 +79,7 @@ class Works:
                 run = await coordinator.join(run)
                 trained = await coordinator.train(run)
                 weights = full_weights(trained.weights, fit_intercept=plan.spec.fit_intercept)
-                evaluation = await coordinator.evaluate(run, weights)
+                evaluation = await coordinator.evaluate(run, weights, trained.upper)
             except Exception as error:
                 self.shop.store.runs.finish_run(run.run_id, "failed", str(error))
                 raise
