@@ -18,6 +18,7 @@ from models.losses.base import Loss
 from models.losses.epsilon_insensitive import EpsilonInsensitive
 from models.losses.huber import Huber
 from models.losses.pinball import Pinball
+from models.losses.squared import Squared
 from models.problem import ProblemError
 
 
@@ -42,4 +43,6 @@ def residual_interval(loss: Loss, risk: float, confidence: float) -> tuple[float
         return -(height + loss.epsilon), height + loss.epsilon
     if isinstance(loss, Pinball):
         return -height / loss.quantile, height / (1.0 - loss.quantile)
+    if isinstance(loss, Squared):
+        return -math.sqrt(height), math.sqrt(height)
     raise ProblemError(f"an interval needs a regression loss, got {loss.name}")

@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from models.lift import check_same_lift
-from models.methods.catalogue import get_method
-from models.problem import Arrays, ProblemError
+from models.methods.catalogue import check_method_problem, check_parameters, get_method
+from models.problem import Arrays, ProblemError, RobustSpec
 from services.contracts.asset_type import AssetType
 from services.contracts.errors import BallastError, InvalidInputError
-from services.contracts.lift import draw_lift, lift_check, pinned
+from services.contracts.lift import draw_lift, lift_check, lifted_size, pinned
 from services.contracts.messages import RadiusRule, TrainingSpec
 from services.contracts.plan import MixtureSpec, Plan, check_weights
 from services.contracts.run import Run, SiteTermsRecord
+from services.contracts.support import scaled_support
 
 JOIN_SHAPES: dict[str, tuple[int, ...]] = {
     "n_samples": (), "radius": (), "radius_is_estimate": (), "confidence": (), "lift_check": (),
 }
 """What a site says of itself when it joins."""
+
+
+NO_BALL = RadiusRule(rule="fixed", value=0.0)
 
 
 class LiftsDifferError(BallastError):
@@ -27,10 +31,13 @@ class LiftsDifferError(BallastError):
 
 
 def shared_spec(plan: Plan, asset_type: AssetType) -> TrainingSpec:
-    """The problem that the sites share: the plan's, its lift pinned, and labels trusted where the method does so."""
-    changes: dict[str, object] = {"lift": pinned(plan.spec.lift, len(asset_type.features))}
-    if get_method(plan.method).trusts_labels:
+    """The problem that the sites share: the plan's, its lift pinned, and what the method overrides."""
+    method, changes = get_method(plan.method), dict[str, object]()
+    changes["lift"] = pinned(plan.spec.lift, len(asset_type.features))
+    if method.trusts_labels:
         changes["label_flip_cost"] = float("inf")
+    if method.ignores_radius:
+        changes["radius"] = NO_BALL
     return plan.spec.model_copy(update=changes)
 
 
@@ -39,24 +46,47 @@ def mixture_of(plan: Plan) -> MixtureSpec:
     return plan.mixture
 
 
-def check_task(plan: Plan, asset_type: AssetType) -> None:
-    """The loss must be one of what the asset type has; :class:`InvalidInputError` if not."""
+def check_problem(plan: Plan, asset_type: AssetType, n_sites: int | None = None) -> None:
+    """The loss must be one of what the asset type has, and the problem one that the method solves.
+
+    Raises
+    ------
+    InvalidInputError
+        With one line of what does not fit.
+    """
     missing = asset_type.why_not(plan.spec.loss.task)
     if missing:
         raise InvalidInputError(
             f"plan {plan.name}: {missing}, and the plan's loss is {plan.spec.loss.name}", code="wrong_task"
         )
+    try:
+        method = get_method(plan.method)
+        parameters = check_parameters(method, plan.parameters)
+        check_method_problem(
+            method, mixture_of(plan).ball, loss=plan.spec.loss.loss, n_sites=n_sites, parameters=parameters
+        )
+        _check_support(plan.spec, asset_type)
+    except ProblemError as error:
+        raise InvalidInputError(f"plan {plan.name}: {error}", code="unknown_method_or_parameter") from None
+
+
+def _check_support(spec: TrainingSpec, asset_type: AssetType) -> None:
+    """Refuse, with :class:`ProblemError`, a support that does not fit the asset type or the loss."""
+    loss = spec.loss.loss
+    n_features = lifted_size(spec.lift, len(asset_type.features))
+    support = scaled_support(spec.support, asset_type, loss.task, n_features)
+    RobustSpec(0.0, spec.label_flip_cost, spec.transport_norm, support, spec.fit_intercept, loss)
 
 
 def site_spec(plan: Plan, asset_type: AssetType, site_id: str, radius: float | None = None) -> TrainingSpec:
     """The problem of one site. ``radius``, once the site has joined, is the one that it joined with."""
     spec, own = shared_spec(plan, asset_type), plan.site_settings.get(site_id)
-    changes: dict[str, object] = {}
-    if own is not None and own.radius is not None:
+    method, changes = get_method(plan.method), dict[str, object]()
+    if own is not None and own.radius is not None and not method.ignores_radius:
         changes["radius"] = own.radius
     if radius is not None:
         changes["radius"] = RadiusRule(rule="fixed", value=radius)
-    if own is not None and own.label_flip_cost is not None and not get_method(plan.method).trusts_labels:
+    if own is not None and own.label_flip_cost is not None and not method.trusts_labels:
         changes["label_flip_cost"] = own.label_flip_cost
     return spec.model_copy(update=changes)
 

@@ -26,7 +26,7 @@ from services.contracts.run import RoundRecord, Run, SiteAnswer
 from services.contracts.scores import COVERAGE_CONFIDENCE, REGRESSION_SUMS
 from services.coordinator.poll import Poll, Question, poll
 from services.coordinator.ports import RunStore, SiteTransport
-from services.coordinator.terms import JOIN_SHAPES, check_asked, check_task, joined_terms, mixture_of, site_specs
+from services.coordinator.terms import JOIN_SHAPES, check_asked, check_problem, joined_terms, mixture_of, site_specs
 
 LOG = logging.getLogger("ballast.coordinator")
 RETRY_SECONDS = 0.5
@@ -106,11 +106,12 @@ class Coordinator:
         """
         if run.status != "pending":
             return run
-        check_task(run.plan, self._asset_type)
+        check_problem(run.plan, self._asset_type)
         check_asked(run.plan, self._keys)
         question = self._question(run, "join", 0, {}, JOIN_SHAPES)
         outcome = await self._until_enough(run, question, self._keys)
         joined = {site: update.arrays for site, update in outcome.updates.items()}
+        check_problem(run.plan, self._asset_type, len(joined))
         terms = joined_terms(run.plan, self._asset_type, joined)
         absentees = [answer for answer in outcome.answers if answer.status != "accepted"]
         return self._store.begin_run(run.run_id, terms, absentees)

@@ -13,8 +13,8 @@ from services.contracts.report import GateResult
 def check_gates(gates: Gates, version: ModelVersion) -> tuple[GateResult, ...]:
     """Every gate that the plan asks for, held against the version; an empty tuple where it asks for none.
 
-    A figure that is missing or NaN does not hold: ``min_site_f1`` fails when any site of the version has no held-out
-    score, since the worst site is then not known.
+    A figure that is missing or NaN does not hold: ``min_site_f1`` and ``max_site_mae`` fail when any site of the
+    version has no held-out score, since the worst site is then not known.
     """
     results = []
     if gates.max_gap is not None:
@@ -23,6 +23,12 @@ def check_gates(gates: Gates, version: ModelVersion) -> tuple[GateResult, ...]:
         results.append(_at_least("min_f1", gates.min_f1, version.f1, "no site sent a held-out score"))
     if gates.min_site_f1 is not None:
         results.append(_worst_site(gates.min_site_f1, version))
+    if gates.max_mae is not None:
+        results.append(_at_most("max_mae", gates.max_mae, version.mae, "no site sent a held-out score"))
+    if gates.max_site_mae is not None:
+        results.append(_worst_error(gates.max_site_mae, version))
+    if gates.min_coverage is not None:
+        results.append(_at_least("min_coverage", gates.min_coverage, version.coverage, "no site sent a held-out score"))
     if gates.min_fresh_weight is not None:
         results.append(_at_least("min_fresh_weight", gates.min_fresh_weight, version.fresh_weight, "not known"))
     results += [_fair(gate, version) for gate in gates.fairness]
@@ -43,6 +49,13 @@ def _worst_site(wanted: float, version: ModelVersion) -> GateResult:
     return _at_least("min_site_f1", wanted, min(scores), "")
 
 
+def _worst_error(wanted: float, version: ModelVersion) -> GateResult:
+    errors = [site.mae for site in version.sites if site.mae is not None]
+    unknown = sorted(site.site_id for site in version.sites if site.mae is None)
+    missing = f"no held-out score from {', '.join(unknown)}" if unknown else "the version names no site"
+    return _at_most("max_site_mae", wanted, None if unknown else max(errors, default=None), missing)
+
+
 def _fair(gate: FairnessGate, version: ModelVersion) -> GateResult:
     """A gate of fairness; it does not hold where a site's figure is not known, for that site may be the worst."""
     figures = {site.site_id: site.loss if gate.basis == "loss" else site.worst_case_risk for site in version.sites}
@@ -55,7 +68,9 @@ def _fair(gate: FairnessGate, version: ModelVersion) -> GateResult:
     return _at_most(gate.name, gate.at_most, gate.of(values))
 
 
-def _at_most(name: str, wanted: float, found: float) -> GateResult:
+def _at_most(name: str, wanted: float, found: float | None, missing: str = "not known") -> GateResult:
+    if found is None or math.isnan(found):
+        return GateResult(name=name, wanted=wanted, found=None, holds=False, reason=missing)
     holds = found <= wanted
     reason = "" if holds else f"{found:.6g} is not at or below {wanted:.6g}"
     return GateResult(name=name, wanted=wanted, found=found, holds=holds, reason=reason)
