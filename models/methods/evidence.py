@@ -23,6 +23,7 @@ from models.lower_bound import lower_bound
 from models.mixture import worst_mixture
 from models.problem import Arrays, Certificate, FloatArray, ServerProblem
 
+_ROUNDING = 8 * float(np.finfo(np.float64).eps)
 _ARRAYS = ("points", "risks", "cut_site", "cut_offset", "cut_slope", "cut_norm_weight")
 
 
@@ -127,6 +128,9 @@ def record(evidence: Evidence, problem: ServerProblem, point: FloatArray, answer
         risks[g] = answer["risk"]
         weight = float(answer["norm_weight"])
         offset = float(answer["risk"]) - float(answer["slope"] @ point) - weight * norm
+        # Far from zero large terms cancel: the cut is lowered by what their rounding may have raised it.
+        size = abs(float(answer["risk"])) + float(np.abs(answer["slope"]) @ np.abs(point)) + abs(weight) * norm
+        offset -= _ROUNDING * size
         cuts = [(offset, answer["slope"], weight)]
         if "minorant_slope" in answer:
             cuts.append(
