@@ -1,0 +1,121 @@
+r"""The five methods, all as cases of one problem, ``min_w max_{q in Q} sum_s q_s r_s(w)`` without an intercept.
+
+- DRFL: r_s the worst risk over client s's ball, Q the l1 ball of radius theta around the clients' shares of the rows;
+- AFL: radius 0, theta tuned (Mohri et al. 2019, as section 4.1 places it);
+- DRFA: radius 0, Q the whole simplex (Deng et al. 2020);
+- WAFL: one ball around the mixture of the clients. With shares by rows the mixture is the pooled rows, so it is one
+  client that has them all, solved exactly and not by the approximation of Nguyen et al. 2022;
+- standard: radius 0, theta 0.
+
+Transport norm l1, hinge on a box or Huber with threshold 1.35 on unbounded features. The box is [-1, 1], made wider
+where the noise in client 1's training rows leaves it: a support must hold the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from models.at_hand import train_at_hand
+from models.losses.hinge import Hinge
+from models.losses.huber import Huber
+from models.mixture import MixtureBall
+from models.problem import BoxSupport, FloatArray, RobustSpec, SiteProblem
+from tests.benchmarks.papers.drfl.linear_program import solve
+from tests.benchmarks.papers.drfl.tables import N_CLIENTS, Rows, Task
+
+THRESHOLD = 1.35
+WHOLE = 2.0
+"""An l1 radius that reaches the whole simplex from anywhere in it."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is tuned: rho, theta and kappa. Where the radius is 0, kappa has no say."""
+
+    radius: float = 0.0
+    theta: float = 0.0
+    label_flip_cost: float = 1.0
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Values of rho, kappa and theta that are tried."""
+
+    radii: tuple[float, ...]
+    flip_costs: tuple[float, ...]
+    thetas: tuple[float, ...]
+
+
+PAPER_GRID = Grid(
+    radii=(1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 1e-2, 2e-2, 5e-2, 5e-1, 1.0),
+    flip_costs=tuple(round(0.1 * k, 1) for k in range(1, 11)),
+    thetas=(1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0),
+)
+QUICK_GRID = Grid(radii=(1e-3, 1e-2, 5e-2, 5e-1), flip_costs=(0.1, 0.5, 1.0), thetas=(1e-2, 1e-1, 1.0))
+QUICK_HUBER = Grid(radii=(1e-3, 5e-2, 5e-1), flip_costs=(0.1, 1.0), thetas=(1e-2, 1.0))
+
+Settings = Callable[[Grid], Iterator[Setting]]
+METHODS: dict[str, Settings] = {
+    "DRFL": lambda grid: (Setting(r, t, k) for r, t, k in product(grid.radii, grid.thetas, grid.flip_costs)),
+    "DRFA": lambda grid: iter([Setting(theta=WHOLE)]),
+    "AFL": lambda grid: (Setting(theta=t) for t in grid.thetas),
+    "WAFL": lambda grid: (Setting(r, 0.0, k) for r, k in product(grid.radii, grid.flip_costs)),
+    "standard": lambda grid: iter([Setting()]),
+}
+RIVALS = tuple(name for name in METHODS if name != "DRFL")
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Weights (P,), the worst-case risk that they have over the whole set, and the certified gap."""
+
+    weights: FloatArray
+    risk: float
+    gap: float
+
+
+def problems(rows: Rows, method: str, setting: Setting, task: Task) -> tuple[dict[str, SiteProblem], FloatArray]:
+    """The sites of a method and their shares."""
+    box = None
+    if task == "classification":
+        low, high = rows.features.min(axis=0), rows.features.max(axis=0)
+        box = BoxSupport(np.minimum(low, -1.0), np.maximum(high, 1.0))
+    loss = Hinge() if task == "classification" else Huber(THRESHOLD)
+    spec = RobustSpec(setting.radius, setting.label_flip_cost, "l1", support=box, fit_intercept=False, loss=loss)
+    groups = [np.ones_like(rows.client, dtype=bool)] if method == "WAFL" else [
+        rows.client == s for s in range(N_CLIENTS)]  # fmt: skip
+    sites = {f"client-{s + 1}": SiteProblem(rows.features[own], rows.labels[own], spec) for s, own in enumerate(groups)}
+    counts = np.array([own.sum() for own in groups], dtype=np.float64)
+    return sites, counts / counts.sum()
+
+
+def fit(rows: Rows, method: str, setting: Setting, task: Task, gap: float) -> Fitted:
+    """A certified fit by Ballast."""
+    sites, shares = problems(rows, method, setting, task)
+    found = train_at_hand(
+        sites, weights=dict(zip(sites, shares.tolist(), strict=True)), mixture=MixtureBall("l1", setting.theta), gap=gap
+    )
+    return Fitted(found.weights, found.certificate.upper, found.certificate.gap)
+
+
+def tuning_fit(rows: Rows, method: str, setting: Setting, task: Task) -> Fitted:
+    """A fit that is only compared: the linear program for the hinge, a certified gap of 1e-3 for Huber."""
+    if task == "regression":
+        return fit(rows, method, setting, task, 1e-3)
+    sites, shares = problems(rows, method, setting, task)
+    found = solve(list(sites.values()), shares, setting.theta)
+    return Fitted(found.weights, found.value, 0.0)
+
+
+def score(weights: FloatArray, rows: Rows, task: Task) -> float:
+    """Mean over the clients of the accuracy (a score of 0 counts as positive) or of minus the mean squared error."""
+    found = rows.features @ weights
+    if task == "classification":
+        right = (np.where(found < 0, -1.0, 1.0) == rows.labels).astype(np.float64)
+    else:
+        right = -np.square(found - rows.labels)
+    return float(np.mean([right[rows.client == s].mean() for s in range(N_CLIENTS)]))
