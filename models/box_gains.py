@@ -20,7 +20,7 @@ eliminated in closed form.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -47,10 +47,12 @@ class Gains(Protocol):
         ...
 
 
-def make_gains(room: FloatArray, slope: FloatArray, norm: Literal["l1", "l2"]) -> Gains:
-    """Gains of samples with ``room`` (n, P) to move and ``slope = |w| > 0`` (P,); for l-inf see :func:`stops`."""
+def make_gains(room: FloatArray, slope: FloatArray, norm: TransportNorm) -> Gains:
+    """Gains of samples with ``room`` (n, P) to move and ``slope = |w| > 0`` (P,)."""
     if norm == "l1":
         return _L1Gains(room, slope)
+    if norm == "linf":
+        return _LinfGains(*stops(room, slope))
     return _l2_gains(room, slope)
 
 
@@ -89,6 +91,21 @@ def stops(room: FloatArray, slope: FloatArray) -> tuple[FloatArray, FloatArray]:
     slope_left = slope[order][:, ::-1].cumsum(axis=1)[:, ::-1]
     np.cumsum(slope_left * (reaches[:, 1:] - reaches[:, :-1]), axis=1, out=gained[:, 1:])
     return reaches, gained
+
+
+@dataclass(frozen=True)
+class _LinfGains:
+    reaches: FloatArray
+    gained: FloatArray
+
+    def at(self, price: float) -> Gain:
+        heights = self.gained - price * self.reaches
+        best = heights.argmax(axis=1)[:, None]
+        move = np.take_along_axis(self.reaches, best, axis=1)[:, 0]
+        return Gain(np.take_along_axis(heights, best, axis=1)[:, 0], move, move)
+
+    def take(self, rows: np.ndarray) -> Gains:
+        return _LinfGains(self.reaches[rows], self.gained[rows])
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ r"""Exact worst-case risk of a linear model over a Wasserstein ball: value, pric
 for every loss of ``models.losses``. Which formula answers depends on the loss and on the support:
 
 - hinge, unbounded or on a box: ``models.hinge_worst_case``;
-- every other loss, unbounded: ``models.free_worst_case``.
+- every other loss, unbounded: ``models.free_worst_case``;
+- epsilon_insensitive and pinball on a box: ``models.box_regression``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from models.ambiguity import as_support, check_rows, steepest_move
+from models.box_regression import judge_box_regression
 from models.free_worst_case import judge_classification, judge_regression
 from models.hinge_worst_case import hinge_rows, judge_hinge
 from models.losses.base import Loss
@@ -141,7 +143,7 @@ def _judge(weights: FloatArray, problem: SiteProblem) -> Judged:
     if spec.loss.task == "classification":
         return judge_classification(plane, intercept, problem)
     if spec.support is not None:
-        raise ProblemError("a regression loss has no support yet")
+        return judge_box_regression(plane, intercept, problem)
     return judge_regression(plane, intercept, problem)
 
 

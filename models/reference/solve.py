@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import cvxpy as cp
 
-from models.problem import RobustSpec, TransportNorm
+from models.problem import BoxSupport, RobustSpec, TransportNorm
 
 CVXPY_NORM: dict[TransportNorm, int | str] = {"l1": 1, "l2": 2, "linf": "inf"}
 
@@ -18,8 +19,16 @@ def price_variable(spec: RobustSpec) -> cp.Expression:
     ``1 / label_flip_cost``.
     """
     rare = spec.radius < spec.label_flip_cost < 1
-    free_targets = spec.loss.task == "regression" and spec.support is None and spec.label_flip_cost < 1
-    return cp.Variable(nonneg=True) / (spec.label_flip_cost if rare or free_targets else 1.0)
+    dear = _targets_without_end(spec) and spec.label_flip_cost < 1
+    return cp.Variable(nonneg=True) / (spec.label_flip_cost if rare or dear else 1.0)
+
+
+def _targets_without_end(spec: RobustSpec) -> bool:
+    if spec.loss.task != "regression":
+        return False
+    if isinstance(spec.support, BoxSupport):
+        return math.isinf(spec.support.target_low) or math.isinf(spec.support.target_high)
+    return spec.support is None
 
 
 def minimise(objective: cp.Expression, constraints: list[cp.Constraint]) -> float:
@@ -32,9 +41,12 @@ def solve_tightly(program: cp.Problem) -> float:
     with warnings.catch_warnings():
         # Short of 1e-11 it still gets as near as it can, and says so in the status.
         warnings.filterwarnings("ignore", message="Solution may be inaccurate")
-        program.solve(
-            solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11, tol_ktratio=1e-9, max_iter=400
-        )
+        try:
+            program.solve(
+                solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11, tol_ktratio=1e-9, max_iter=400
+            )
+        except cp.SolverError as failure:
+            raise ArithmeticError("the reference solver failed on this problem") from failure
     if program.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
         raise ArithmeticError(f"the reference solver ended with status {program.status}")
     return float(program.value)
