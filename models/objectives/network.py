@@ -81,6 +81,10 @@ class NetworkObjective:
         return np.asarray(np.maximum(features @ inner.T + bias, 0.0) @ outer.T + outer_bias)
 
     def _layers(self, weights: FloatArray, n_features: int) -> Layers:
-        sizes = np.cumsum([self.hidden * n_features, self.hidden, self.n_classes * self.hidden])
-        inner, bias, outer, outer_bias = np.split(weights, sizes)
-        return inner.reshape(self.hidden, n_features), bias, outer.reshape(self.n_classes, self.hidden), outer_bias
+        bias = self.hidden * n_features
+        outer = bias + self.hidden
+        last = outer + self.n_classes * self.hidden
+        return (
+            weights[:bias].reshape(self.hidden, n_features), weights[bias:outer],
+            weights[outer:last].reshape(self.n_classes, self.hidden), weights[last:],
+        )  # fmt: skip

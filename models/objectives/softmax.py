@@ -58,8 +58,8 @@ def classes(labels: FloatArray, n_classes: int) -> NDArray[np.intp]:
     ProblemError
         A label that is no index of a class.
     """
-    indices = np.asarray(labels).astype(np.intp)
-    if (indices != labels).any() or indices.min(initial=0) < 0 or indices.max(initial=0) >= n_classes:
+    indices = labels.astype(np.intp)
+    if not ((indices == labels) & (indices >= 0) & (indices < n_classes)).all():
         raise ProblemError(f"labels must be class indices from 0 to {n_classes - 1}")
     return indices
 
