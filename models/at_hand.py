@@ -1,19 +1,35 @@
 r"""DRFL where all rows are in this process: every loss, support and ball over the sites, solved to a certified gap.
 
 The interior point of ``models.pooled`` is the quickest where it fits (hinge, fixed weights). All else goes to the level
-bundle of ``models.methods``, as a federated run would, in units in which all features are of one size.
+bundle of ``models.methods``, as a federated run would, but in units of its own: with features x, centre c and spread s
+
+    v = s w,   v_0 = b + <w, c>,      so that   <w, x> + b = <v, (x - c) / s> + v_0
+
+all weights are of one size however the features are measured, and what the intercept does is apart from what the
+weights do. Radius, label flip cost and risk stay those of the features as given: the risks meet ``||v / s||_*``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
+import numpy as np
+
+from models.ambiguity import steepest_move
+from models.certificates import check_certificate
 from models.federation import Training, train
 from models.losses.hinge import Hinge
-from models.mixture import MixtureBall
+from models.methods.site_answers import step_minorant
+from models.mixture import MixtureBall, worst_mixture
 from models.pooled import train_pooled
 from models.pooled_box import train_pooled_box
-from models.problem import BoxSupport, SiteProblem
+from models.problem import Arrays, BoxSupport, Certificate, FloatArray, PolytopeSupport, SiteProblem
+from models.prox_bundle import Height, local_step
+from models.worst_case import RiskCut, site_cut, site_risk
+
+ROUGH, ROUGH_CUTS, DEAR_CUTS = 1e-3, 25, 3
+"""Relative gap and number of exact risks at which a prox cut is good enough; dear: where each is a program."""
 
 
 def train_at_hand(
@@ -31,4 +47,85 @@ def train_at_hand(
             return train_pooled(sites, weights=weights, gap=gap)
         if all(isinstance(spec.support, BoxSupport) for spec in specs):
             return train_pooled_box(sites, weights=weights, gap=gap, max_rounds=max_rounds)
-    return train(sites, weights=weights, mixture=mixture, gap=gap, max_rounds=max_rounds)
+    units = Units.of(list(sites.values()))
+    found = train(
+        sites, weights=weights, mixture=mixture, gap=gap, max_rounds=max_rounds, site_half=UnitSite(units),
+        stretch=1.0 / units.spread,
+    )  # fmt: skip
+    plane = units.back(found.weights)
+    risks = {name: site_risk(plane, site).value for name, site in sites.items()}
+    shares = np.array([1.0 / len(sites) if weights is None else weights[name] for name in sites])
+    worst = worst_mixture(np.array(list(risks.values())), shares, mixture)
+    bounds = check_certificate(Certificate(worst.value, found.certificate.lower))
+    shown = dict(zip(sites, worst.weights.tolist(), strict=True))
+    return replace(
+        found, weights=plane, certificate=bounds, site_risks=risks, mixture_weights=shown, last_point=plane
+    )
+
+
+@dataclass(frozen=True)
+class Units:
+    """Centre (P,), zero without an intercept, and spread (P,) of the features over all rows."""
+
+    centre: FloatArray
+    spread: FloatArray
+
+    @staticmethod
+    def of(sites: list[SiteProblem]) -> Units:
+        """Units in which a unit of every weight does about the same to the risk."""
+        rows = np.vstack([site.features for site in sites])
+        centre = rows.mean(axis=0) if sites[0].spec.fit_intercept else np.zeros(rows.shape[1])
+        radius = max(site.spec.radius for site in sites)
+        spread = np.sqrt(np.square(rows - centre).mean(axis=0) + radius * radius)
+        return Units(centre, np.where(spread > 0, spread, 1.0))
+
+    def back(self, point: FloatArray) -> FloatArray:
+        """Weights (D,) for the features as given from weights in these units."""
+        n = self.centre.shape[0]
+        plane = point.copy()
+        plane[:n] /= self.spread
+        if plane.shape[0] > n:
+            plane[n] -= float(plane[:n] @ self.centre)
+        return plane
+
+    def slope(self, slope: FloatArray) -> FloatArray:
+        """Slope (D,) in these units from one for the features as given."""
+        n = self.centre.shape[0]
+        turned = slope.copy()
+        if turned.shape[0] > n:
+            turned[:n] -= slope[n] * self.centre
+        turned[:n] /= self.spread
+        return turned
+
+
+@dataclass(frozen=True)
+class UnitSite:
+    """Site half of the level bundle for weights in units of their own; messages and answers are in those."""
+
+    units: Units
+
+    def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
+        """Exact risk at the point and the minorant of a rough prox step, its norm part inside the slope."""
+        cut = site_cut(self.units.back(message["point"]), problem)
+        slope = self.units.slope(cut.slope)
+        answer = {"risk": np.array(cut.value), "slope": slope, "norm_weight": np.array(cut.norm_weight)}
+        penalty = float(message["penalty"]) or float(slope @ slope) / max(cut.value, 1e-9)
+        if penalty == 0:
+            penalty = 1.0
+
+        def plane(point: FloatArray) -> RiskCut:
+            return self._plane(problem, point)
+
+        most = DEAR_CUTS if isinstance(problem.spec.support, PolytopeSupport) else ROUGH_CUTS
+        step = local_step(
+            problem, message["centre"], Height(1.0 / penalty), tolerance=ROUGH, max_cuts=most, oracle=plane
+        )
+        return {**answer, **step_minorant(step)}
+
+    def _plane(self, problem: SiteProblem, point: FloatArray) -> RiskCut:
+        """Cut whose norm part is put into the slope: a norm in other units has no projection in closed form."""
+        n, plane = self.units.centre.shape[0], self.units.back(point)
+        cut = site_cut(plane, problem)
+        slope = cut.slope.copy()
+        slope[:n] += cut.norm_weight * steepest_move(plane[:n], problem.spec.transport_norm)
+        return RiskCut(cut.value, self.units.slope(slope), 0.0)

@@ -23,6 +23,7 @@ What they return is never trusted as a bound: see ``models.lower_bound``.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,7 @@ from numpy.typing import NDArray
 from models.ambiguity import DUAL_NORM, vector_norm
 from models.cone_program import ConeProgram, solve_cone_program
 from models.mixture import MixtureBall, pull_into_ball, worst_mixture
-from models.mixture_rows import mixture_rows
+from models.mixture_rows import MixtureRows, mixture_rows
 from models.problem import FloatArray, TransportNorm
 
 _TIGHT, _ROUGH = 1e-12, 1e-9
@@ -46,7 +47,7 @@ class CutModel:
     """Cuts of all sites, m in number, over weights (D,) of which the first ``n_features`` meet the norm.
 
     ``shares`` and ``floor`` (G,); ``site`` (m,) index; ``offset`` (m,); ``slope`` (m, D); ``norm_weight`` (m,).
-    ``mixture`` is the ball around the shares.
+    ``mixture`` is the ball around the shares. ``stretch`` (P,): the norm is that of ``stretch * w``; None: of w.
     """
 
     shares: FloatArray
@@ -58,6 +59,12 @@ class CutModel:
     transport_norm: TransportNorm
     n_features: int
     mixture: MixtureBall = MixtureBall()
+    stretch: FloatArray | None = None
+
+    @property
+    def units(self) -> FloatArray:
+        """Stretch (P,) of the weights before the norm."""
+        return np.ones(self.n_features) if self.stretch is None else self.stretch
 
     @property
     def has_norm(self) -> bool:
@@ -66,7 +73,7 @@ class CutModel:
 
     def norms(self, points: FloatArray) -> FloatArray:
         """Dual norm of each of the points (K, D)."""
-        return vector_norm(points[:, : self.n_features], DUAL_NORM[self.transport_norm])
+        return vector_norm(points[:, : self.n_features] * self.units, DUAL_NORM[self.transport_norm])
 
     def site_values(self, points: FloatArray) -> FloatArray:
         """Model of each site's risk at points (K, D), shape (K, G)."""
@@ -115,14 +122,33 @@ class ModelPoint:
     mixture: FloatArray
 
 
-def minimise(model: CutModel, centre: FloatArray) -> ModelPoint:
-    """Minimiser of the model, found from ``centre``, with multipliers."""
-    return _solve(model, centre, None)
+class HeightRule(Protocol):
+    """Another convex way to make one number of the sites' heights than the worst mixture of a ball.
+
+    Nowhere falling in a height. ``tilt`` (D,) is a slope that is added to it; :meth:`rows` states it.
+    """
+
+    @property
+    def tilt(self) -> FloatArray:
+        """Slope (D,)."""
+        ...
+
+    def rows(self, heights: FloatArray) -> MixtureRows:
+        """Rows and cost of the rule; ``heights`` (G,) are those of the start."""
+        ...
 
 
-def project(model: CutModel, centre: FloatArray, level: float) -> ModelPoint:
-    """Nearest point to ``centre`` at which the model is at or below ``level``."""
-    return _solve(model, centre, level)
+def minimise(model: CutModel, centre: FloatArray, rule: HeightRule | None = None) -> ModelPoint:
+    """Minimiser of the model, found from ``centre``, with multipliers.
+
+    With a ``rule``: of the rule of the sites' models; the mixture is then the sums of the multipliers, as they are.
+    """
+    return _solve(model, centre, None, rule=rule)
+
+
+def project(model: CutModel, centre: FloatArray, level: float, rule: HeightRule | None = None) -> ModelPoint:
+    """Nearest point to ``centre`` at which the model (or the rule of the sites' models) is at or below ``level``."""
+    return _solve(model, centre, level, rule=rule)
 
 
 def prox_step(model: CutModel, centre: FloatArray, penalty: float) -> ModelPoint:
@@ -130,7 +156,9 @@ def prox_step(model: CutModel, centre: FloatArray, penalty: float) -> ModelPoint
     return _solve(model, centre, None, penalty)
 
 
-def _solve(model: CutModel, centre: FloatArray, level: float | None, penalty: float = 0.0) -> ModelPoint:
+def _solve(
+    model: CutModel, centre: FloatArray, level: float | None, penalty: float = 0.0, rule: HeightRule | None = None
+) -> ModelPoint:
     """State the program in the model's units: heights at the centre are of order one, and so are slopes."""
     n_sites, m, first = model.shares.shape[0], model.site.shape[0], centre.shape[0]
     heights = model.offset + model.slope @ centre
@@ -146,11 +174,14 @@ def _solve(model: CutModel, centre: FloatArray, level: float | None, penalty: fl
     rows[:, first + n_sites :] = (np.concatenate([model.norm_weight, model.floor]) / steep)[:, None]
     limits = np.concatenate([-heights / height, np.zeros(n_sites)])
     start = _inside(model, rows, limits, norm.start, first)
-    mixed = mixture_rows(model.shares, model.mixture, start[first : first + n_sites])
+    raised = start[first : first + n_sites]
+    mixed = mixture_rows(model.shares, model.mixture, raised) if rule is None else rule.rows(raised)
+    tilt = np.zeros(first) if rule is None else rule.tilt
     width = rows.shape[1] + mixed.start.shape[0]
     columns = np.r_[first : first + n_sites, rows.shape[1] : width]
     cost, curvature = np.zeros(width), np.zeros(width)
     cost[columns] = mixed.cost
+    cost[:first] = tilt / steep
     blocks = [_wide(rows, width), _wide(mixed.rows, width, columns)]
     if level is None:
         curvature[:first], linear = penalty * length * length / height, cost
@@ -158,7 +189,7 @@ def _solve(model: CutModel, centre: FloatArray, level: float | None, penalty: fl
     else:
         curvature[:first], linear = 1.0, np.zeros(width)
         blocks.append(cost[None])
-        ends = np.array([level / height])
+        ends = np.array([(level - float(tilt @ centre)) / height])
     level_row = sum(block.shape[0] for block in blocks) - 1
     blocks += [_wide(norm.rows, width), _wide(mixed.cone, width, columns)]
     limits = np.concatenate([limits, np.zeros(mixed.rows.shape[0]), ends, norm.limits, np.zeros(mixed.cone.shape[0])])
@@ -172,7 +203,7 @@ def _solve(model: CutModel, centre: FloatArray, level: float | None, penalty: fl
         centre + length * solution[:first],
         multipliers,
         0.0 if level is None else price * length * length / height,
-        pull_into_ball(sums, model.shares, model.mixture),
+        pull_into_ball(sums, model.shares, model.mixture) if rule is None else sums,
     )
 
 
@@ -216,18 +247,19 @@ def _norm_rows(model: CutModel, centre: FloatArray) -> _NormRows:
     dimension, n_sites, p = centre.shape[0], model.shares.shape[0], model.n_features
     if not model.has_norm:
         return _NormRows(np.zeros((0, dimension + n_sites)), np.zeros(0), np.zeros(0), 0)
-    dual = DUAL_NORM[model.transport_norm]
+    dual, units = DUAL_NORM[model.transport_norm], model.units
     columns = p if dual == "l1" else 1
-    size = np.abs(centre[:p]) if dual == "l1" else vector_norm(centre[None, :p], dual)
+    middle = centre[:p] * units
+    size = np.abs(middle) if dual == "l1" else vector_norm(middle[None], dual)
     first, features = dimension + n_sites, np.arange(p)
     if model.transport_norm == "l2":
         rows, limits = np.zeros((p + 1, first + 1)), np.zeros(p + 1)
         rows[0, first] = -1.0
-        rows[1 + features, features] = -1.0
-        limits[1:] = centre[:p]
+        rows[1 + features, features] = -units
+        limits[1:] = middle
         return _NormRows(rows, limits, size + 1.0, p + 1)
     rows = np.zeros((2 * p, first + columns))
-    rows[features, features], rows[p + features, features] = 1.0, -1.0
+    rows[features, features], rows[p + features, features] = units, -units
     bound = first + (features if columns > 1 else 0)
     rows[features, bound], rows[p + features, bound] = -1.0, -1.0
-    return _NormRows(rows, np.concatenate([-centre[:p], centre[:p]]), size + 1.0, 0)
+    return _NormRows(rows, np.concatenate([-middle, middle]), size + 1.0, 0)

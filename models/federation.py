@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -67,6 +67,7 @@ def train(
     gap: float = 1e-4,
     max_rounds: int = 500,
     site_half: SiteHalf | None = None,
+    stretch: FloatArray | None = None,
 ) -> Training:
     r"""Minimise ``max_{q in Q} sum_g q_g r_g(w)``, r_g the worst-case risk of site g, round by round.
 
@@ -79,6 +80,7 @@ def train(
     gap : relative gap ``(upper - lower) / upper`` at which the run stops.
     max_rounds : rounds after which it stops anyway; the status tells.
     site_half : stands in for the method's own site half, for instance one that works in other units.
+    stretch : (P,) in which units: see :class:`models.problem.ServerProblem`; None: those of the features.
 
     Raises
     ------
@@ -86,7 +88,7 @@ def train(
         Where the problem as stated has no meaning.
     """
     chosen = get_method(method)
-    problem = server_problem(sites, weights, chosen, parameters or {}, gap, mixture)
+    problem = replace(server_problem(sites, weights, chosen, parameters or {}, gap, mixture), stretch=stretch)
     if max_rounds < 1:
         raise ProblemError(f"max_rounds must be at least 1, got {max_rounds}")
     for site in sites.values():

@@ -64,12 +64,26 @@ def lower_bound(model: CutModel, multipliers: FloatArray, reference: FloatArray)
     return bound
 
 
+def tilted_lower_bound(model: CutModel, multipliers: FloatArray, tilt: FloatArray, reach: FloatArray) -> float:
+    """Lower bound on ``sum_g a_g r_g(w) + <tilt, w>`` over the w with ``|w| <= reach``, from any multipliers (m,).
+
+    What the norm does not carry of the slope is charged over all of the reach (D,); the bound may be below 0.
+    """
+    cuts = _normalised(model, multipliers)
+    slope, norm_weight = _sums(model, cuts)
+    left = slope + tilt
+    steep = left[: model.n_features] / model.units
+    left[: model.n_features] -= model.units * nearest_in_ball(steep, norm_weight, model.transport_norm)
+    rounding = 8 * _EPS * float(cuts @ np.abs(model.offset))
+    return float(cuts @ model.offset) - float(np.abs(left) @ reach) - rounding
+
+
 def _bound(model: CutModel, cuts: FloatArray, reference: FloatArray) -> float:
     """The bound that these multipliers prove as they are."""
     slope, norm_weight = _sums(model, cuts)
     support = float(model.shares @ model.floor)
     if support > 0:
-        excess = float(vector_norm(slope[: model.n_features], model.transport_norm)) - norm_weight
+        excess = float(vector_norm(slope[: model.n_features] / model.units, model.transport_norm)) - norm_weight
         left = support / (support + max(excess, 0.0))
         height = float(cuts @ model.offset + slope[model.n_features :] @ reference[model.n_features :])
         charge = _intercept_charge(model, slope[model.n_features :], reference, support)
@@ -100,7 +114,7 @@ def _intercept_charge(model: CutModel, tilt: FloatArray, reference: FloatArray, 
     upper = model.value(reference)
     features, flat = model.slope[:, : model.n_features], model.slope[:, -1]
     room = np.divide(upper, model.shares, out=np.full_like(model.shares, np.inf), where=model.shares > 0)[model.site]
-    room = room - model.offset + vector_norm(features, model.transport_norm) * (upper / support)
+    room = room - model.offset + vector_norm(features / model.units, model.transport_norm) * (upper / support)
     highest = float((room[flat > 0] / flat[flat > 0]).min(initial=np.inf))
     lowest = float((room[flat < 0] / flat[flat < 0]).max(initial=-np.inf))
     return abs(float(tilt[0])) * max(highest - float(reference[-1]), float(reference[-1]) - lowest, 0.0)
@@ -134,7 +148,8 @@ def _corrected(model: CutModel, cuts: FloatArray, exactly: bool) -> FloatArray:
     """
     slope, norm_weight = _sums(model, cuts)
     surplus = slope.copy()
-    surplus[: model.n_features] -= nearest_in_ball(slope[: model.n_features], norm_weight, model.transport_norm)
+    steep = slope[: model.n_features] / model.units
+    surplus[: model.n_features] -= model.units * nearest_in_ball(steep, norm_weight, model.transport_norm)
     if not surplus.any():
         return cuts
     n_sites, m = model.shares.shape[0], model.site.shape[0]

@@ -27,8 +27,10 @@ class Status(Enum):
 
     CONTINUE = "goes on"
     CERTIFIED = "the certified gap is at or below the wanted one"
+    SMALL_RESIDUALS = "the residuals of the method are at or below the wanted ones"
     ROUND_LIMIT = "the round limit was reached before the wanted gap"
     STALLED = "no further progress is possible at working precision"
+    CRITICAL = "the convex part is solved to the wanted gap; the whole is not convex, so a better model may exist"
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,18 @@ class RobustSpec:
                 f"the {self.loss.name} loss has a robust risk for unbounded features only; "
                 "leave the support out, or take a piecewise linear loss (hinge, epsilon_insensitive, pinball)"
             )
+        if isinstance(self.support, PolytopeSupport):
+            check_target_column(self.support, self.loss)
+
+
+def check_target_column(support: PolytopeSupport, loss: Loss) -> None:
+    """Refuse a polytope that speaks of targets where there are none, or does not where there are."""
+    if loss.task == "regression" and support.target_column is None:
+        raise ProblemError(
+            f"the {loss.name} loss needs a polytope support with a target_column: its walls bound features and target"
+        )
+    if loss.task == "classification" and support.target_column is not None:
+        raise ProblemError(f"the {loss.name} loss has no target: leave target_column out of the polytope support")
 
 
 @dataclass(frozen=True)
@@ -94,7 +108,8 @@ class ServerProblem:
 
     ``feature_bound`` is the largest absolute value that any (scaled) feature may take; it bounds the intercept.
     ``parameters`` are the method's own numbers (``rho``, ``step_size``, ...). ``mixture`` is the ball around the site
-    weights whose worst member the risk is: ``F(w) = max_{q in Q} sum_g q_g r_g(w)``.
+    weights whose worst member the risk is: ``F(w) = max_{q in Q} sum_g q_g r_g(w)``. ``stretch`` (P,) says in what
+    units the weights are: the risks meet ``||stretch * w||_*``; None: the units of the features.
     """
 
     n_features: int
@@ -105,6 +120,7 @@ class ServerProblem:
     gap: float = 1e-3
     parameters: Mapping[str, float] = field(default_factory=dict)
     mixture: MixtureBall = MixtureBall()
+    stretch: FloatArray | None = None
 
     def __post_init__(self) -> None:
         """Refuse weights that are not a convex combination and sites that share a name."""

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -86,6 +87,7 @@ def local_step(
     start: FloatArray | None = None,
     tolerance: float = TOLERANCE,
     max_cuts: int = MAX_CUTS,
+    oracle: Callable[[FloatArray], RiskCut] | None = None,
 ) -> LocalStep:
     """Solve ``min_w phi(r(w)) + 1/2 ||w - centre||^2`` of one site to a relative gap.
 
@@ -93,17 +95,18 @@ def local_step(
     ----------
     centre : (D,). height : what the risk costs. start : (D,), a first guess whose cut is worth having.
     tolerance : wanted gap over the objective. max_cuts : exact risks after which it stops anyway; the gap tells.
+    oracle : risk and cut at a point, for weights in other units than the features'; None: those of the site.
     """
     bundle = _Bundle(centre, height, problem.spec.transport_norm, problem.features.shape[1])
-    oracle: Callable[[FloatArray], RiskCut] = lambda point: site_cut(point, problem)  # noqa: E731
-    bundle.add(centre, oracle(centre))
+    judge = oracle or partial(site_cut, problem=problem)
+    bundle.add(centre, judge(centre))
     if start is not None and not np.array_equal(start, centre):
-        bundle.add(start, oracle(start))
+        bundle.add(start, judge(start))
     idle = 0
     while not bundle.closed(tolerance) and bundle.count < max_cuts and idle < _PATIENCE:
         point = bundle.next_point()
         before = bundle.gap
-        bundle.add(point, oracle(point))
+        bundle.add(point, judge(point))
         idle = 0 if bundle.gap < 0.999 * before else idle + 1
     return bundle.step()
 

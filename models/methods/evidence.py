@@ -110,6 +110,7 @@ def cut_model(evidence: Evidence, problem: ServerProblem) -> CutModel:
         transport_norm=problem.transport_norm,
         n_features=problem.n_features,
         mixture=problem.mixture,
+        stretch=problem.stretch,
     )
 
 
@@ -120,7 +121,8 @@ def record(evidence: Evidence, problem: ServerProblem, point: FloatArray, answer
     offsets: list[float] = []
     slopes: list[FloatArray] = []
     norm_weights: list[float] = []
-    norm = dual_norm(point[: problem.n_features], problem.transport_norm)
+    stretched = point[: problem.n_features] * (1.0 if problem.stretch is None else problem.stretch)
+    norm = dual_norm(stretched, problem.transport_norm)
     for g, site in enumerate(problem.sites):
         answer = answers.get(site.site_id)
         if answer is None:
