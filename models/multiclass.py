@@ -112,11 +112,9 @@ class OneVsRestServer:
         if self.certificate(state).gap <= problem.gap:
             return Status.CERTIFIED
         heads = {self.binary.status(each, problem) for each in state}
-        return (
-            Status.STALLED
-            if heads <= {Status.STALLED, Status.CERTIFIED} and Status.STALLED in heads
-            else Status.CONTINUE
-        )
+        if not heads <= {Status.STALLED, Status.CRITICAL, Status.CERTIFIED}:
+            return Status.CONTINUE
+        return next((each for each in (Status.STALLED, Status.CRITICAL) if each in heads), Status.CONTINUE)
 
     def certificate(self, state: Heads) -> Certificate:
         """Certificate of the sum over the heads."""

@@ -16,6 +16,7 @@ from models.methods.level_bundle import BundleServer
 from models.methods.local_catalogue import LOCAL_METHODS, LOCAL_RANGES
 from models.methods.mixture_methods import MIXTURE_METHODS, MIXTURE_RANGES
 from models.methods.parameter_range import Range
+from models.methods.relative_bundle import RelativeServer
 from models.methods.site_answers import AdmmSite, ProxCutSite, RiskSite
 from models.mixture import MixtureBall
 from models.problem import ProblemError
@@ -30,6 +31,7 @@ RANGES: Final[Mapping[str, Range]] = {
     "step_size": Range(0.0, math.inf),
     "step_power": Range(0.0, 1.0, open_low=False),
     "c": Range(0.0, 1e6),
+    "c_weights": Range(0.0, 1e6, open_low=False),
     "tight": Range(0.0, 1.0, open_low=False),
     "residual": Range(0.0, math.inf, open_low=False),
     **LOCAL_RANGES,
@@ -39,9 +41,10 @@ RANGES: Final[Mapping[str, Range]] = {
 
 _BUNDLE = {"level": 0.2}
 _STEPS = {"step_size": 1.0, "step_power": 1.0}
+_RELATIVE = {**_BUNDLE, "phi": 0.2, "alpha": 0.2, "beta": 0.2}
 _PROX_BUNDLE = {**_BUNDLE, "closeness": 30.0}
 _ADMM = {"rho": 0.1, "mu0": 1.0}
-_DRFL = {"c": 0.05, "tight": 1.0, "batch": 1.0, "residual": 0.0}
+_DRFL = {"c": 3.0, "c_weights": 0.03, "tight": 1.0, "batch": 1.0, "residual": 0.0}
 
 _RISK = "exact worst case by selection"
 _BOX_RISK = "exact worst case by price search"
@@ -73,6 +76,12 @@ METHODS: Final[Mapping[str, Method]] = {
             trusts_labels=True, supports_mixture=False,
         ),
         Method("drfl-admm", DrflSite(), DrflServer(), _DRFL, "AD-LPMM", _CUTS, _BOX_CUTS),
+        Method(
+            "relative-fairness", RiskSite(), RelativeServer(), _RELATIVE,
+            "level bundle on convex majorants of relative fairness; for phi above 0 it ends at a critical point, which "
+            "need not be the best, and the certified gap, which holds globally, need not close",
+            _RISK, _BOX_RISK, supports_mixture=False,
+        ),
         *LOCAL_METHODS,
         *MIXTURE_METHODS,
     )

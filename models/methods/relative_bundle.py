@@ -1,0 +1,194 @@
+r"""Relative fairness over worst-case risks by a level bundle: an outer convex-concave loop whose cuts are never lost.
+
+The objective ``F(w) = max_{lambda in Lambda_phi(A, B)} sum_g lambda_g r_g(w)`` is a difference of convex functions
+(``models.relative_fairness``). Around the centre u, a visited point, the server keeps the convex majorant M_u, and asks
+where a level bundle of M_u would: at the projection of the best visited point of M_u on a level set of its cut model. A
+cut of a site's risk holds whatever the centre, so a new centre starts with all that is known. The centre moves to a
+visited point that is lower in F by a tenth of what M_u could still give.
+
+The first stage is the same with ``phi = 0``, which is convex and certified; the second starts at its solution w_0. The
+weights kept are never above w_0 in F, so their relative unfairness is not above that of w_0 either (but for the gap).
+
+What is certified, and what is not:
+
+- the certificate's ``upper`` is F at the weights, exactly; its ``lower`` is a bound on F everywhere, from the members
+  of Lambda without negative weights. They need not meet: where the worst lambda has negative entries, a gap stays;
+- the run ends as ``CRITICAL`` when M_u, the convex part, is solved to the wanted gap: no change of the weights that M_u
+  sees makes F lower. F itself is not convex, so a better model may exist;
+- with ``phi = 0`` F is convex, and the certificate closes.
+
+Site weights count: A and B are capped at ``weight / alpha`` and ``weight / beta``; equal weights give the paper's sets.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from models.cut_model import minimise, project
+from models.methods.certified import CertifiedServer
+from models.methods.evidence import Evidence, cut_model, no_evidence, record, risks_or_models, unpack_evidence
+from models.methods.site_answers import RiskSite
+from models.problem import Arrays, FloatArray, ServerProblem, Status
+from models.relative_fairness import Majorant, global_bound, reach_of, weighted_set
+from models.relative_set import RelativeSet
+
+_SERIOUS = 0.1
+_STILL = 1e-14
+
+
+@dataclass(frozen=True)
+class RelativeState:
+    """Evidence, the next point (D,), and the centre: its round, the value there, and the bound of its majorant.
+
+    ``since``: the first round after the centre was chosen. ``first``: still in the stage with ``phi = 0``, to which
+    centre, value and bound belong then. ``still``: the next point is one that was asked already.
+    """
+
+    evidence: Evidence
+    point: FloatArray
+    first: bool = True
+    centre: int = -1
+    since: int = 0
+    centre_value: float = math.inf
+    convex_lower: float = -math.inf
+    still: bool = False
+
+    @property
+    def convex_gap(self) -> float:
+        """Certified relative gap of the convex part: how much lower than the centre the majorant can be."""
+        if not (math.isfinite(self.centre_value) and math.isfinite(self.convex_lower)):
+            return math.inf
+        if self.centre_value <= 0:
+            return 0.0
+        return max(self.centre_value - self.convex_lower, 0.0) / self.centre_value
+
+
+@dataclass(frozen=True)
+class RelativeServer(CertifiedServer[RelativeState]):
+    """Server half of the relative-fairness bundle."""
+
+    def init(self, problem: ServerProblem) -> RelativeState:
+        """Nothing known; the first point is zero."""
+        return RelativeState(no_evidence(problem), np.zeros(problem.dimension))
+
+    def messages(self, state: RelativeState, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
+        """The same point for every site."""
+        return {site.site_id: {"point": state.point} for site in problem.sites}
+
+    def step(self, state: RelativeState, problem: ServerProblem, answers: Mapping[str, Arrays]) -> RelativeState:
+        """Add the cuts, bound F, and take the next point of the stage; the second stage begins where the first ends."""
+        ambiguity = ambiguity_of(problem)
+        evidence = record(state.evidence, problem, state.point, answers)
+        risks = _counted_risks(evidence, problem)
+        values = _values(ambiguity, risks)
+        best = int(np.argmin(values))
+        upper = float(values[best])
+        bound = min(global_bound(cut_model(evidence, problem), ambiguity, evidence.points[best]), upper)
+        state = replace(state, evidence=replace(evidence, best=best, upper=upper, lower=max(evidence.lower, bound)))
+        if state.first:
+            found = _turn(state, problem, replace(ambiguity, phi=0.0), risks)
+            if found.convex_gap > problem.gap and not found.still:
+                return found
+            start = int(np.argmin(_values(replace(ambiguity, phi=0.0), risks)))
+            state = replace(state, first=False, centre=start, since=len(values), convex_lower=-math.inf)
+        return _turn(state, problem, ambiguity, risks)
+
+    def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
+        """Risk and its cut."""
+        return RiskSite().shapes(problem.dimension)
+
+    def status(self, state: RelativeState, problem: ServerProblem) -> Status:
+        """Certified where both bounds of F meet; critical where the convex part's do; stalled where nothing moves."""
+        status = super().status(state, problem)
+        if status is not Status.CONTINUE:
+            return status
+        if state.first or not (state.convex_gap <= problem.gap or state.still):
+            return Status.CONTINUE
+        return Status.CRITICAL if state.convex_gap <= problem.gap else Status.STALLED
+
+    def mixture_weights(self, state: RelativeState, problem: ServerProblem) -> dict[str, float]:
+        """The worst lambda at the best weights; it sums to 1, and negative entries are sites that have it too well."""
+        weights = np.array([site.weight for site in problem.sites])
+        if state.evidence.best >= 0:
+            weights = ambiguity_of(problem).member(risks_or_models(state.evidence, problem, state.evidence.best))
+        return {site.site_id: float(weight) for site, weight in zip(problem.sites, weights, strict=True)}
+
+    def pack(self, state: RelativeState) -> dict[str, FloatArray]:
+        """Evidence, the next point and the centre."""
+        parts = (state.first, state.centre, state.since, state.centre_value, state.convex_lower, state.still)
+        return {**state.evidence.pack(), "point": state.point, "centre": np.array([float(part) for part in parts])}
+
+    def unpack(self, arrays: Arrays) -> RelativeState:
+        """State from :meth:`pack`."""
+        first, centre, since, value, lower, still = (float(part) for part in arrays["centre"])
+        evidence, point = unpack_evidence(arrays), np.asarray(arrays["point"])
+        return RelativeState(evidence, point, bool(first), int(centre), int(since), value, lower, bool(still))
+
+
+def ambiguity_of(problem: ServerProblem) -> RelativeSet:
+    """Lambda of the plan's ``phi``, ``alpha`` and ``beta`` over its site weights."""
+    weights = np.array([site.weight for site in problem.sites])
+    return weighted_set(weights, *(problem.parameters[name] for name in ("phi", "alpha", "beta")))
+
+
+def _turn(state: RelativeState, problem: ServerProblem, ambiguity: RelativeSet, risks: FloatArray) -> RelativeState:
+    """Move the centre where a point is lower by enough, bound its majorant, and find where to ask next."""
+    points, model = state.evidence.points, cut_model(state.evidence, problem)
+    values = _values(ambiguity, risks)
+    centre = _next_centre(state, values)
+    majorant = Majorant.around(points[centre], model, ambiguity)
+    seen = [
+        majorant.value(point, each) if math.isfinite(value) else math.inf
+        for point, each, value in zip(points, risks, values, strict=True)
+    ]
+    best = points[int(np.argmin(seen))]
+    bottom = minimise(model, best, majorant.rule)
+    reach = reach_of(model, float(values[centre]))
+    lowest = majorant.value(bottom.point, model.site_values(bottom.point[None])[0])
+    level = lowest + problem.parameters["level"] * max(min(seen) - lowest, 0.0)
+    point = project(model, best, level - majorant.constant, majorant.rule).point
+    moved = float(np.abs(points - point).max(axis=1).min())
+    return replace(
+        state,
+        point=point,
+        centre=centre,
+        since=state.since if centre == state.centre else len(values),
+        centre_value=float(values[centre]),
+        convex_lower=majorant.bound(model, bottom, reach),
+        still=moved <= _STILL * (1.0 + float(np.abs(best).max())) or state.evidence.upper <= _STILL,
+    )
+
+
+def _counted_risks(evidence: Evidence, problem: ServerProblem) -> FloatArray:
+    """Risks (K, G) by which the visited points count; NaN in a point that does not.
+
+    As for every method: a site that is away in this round enters by its cuts; where a site is there but was not when
+    the point was asked, the point is left out.
+    """
+    missing = np.isnan(evidence.risks)
+    absent = missing[-1]
+    if not absent.any():
+        return evidence.risks
+    modelled = cut_model(evidence, problem).site_values(evidence.points)
+    return np.asarray(np.where(missing & absent, modelled, evidence.risks))
+
+
+def _values(ambiguity: RelativeSet, risks: FloatArray) -> FloatArray:
+    """``max_lambda <lambda, risks>`` at each visited point, infinite where it does not count; (K,)."""
+    return np.array([ambiguity.largest(each) if np.isfinite(each).all() else math.inf for each in risks])
+
+
+def _next_centre(state: RelativeState, values: FloatArray) -> int:
+    """The best point since the centre was chosen, where it is lower by enough; else the centre as it is."""
+    if state.centre < 0 or not math.isfinite(values[state.centre]):
+        return int(np.argmin(values))
+    old = float(values[state.centre])
+    wanted = old - _SERIOUS * (old - state.convex_lower if math.isfinite(state.convex_lower) else 0.0)
+    if state.since >= len(values):
+        return state.centre
+    best = state.since + int(np.argmin(values[state.since :]))
+    return best if values[best] < old and values[best] <= wanted else state.centre
