@@ -1,0 +1,76 @@
+r"""Client step of AD-LPMM (DRFL, operator C_s), exact or on a drawn share of the rows.
+
+    argmin over (lam, alpha, w_s) in Omega_s:  zeta pi - <psi, w_s> + c/2 ||w - w_s||^2 + c/2 (pi - z)^2,
+    pi = rho lam + mean alpha
+
+alpha is bounded from below only, so pi can be any number from r_s(w_s) on and (lam, alpha) is gone from the problem.
+With ``b = z - zeta / c`` and ``centre = w + psi / c_w`` (c_w = c in the paper) what is left is, up to a constant,
+
+    min  c/2 (r_s(w_s) - b)_+^2 + c_w/2 ||w_s - centre||^2,      pi = max(r_s(w_s), b),
+
+the local step of ``models.prox_bundle`` for any loss and support.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from models.ambiguity import dual_norm
+from models.methods.site_answers import ProxCutSite, RiskSite, minorant, step_minorant
+from models.problem import Arrays, FloatArray, SiteProblem
+from models.prox_bundle import Height, local_step
+from models.worst_case import site_cut
+
+LEAST_ROWS = 20
+"""A drawn subset has at least so many rows: the step of a handful would tell of single ones."""
+
+
+@dataclass(frozen=True)
+class DrflSite:
+    """Risk at the consensus point and the client step.
+
+    Message: ``point`` w (D,), ``centre`` (D,), ``target`` b (), ``draw`` (), the number that the subset is drawn by.
+    Answer: as :class:`RiskSite` at w, ``local_point`` w_s (D,), ``local_risk`` pi (), and a minorant of the risk.
+
+    Parameter ``batch``: share of the rows that the step is taken on, 1 for all. The risk, its cut and the minorant are
+    of all rows whatever it is, so the certificate is exact.
+    """
+
+    def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
+        """Exact risk and cut at the point; the step; what it proves."""
+        answer = RiskSite().answer(problem, message, parameters)
+        rows = drawn_rows(problem, parameters["batch"], int(message["draw"]))
+        target = float(message["target"])
+        stiffness = parameters["c"] / (parameters["c_weights"] or parameters["c"])
+        height = Height(-stiffness * target, stiffness)
+        step = local_step(rows, message["centre"], height, start=message["point"])
+        answer |= {"local_point": step.point, "local_risk": np.array(max(step.risk, target))}
+        if rows is problem:
+            return {**answer, **step_minorant(step)}
+        return {**answer, **_cut_minorant(step.point, problem)}
+
+    def shapes(self, dimension: int) -> dict[str, tuple[int, ...]]:
+        """Shapes of a valid answer."""
+        return {**ProxCutSite().shapes(dimension), "local_point": (dimension,), "local_risk": ()}
+
+
+def _cut_minorant(point: FloatArray, problem: SiteProblem) -> dict[str, FloatArray]:
+    """What the exact risk at a point proves everywhere."""
+    cut = site_cut(point, problem)
+    norm = dual_norm(point[: problem.features.shape[1]], problem.spec.transport_norm)
+    offset = cut.value - float(cut.slope @ point) - cut.norm_weight * norm
+    return minorant(offset, cut.slope, cut.norm_weight)
+
+
+def drawn_rows(problem: SiteProblem, batch: float, draw: int) -> SiteProblem:
+    """The site with a share of its rows, drawn by a number, so that a repeated message meets the same rows."""
+    count = problem.labels.shape[0]
+    wanted = max(math.ceil(batch * count), min(count, LEAST_ROWS))
+    if wanted >= count:
+        return problem
+    rows = np.sort(np.random.default_rng(draw).choice(count, wanted, replace=False))
+    return replace(problem, features=problem.features[rows], labels=problem.labels[rows])
