@@ -21,6 +21,7 @@ from api.routers import (
     admin_sites,
     admin_tokens,
     diagnose,
+    estimate,
     fairness,
     health,
     home,
@@ -31,7 +32,7 @@ from api.wiring import open_backend
 from services.contracts.settings import Settings
 
 ROUTERS = (
-    home, health, diagnose, models, fairness, runs,
+    home, health, diagnose, estimate, models, fairness, runs,
     admin_sites, admin_asset_types, admin_plans, admin_runs, admin_models, admin_tokens, admin_audit,
 )  # fmt: skip
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, StringConstraints
 
+from models.losses.base import Task
 from services.contracts.asset_type import AssetType
 from services.contracts.audit import AuditEvent
 from services.contracts.base import Contract, RunId, Slug
@@ -14,10 +15,12 @@ from services.contracts.diagnosis import VersionName
 from services.contracts.identity import ApiToken, Role, TokenId
 from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion, SiteScore
+from services.contracts.plan import MixtureSpec
 from services.contracts.records import AssetTypeRecord, PlanRecord
 from services.contracts.registered import ModelSummary, VersionSummary
 from services.contracts.report import GateResult
 from services.contracts.run import RoundRecord, Run
+from services.contracts.scores import ErrorInterval, RegressionScores
 from services.contracts.site import Site
 
 Reason = Annotated[str, StringConstraints(strip_whitespace=True, min_length=3, max_length=500)]
@@ -48,11 +51,12 @@ class ModelDetail(ModelSummary):
     versions: tuple[VersionSummary, ...]
 
 
-class VersionDetail(Contract):
+class VersionDetail(RegressionScores):
     """A version: what it was trained for, its certificates, sites and gates. The weights stay in the registry.
 
     ``worst_case_risk`` is the upper bound of the optimal worst-case risk, ``lower_bound`` the lower one, and
-    ``certified_gap`` their relative distance.
+    ``certified_gap`` their relative distance. ``f1`` belongs to a version of classes; the scores in the target's unit
+    and ``error_interval`` to one of a target.
     """
 
     name: Slug
@@ -67,13 +71,16 @@ class VersionDetail(Contract):
     radii_are_estimates: bool
     asset_type: AssetType
     fingerprint: str
+    task: Task
     spec: TrainingSpec
+    mixture: MixtureSpec
     rounds: int
     certified_gap: float
     worst_case_risk: float
     lower_bound: float
     fresh_weight: float
     f1: float | None
+    error_interval: ErrorInterval | None
     sites: tuple[SiteScore, ...]
     gates: tuple[GateResult, ...] | None = Field(description="null where the run is not in the store any more")
     created_at: datetime

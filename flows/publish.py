@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -13,10 +14,11 @@ from models.methods.catalogue import get_method
 from models.scores import f1_score
 from services.contracts.asset_type import AssetType
 from services.contracts.model_version import ModelVersion, SiteScore
+from services.contracts.plan_problem import mixture_of
 from services.contracts.report import ModelReport
 from services.contracts.run import Run
-from services.contracts.scores import SCORE_NAMES, RegressionScores, added
-from services.coordinator.terms import mixture_of, shared_spec
+from services.contracts.scores import COVERAGE_CONFIDENCE, SCORE_NAMES, RegressionScores, added
+from services.coordinator.terms import shared_spec
 from services.coordinator.training import Evaluation, TrainedModel, full_weights
 from services.registry.gates import check_gates, failed_gates
 from services.reporting.model_report import model_report
@@ -78,7 +80,7 @@ def _version(shop: Workshop, run: Run, trained: TrainedModel, evaluation: Evalua
         for site in run.sites
     )
     answered = [site.site_id for site in run.sites]
-    return ModelVersion(
+    version = ModelVersion(
         name=plan.name, run_id=run.run_id, plan=plan.name, method=plan.method,
         asset_type=asset_type, spec=shared_spec(plan, asset_type), mixture=mixture_of(plan),
         weights=full_weights(trained.weights, fit_intercept=plan.spec.fit_intercept), rounds=trained.rounds,
@@ -89,6 +91,9 @@ def _version(shop: Workshop, run: Run, trained: TrainedModel, evaluation: Evalua
         solvers=get_method(plan.method).solver_names(boxed=plan.spec.boxed),
         created_at=datetime.now(UTC), **_target_scores(asset_type, evaluation, answered),
     )
+    if version.task == "classification" or not math.isfinite(version.worst_case_risk):
+        return version.model_copy(update={"coverage": None})
+    return version.model_copy(update={"error_interval": version.error_interval_at(COVERAGE_CONFIDENCE)})
 
 
 def _f1(evaluation: Evaluation, sites: Sequence[str]) -> float | None:
@@ -102,7 +107,7 @@ def _target_scores(asset_type: AssetType, evaluation: Evaluation, sites: Sequenc
     sums = [evaluation.sums[site] for site in sites if site in evaluation.sums]
     if not sums or asset_type.target is None:
         return {}
-    return RegressionScores.of(added(sums), asset_type.target).model_dump()
+    return RegressionScores.from_sums(added(sums), asset_type.target).model_dump()
 
 
 def metrics(version: ModelVersion) -> dict[str, float | None]:

@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's actions."""
     actions = add_actions(parser)
     add = add_action(actions, "add", _add, "store a version of an asset type")
-    add.add_argument("file", type=Path, metavar="FILE", help="TOML file with features and fault classes")
+    add.add_argument("file", type=Path, metavar="FILE", help="TOML file with features, and fault classes or a target")
     add_action(actions, "list", _list, "list asset types in all their versions", lists=True)
 
 
@@ -39,8 +39,11 @@ def _list(args: argparse.Namespace) -> int:
     if args.json:
         print_json(found)
         return 0
-    print_table(("name", "version", "features", "classes", "fingerprint"), (
-        (kind.name, kind.version, len(kind.features), kind.class_names, item.fingerprint[:16])
+    print_table(("name", "version", "features", "classes", "target", "fingerprint"), (
+        (
+            kind.name, kind.version, len(kind.features), kind.class_names,
+            f"{kind.target.name} [{kind.target.unit}]" if kind.target else None, item.fingerprint[:16],
+        )
         for item in found for kind in [item.asset_type]
     ))  # fmt: skip
     return 0

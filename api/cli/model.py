@@ -6,6 +6,7 @@ import argparse
 
 from api.cli.common import add_action, add_actions, add_reason, opened, print_fields, print_json, print_table
 from api.reading import model_detail, version_detail
+from api.schemas import VersionDetail
 from api.use_cases import models
 from api.use_cases.actor import local_administrator
 
@@ -53,10 +54,10 @@ def _show(args: argparse.Namespace) -> int:
     if args.json:
         print_json(model)
         return 0
-    print_table(("version", "aliases", "rounds", "gap", "worst-case risk", "f1", "created", "run"), (
+    print_table(("version", "aliases", "loss", "rounds", "gap", "worst-case risk", "f1", "mae", "created", "run"), (
         (
-            item.version, item.aliases, item.rounds, item.certified_gap, item.worst_case_risk, item.f1,
-            item.created_at, item.run_id,
+            item.version, item.aliases, item.loss, item.rounds, item.certified_gap, item.worst_case_risk, item.f1,
+            item.mae, item.created_at, item.run_id,
         )
         for item in model.versions
     ))  # fmt: skip
@@ -71,12 +72,17 @@ def _show_version(args: argparse.Namespace) -> int:
         return 0
     shown = (
         "name", "version", "aliases", "run_id", "mlflow_run_id", "method", "solvers", "fingerprint", "rounds",
-        "mixture_confidence", "certified_gap", "worst_case_risk", "lower_bound", "fresh_weight", "f1", "created_at",
+        "mixture_confidence", "certified_gap", "worst_case_risk", "lower_bound", "fresh_weight", "created_at",
     )  # fmt: skip
-    print_fields((name, getattr(found, name)) for name in shown)
+    print_fields([*((name, getattr(found, name)) for name in shown), *_scores(found)])
     print()
-    print_table(("site", "weight", "radius", "worst-case risk", "f1", "answered last"), (
-        (site.site_id, site.weight, site.radius, site.worst_case_risk, site.f1, site.fresh) for site in found.sites
+    names = ("f1",) if found.task == "classification" else ("mae", "r2", "coverage")
+    print_table(("site", "weight", "worst weight", "radius", "worst-case risk", *names, "answered last"), (
+        (
+            site.site_id, site.weight, site.worst_weight, site.radius, site.worst_case_risk,
+            *(getattr(site, name) for name in names), site.fresh,
+        )
+        for site in found.sites
     ))  # fmt: skip
     if found.gates:
         print()
@@ -84,6 +90,23 @@ def _show_version(args: argparse.Namespace) -> int:
             (gate.name, gate.wanted, gate.found, gate.holds, gate.reason) for gate in found.gates
         ))  # fmt: skip
     return 0
+
+
+def _scores(found: VersionDetail) -> list[tuple[str, object]]:
+    """What a version is for and how it scored on the held-out parts."""
+    mixture = f"{found.mixture.norm}, radius {found.mixture.radius:g}" if found.mixture.radius else "none"
+    told: list[tuple[str, object]] = [
+        ("task", found.task), ("loss", str(found.spec.loss)), ("ball around the weights", mixture),
+    ]  # fmt: skip
+    target, interval = found.asset_type.target, found.error_interval
+    if found.task == "classification" or target is None:
+        return [*told, ("f1", found.f1)]
+    told += [("target", f"{target.name} in {target.unit}")]
+    told += [(name, getattr(found, name)) for name in ("n_test", "mae", "rmse", "r2", "pinball")]
+    if interval is not None:
+        ends = f"{interval.below:.4g} below to {interval.above:.4g} above the estimate"
+        told += [(f"interval at {interval.confidence:g}", ends), ("coverage, held out", found.coverage)]
+    return told
 
 
 def _promote(args: argparse.Namespace) -> int:

@@ -36,6 +36,18 @@ EXAMPLES = {
             },
         },
     ),
+    "severity": Example(
+        summary="how large a leak is, robust also against the mix of the plants",
+        value={
+            "name": "leak-area", "asset_type": "triplex-pump-severity", "min_sites": 3,
+            "spec": {
+                "loss": {"name": "pinball", "quantile": 0.5}, "radius": {"rule": "samples", "value": 10},
+                "label_flip_cost": 1.0, "support": "sensor_ranges", "transport_norm": "l1",
+            },
+            "mixture": {"norm": "l2", "radius": 0.2},
+            "gates": {"max_gap": 1e-3, "max_mae": 0.2, "max_site_mae": 0.3, "min_coverage": 0.9},
+        },
+    ),
 }  # fmt: skip
 
 

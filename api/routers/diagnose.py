@@ -35,9 +35,10 @@ def diagnose(
 
     Each answer has the fault class with its severity, a score for each class, the robustness radius (how far the scaled
     features would have to move before the class changes), and the features that push the decision most. Nothing of a
-    measurement is kept. When one sample does not fit the feature contract, none is diagnosed.
+    measurement is kept. When one sample does not fit the feature contract, none is diagnosed. A model of a target
+    answers 409: ask it for an estimate.
     """
-    predictor = backend.predictors.get(name, body.alias)
+    predictor = backend.predictors.diagnoser(name, body.alias)
     version = predictor.version
     diagnoses = predictor.diagnose(body.all_samples, body.units)
     return DiagnoseResponse(model=name, model_version=version.version, run_id=version.run_id, diagnoses=diagnoses)

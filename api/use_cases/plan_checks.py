@@ -7,9 +7,10 @@ from zoneinfo import available_timezones
 from api.use_cases.cron import check_cron
 from models.methods.catalogue import check_parameters, get_method
 from models.problem import ProblemError
-from services.contracts.errors import InvalidInputError
+from services.contracts.errors import InvalidInputError, NotFoundError
 from services.contracts.lift import draw_lift
 from services.contracts.plan import Plan
+from services.contracts.plan_problem import check_problem
 from services.registry.labels import check_new_name
 from services.round_store.store import Repositories
 
@@ -23,6 +24,7 @@ def check_plan(store: Repositories, plan: Plan) -> None:
     check_method(plan)
     check_radii(plan)
     check_lift(store, plan)
+    check_task(store, plan)
     check_schedule(plan)
     check_sites(store, plan)
 
@@ -53,6 +55,15 @@ def check_lift(store: Repositories, plan: Plan) -> None:
         draw_lift(plan.spec.lift, len(store.asset_types.get(plan.asset_type).asset_type.features))
     except ProblemError as error:
         raise InvalidInputError(f"plan {plan.name}: {error}", code="lifts_differ") from None
+
+
+def check_task(store: Repositories, plan: Plan) -> None:
+    """The loss must fit the asset type, and the method the problem."""
+    try:
+        asset_type = store.asset_types.get(plan.asset_type).asset_type
+    except NotFoundError:
+        return
+    check_problem(plan, asset_type, n_sites=len(set(plan.sites)) or None)
 
 
 def check_schedule(plan: Plan) -> None:

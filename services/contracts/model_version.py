@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cached_property
@@ -21,7 +22,7 @@ from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.lift import LiftMismatchError, draw_lift, lifted_size
 from services.contracts.messages import TrainingSpec
 from services.contracts.plan import MixtureSpec
-from services.contracts.scores import RegressionScores
+from services.contracts.scores import ErrorInterval, RegressionScores
 
 SCHEMA = "ballast.model-version/1"
 
@@ -53,7 +54,8 @@ class ModelVersion(RegressionScores):
     With a lift in ``spec`` P counts the lifted features. ``mixture_confidence``: with which probability the mixture of
     the sites' balls holds the mixture of their true distributions, None where a site claims none;
     ``radii_are_estimates``: a site's radius aims at its confidence and proves none. ``mixture`` is the ball around the
-    sites' weights over which the risk is the worst. A version of a target has the inherited scores, one of classes F-1.
+    sites' weights over which the risk is the worst. A version of a target has the inherited scores and an
+    ``error_interval``, one of classes has F-1.
     """
 
     name: Slug
@@ -71,6 +73,7 @@ class ModelVersion(RegressionScores):
     lower_bound: float
     fresh_weight: float
     f1: float | None = None
+    error_interval: ErrorInterval | None = None
     sites: tuple[SiteScore, ...] = ()
     solvers: tuple[str, ...] = ()
     mixture_confidence: float | None = None
@@ -93,9 +96,21 @@ class ModelVersion(RegressionScores):
         """Whether the model tells classes or estimates the target."""
         return self.spec.loss.task
 
-    def residuals(self, confidence: float) -> tuple[float, float]:
-        """Ends of the scaled residual, prediction minus target, that the worst-case risk implies at a confidence."""
-        return residual_interval(self.spec.loss.loss, self.worst_case_risk, confidence)
+    def error_interval_at(self, confidence: float) -> ErrorInterval:
+        """Interval around an estimate that the worst-case risk implies at a confidence in (0, 1).
+
+        Raises
+        ------
+        ConflictError
+            It is a model of classes, or its risk has no finite bound.
+        """
+        target = self.asset_type.target
+        if self.task != "regression" or target is None:
+            raise ConflictError(f"model {self.name} tells classes and has no target; it gives no interval")
+        if not math.isfinite(self.worst_case_risk):
+            raise ConflictError(f"the worst-case risk of model {self.name} has no bound, so there is no interval")
+        low, high = residual_interval(self.spec.loss.loss, self.worst_case_risk, confidence)
+        return ErrorInterval(confidence=confidence, below=target.width * high, above=-target.width * low)
 
     @property
     def transport_norm(self) -> TransportNorm:

@@ -9,7 +9,7 @@ from services.contracts.base import Contract, RunId, Slug
 from services.contracts.messages import TrainingSpec
 from services.contracts.plan import MixtureSpec
 from services.contracts.run import AnswerStatus
-from services.contracts.scores import RegressionScores
+from services.contracts.scores import ErrorInterval, RegressionScores
 
 
 class GateResult(Contract):
@@ -123,6 +123,7 @@ class ModelReport(RegressionScores):
     f1: float | None = None
     worst_site_f1: float | None = None
     worst_site_mae: float | None = None
+    error_interval: ErrorInterval | None = None
     sites: tuple[SiteReport, ...] = ()
     rounds: tuple[RoundPoint, ...] = ()
     missed: tuple[MissedRound, ...] = ()

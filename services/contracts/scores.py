@@ -36,7 +36,7 @@ class RegressionScores(Contract):
     coverage: float | None = Field(default=None, description="share of held-out targets inside their 0.9 interval")
 
     @classmethod
-    def of(cls, sums: Mapping[str, float], target: Target) -> Self:
+    def from_sums(cls, sums: Mapping[str, float], target: Target) -> Self:
         """Scores from the sums of :data:`REGRESSION_SUMS`, all of them 0 where no row was held out."""
         n = sums["n_test"]
         if n <= 0:
@@ -51,6 +51,19 @@ class RegressionScores(Contract):
             pinball=target.width * sums["pinball_loss"] / n,
             coverage=sums["covered"] / n,
         )
+
+
+class ErrorInterval(Contract):
+    """The target lies from ``estimate - below`` to ``estimate + above``, in its unit, with at least this probability.
+
+    It follows from the model's certified worst-case risk by Markov's inequality, so it holds for every distribution
+    that the certificate reckons with, that is, for measurements drawn from the sites in any mixture of the ball. It
+    speaks of them all together, not of one measurement, and is wide: it assumes nothing of the errors.
+    """
+
+    confidence: float = Field(gt=0, lt=1)
+    below: float = Field(ge=0)
+    above: float = Field(ge=0)
 
 
 SCORE_NAMES: Final = tuple(RegressionScores.model_fields)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from models.lift import check_same_lift
-from models.methods.catalogue import check_method_problem, check_parameters, get_method
-from models.problem import Arrays, ProblemError, RobustSpec
+from models.methods.catalogue import get_method
+from models.problem import Arrays, ProblemError
 from services.contracts.asset_type import AssetType
 from services.contracts.errors import BallastError, InvalidInputError
-from services.contracts.lift import draw_lift, lift_check, lifted_size, pinned
+from services.contracts.lift import draw_lift, lift_check, pinned
 from services.contracts.messages import RadiusRule, TrainingSpec
-from services.contracts.plan import MixtureSpec, Plan, check_weights
+from services.contracts.plan import Plan, check_weights
 from services.contracts.run import Run, SiteTermsRecord
-from services.contracts.support import scaled_support
 
 JOIN_SHAPES: dict[str, tuple[int, ...]] = {
     "n_samples": (), "radius": (), "radius_is_estimate": (), "confidence": (), "lift_check": (),
@@ -39,43 +38,6 @@ def shared_spec(plan: Plan, asset_type: AssetType) -> TrainingSpec:
     if method.ignores_radius:
         changes["radius"] = NO_BALL
     return plan.spec.model_copy(update=changes)
-
-
-def mixture_of(plan: Plan) -> MixtureSpec:
-    """The ball around the sites' weights that a run of the plan reckons with."""
-    return plan.mixture
-
-
-def check_problem(plan: Plan, asset_type: AssetType, n_sites: int | None = None) -> None:
-    """The loss must be one of what the asset type has, and the problem one that the method solves.
-
-    Raises
-    ------
-    InvalidInputError
-        With one line of what does not fit.
-    """
-    missing = asset_type.why_not(plan.spec.loss.task)
-    if missing:
-        raise InvalidInputError(
-            f"plan {plan.name}: {missing}, and the plan's loss is {plan.spec.loss.name}", code="wrong_task"
-        )
-    try:
-        method = get_method(plan.method)
-        parameters = check_parameters(method, plan.parameters)
-        check_method_problem(
-            method, mixture_of(plan).ball, loss=plan.spec.loss.loss, n_sites=n_sites, parameters=parameters
-        )
-        _check_support(plan.spec, asset_type)
-    except ProblemError as error:
-        raise InvalidInputError(f"plan {plan.name}: {error}", code="unknown_method_or_parameter") from None
-
-
-def _check_support(spec: TrainingSpec, asset_type: AssetType) -> None:
-    """Refuse, with :class:`ProblemError`, a support that does not fit the asset type or the loss."""
-    loss = spec.loss.loss
-    n_features = lifted_size(spec.lift, len(asset_type.features))
-    support = scaled_support(spec.support, asset_type, loss.task, n_features)
-    RobustSpec(0.0, spec.label_flip_cost, spec.transport_norm, support, spec.fit_intercept, loss)
 
 
 def site_spec(plan: Plan, asset_type: AssetType, site_id: str, radius: float | None = None) -> TrainingSpec:

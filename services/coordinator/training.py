@@ -22,11 +22,12 @@ from services.contracts.asset_type import AssetType
 from services.contracts.errors import BallastError
 from services.contracts.lift import lifted_size
 from services.contracts.plan import Plan
+from services.contracts.plan_problem import check_problem, mixture_of
 from services.contracts.run import RoundRecord, Run, SiteAnswer
 from services.contracts.scores import COVERAGE_CONFIDENCE, REGRESSION_SUMS
 from services.coordinator.poll import Poll, Question, poll
 from services.coordinator.ports import RunStore, SiteTransport
-from services.coordinator.terms import JOIN_SHAPES, check_asked, check_problem, joined_terms, mixture_of, site_specs
+from services.coordinator.terms import JOIN_SHAPES, check_asked, joined_terms, site_specs
 
 LOG = logging.getLogger("ballast.coordinator")
 RETRY_SECONDS = 0.5

@@ -10,11 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from services.contracts.errors import NotFoundError, UnavailableError
+from services.contracts.errors import ConflictError, NotFoundError, UnavailableError
 from services.contracts.model_version import ModelVersion
+from services.predictor.estimator import Estimator
 from services.predictor.predictor import Predictor
 
 logger = logging.getLogger(__name__)
+Served = Predictor | Estimator
+"""What serves a version: a predictor of classes or an estimator of a target."""
 
 
 class ModelSource(Protocol):
@@ -31,7 +34,7 @@ class ModelSource(Protocol):
 
 @dataclass(frozen=True)
 class _Seen:
-    predictor: Predictor
+    predictor: Served
     until: float
 
 
@@ -68,11 +71,31 @@ class PredictorCache:
         self._abstain_below = abstain_below_radius
         self._clock = clock
         self._seen: OrderedDict[tuple[str, str], _Seen] = OrderedDict()
-        self._ready: OrderedDict[tuple[str, str], Predictor] = OrderedDict()
+        self._ready: OrderedDict[tuple[str, str], Served] = OrderedDict()
         self._looking = threading.Lock()
 
-    def get(self, name: str, alias_or_version: str = "champion") -> Predictor:
-        """Predictor of a version; raise ``NotFoundError`` where there is none."""
+    def diagnoser(self, name: str, alias_or_version: str = "champion") -> Predictor:
+        """Predictor of a version of classes; ``NotFoundError`` where there is none, ``ConflictError`` for a target."""
+        served = self.get(name, alias_or_version)
+        if isinstance(served, Predictor):
+            return served
+        goal = served.target
+        raise ConflictError(
+            f"model {name} estimates {goal.name} in {goal.unit} and tells no classes: ask /v1/models/{name}/estimate",
+            code="wrong_task",
+        )
+
+    def estimator(self, name: str, alias_or_version: str = "champion") -> Estimator:
+        """Estimator of a version of a target; ``NotFoundError`` where there is none, ``ConflictError`` for classes."""
+        served = self.get(name, alias_or_version)
+        if isinstance(served, Estimator):
+            return served
+        raise ConflictError(
+            f"model {name} tells classes and estimates no target: ask /v1/models/{name}/diagnose", code="wrong_task"
+        )
+
+    def get(self, name: str, alias_or_version: str = "champion") -> Served:
+        """What serves a version; raise ``NotFoundError`` where there is none."""
         key = (name, alias_or_version)
         seen = self._seen.get(key)
         if seen is not None and self._clock() < seen.until:
@@ -85,7 +108,7 @@ class PredictorCache:
         finally:
             self._looking.release()
 
-    def _refresh(self, key: tuple[str, str]) -> Predictor:
+    def _refresh(self, key: tuple[str, str]) -> Served:
         seen = self._seen.get(key)
         if seen is not None and self._clock() < seen.until:
             return seen.predictor
@@ -99,7 +122,7 @@ class PredictorCache:
         self._forget()
         return predictor
 
-    def _look(self, key: tuple[str, str], seen: _Seen | None) -> Predictor:
+    def _look(self, key: tuple[str, str], seen: _Seen | None) -> Served:
         name, alias_or_version = key
         try:
             version = self._source.resolve(name, alias_or_version)
@@ -111,14 +134,19 @@ class PredictorCache:
             logger.warning("registry unavailable, model %s stays at version %s: %s", name, number, error)
             return seen.predictor
 
-    def _load(self, name: str, version: str) -> Predictor:
+    def _load(self, name: str, version: str) -> Served:
         key = (name, version)
         predictor = self._ready.get(key)
         if predictor is None:
-            predictor = Predictor(self._source.get(name, version), abstain_below_radius=self._abstain_below)
+            predictor = self._open(self._source.get(name, version))
             self._ready[key] = predictor
         self._ready.move_to_end(key)
         return predictor
+
+    def _open(self, version: ModelVersion) -> Served:
+        if version.task == "regression":
+            return Estimator(version)
+        return Predictor(version, abstain_below_radius=self._abstain_below)
 
     def _forget(self) -> None:
         for kept in (self._seen, self._ready):

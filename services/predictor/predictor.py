@@ -5,16 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
-from models.problem import FloatArray
 from services.contracts.diagnosis import ContributingSensor, Diagnosis
-from services.contracts.errors import InvalidInputError
+from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.model_version import ModelVersion
 from services.predictor.planes import Planes
 from services.predictor.samples import Batch, SampleReader
-
-MOST_SENSORS = 5
+from services.predictor.sensors import SensorReader
 
 
 class Predictor:
@@ -31,13 +27,15 @@ class Predictor:
     def __init__(self, version: ModelVersion, *, abstain_below_radius: float = 0.0) -> None:
         if not (math.isfinite(abstain_below_radius) and abstain_below_radius >= 0):
             raise InvalidInputError("abstain_below_radius must be a finite number at or above 0")
+        if version.task != "classification":
+            raise ConflictError(f"model {version.name} estimates a target; it has no classes to diagnose")
         self.version = version
         self._abstain_below = abstain_below_radius
         self._reader = SampleReader(version.asset_type)
         self._planes = Planes(version)
         self._class_names = version.asset_type.class_names
         self._severities = tuple(fault.severity for fault in version.asset_type.fault_classes)
-        self._features = tuple((feature.name, feature.unit) for feature in version.asset_type.features)
+        self._sensors = SensorReader(version.asset_type)
 
     def diagnose(
         self, samples: Sequence[Mapping[str, float]], units: Mapping[str, str] | None = None
@@ -60,7 +58,7 @@ class Predictor:
         winners = scores.argmax(axis=1)
         radii = self._planes.radii(batch.scaled)
         contributions = self._planes.gradients(batch.scaled, winners) * (batch.scaled - 0.5)
-        sensors = self._sensors(batch.values, contributions)
+        sensors = self._sensors.strongest(batch.values, contributions)
         columns = zip(winners.tolist(), radii.tolist(), scores.tolist(), sensors, strict=True)
         return tuple(self._diagnosis(batch, row, *found) for row, found in enumerate(columns))
 
@@ -86,20 +84,3 @@ class Predictor:
             abstained=abstained,
             reason=reason,
         )
-
-    def _sensors(self, values: FloatArray, contributions: FloatArray) -> list[tuple[ContributingSensor, ...]]:
-        """For each row the features that push the decision most, strongest first, without those that do not push."""
-        order = np.argsort(-np.abs(contributions), axis=1, kind="stable")[:, :MOST_SENSORS]
-        values = np.take_along_axis(values, order, axis=1)
-        contributions = np.take_along_axis(contributions, order, axis=1)
-        rows = zip(order.tolist(), values.tolist(), contributions.tolist(), strict=True)
-        return [
-            tuple(
-                ContributingSensor(
-                    feature=self._features[column][0], value=value, unit=self._features[column][1], contribution=pushed
-                )
-                for column, value, pushed in zip(*row, strict=True)
-                if pushed != 0.0
-            )
-            for row in rows
-        ]

@@ -56,6 +56,8 @@ def run_tags(version: ModelVersion) -> dict[str, str]:
         ASSET_TYPE: version.asset_type.name,
         "ballast.plan": version.plan,
         "ballast.method": version.method,
+        "ballast.task": version.task,
+        "ballast.loss": str(version.spec.loss),
         "ballast.gap": repr(version.certified_gap),
         "ballast.worst_case_risk": repr(version.worst_case_risk),
         "ballast.fingerprint": version.asset_type.fingerprint,
@@ -78,11 +80,12 @@ def version_tags(version: ModelVersion, document_sha256: str) -> dict[str, str]:
         "ballast.fresh_weight": repr(version.fresh_weight),
         "ballast.created_at": version.created_at.isoformat(),
         "ballast.solvers": "; ".join(version.solvers) or "none",
+        "ballast.task": version.task,
+        "ballast.loss": str(version.spec.loss),
         DOCUMENT_SHA256: document_sha256,
     }
-    if version.f1 is not None:
-        tags["ballast.f1"] = repr(version.f1)
-    return tags
+    figures = {"f1": version.f1, "mae": version.mae, "coverage": version.coverage}
+    return tags | {f"ballast.{name}": repr(figure) for name, figure in figures.items() if figure is not None}
 
 
 def summary(entry: Any, aliases: Mapping[str, str]) -> VersionSummary:
@@ -101,7 +104,11 @@ def summary(entry: Any, aliases: Mapping[str, str]) -> VersionSummary:
             certified_gap=float(tags["ballast.gap"]),
             worst_case_risk=float(tags["ballast.worst_case_risk"]),
             fresh_weight=float(tags["ballast.fresh_weight"]),
-            f1=float(tags["ballast.f1"]) if "ballast.f1" in tags else None,
+            task=tags.get("ballast.task", "classification"),
+            loss=tags.get("ballast.loss", "hinge"),
+            f1=_figure(tags, "f1"),
+            mae=_figure(tags, "mae"),
+            coverage=_figure(tags, "coverage"),
             aliases=tuple(sorted(alias for alias, held in aliases.items() if str(held) == str(entry.version))),
             mlflow_run_id=entry.run_id,
             created_at=datetime.fromisoformat(tags["ballast.created_at"]),
@@ -110,6 +117,10 @@ def summary(entry: Any, aliases: Mapping[str, str]) -> VersionSummary:
         raise ConflictError(
             f"version {entry.version} of model {entry.name} lacks the tag {missing.args[0]}: it was changed in MLflow"
         ) from None
+
+
+def _figure(tags: Mapping[str, str], name: str) -> float | None:
+    return float(tags[f"ballast.{name}"]) if f"ballast.{name}" in tags else None
 
 
 def model_summary(entry: Any) -> ModelSummary:

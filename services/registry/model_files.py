@@ -50,6 +50,8 @@ def write_model(folder: Path, scratch: Path, version: ModelVersion, text: str, i
     features = version.asset_type.features
     example = pd.DataFrame([{feature.name: (feature.low + feature.high) / 2.0 for feature in features}])
     units = {feature.name: feature.unit for feature in features}
+    if version.task == "regression" and version.asset_type.target is not None:
+        units[version.asset_type.target.name] = version.asset_type.target.unit
     description = Model(metadata={"units": units, "run_id": version.run_id, "plan": version.plan}, **identity)
     with _SAVING:
         mlflow.pyfunc.save_model(
@@ -73,6 +75,9 @@ def _signature(version: ModelVersion) -> Any:
     from mlflow.types.schema import ColSpec, Map, Schema
 
     inputs = [ColSpec("double", feature.name, required=feature.required) for feature in version.asset_type.features]
+    if version.task == "regression":
+        outputs = [ColSpec("double", "value"), ColSpec("string", "unit"), ColSpec(Map(DataType.double), "interval")]
+        return ModelSignature(inputs=Schema(inputs), outputs=Schema(outputs))
     outputs = [
         ColSpec("string", "fault_class"),
         ColSpec("long", "severity"),

@@ -19,6 +19,7 @@ from mlflow.models import set_model
 from mlflow.pyfunc import PythonModel
 
 DUAL_ORDER = {"l1": np.inf, "l2": 2, "linf": 1}
+TARGET_LOSSES = ("huber", "epsilon_insensitive", "pinball", "squared")
 
 
 class Lift:
@@ -56,21 +57,26 @@ class Lift:
         return np.asarray(np.minimum(by_feature, factor * np.linalg.norm(slopes, ord=DUAL_ORDER[norm], axis=-1)))
 
 
-class ServedDiagnosis(PythonModel):  # type: ignore[misc]  # MLflow's types are skipped, its classes are Any to mypy
-    """Diagnoses rows of features, named and in the units of the model's feature contract."""
+class ServedModel(PythonModel):  # type: ignore[misc]  # MLflow's types are skipped, its classes are Any to mypy
+    """Diagnoses, or estimates, from rows of features, named and in the units of the model's feature contract."""
 
     def load_context(self, context: Any) -> None:
         """Read the model from its JSON document."""
         document = json.loads(Path(context.artifacts["model"]).read_text(encoding="utf-8"))
         self.features = document["asset_type"]["features"]
-        self.classes = document["asset_type"]["fault_classes"]
         self.low = np.array([feature["low"] for feature in self.features])
         self.high = np.array([feature["high"] for feature in self.features])
         heads = np.array(document["weights"], dtype=np.float64)
+        self.lift = Lift(document["spec"]["lift"], len(self.features)) if document["spec"].get("lift") else None
+        loss = document["spec"].get("loss") or {"name": "hinge"}
+        self.target = document["asset_type"].get("target") if loss["name"] in TARGET_LOSSES else None
+        self.classes = document["asset_type"]["fault_classes"]
+        if self.target is not None:
+            self.weights, self.interval = heads, document["error_interval"]
+            return
         # Two classes have one plane, whose far side is the second class: give each class a plane of its own.
         self.weights = np.vstack([-heads, heads]) if len(heads) == 1 else heads
         apart = self.weights[:, None, :-1] - self.weights[None, :, :-1]
-        self.lift = Lift(document["spec"]["lift"], len(self.features)) if document["spec"].get("lift") else None
         norm = document["spec"]["transport_norm"]
         if self.lift is None:
             self.norms = np.linalg.norm(apart, ord=DUAL_ORDER[norm], axis=-1)
@@ -80,11 +86,25 @@ class ServedDiagnosis(PythonModel):  # type: ignore[misc]  # MLflow's types are 
     def predict(
         self, context: Any, model_input: pd.DataFrame, params: dict[str, Any] | None = None
     ) -> list[dict[str, Any]]:
-        """One diagnosis for each row: fault class, severity, scores, robustness radius (None: nothing changes it)."""
+        """One answer for each row.
+
+        A diagnosis: fault class, severity, scores, robustness radius (None: nothing changes it). An estimate: value,
+        unit, interval.
+        """
         scaled = (self._values(model_input) - self.low) / (self.high - self.low)
         seen = scaled if self.lift is None else self.lift.apply(scaled)
         scores = seen @ self.weights[:, :-1].T + self.weights[:, -1]
+        if self.target is not None:
+            return [self._estimate(row) for row in scores[:, 0].tolist()]
         return [self._diagnosis(row) for row in scores]
+
+    def _estimate(self, scaled: float) -> dict[str, Any]:
+        target: dict[str, Any] = self.target or {}
+        value, ends = target["low"] + (target["high"] - target["low"]) * scaled, {}
+        if self.interval is not None:
+            ends = {"low": value - self.interval["below"], "high": value + self.interval["above"]}
+            ends["confidence"] = self.interval["confidence"]
+        return {"value": value, "unit": target["unit"], "interval": ends}
 
     def _values(self, frame: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.float64]]:
         values = np.empty((len(frame), len(self.features)))
@@ -123,4 +143,4 @@ class ServedDiagnosis(PythonModel):  # type: ignore[misc]  # MLflow's types are 
         }
 
 
-set_model(ServedDiagnosis())
+set_model(ServedModel())

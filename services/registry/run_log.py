@@ -13,6 +13,8 @@ from services.contracts.errors import InvalidInputError
 from services.contracts.model_version import ModelVersion
 from services.contracts.report import ModelReport
 from services.contracts.run import RoundRecord
+from services.contracts.scores import SCORE_NAMES
+from services.contracts.support import support_name
 
 BATCH = 1000
 """Metrics in one call: MLflow's limit."""
@@ -29,16 +31,25 @@ def parameters(version: ModelVersion) -> dict[str, str]:
         "asset_type": version.asset_type.name,
         "n_features": str(len(version.asset_type.features)),
         "n_classes": str(len(version.asset_type.fault_classes)),
+        "task": version.task,
+        "loss": str(spec.loss),
+        "target": _target(version),
         "radius_rule": spec.radius.rule,
         "radius_value": repr(spec.radius.confidence if spec.radius.rule == "confidence" else spec.radius.value),
         "label_flip_cost": repr(spec.label_flip_cost),
         "transport_norm": spec.transport_norm,
-        "support": spec.support,
+        "support": support_name(spec.support),
+        "mixture": f"{version.mixture.norm} {version.mixture.radius!r}",
         "fit_intercept": str(spec.fit_intercept).lower(),
         "solvers": "; ".join(version.solvers) or "none",
         "lift": "none" if spec.lift is None else f"fourier {spec.lift.components} {spec.lift.bandwidth!r}",
         "sites": str(len(version.sites)),
     }
+
+
+def _target(version: ModelVersion) -> str:
+    goal = version.asset_type.target
+    return "none" if goal is None or version.task != "regression" else f"{goal.name} in {goal.unit}"
 
 
 def final_metrics(version: ModelVersion) -> dict[str, float]:
@@ -49,10 +60,13 @@ def final_metrics(version: ModelVersion) -> dict[str, float]:
         "lower_bound": version.lower_bound,
         "rounds": float(version.rounds),
         "f1": version.f1,
-    }
+    } | {name: getattr(version, name) for name in SCORE_NAMES}
     for site in version.sites:
         figures[f"site/{site.site_id}/f1"] = site.f1
         figures[f"site/{site.site_id}/worst_case_risk"] = site.worst_case_risk
+        figures[f"site/{site.site_id}/mae"] = site.mae
+        figures[f"site/{site.site_id}/coverage"] = site.coverage
+        figures[f"site/{site.site_id}/worst_weight"] = site.worst_weight
     return {name: value for name, value in figures.items() if value is not None and math.isfinite(value)}
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from services.contracts.model_version import ModelVersion, SiteScore
 from services.contracts.report import CertificateReport, GateResult, MissedRound, ModelReport, RoundPoint, SiteReport
 from services.contracts.run import RoundRecord, Run, SiteAnswer
+from services.contracts.scores import SCORE_NAMES, RegressionScores
 
 
 def model_report(
@@ -31,6 +33,8 @@ def model_report(
         )
         sites.append(_site(score, term.n_samples if term else None, answers.get(site_id, [])))
     known = [site.f1 for site in version.sites if site.f1 is not None and not math.isnan(site.f1)]
+    errors = [site.mae for site in version.sites if site.mae is not None]
+    target = version.asset_type.target if version.task == "regression" else None
     return ModelReport(
         name=version.name,
         version=version.version,
@@ -44,6 +48,12 @@ def model_report(
         wanted_gap=run.plan.gap,
         f1=version.f1,
         worst_site_f1=min(known, default=None),
+        worst_site_mae=max(errors, default=None),
+        task=version.task,
+        target=target.name if target else None,
+        unit=target.unit if target else None,
+        error_interval=version.error_interval,
+        **_scores(version),
         sites=tuple(sites),
         rounds=tuple(_point(record) for record in ordered),
         missed=tuple(
@@ -72,6 +82,8 @@ def _site(score: SiteScore, n_samples: int | None, answers: Sequence[tuple[int, 
     return SiteReport(
         site_id=score.site_id,
         weight=score.weight,
+        worst_weight=score.worst_weight,
+        **_scores(score),
         radius=score.radius,
         radius_is_estimate=score.radius_is_estimate,
         confidence=score.confidence,
@@ -100,10 +112,15 @@ def _certificate(version: ModelVersion) -> CertificateReport:
         fresh_weight=version.fresh_weight,
         rounds=version.rounds,
         spec=version.spec,
+        mixture=version.mixture,
         solvers=version.solvers,
         mixture_confidence=version.mixture_confidence,
         radii_are_estimates=version.radii_are_estimates,
     )
+
+
+def _scores(scored: RegressionScores) -> dict[str, Any]:
+    return {name: getattr(scored, name) for name in SCORE_NAMES}
 
 
 def _point(record: RoundRecord) -> RoundPoint:

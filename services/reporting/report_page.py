@@ -7,7 +7,9 @@ from html import escape
 
 from services.contracts.lift import LiftSpec
 from services.contracts.messages import RadiusRule
+from services.contracts.plan import MixtureSpec
 from services.contracts.report import CertificateReport, GateResult, MissedRound, ModelReport, SiteReport
+from services.contracts.support import support_name
 from services.reporting.gap_chart import gap_chart
 from services.reporting.html import STYLE, figure, table
 
@@ -29,7 +31,7 @@ def report_page(report: ModelReport) -> str:
         "<h2>Certified gap by round</h2>",
         gap_chart(report.rounds, report.wanted_gap),
         _gates(report.gates),
-        _sites(report.sites),
+        _sites(report),
         _missed("Sites that did not join the run", report.absentees),
         _missed("Rounds that sites missed", report.missed),
     ]
@@ -66,16 +68,52 @@ def _certificate(report: ModelReport) -> str:
         ("asset type", f"{report.asset_type} ({report.fingerprint[:16]})"),
         ("created", report.created_at.isoformat(timespec="seconds")),
         ("transport norm", spec.transport_norm),
-        ("cost of a label flip", figure(spec.label_flip_cost)),
+        ("loss", str(spec.loss)),
+        (
+            "cost of a label flip" if report.unit is None else "cost of moving a target by its range",
+            figure(spec.label_flip_cost),
+        ),
         ("radius", _rule(spec.radius)),
+        ("ball around the sites' weights", _mixture(report.certificate.mixture)),
         ("confidence of the mixture", _confidence(report.certificate)),
         ("lift", _lift(spec.lift)),
-        ("support", spec.support.replace("_", " ")),
+        ("support", support_name(spec.support).replace("_", " ")),
         ("intercept", "yes" if spec.fit_intercept else "no"),
+        *(_class_scores(report) if report.unit is None else _target_scores(report, report.unit)),
+    ]
+    return table("The model", (), [[name, value] for name, value in rows])
+
+
+def _class_scores(report: ModelReport) -> list[tuple[str, str]]:
+    return [
         ("F-1, all held-out parts", figure(report.f1)),
         ("F-1, worst site", figure(report.worst_site_f1)),
     ]
-    return table("The model", (), [[name, value] for name, value in rows])
+
+
+def _target_scores(report: ModelReport, unit: str) -> list[tuple[str, str]]:
+    rows = [
+        ("target", f"{report.target} in {unit}"),
+        ("mean absolute error, all held-out parts", figure(report.mae)),
+        ("mean absolute error, worst site", figure(report.worst_site_mae)),
+        ("root mean squared error", figure(report.rmse)),
+        ("R2", figure(report.r2)),
+        ("mean pinball loss", figure(report.pinball)),
+    ]
+    interval = report.error_interval
+    if interval is not None:
+        ends = f"from {figure(interval.below)} {unit} below to {figure(interval.above)} {unit} above the estimate"
+        rows += [
+            (f"interval of confidence {figure(interval.confidence)}", f"{ends}: proven for the mixture, and wide"),
+            ("held-out targets inside it", figure(report.coverage)),
+        ]
+    return rows
+
+
+def _mixture(mixture: MixtureSpec) -> str:
+    if mixture.radius == 0:
+        return "none: the weights are trusted"
+    return f"{mixture.norm}, radius {figure(mixture.radius)}: the risk is that of the worst mixture in it"
 
 
 def _rule(rule: RadiusRule) -> str:
@@ -114,24 +152,31 @@ def _gates(gates: Sequence[GateResult]) -> str:
     return table("Gates", ("gate", "wanted", "found", "outcome", "why"), rows) if rows else ""
 
 
-def _sites(sites: Sequence[SiteReport]) -> str:
+def _sites(report: ModelReport) -> str:
+    scores = ("F-1",) if report.unit is None else (f"mean error ({report.unit})", "R2", "coverage")
     head = (
-        "site", "weight", "radius", "confidence", "cost of a flip", "samples", "worst-case risk", "F-1", "answered",
-        "absent", "late", "refused", "rejected", "last answer", "bytes to site", "bytes from site",
+        "site", "weight", "worst weight", "radius", "confidence", "cost of a flip", "samples", "worst-case risk",
+        *scores, "answered", "absent", "late", "refused", "rejected", "last answer", "bytes to site", "bytes from site",
     )
     rows = [
         [
-            site.site_id, figure(site.weight),
+            site.site_id, figure(site.weight), figure(site.worst_weight),
             figure(site.radius) + (" (estimate)" if site.radius_is_estimate else ""),
             "none" if site.confidence is None else figure(site.confidence),
             "as the model" if site.label_flip_cost is None else figure(site.label_flip_cost), figure(site.n_samples),
-            figure(site.worst_case_risk), figure(site.f1), str(site.accepted), str(site.absent), str(site.late),
-            str(site.refused), str(site.rejected), figure(site.last_accepted_round), str(site.bytes_to_site),
-            str(site.bytes_from_site),
+            figure(site.worst_case_risk), *_site_scores(site, report.unit), str(site.accepted), str(site.absent),
+            str(site.late), str(site.refused), str(site.rejected), figure(site.last_accepted_round),
+            str(site.bytes_to_site), str(site.bytes_from_site),
         ]
-        for site in sites
+        for site in report.sites
     ]
     return table("Sites", head, rows)
+
+
+def _site_scores(site: SiteReport, unit: str | None) -> tuple[str, ...]:
+    if unit is None:
+        return (figure(site.f1),)
+    return (figure(site.mae), figure(site.r2), figure(site.coverage))
 
 
 def _missed(caption: str, missed: Sequence[MissedRound]) -> str:

@@ -37,7 +37,7 @@ class AssetTypeRepository:
                     session.flush()
                 except IntegrityError:
                     raise ConflictError(f"asset type {name} version {version} has just been stored") from None
-            elif row.document != stored:
+            elif AssetType.model_validate(row.document) != asset_type:
                 raise ConflictError(
                     f"asset type {name} version {version} is stored with another content; give it the next version"
                 )

@@ -1,4 +1,4 @@
-"""Diagnoses inside the plant: a model version's file and measurements in, fault classes out; nothing is sent."""
+"""Answers inside the plant: a model's file and measurements in, fault classes or estimates out; nothing is sent."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from models.certificates import robustness_radius
-from models.multiclass import predict_class
+from models.multiclass import predict_class, predict_scores
 from services.contracts.errors import InvalidInputError
 from services.contracts.model_version import ModelVersion
+from services.contracts.scores import COVERAGE_CONFIDENCE
 from services.site_agent.local_round import scaled_measurements
 from services.site_agent.settings import CsvSource
 
 HEADER = "row,fault_class,severity,robustness_radius"
+ESTIMATE_HEADER = "row,value,unit,low,high,confidence"
 
 
 def read_model(path: Path) -> ModelVersion:
@@ -34,8 +36,12 @@ def read_model(path: Path) -> ModelVersion:
 def diagnose(version: ModelVersion, source: CsvSource) -> Iterator[str]:
     """Lines of a CSV table: for each measurement its class, severity, and the smallest move that would change it.
 
-    The radius is in scaled features, in the model's transport norm; with a lifted model it is a lower bound.
+    The radius is in scaled features, in the model's transport norm; with a lifted model it is a lower bound. A model of
+    a target gives its estimate and the interval that the worst-case risk implies, in the target's unit.
     """
+    if version.task == "regression":
+        yield from _estimates(version, source)
+        return
     features = scaled_measurements(source, version.asset_type)
     lift = version.lift
     classes = predict_class(version.weights, features if lift is None else lift.apply(features))
@@ -44,3 +50,15 @@ def diagnose(version: ModelVersion, source: CsvSource) -> Iterator[str]:
     for row, (number, radius) in enumerate(zip(classes.tolist(), radii.tolist(), strict=True), start=1):
         fault = version.asset_type.fault_classes[number]
         yield f"{row},{fault.name},{fault.severity},{radius:.6g}"
+
+
+def _estimates(version: ModelVersion, source: CsvSource) -> Iterator[str]:
+    target, around = version.asset_type.target, version.error_interval_at(COVERAGE_CONFIDENCE)
+    if target is None:
+        raise InvalidInputError("the model names no target")
+    features, lift = scaled_measurements(source, version.asset_type), version.lift
+    scaled = predict_scores(version.weights, features if lift is None else lift.apply(features))[:, 0]
+    yield ESTIMATE_HEADER
+    for row, value in enumerate(target.unscale(scaled).tolist(), start=1):
+        low, high = value - around.below, value + around.above
+        yield f"{row},{value:.6g},{target.unit},{low:.6g},{high:.6g},{around.confidence:g}"

@@ -170,6 +170,7 @@ def open_world(home: Path, database_url: str, mlflow: dict[str, str]) -> Iterato
     with open_backend(settings) as backend:
         store = backend.store
         store.asset_types.add(builtin_asset_type("triplex-pump"))
+        store.asset_types.add(builtin_asset_type("triplex-pump-severity"))
         for site in SITES:
             store.sites.enrol(site, public_key(), ["triplex-pump"])
         store.plans.create(a_plan(MODEL, sites=SITES))

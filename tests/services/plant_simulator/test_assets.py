@@ -11,8 +11,8 @@ from services.plant_simulator import builtin_asset_type, builtin_asset_type_name
 from services.plant_simulator.faults import FAULTS, combinations
 
 
-def test_there_are_two():
-    assert builtin_asset_type_names() == ("triplex-pump", "triplex-pump-faults")
+def test_there_are_three():
+    assert builtin_asset_type_names() == ("triplex-pump", "triplex-pump-faults", "triplex-pump-severity")
     with pytest.raises(NotFoundError, match="no built-in asset type 'pump': there are triplex-pump, "):
         builtin_asset_type_path("pump")
 

@@ -18,7 +18,7 @@ from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion
 from services.predictor.predictor import Predictor
 from services.registry.model_files import document_text
-from services.registry.pyfunc_model import ServedDiagnosis
+from services.registry.pyfunc_model import ServedModel
 
 N_FEATURES = 3
 MakeVersion = Callable[..., ModelVersion]
@@ -84,7 +84,7 @@ def test_the_served_form_answers_what_the_predictor_does(
 ) -> None:
     version = lifted(make_version, heads=heads, norm=norm, keep_linear=keep_linear)
     (tmp_path / "model.json").write_text(document_text(version))
-    served = ServedDiagnosis()
+    served = ServedModel()
     served.load_context(SimpleNamespace(artifacts={"model": str(tmp_path / "model.json")}))
     samples = samples_of(version, np.random.default_rng(1).uniform(size=(20, N_FEATURES)))
     answers = served.predict(None, pd.DataFrame(samples))
@@ -99,4 +99,4 @@ def test_the_served_form_refuses_a_lift_that_it_draws_otherwise(make_version: Ma
     text = document_text(version).replace('"seed": 9', '"seed": 10')
     (tmp_path / "model.json").write_text(text)
     with pytest.raises(MlflowException, match="not the one of the training"):
-        ServedDiagnosis().load_context(SimpleNamespace(artifacts={"model": str(tmp_path / "model.json")}))
+        ServedModel().load_context(SimpleNamespace(artifacts={"model": str(tmp_path / "model.json")}))
