@@ -39,6 +39,11 @@ def dual_norm(weights: FloatArray, transport_norm: TransportNorm) -> float:
     return float(vector_norm(weights, DUAL_NORM[transport_norm]))
 
 
+def dual_norms(weights: FloatArray, transport_norm: TransportNorm) -> FloatArray:
+    """:func:`dual_norm` of each vector along the last axis."""
+    return vector_norm(weights, DUAL_NORM[transport_norm])
+
+
 def steepest_move(weights: FloatArray, transport_norm: TransportNorm) -> FloatArray:
     r"""Direction ``q`` with ``||q|| <= 1`` and ``<w, q> = ||w||_*``; also a subgradient of ``||.||_*`` at ``w``.
 
@@ -132,7 +137,8 @@ def _check_polytope(features: FloatArray, labels: FloatArray, support: PolytopeS
     if matrix.shape[1] != features.shape[1]:
         raise ProblemError(f"the support's matrix has {matrix.shape[1]} columns, the data have {features.shape[1]}")
     values = features @ matrix.T
-    sizes = np.abs(limits) + np.abs(features) @ np.abs(matrix).T
+    lengths = np.abs(matrix).sum(axis=1) + (0.0 if column is None else np.abs(column))
+    sizes = np.abs(limits) + np.abs(features) @ np.abs(matrix).T + support.depth * lengths
     if column is not None:
         values = values + np.outer(labels, column)
         sizes = sizes + np.outer(np.abs(labels), np.abs(column))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from models.basics import FloatArray, ProblemError
+from models.polytopes import check_bounded, inner_point
 
 
 @dataclass(frozen=True)
@@ -42,15 +43,19 @@ class BoxSupport:
 class PolytopeSupport:
     """Polytope support ``matrix x <= limits`` (DRFL eq. 15), or ``matrix x + target_column y <= limits`` (eq. 14).
 
-    ``matrix`` (r, P), ``limits`` (r,), ``target_column`` (r,) for a regression loss and None for classification.
+    ``matrix`` (r, P), ``limits`` (r,), ``target_column`` (r,) for a regression loss and None for classification. It
+    must be bounded and have a point that is strictly inside (DRFL's Slater point); ``inner`` is one, the target last
+    where there is one, and ``depth`` its distance to the nearest wall.
     """
 
     matrix: FloatArray
     limits: FloatArray
     target_column: FloatArray | None = None
+    inner: FloatArray = field(init=False, repr=False, compare=False)
+    depth: float = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Refuse what is not a system of inequalities."""
+        """Refuse what is not a system of inequalities, and a polytope that is empty, flat or unbounded."""
         if self.matrix.ndim != 2 or self.limits.shape != self.matrix.shape[:1]:
             raise ProblemError(
                 "a polytope support needs a matrix (r, P) and limits (r,), "
@@ -61,6 +66,13 @@ class PolytopeSupport:
                 f"the target column of a polytope support must have the shape {self.limits.shape}, "
                 f"got {self.target_column.shape}"
             )
+        whole = self.matrix if self.target_column is None else np.column_stack([self.matrix, self.target_column])
+        if not (np.isfinite(whole).all() and np.isfinite(self.limits).all()):
+            raise ProblemError("the matrix, limits and target column of a polytope support must be finite")
+        inner, depth = inner_point(whole, self.limits)
+        check_bounded(whole)
+        object.__setattr__(self, "inner", inner)
+        object.__setattr__(self, "depth", depth)
 
 
 Support = BoxSupport | PolytopeSupport

@@ -6,24 +6,35 @@ for every loss of ``models.losses``. Which formula answers depends on the loss a
 
 - hinge, unbounded or on a box: ``models.hinge_worst_case``;
 - every other loss, unbounded: ``models.free_worst_case``;
-- epsilon_insensitive and pinball on a box: ``models.box_regression``.
+- epsilon_insensitive and pinball on a box: ``models.box_regression``;
+- hinge, epsilon_insensitive and pinball on a polytope: ``models.reference.polytope``, slow, by CVXPY.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from models.ambiguity import as_support, check_rows, steepest_move
 from models.box_regression import judge_box_regression
+from models.fallback import reference_polytope
 from models.free_worst_case import judge_classification, judge_regression
 from models.hinge_worst_case import hinge_rows, judge_hinge
 from models.losses.base import Loss
 from models.losses.catalogue import LossName, get_loss
 from models.losses.hinge import Hinge
-from models.problem import FloatArray, ProblemError, RiskValue, RobustSpec, SiteProblem, Support, TransportNorm
+from models.problem import (
+    FloatArray,
+    PolytopeSupport,
+    ProblemError,
+    RiskValue,
+    RobustSpec,
+    SiteProblem,
+    Support,
+    TransportNorm,
+)
 from models.saddle import Judged
 
 
@@ -138,6 +149,8 @@ def _judge(weights: FloatArray, problem: SiteProblem) -> Judged:
     if weights.shape != (wanted,):
         raise ProblemError(f"weights must have shape ({wanted},), got {weights.shape}")
     plane, intercept = weights[:n_features], float(weights[-1]) if spec.fit_intercept else 0.0
+    if isinstance(spec.support, PolytopeSupport):
+        return _judge_on_polytope(plane, intercept, problem)
     if isinstance(spec.loss, Hinge):
         return judge_hinge(hinge_rows(plane, intercept, problem))
     if spec.loss.task == "classification":
@@ -145,6 +158,17 @@ def _judge(weights: FloatArray, problem: SiteProblem) -> Judged:
     if spec.support is not None:
         return judge_box_regression(plane, intercept, problem)
     return judge_regression(plane, intercept, problem)
+
+
+def _judge_on_polytope(plane: FloatArray, intercept: float, problem: SiteProblem) -> Judged:
+    """By the reference solver, but where nothing is moved, whatever the walls: there the free answer is exact."""
+    if problem.spec.loss.task == "classification":
+        free = judge_classification(plane, intercept, problem)
+        if free.norm_weight == 0 or not plane.any():
+            return replace(free, norm_weight=0.0)
+    elif problem.spec.radius == 0:
+        return replace(judge_regression(plane, intercept, problem), norm_weight=0.0)
+    return reference_polytope(plane, intercept, problem)
 
 
 def _subgradient(judged: Judged, weights: FloatArray, problem: SiteProblem) -> FloatArray:

@@ -1,0 +1,76 @@
+r"""What a polytope ``{v : matrix v <= limits}`` must be to serve as a support, by two small linear programs.
+
+DRFL section B assumes a Slater point, a point strictly inside; and where features could move without bounds there would
+be no wall to speak of, so the polytope must be bounded.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import linprog
+
+from models.basics import FloatArray, ProblemError
+
+_FLAT = 1e-9
+"""Depth, over the size of the limits, below which rounding decides whether there is an inside."""
+
+
+def inner_point(matrix: FloatArray, limits: FloatArray) -> tuple[FloatArray, float]:
+    """Point (P,) farthest from the walls, and how far: the centre of the largest ball inside.
+
+    Raises
+    ------
+    ProblemError
+        No point meets all inequalities, or none meets them strictly.
+    """
+    lengths = np.sqrt(np.einsum("rp,rp->r", matrix, matrix))
+    if (limits[lengths == 0] < 0).any():
+        raise ProblemError("the support polytope is empty: a row of zeros has a limit below 0")
+    scale = float(np.abs(limits).max(initial=0.0)) or 1.0
+    walls = np.column_stack([matrix, lengths])
+    goal = np.zeros(walls.shape[1])
+    goal[-1] = -1.0
+    bounds = [(None, None)] * matrix.shape[1] + [(None, scale)]
+    found = linprog(goal, A_ub=walls, b_ub=limits, bounds=bounds, method="highs")
+    if found.status != 0:
+        raise ProblemError(f"no point inside the support polytope could be found: {found.message}")
+    depth = float(found.x[-1])
+    if depth < -_FLAT * scale:
+        raise ProblemError("the support polytope is empty: no point meets all its inequalities; loosen the limits")
+    if depth <= _FLAT * scale:
+        raise ProblemError(
+            "the support polytope is flat: no point is strictly inside all its inequalities; loosen the limits"
+        )
+    return np.asarray(found.x[:-1], dtype=np.float64), depth
+
+
+def check_bounded(matrix: FloatArray) -> None:
+    """Refuse a polytope that goes on without end, whatever its limits (it is taken to be non-empty).
+
+    ``{v : matrix v <= 0}`` is {0} alone exactly where the matrix has full column rank and some combination of its rows,
+    every coefficient above 0, is 0 (Stiemke's lemma).
+
+    Raises
+    ------
+    ProblemError
+        The polytope is unbounded.
+    """
+    lengths = np.sqrt(np.einsum("rp,rp->r", matrix, matrix))
+    rows = matrix[lengths > 0] / lengths[lengths > 0, None]
+    bounded = rows.shape[0] > matrix.shape[1] and int(np.linalg.matrix_rank(rows)) == matrix.shape[1]
+    if bounded:
+        ones = np.ones(rows.shape[0])
+        found = linprog(ones, A_eq=rows.T, b_eq=-rows.sum(axis=0), bounds=(0, None), method="highs")
+        bounded = found.status == 0
+    if not bounded:
+        raise ProblemError(
+            "the support polytope is unbounded: add inequalities so that every feature (and the target) has both ends"
+        )
+
+
+def combination(matrix: FloatArray, direction: FloatArray) -> FloatArray:
+    """Least weights (r,), at or above 0, with which the rows of a bounded polytope's matrix add up to ``direction``."""
+    found = linprog(np.ones(matrix.shape[0]), A_eq=matrix.T, b_eq=direction, bounds=(0, None), method="highs")
+    if found.status != 0:
+        raise ProblemError("the support polytope is unbounded in a direction that its walls must answer")
+    return np.asarray(found.x, dtype=np.float64)
