@@ -28,7 +28,7 @@ from models.problem import Arrays, BoxSupport, Certificate, FloatArray, Polytope
 from models.prox_bundle import Height, local_step
 from models.worst_case import RiskCut, site_cut, site_risk
 
-ROUGH, ROUGH_CUTS, DEAR_CUTS = 1e-3, 25, 3
+ROUGH, ROUGH_CUTS, DEAR_CUTS = 1e-2, 15, 3
 """Relative gap and number of exact risks at which a prox cut is good enough; dear: where each is a program."""
 
 
