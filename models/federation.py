@@ -129,7 +129,10 @@ def server_problem(
         raise ProblemError(f"gap must be a finite number at or above 0, got {gap}")
     complete = check_parameters(method, parameters)
     for site in sites.values():
-        check_method_problem(method, mixture, loss=site.spec.loss, n_sites=len(sites), parameters=complete)
+        check_method_problem(
+            method, mixture, loss=site.spec.loss, n_sites=len(sites), parameters=complete,
+            supported=site.spec.support is not None,
+        )  # fmt: skip
     shares = _shares(sites, weights)
     problems = list(sites.values())
     _check_alike("transport_norm", [each.spec.transport_norm for each in problems])

@@ -114,7 +114,8 @@ def _intercept_charge(model: CutModel, tilt: FloatArray, reference: FloatArray, 
     upper = model.value(reference)
     features, flat = model.slope[:, : model.n_features], model.slope[:, -1]
     room = np.divide(upper, model.shares, out=np.full_like(model.shares, np.inf), where=model.shares > 0)[model.site]
-    room = room - model.offset + vector_norm(features / model.units, model.transport_norm) * (upper / support)
+    steep = vector_norm(features / model.units, model.transport_norm) + np.maximum(-model.norm_weight, 0.0)
+    room = room - model.offset + steep * (upper / support)
     highest = float((room[flat > 0] / flat[flat > 0]).min(initial=np.inf))
     lowest = float((room[flat < 0] / flat[flat < 0]).max(initial=-np.inf))
     return abs(float(tilt[0])) * max(highest - float(reference[-1]), float(reference[-1]) - lowest, 0.0)

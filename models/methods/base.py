@@ -80,6 +80,7 @@ class Method:
     ``trusts_labels``: the method trains with an infinite label flip cost, whatever the problem says.
     ``ignores_radius``: the method trains with radius 0, that is, without a ball, whatever the problem says.
     ``needs_smooth_loss``: its steps rest on gradients that change continuously.
+    ``needs_unbounded``: it trains without a support of the features only.
     ``supports_mixture``: it can train against the worst mixture of the sites, not only with fixed weights.
     ``check``: refuses parameters that do not go together, each of them within its range.
     """
@@ -95,6 +96,7 @@ class Method:
     supports_mixture: bool = True
     ignores_radius: bool = False
     needs_smooth_loss: bool = False
+    needs_unbounded: bool = False
     check: Callable[[Mapping[str, float]], None] | None = None
 
     def solver_names(self, *, boxed: bool) -> tuple[str, ...]:

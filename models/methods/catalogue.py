@@ -12,15 +12,17 @@ from models.methods.drfl_admm import DrflServer
 from models.methods.drfl_site import DrflSite
 from models.methods.fdr_admm import AdmmServer, RegularisedSite
 from models.methods.fdr_sm import SubgradientServer
+from models.methods.kin import EmpiricalSite, WorstSiteServer
 from models.methods.level_bundle import BundleServer
 from models.methods.local_catalogue import LOCAL_METHODS, LOCAL_RANGES
 from models.methods.mixture_methods import MIXTURE_METHODS, MIXTURE_RANGES
 from models.methods.parameter_range import Range
 from models.methods.relative_bundle import RelativeServer
 from models.methods.site_answers import AdmmSite, ProxCutSite, RiskSite
+from models.methods.wafl import WaflServer
+from models.methods.wafl_site import WaflSite
 from models.mixture import MixtureBall
 from models.problem import ProblemError
-
 
 RANGES: Final[Mapping[str, Range]] = {
     "level": Range(0.0, 0.95),
@@ -75,6 +77,25 @@ METHODS: Final[Mapping[str, Method]] = {
             "fdr-admm-reg", RegularisedSite(), AdmmServer(), _ADMM, "ADMM, labels trusted", _PROX, _BOX_CUTS,
             trusts_labels=True, supports_mixture=False,
         ),
+        Method(
+            "standard", EmpiricalSite(ProxCutSite()), BundleServer(True), _PROX_BUNDLE,
+            "no ball anywhere: standard federated training, exactly", _PROX, _PROX,
+            supports_mixture=False, ignores_radius=True,
+        ),
+        Method(
+            "afl", EmpiricalSite(ProxCutSite()), BundleServer(True), _PROX_BUNDLE,
+            "no ball at the sites, the plan's ball over them: agnostic federated learning, exactly", _PROX, _PROX,
+            ignores_radius=True,
+        ),
+        Method(
+            "drfa-exact", EmpiricalSite(ProxCutSite()), WorstSiteServer(True), _PROX_BUNDLE,
+            "no ball at the sites, any mixture of them: the problem of DRFA, exactly", _PROX, _PROX,
+            ignores_radius=True,
+        ),
+        Method(
+            "wafl", WaflSite(), WaflServer(), _BUNDLE, "one ball around the mixture of all sites: WAFL, exactly",
+            _RISK, "", supports_mixture=False, needs_unbounded=True,
+        ),
         Method("drfl-admm", DrflSite(), DrflServer(), _DRFL, "AD-LPMM", _CUTS, _BOX_CUTS),
         Method(
             "relative-fairness", RiskSite(), RelativeServer(), _RELATIVE,
@@ -109,6 +130,7 @@ def check_method_problem(
     loss: Loss | None = None,
     n_sites: int | None = None,
     parameters: Mapping[str, float] | None = None,
+    supported: bool = False,
 ) -> None:
     """Refuse a problem that the method cannot solve, as far as it is known.
 
@@ -134,6 +156,8 @@ def check_method_problem(
             f"the {loss.name} loss has no worst case over a ball; take a method without one (fedavg, scaff-pd-ia, ..), "
             f"not {method.name}, or the loss huber"
         )
+    if supported and method.needs_unbounded:
+        raise ProblemError(f"method {method.name} is for features without bounds: leave the support out")
     clients = int((parameters or {}).get("clients", 0))
     if n_sites is not None and clients > n_sites:
         raise ProblemError(f"parameter clients must be at most the number of sites, {n_sites}, got {clients}")

@@ -123,15 +123,15 @@ class DrflServer(CertifiedServer[DrflState]):
 
     def unpack(self, arrays: Arrays) -> DrflState:
         """State from :meth:`pack`."""
-        parts = {name.removeprefix(_PREFIX): np.asarray(array) for name, array in arrays.items()}
+        own = ((name, np.asarray(array)) for name, array in arrays.items() if name.startswith(_PREFIX))
+        parts = {name.removeprefix(_PREFIX): array for name, array in own}
         heights, before = (
             Heights(parts[name][0], parts[name][1], parts[name][2], float(parts[name][3, 0]))
             for name in ("heights", "before")
         )
-        local = Local(np.asarray(arrays[_PREFIX + "weights"]), np.asarray(arrays[_PREFIX + "risks"]))
+        local = Local(parts["weights"], parts["risks"])
         duals = Duals(parts["sigma"], parts["psi"], parts["zeta"])
-        evidence = unpack_evidence(arrays)
-        return DrflState(evidence, parts["point"], heights, before, local, duals, parts["residuals"])
+        return DrflState(unpack_evidence(arrays), parts["point"], heights, before, local, duals, parts["residuals"])
 
 
 _PREFIX = "admm_"

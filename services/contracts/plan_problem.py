@@ -34,8 +34,9 @@ def check_problem(plan: Plan, asset_type: AssetType, n_sites: int | None = None)
         method = get_method(plan.method)
         parameters = check_parameters(method, plan.parameters)
         check_method_problem(
-            method, mixture_of(plan).ball, loss=plan.spec.loss.loss, n_sites=n_sites, parameters=parameters
-        )
+            method, mixture_of(plan).ball, loss=plan.spec.loss.loss, n_sites=n_sites, parameters=parameters,
+            supported=plan.spec.support != "unbounded",
+        )  # fmt: skip
         _check_support(plan.spec, asset_type)
     except ProblemError as error:
         raise InvalidInputError(f"plan {plan.name}: {error}", code="unknown_method_or_parameter") from None

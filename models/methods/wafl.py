@@ -1,0 +1,140 @@
+r"""WAFL: one ball around the mixture of all sites' rows, federated exactly by a level bundle in (w, price).
+
+    F(w) = min_{t >= ||w||_*} sum_s q_s (radius_s c t + f_s(w, c t)),      f_s in ``models.methods.wafl_site``
+
+The sites answer at a point w and a price t with what is a cut in both. Cuts are those of ``models.cut_model`` with the
+slope in t in the place of the norm weight: there it may be below 0, since a higher price makes flips worth less, and
+the norm's column of the cone programs, an upper bound of the norm, is the price. The floors ``radius_s c t`` keep it
+finite. The bound of ``models.lower_bound`` holds as it is: with ``sum = C + <v, w> + Z t`` and Phi the floors' share,
+
+    (1 - s) (C + <v, w> + Z t) + s Phi t >= (1 - s) C     for t >= ||w||_* and s = (||v|| - Z) / (||v|| - Z + Phi).
+
+The radius is the sites' weighted mean; site weights are fixed. The next point is the projection of the best one on a
+level set, the next price the best one of the model there. (The paper itself takes gradient steps at a fixed price.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from models.cut_model import CutModel, minimise, project
+from models.lower_bound import lower_bound
+from models.methods.certified import CertifiedServer
+from models.methods.evidence import Evidence, cut_model, no_evidence, record, unpack_evidence
+from models.methods.wafl_site import WaflSite
+from models.problem import Arrays, FloatArray, ProblemError, ServerProblem, Status
+
+_HALVINGS = 100
+_STILL = 1e-14
+
+
+@dataclass(frozen=True)
+class WaflState:
+    """Evidence over points (w, t) (D + 1,), the ``point`` asked next, and ``floor`` (G,) of the sites."""
+
+    evidence: Evidence
+    point: FloatArray
+    floor: FloatArray
+    still: bool = False
+
+
+@dataclass(frozen=True)
+class WaflServer(CertifiedServer[WaflState]):
+    """Server half of WAFL."""
+
+    def init(self, problem: ServerProblem) -> WaflState:
+        """Nothing known; the first weights and the first price are zero."""
+        if all(site.radius == 0 for site in problem.sites):
+            raise ProblemError("method wafl needs a radius above 0; without a ball take the method standard")
+        if len({site.label_flip_cost for site in problem.sites}) > 1:
+            raise ProblemError("method wafl has one ball around all sites: they must have the same label flip cost")
+        extended = replace(problem, n_features=problem.n_features + 1)
+        return WaflState(no_evidence(extended), np.zeros(problem.dimension + 1), np.zeros(len(problem.sites)))
+
+    def messages(self, state: WaflState, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
+        """The same point and price for every site."""
+        point, price = state.point[:-1], np.array(state.point[-1])
+        return {site.site_id: {"point": point, "price": price} for site in problem.sites}
+
+    def step(self, state: WaflState, problem: ServerProblem, answers: Mapping[str, Arrays]) -> WaflState:
+        """Add the cuts, bound the optimum, project the best weights, price the point."""
+        floor = state.floor.copy()
+        for s, site in enumerate(problem.sites):
+            if site.site_id in answers:
+                floor[s] = answers[site.site_id]["floor"]
+        evidence = record(state.evidence, problem, state.point, {k: _joint(each) for k, each in answers.items()})
+        if not floor.any():
+            return replace(state, evidence=evidence)
+        model, best = priced_model(evidence, problem, floor), evidence.best_point[:-1]
+        bottom = minimise(model, best)
+        evidence = replace(evidence, lower=max(evidence.lower, lower_bound(model, bottom.multipliers, best)))
+        lowest = priced_value(model, bottom.point)[0]
+        height = evidence.upper if np.isfinite(evidence.upper) else priced_value(model, best)[0]
+        level = lowest + problem.parameters["level"] * max(height - lowest, 0.0)
+        found = project(model, best, level).point
+        asked = np.append(found, priced_value(model, found)[1])
+        still = float(np.abs(asked - state.point).max()) <= _STILL * (1.0 + float(np.abs(asked).max()))
+        return WaflState(evidence, asked, floor, still or evidence.upper <= _STILL)
+
+    def status(self, state: WaflState, problem: ServerProblem) -> Status:
+        """Certified at the wanted gap; stalled where the same point would be asked again."""
+        status = super().status(state, problem)
+        return Status.STALLED if status is Status.CONTINUE and state.still else status
+
+    def weights(self, state: WaflState) -> FloatArray:
+        """The visited weights that attain the upper bound, without their price."""
+        return np.asarray(state.evidence.best_point[:-1])
+
+    def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
+        """Modified loss, its slopes and its floor."""
+        return WaflSite().shapes(problem.dimension)
+
+    def pack(self, state: WaflState) -> dict[str, FloatArray]:
+        """Evidence and what is asked next."""
+        own = {"point": state.point, "floor": state.floor, "still": np.array(float(state.still))}
+        return {**state.evidence.pack(), **own}
+
+    def unpack(self, arrays: Arrays) -> WaflState:
+        """State from :meth:`pack`."""
+        point, floor = np.asarray(arrays["point"]), np.asarray(arrays["floor"])
+        return WaflState(unpack_evidence(arrays), point, floor, bool(arrays["still"]))
+
+
+def priced_model(evidence: Evidence, problem: ServerProblem, floor: FloatArray) -> CutModel:
+    """Cut model in w whose norm column is the price."""
+    model = cut_model(evidence, problem)
+    return replace(model, slope=model.slope[:, :-1], norm_weight=model.slope[:, -1], floor=floor)
+
+
+def priced_value(model: CutModel, point: FloatArray) -> tuple[float, float]:
+    """Least of the model over the prices ``t >= ||w||_*`` at weights (D,), and that price: convex in t, by halving."""
+    heights = model.offset + model.slope @ point
+    low = float(model.norms(point[None])[0])
+
+    def at(price: float) -> tuple[float, float]:
+        lines, total, rate = heights + model.norm_weight * price, 0.0, 0.0
+        for s in range(model.shares.shape[0]):
+            own = np.flatnonzero(model.site == s)
+            top = own[int(np.argmax(lines[own]))] if own.size else -1
+            held = top < 0 or lines[top] < model.floor[s] * price
+            total += model.shares[s] * (model.floor[s] * price if held else lines[top])
+            rate += model.shares[s] * (model.floor[s] if held else model.norm_weight[top])
+        return total, rate
+
+    support = float(model.shares @ model.floor)
+    high = max(at(low)[0] / support, low) if support > 0 else low
+    if at(low)[1] >= 0:
+        return at(low)[0], low
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if at(middle)[1] < 0 else (low, middle)
+    return at(high)[0], high
+
+
+def _joint(answer: Arrays) -> dict[str, FloatArray]:
+    """An answer as a cut in (w, t)."""
+    slope = np.append(answer["slope"], answer["price_slope"])
+    return {"risk": answer["risk"], "slope": slope, "norm_weight": np.array(0.0)}
