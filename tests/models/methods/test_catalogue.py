@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from models.federation import train
-from models.methods import site_answers
+from models.methods import drfl_site, site_answers
 from models.methods.catalogue import METHODS, RANGES, check_parameters, get_method
 from models.problem import BoxSupport, ProblemError, ProxSolution, RobustSpec, SiteProblem
 
@@ -37,7 +37,7 @@ def test_given_parameters_win() -> None:
         ("fdr-admm", {"rho": math.inf}, "must be above 0, got inf"),
         ("fdr-admm-sc", {"tau": -1.0}, "must be at or above 0, got -1"),
         ("level-bundle", {"level": 1.0}, "must be above 0 and at most 0.95, got 1"),
-        ("fdr-sm", {"step_power": 2.0}, "must be above 0 and at most 1, got 2"),
+        ("fdr-sm", {"step_power": 2.0}, "must be at or above 0 and at most 1, got 2"),
     ],
 )
 def test_refused_in_one_line(name: str, given: dict[str, float], text: str) -> None:
@@ -51,8 +51,19 @@ def test_unknown_method_lists_the_known_ones() -> None:
         get_method("fdr")
 
 
-@pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("boxed", [False, True])
+def test_a_support_is_refused_where_the_method_has_no_use_for_it() -> None:
+    box = BoxSupport(np.zeros(2), np.ones(2))
+    site = SiteProblem(np.full((4, 2), 0.5), np.tile([-1.0, 1.0], 2), RobustSpec(0.05, 1.0, support=box))
+    with pytest.raises(ProblemError, match="method wafl is for features without bounds: leave the support out"):
+        train({"a": site}, method="wafl")
+
+
+WORST_CASE = [name for name, method in METHODS.items() if method.site_solver.startswith("exact worst case")]
+"""Methods that meet the rows through the exact worst case; the others take gradient steps."""
+BOXED = [(name, True) for name in WORST_CASE if not METHODS[name].needs_unbounded]
+
+
+@pytest.mark.parametrize(("name", "boxed"), [*((name, False) for name in WORST_CASE), *BOXED])
 def test_every_method_names_what_solves_it_and_that_is_what_runs(
     name: str, boxed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,6 +80,7 @@ def test_every_method_names_what_solves_it_and_that_is_what_runs(
     monkeypatch.setattr(site_answers, "robust_prox", noted(site_answers.robust_prox))
     monkeypatch.setattr(site_answers, "local_minorant", noted(site_answers.local_minorant))
     monkeypatch.setattr(site_answers, "local_prox", noted(site_answers.local_prox))
+    monkeypatch.setattr(drfl_site, "local_step", noted(drfl_site.local_step))
     draw = np.random.default_rng(1)
     box = BoxSupport(np.zeros(2), np.ones(2)) if boxed else None
     site = SiteProblem(draw.uniform(size=(12, 2)), np.tile([-1.0, 1.0], 6), RobustSpec(0.05, 1.0, support=box))
