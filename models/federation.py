@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from models.ambiguity import check_site_problem
-from models.methods.base import Method, SiteHalf
+from models.methods.base import HasConvexPart, Method, SiteHalf
 from models.methods.catalogue import check_method_problem, check_parameters, get_method
 from models.mixture import MixtureBall
 from models.problem import Certificate, FloatArray, ProblemError, ServerProblem, SiteProblem, SiteTerms, Status
@@ -41,6 +41,8 @@ class Training:
 
     ``mixture_weights`` is the worst mixture of the sites at the best weights, the site weights where those are fixed.
     ``last_point`` is the point that the server would ask next: where a method without a certificate would have ended.
+    ``convex_part``: for a method whose objective is not convex (relative fairness), the bounds of its convex majorant
+    at the end; the ``certificate`` holds for the whole. None for the others.
     """
 
     weights: FloatArray
@@ -50,6 +52,7 @@ class Training:
     mixture_weights: dict[str, float]
     history: tuple[Round, ...]
     last_point: FloatArray
+    convex_part: Certificate | None = None
 
     @property
     def n_rounds(self) -> int:
@@ -111,6 +114,7 @@ def train(
         mixture_weights=server.mixture_weights(state, problem),
         history=tuple(history),
         last_point=_next_point(server.messages(state, problem)),
+        convex_part=server.convex_part(state) if isinstance(server, HasConvexPart) else None,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from models.problem import Arrays, Certificate, FloatArray, ServerProblem, SiteProblem, Status
 
@@ -69,6 +69,15 @@ class ServerHalf(Protocol[StateT]):
 
     def unpack(self, arrays: Arrays) -> StateT:
         """State from :meth:`pack`."""
+        ...
+
+
+@runtime_checkable
+class HasConvexPart(Protocol):
+    """A server half whose objective is not convex, with a convex majorant that it bounds as well."""
+
+    def convex_part(self, state: Any) -> Certificate:
+        """Value of the objective at the centre of the majorant, and a lower bound on the majorant."""
         ...
 
 

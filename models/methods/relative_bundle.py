@@ -32,7 +32,7 @@ from models.cut_model import minimise, project
 from models.methods.certified import CertifiedServer
 from models.methods.evidence import Evidence, cut_model, no_evidence, record, risks_or_models, unpack_evidence
 from models.methods.site_answers import RiskSite
-from models.problem import Arrays, FloatArray, ServerProblem, Status
+from models.problem import Arrays, Certificate, FloatArray, ServerProblem, Status
 from models.relative_fairness import Majorant, global_bound, reach_of, weighted_set
 from models.relative_set import RelativeSet
 
@@ -58,13 +58,10 @@ class RelativeState:
     still: bool = False
 
     @property
-    def convex_gap(self) -> float:
-        """Certified relative gap of the convex part: how much lower than the centre the majorant can be."""
-        if not (math.isfinite(self.centre_value) and math.isfinite(self.convex_lower)):
-            return math.inf
-        if self.centre_value <= 0:
-            return 0.0
-        return max(self.centre_value - self.convex_lower, 0.0) / self.centre_value
+    def convex_part(self) -> Certificate:
+        """F at the centre, and how low the majorant around it can be at most."""
+        lower = min(self.convex_lower, self.centre_value)
+        return Certificate(self.centre_value, lower, self.evidence.fresh_weight)
 
 
 @dataclass(frozen=True)
@@ -91,7 +88,7 @@ class RelativeServer(CertifiedServer[RelativeState]):
         state = replace(state, evidence=replace(evidence, best=best, upper=upper, lower=max(evidence.lower, bound)))
         if state.first:
             found = _turn(state, problem, replace(ambiguity, phi=0.0), risks)
-            if found.convex_gap > problem.gap and not found.still:
+            if found.convex_part.gap > problem.gap and not found.still:
                 return found
             start = int(np.argmin(_values(replace(ambiguity, phi=0.0), risks)))
             state = replace(state, first=False, centre=start, since=len(values), convex_lower=-math.inf)
@@ -106,9 +103,13 @@ class RelativeServer(CertifiedServer[RelativeState]):
         status = super().status(state, problem)
         if status is not Status.CONTINUE:
             return status
-        if state.first or not (state.convex_gap <= problem.gap or state.still):
+        if state.first or not (state.convex_part.gap <= problem.gap or state.still):
             return Status.CONTINUE
-        return Status.CRITICAL if state.convex_gap <= problem.gap else Status.STALLED
+        return Status.CRITICAL if state.convex_part.gap <= problem.gap else Status.STALLED
+
+    def convex_part(self, state: RelativeState) -> Certificate:
+        """F at the centre, and the bound of the majorant around it: what tells a critical point, and no more."""
+        return state.convex_part
 
     def mixture_weights(self, state: RelativeState, problem: ServerProblem) -> dict[str, float]:
         """The worst lambda at the best weights; it sums to 1, and negative entries are sites that have it too well."""

@@ -71,7 +71,7 @@ def test_lift_is_the_least_that_leaves_no_negative_weight(seed, n, phi):
 
 
 @given(st.integers(0, 10**6), st.sampled_from(["l1", "l2", "linf"]))
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=8, deadline=None, derandomize=True)
 def test_majorant_lies_above_and_touches_at_its_centre(seed, norm):
     sites = plants(seed, norm=norm)
     state, problem = run(sites, 4, phi=0.4, alpha=0.3, beta=0.6)
@@ -94,12 +94,12 @@ def test_both_bounds_hold_and_the_end_is_critical(seed, norm, boxed):
     state, problem = run(sites, 150, phi=0.3, alpha=0.3, beta=0.6)
     server, ambiguity = RelativeServer(), ambiguity_of(problem)
     fairness, certificate = objective(sites, ambiguity), server.certificate(state)
-    assert server.status(state, problem) is Status.CRITICAL and state.convex_gap <= 1e-4
+    assert server.status(state, problem) is Status.CRITICAL and state.convex_part.gap <= 1e-4
     assert certificate.upper == pytest.approx(fairness(server.weights(state)), rel=1e-12)
     # The whole: no start of a local search finds anything below the global bound.
     rng = np.random.default_rng(seed)
-    starts = [server.weights(state), np.zeros(3), *rng.normal(size=(3, 3))]
-    lowest = min(minimize(fairness, start, method="Nelder-Mead", options={"maxiter": 120}).fun for start in starts)
+    starts = [server.weights(state), np.zeros(3), *rng.normal(size=(2, 3))]
+    lowest = min(minimize(fairness, start, method="Nelder-Mead", options={"maxiter": 80}).fun for start in starts)
     assert 0 < certificate.lower <= lowest + 1e-9
     # The convex part: a search of the majorant around the centre stays above its bound and finds little below it.
     centre, model = state.evidence.points[state.centre], cut_model(state.evidence, problem)
@@ -108,7 +108,7 @@ def test_both_bounds_hold_and_the_end_is_critical(seed, norm, boxed):
     def above(w):
         return majorant.value(w, np.array([site_risk(w, site).value for site in sites.values()]))
 
-    found = minimize(above, centre, method="Nelder-Mead", options={"maxiter": 300, "xatol": 1e-9, "fatol": 1e-12}).fun
+    found = minimize(above, centre, method="Nelder-Mead", options={"maxiter": 200, "xatol": 1e-9, "fatol": 1e-12}).fun
     assert state.convex_lower <= found + 1e-9
     assert found >= state.centre_value * (1 - 2e-4)
 
@@ -116,6 +116,7 @@ def test_both_bounds_hold_and_the_end_is_critical(seed, norm, boxed):
 def test_phi_zero_is_convex_and_single_points_are_the_plain_problem():
     sites = plants(3, n_sites=3)
     plain = train(sites, method="level-bundle", gap=1e-5)
+    assert plain.convex_part is None
     for phi in (0.0, 0.6):
         found = train(sites, method="relative-fairness", parameters={"phi": phi, "alpha": 1, "beta": 1}, gap=1e-5)
         assert found.status is Status.CERTIFIED
@@ -133,6 +134,7 @@ def test_unfairness_is_never_above_that_of_phi_zero(seed):
     for phi in (0.0, 0.1, 0.4):
         found = train(sites, method="relative-fairness", parameters={"phi": phi, "alpha": 0.4, "beta": 0.4}, gap=1e-4)
         assert found.status in (Status.CERTIFIED, Status.CRITICAL)
+        assert found.convex_part is not None and found.convex_part.gap <= 1e-4
         ratios.append(relative_unfairness(list(found.site_risks.values()), 0.4, 0.4))
         assert sum(found.mixture_weights.values()) == pytest.approx(1.0)
         assert found.certificate.upper == pytest.approx(
