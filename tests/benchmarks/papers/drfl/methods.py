@@ -24,7 +24,7 @@ from models.losses.hinge import Hinge
 from models.losses.huber import Huber
 from models.mixture import MixtureBall
 from models.problem import BoxSupport, FloatArray, RobustSpec, SiteProblem
-from tests.benchmarks.papers.drfl.linear_program import solve
+from tests.benchmarks.papers.drfl.linear_program import HingeProgram
 from tests.benchmarks.papers.drfl.tables import N_CLIENTS, Rows, Task
 
 THRESHOLD = 1.35
@@ -102,13 +102,18 @@ def fit(rows: Rows, method: str, setting: Setting, task: Task, gap: float) -> Fi
     return Fitted(found.weights, found.certificate.upper, found.certificate.gap)
 
 
-def tuning_fit(rows: Rows, method: str, setting: Setting, task: Task) -> Fitted:
-    """A fit that is only compared: the linear program for the hinge, a certified gap of 1e-3 for Huber."""
+def tuner(rows: Rows, method: str, task: Task) -> Callable[[Setting], Fitted]:
+    """Fits that are only compared: the linear program for the hinge, a certified gap of 1e-3 for Huber."""
     if task == "regression":
-        return fit(rows, method, setting, task, 1e-3)
-    sites, shares = problems(rows, method, setting, task)
-    found = solve(list(sites.values()), shares, setting.theta)
-    return Fitted(found.weights, found.value, 0.0)
+        return lambda setting: fit(rows, method, setting, task, 1e-3)
+    sites, shares = problems(rows, method, Setting(), task)
+    program = HingeProgram(list(sites.values()), shares)
+
+    def solved(setting: Setting) -> Fitted:
+        found = program.solve(setting.radius, setting.label_flip_cost, setting.theta)
+        return Fitted(found.weights, found.value, 0.0)
+
+    return solved
 
 
 def score(weights: FloatArray, rows: Rows, task: Task) -> float:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.problem import FloatArray
-from tests.benchmarks.papers.drfl.methods import METHODS, Grid, Setting, fit, score, tuning_fit
+from tests.benchmarks.papers.drfl.methods import METHODS, Grid, Setting, fit, score, tuner
 from tests.benchmarks.papers.drfl.tables import N_FOLDS, Rows, Scenario, load, split
 
 FINAL_GAP = 1e-4
@@ -58,15 +58,14 @@ def tune(rows: Rows, method: str, grid: Grid, scenario: Scenario) -> tuple[Setti
     settings = list(METHODS[method](grid))
     if len(settings) == 1:
         return settings[0], float("nan")
-    tried = []
-    for setting in settings:
-        scores, risks = [], []
-        for fold in range(N_FOLDS):
-            found = tuning_fit(rows.where(rows.fold != fold), method, setting, scenario.task)
-            scores.append(score(found.weights, rows.where(rows.fold == fold), scenario.task))
-            risks.append(found.risk)
-        tried.append(Tried(setting, np.array(scores), float(np.mean(risks))))
-    chosen = choose(tried)
+    scores, risks = np.empty((2, len(settings), N_FOLDS))
+    for fold in range(N_FOLDS):
+        fitted = tuner(rows.where(rows.fold != fold), method, scenario.task)
+        for i, setting in enumerate(settings):
+            found = fitted(setting)
+            scores[i, fold] = score(found.weights, rows.where(rows.fold == fold), scenario.task)
+            risks[i, fold] = found.risk
+    chosen = choose([Tried(each, scores[i], float(risks[i].mean())) for i, each in enumerate(settings)])
     return chosen.setting, float(chosen.scores.mean())
 
 
@@ -89,14 +88,14 @@ def curves(weights: FloatArray, test: Rows, scenario: Scenario, repetition: int)
 
 def run_cell(scenario: Scenario, method: str, repetition: int, grid: Grid) -> Cell:
     """Split, tune, fit to a certified gap, score."""
-    began = time.perf_counter()
     features, labels = load(scenario)
     train, test = split(scenario, features, labels, repetition)
-    return study(scenario, train, test, method, repetition, grid, began)
+    return study(scenario, train, test, method, repetition, grid)
 
 
-def study(scenario: Scenario, train: Rows, test: Rows, method: str, repetition: int, grid: Grid, began: float) -> Cell:
+def study(scenario: Scenario, train: Rows, test: Rows, method: str, repetition: int, grid: Grid) -> Cell:
     """A cell on rows that are at hand."""
+    began = time.perf_counter()
     setting, validation = tune(train, method, grid, scenario)
     found = fit(train, method, setting, scenario.task, FINAL_GAP)
     chosen = {"rho": setting.radius, "kappa": setting.label_flip_cost, "theta": setting.theta}
