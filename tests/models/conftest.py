@@ -9,7 +9,18 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from models.problem import BoxSupport, FloatArray, RobustSpec, ServerProblem, SiteProblem, SiteTerms, TransportNorm
+from models.losses.catalogue import get_loss
+from models.problem import (
+    BoxSupport,
+    FloatArray,
+    PolytopeSupport,
+    RobustSpec,
+    ServerProblem,
+    SiteProblem,
+    SiteTerms,
+    Support,
+    TransportNorm,
+)
 
 Drawn = tuple[SiteProblem, FloatArray]
 
@@ -53,6 +64,65 @@ def unbounded_problems() -> SearchStrategy[Drawn]:
 def box_problems() -> SearchStrategy[Drawn]:
     """Problems on a box."""
     return _drawn_problem(boxed=True)
+
+
+@st.composite
+def _loss_problem(draw: DrawFn, names: tuple[str, ...], kinds: tuple[str, ...]) -> Drawn:
+    """A site problem of one of the losses on one of the kinds of support, and weights (D,), degenerate ones too."""
+    name = draw(st.sampled_from(names))
+    quantile = draw(st.sampled_from([0.1, 0.5, 0.9])) if name == "pinball" else None
+    epsilon = draw(st.sampled_from([0.0, 0.1])) if name == "epsilon_insensitive" else None
+    loss = get_loss(name, quantile=quantile, epsilon=epsilon)
+    regression, kind = loss.task == "regression", draw(st.sampled_from(kinds))
+    n, p = draw(st.integers(1, 7)), draw(st.integers(1, 4))
+    random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    rows = random.uniform(0.0, 1.0, (n, p + 1))
+    support: Support | None = None
+    if kind == "polytope":
+        support, rows = _polytope(random, rows, p, regression, draw(st.booleans()))
+    elif draw(st.booleans()):
+        rows = np.round(2 * rows) / 2  # walls, ties and duplicate rows
+    if draw(st.sampled_from([False, False, True])):
+        rows[:] = rows[0]
+    ends = [(-np.inf, np.inf), (0.0, 1.0), (-np.inf, 1.5), (-0.2, np.inf)]
+    low, high = draw(st.sampled_from(ends)) if kind == "box" and regression else ends[0]
+    if kind == "box":
+        support = BoxSupport(np.zeros(p), 1.0 + random.integers(0, 3, p).astype(float), low, high)
+    labels = rows[:, p] if regression else random.choice([-1.0, 1.0], n)
+    if not regression and draw(st.sampled_from([False, False, True])):
+        labels[:] = labels[0]
+    # Where targets move without end for next to nothing, the oracle loses its digits.
+    tiny = [] if kind == "box" and regression and np.isinf(high - low) else [1e-9]
+    flip_cost = draw(st.sampled_from([*tiny, 0.1, 0.5, 1.0, 3.0, np.inf]))
+    radius = draw(st.sampled_from([0.0, 1e-4, 0.05, 0.3, 1.0, 10.0]))
+    norm: TransportNorm = draw(st.sampled_from(["l1", "l2", "linf"]))
+    intercept = draw(st.booleans())
+    weights = random.normal(size=p + int(intercept)) * draw(st.sampled_from([0.0, 0.1, 1.0, 5.0]))
+    if draw(st.sampled_from([False, False, True])):
+        weights = np.round(weights)
+    return SiteProblem(rows[:, :p], labels, RobustSpec(radius, flip_cost, norm, support, intercept, loss)), weights
+
+
+def _polytope(
+    random: np.random.Generator, rows: FloatArray, p: int, regression: bool, to_walls: bool
+) -> tuple[PolytopeSupport, FloatArray]:
+    """The unit box cut by some planes, and rows drawn inside it, on its walls where wanted."""
+    d = p + int(regression)
+    matrix = np.vstack([np.eye(d), -np.eye(d), random.normal(size=(2, d))])
+    limits = np.concatenate([np.ones(d), np.zeros(d), matrix[2 * d :] @ np.full(d, 0.5) + random.uniform(0.1, 1.0, 2)])
+    support = PolytopeSupport(matrix[:, :p], limits, matrix[:, p] if regression else None)
+    away, room = rows[:, :d] - support.inner, limits - matrix @ support.inner
+    with np.errstate(divide="ignore", invalid="ignore"):
+        reach = np.where(away @ matrix.T > 0, room / (away @ matrix.T), np.inf).min(axis=1)
+    share = reach if to_walls else np.minimum(reach, 1.0)
+    rows[:, :d] = support.inner + share[:, None] * away
+    return support, rows
+
+
+@pytest.fixture(scope="session")
+def loss_problems() -> Callable[[tuple[str, ...], tuple[str, ...]], SearchStrategy[Drawn]]:
+    """Strategy of problems for names of losses and kinds of support ("free", "box", "polytope")."""
+    return _loss_problem
 
 
 MakeSites = Callable[..., dict[str, SiteProblem]]

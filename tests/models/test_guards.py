@@ -1,0 +1,48 @@
+"""Solvers that are for the hinge alone say so where another loss comes in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from models.losses.catalogue import LOSS_NAMES, get_loss
+from models.pooled import train_pooled
+from models.pooled_box import train_pooled_box
+from models.problem import BoxSupport, PolytopeSupport, ProblemError, RobustSpec, SiteProblem
+from models.prox import robust_prox
+from models.worst_case import worst_case_risk
+
+
+def _site(name: str, support: BoxSupport | PolytopeSupport | None = None) -> SiteProblem:
+    random, loss = np.random.default_rng(2), get_loss(name)
+    x = random.uniform(size=(20, 2))
+    y = x @ np.array([0.4, -0.2]) + 0.3 if loss.task == "regression" else random.choice([-1.0, 1.0], 20)
+    return SiteProblem(x, y, RobustSpec(0.05, 1.0, "l1", support, True, loss))
+
+
+@pytest.mark.parametrize("name", [name for name in LOSS_NAMES if name != "hinge"])
+def test_other_losses_are_refused(name: str) -> None:
+    site = _site(name)
+    with pytest.raises(ProblemError, match=f"client step is for the hinge loss, the loss is {name}"):
+        robust_prox(site, np.zeros(3), 1.0)
+    with pytest.raises(ProblemError, match=f"for the hinge loss, the loss is {name}; use a method of the catalogue"):
+        train_pooled({"a": site})
+
+
+def test_polytopes_are_refused_where_a_box_is_meant() -> None:
+    walls = PolytopeSupport(np.vstack([np.eye(2), -np.eye(2)]), np.ones(4))
+    site = _site("hinge", walls)
+    with pytest.raises(ProblemError, match="for a box support"):
+        robust_prox(site, np.zeros(3), 1.0)
+    with pytest.raises(ProblemError, match="support box"):
+        train_pooled_box({"a": site})
+    with pytest.raises(ProblemError, match="there is no loss 'squared'"):
+        worst_case_risk([1.0], [[1.0]], [1.0], radius=0.1, label_flip_cost=1, transport_norm="l2", loss="squared")  # type: ignore[arg-type]
+
+
+def test_the_pooled_bundle_trains_regression_on_a_box() -> None:
+    site = _site("pinball", BoxSupport(np.zeros(2), np.ones(2), 0.0, 1.0))
+    found = train_pooled_box({"a": site, "b": site}, gap=1e-4)
+    assert found.certificate.gap <= 1e-4
+    # Both sites are one: the optimum is that of one.
+    assert train_pooled_box({"a": site}, gap=1e-4).certificate.upper == pytest.approx(found.certificate.upper, rel=2e-4)

@@ -1,0 +1,149 @@
+"""Worst-case risk of every loss on every support it has: against CVXPY, its cut, its price, and its special cases."""
+
+from __future__ import annotations
+
+import gc
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import DataObject, SearchStrategy
+
+from models.ambiguity import check_site_problem, dual_norm
+from models.losses.catalogue import LOSS_NAMES, get_loss
+from models.problem import BoxSupport, FloatArray, PolytopeSupport, RobustSpec, SiteProblem
+from models.reference.worst_case import reference_risk
+from models.worst_case import site_cut, site_risk, worst_case_risk
+
+pytest.importorskip("cvxpy", reason="the oracle of these tests needs the extra 'reference'")
+
+Make = Callable[[tuple[str, ...], tuple[str, ...]], SearchStrategy[tuple[SiteProblem, FloatArray]]]
+AGREED = 1e-7
+ORACLE_ZERO = 1e-9  # what the oracle, an interior point method, may make of a risk that is 0
+ROUNDING = 1e-10
+PIECEWISE = ("hinge", "epsilon_insensitive", "pinball")
+CASES = [(LOSS_NAMES, "free", 100), (("epsilon_insensitive", "pinball"), "box", 80), (PIECEWISE, "polytope", 40)]
+
+
+@pytest.mark.parametrize(("names", "kind", "count"), CASES)
+def test_agrees_with_cvxpy_and_its_cut_holds(
+    loss_problems: Make, names: tuple[str, ...], kind: str, count: int
+) -> None:
+    @settings(max_examples=count, deadline=None, derandomize=True)
+    @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
+    def check(data: DataObject, seed: int) -> None:
+        problem, weights = data.draw(loss_problems(names, (kind,)))
+        check_site_problem(problem)
+        here, cut = site_risk(weights, problem), site_cut(weights, problem)
+        reference = reference_risk(weights, problem)
+        assert abs(here.value - reference) <= AGREED * abs(reference) + ORACLE_ZERO, (here.value, reference)
+        assert 0.0 <= cut.slack <= 1e-8 * (abs(cut.value) + 0.1)
+        _cut_holds(problem, weights, np.random.default_rng(seed), 1 if kind == "polytope" else 4)
+
+    check()
+
+
+def _cut_holds(problem: SiteProblem, weights: FloatArray, random: np.random.Generator, points: int) -> None:
+    here, cut = site_risk(weights, problem), site_cut(weights, problem)
+    n_features, norm = problem.features.shape[1], problem.spec.transport_norm
+    size = dual_norm(weights[:n_features], norm)
+    assert 0.0 <= cut.norm_weight * size <= cut.value + ROUNDING * (1 + cut.value)
+    for step in (0.1, 20.0, 1e-5, 1.0)[:points]:
+        other = weights + step * random.normal(size=weights.shape)
+        there = site_risk(other, problem).value
+        longer = dual_norm(other[:n_features], norm) - size
+        plane = here.value - cut.slack + here.subgradient @ (other - weights)
+        sharper = cut.value - cut.slack + cut.slope @ (other - weights) + cut.norm_weight * longer
+        assert there >= sharper - ROUNDING * (1 + abs(there))
+        assert sharper >= plane - ROUNDING * (1 + abs(plane))
+
+
+@pytest.mark.parametrize(("names", "kind"), [(LOSS_NAMES, "free"), (("epsilon_insensitive", "pinball"), "box")])
+def test_dual_is_the_price_of_radius(loss_problems: Make, names: tuple[str, ...], kind: str) -> None:
+    @settings(max_examples=80, deadline=None, derandomize=True)
+    @given(problem_and_weights=loss_problems(names, (kind,)))
+    def check(problem_and_weights: tuple[SiteProblem, FloatArray]) -> None:
+        problem, weights = problem_and_weights
+        here = site_risk(weights, problem)
+        for radius in (0.0, 0.5 * problem.spec.radius, problem.spec.radius + 0.1, 3 * problem.spec.radius + 1.0):
+            there = site_risk(weights, replace(problem, spec=replace(problem.spec, radius=radius))).value
+            bound = here.value + here.dual * (radius - problem.spec.radius)
+            assert there <= bound + 1e-11 * (1 + abs(bound) + here.dual)
+
+    check()
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_the_hinge_among_the_losses_is_the_hinge(loss_problems: Make, data: DataObject) -> None:
+    """The formula for every loss and the saddle point of the hinge give the same risk."""
+    from models.free_worst_case import judge_classification
+
+    problem, weights = data.draw(loss_problems(("hinge",), ("free",)))
+    plane = weights[: problem.features.shape[1]]
+    intercept = float(weights[-1]) if problem.spec.fit_intercept else 0.0
+    other = judge_classification(plane, intercept, problem)
+    assert other.value == pytest.approx(site_risk(weights, problem).value, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["box", "polytope"])
+@pytest.mark.parametrize("name", PIECEWISE)
+def test_a_far_wall_is_no_wall(name: str, kind: str) -> None:
+    random, loss = np.random.default_rng(3), get_loss(name)
+    x, w = random.uniform(size=(12, 2)), np.array([1.0, -2.0, 0.3])
+    y = random.uniform(size=12) if loss.task == "regression" else random.choice([-1.0, 1.0], 12)
+    spec = RobustSpec(0.2, 0.4, "l2", None, True, loss)
+    free = site_risk(w, SiteProblem(x, y, spec)).value
+    targets = loss.task == "regression"
+    far = 1e4
+    if kind == "box":
+        support: Any = BoxSupport(np.full(2, -far), np.full(2, far), -far, far)
+    else:
+        matrix = np.vstack([np.eye(3), -np.eye(3)]) if targets else np.vstack([np.eye(2), -np.eye(2)])
+        column = matrix[:, 2] if targets else None
+        support = PolytopeSupport(matrix[:, :2], np.full(matrix.shape[0], far), column)
+    bounded = site_risk(w, SiteProblem(x, y, replace(spec, support=support))).value
+    # One row moved very far comes near to what the free supremum only approaches.
+    assert free * (1 - 1e-3) <= bounded <= free * (1 + 1e-8)
+
+
+def test_one_program_a_site_that_goes_with_it() -> None:
+    from models.reference import polytope
+
+    support = PolytopeSupport(np.vstack([np.eye(2), -np.eye(2)]), np.ones(4))
+    problem = SiteProblem(np.zeros((3, 2)), np.array([1.0, -1.0, 1.0]), RobustSpec(0.5, 9.0, "l1", support))
+    before = len(polytope._PROGRAMS)
+    values = [site_risk(np.array([1.0, 1.0, 0.1]), problem).value for _ in range(3)]
+    assert values[0] == values[1] == values[2]
+    assert len(polytope._PROGRAMS) == before + 1
+    del problem
+    gc.collect()
+    assert len(polytope._PROGRAMS) == before
+
+
+def test_regression_by_hand() -> None:
+    x, y = [[0.0, 0.0], [1.0, 1.0]], [0.5, 1.0]
+    arguments: dict[str, Any] = {"radius": 0.1, "transport_norm": "l1", "loss": "huber"}
+    # Residuals -0.5 and 1; the norm is 2, moving a target is worth 1 / 0.25.
+    cheap = worst_case_risk([2.0, 0.0], x, y, label_flip_cost=0.25, **arguments)
+    assert cheap.value == pytest.approx((0.125 + 0.5) / 2 + 0.1 * 1.35 * 4.0)
+    dear = worst_case_risk([2.0, 0.0], x, y, label_flip_cost=math.inf, **arguments)
+    assert dear.value == pytest.approx((0.125 + 0.5) / 2 + 0.1 * 1.35 * 2.0)
+    assert dear.dual == pytest.approx(2.7)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_everything_at_the_worst_wall(norm: Any) -> None:
+    """With a huge radius every row goes to the corner that is worst for it."""
+    support = BoxSupport(np.zeros(2), np.ones(2), 0.0, 1.0)
+    spec = RobustSpec(1e6, 0.5, norm, support, True, get_loss("pinball", quantile=0.9))
+    problem = SiteProblem(np.full((4, 2), 0.5), np.full(4, 0.5), spec)
+    # Residual at most 1 - 0 + 0 = 1 (worth 0.1 a unit) and at least 0 - 2 - 1 = -3 (worth 0.9).
+    found = site_risk(np.array([1.0, -2.0, 0.0]), problem)
+    assert found.value == pytest.approx(2.7, rel=1e-12)
+    assert found.dual == 0.0
