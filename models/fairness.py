@@ -70,6 +70,14 @@ def fairness_discrepancy(losses: ArrayLike, phi: float, alpha: float, beta: floa
     return RelativeSet.of_shares(values.shape[0], phi, alpha, beta).discrepancy(values)
 
 
+def skewness(n_sites: int, phi: float, alpha: float, beta: float) -> float:
+    """Skewness of ``Lambda_phi(Delta_alpha, Delta_beta)`` over ``n_sites`` (RF section 6), 1 for one point (1/n, ..).
+
+    What the generalisation bound grows with (``models.generalisation``); see :meth:`RelativeSet.skewness`.
+    """
+    return RelativeSet.of_shares(n_sites, phi, alpha, beta).skewness()
+
+
 def worst_share(losses: ArrayLike, share: float = 0.2) -> float:
     """Mean loss of the worst ``share`` of the sites: the largest."""
     values = _losses(losses)

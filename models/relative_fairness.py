@@ -18,6 +18,7 @@ F(u), u is a critical point. Two bounds follow from cuts of the r_g alone:
 - of the convex part: ``min M_u``, over weights of bounded size. It says whether u is critical, and no more;
 - of the whole: every member of Lambda without negative entries has a convex <lambda, r> <= F, so
   ``min_w max {<lambda, r(w)> : lambda in Lambda, lambda >= 0} <= min F``. It holds globally, and need not meet F.
+  So does the least of max_A <a, r>, that is, of phi = 0, where A and B have a member in common.
 """
 
 from __future__ import annotations

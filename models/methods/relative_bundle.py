@@ -7,12 +7,13 @@ cut of a site's risk holds whatever the centre, so a new centre starts with all 
 visited point that is lower in F by a tenth of what M_u could still give.
 
 The first stage is the same with ``phi = 0``, which is convex and certified; the second starts at its solution w_0. The
-weights kept are never above w_0 in F, so their relative unfairness is not above that of w_0 either (but for the gap).
+weights kept are never above w_0 in F, so their R over the same A and B is not above that of w_0 either (but for the gap).
 
 What is certified, and what is not:
 
 - the certificate's ``upper`` is F at the weights, exactly; its ``lower`` is a bound on F everywhere, from the members
-  of Lambda without negative weights. They need not meet: where the worst lambda has negative entries, a gap stays;
+  of Lambda without negative weights and from max_A alone. They need not meet: where the worst lambda has negative
+  entries, a gap stays;
 - the run ends as ``CRITICAL`` when M_u, the convex part, is solved to the wanted gap: no change of the weights that M_u
   sees makes F lower. F itself is not convex, so a better model may exist;
 - with ``phi = 0`` F is convex, and the certificate closes.
@@ -84,13 +85,16 @@ class RelativeServer(CertifiedServer[RelativeState]):
         values = _values(ambiguity, risks)
         best = int(np.argmin(values))
         upper = float(values[best])
-        bound = min(global_bound(cut_model(evidence, problem), ambiguity, evidence.points[best]), upper)
+        # The site weights are in A and in B, so F is at least max_A alone, which is what the first stage bounds.
+        plain = replace(ambiguity, phi=0.0)
+        bound = global_bound(cut_model(evidence, problem), plain if state.first else ambiguity, evidence.points[best])
+        bound = min(bound, upper)
         state = replace(state, evidence=replace(evidence, best=best, upper=upper, lower=max(evidence.lower, bound)))
         if state.first:
-            found = _turn(state, problem, replace(ambiguity, phi=0.0), risks)
+            found = _turn(state, problem, plain, risks)
             if found.convex_part.gap > problem.gap and not found.still:
                 return found
-            start = int(np.argmin(_values(replace(ambiguity, phi=0.0), risks)))
+            start = int(np.argmin(_values(plain, risks)))
             state = replace(state, first=False, centre=start, since=len(values), convex_lower=-math.inf)
         return _turn(state, problem, ambiguity, risks)
 

@@ -19,6 +19,7 @@ from models.fairness import (
     lorenz_curve,
     palma,
     relative_unfairness,
+    skewness,
     transformed_lorenz_curve,
     twenty_twenty,
     unfairness_over,
@@ -113,6 +114,7 @@ def test_indices_ignore_order_and_scale_and_meet_their_definitions(losses, alpha
 
 
 def test_generalisation_bound_by_hand():
+    assert skewness(10, 0.2, 0.2, 0.2) == pytest.approx(8.125) and skewness(7, 0.4, 1.0, 1.0) == pytest.approx(1.0)
     ambiguity = RelativeSet.of_shares(10, 0.2, 0.2, 0.2)
     covering = 9 * math.log(1 + 2 * 2.5 / 0.1)
     assert log_covering_number(ambiguity, 0.1) == pytest.approx(covering)
