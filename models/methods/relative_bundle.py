@@ -7,7 +7,7 @@ cut of a site's risk holds whatever the centre, so a new centre starts with all 
 visited point that is lower in F by a tenth of what M_u could still give.
 
 The first stage is the same with ``phi = 0``, which is convex and certified; the second starts at its solution w_0. The
-weights kept are never above w_0 in F, so their R over the same A and B is not above that of w_0 either (but for the gap).
+weights kept are never above w_0 in F, so their R over A and B is not above that of w_0 either (but for the gap).
 
 What is certified, and what is not:
 
