@@ -90,7 +90,9 @@ def _problem(
         raise ProblemError("a problem needs at least one site")
     shapes = {np.shape(features)[-1] for features, _ in sites.values()}
     if len(shapes) > 1:
-        raise ProblemError(f"all sites must have the same number of features, got {', '.join(map(str, sorted(shapes)))}")
+        raise ProblemError(
+            f"all sites must have the same number of features, got {', '.join(map(str, sorted(shapes)))}"
+        )
     for name, (features, labels) in sites.items():
         if features.ndim != 2 or features.shape[0] == 0 or labels.shape != features.shape[:1]:
             raise ProblemError(f"site {name}: features must be (N, P) and labels (N,), N at least 1, "

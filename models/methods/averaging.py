@@ -1,6 +1,6 @@
 r"""FedSGD, FedAvg and FedProx: average where the sites' local steps ended.
 
-    w <- sum_{g in S} a_g w_g / sum_{g in S} a_g,      w_g after local steps from w of the size ``step_size / t^step_power``
+    w <- sum_{g in S} a_g w_g / sum_{g in S} a_g,      w_g after local steps from w of ``step_size / t^step_power``
 
 - FedAvg (McMahan et al. 2017): ``epochs`` passes over the rows of each site, or ``local_steps`` steps;
 - FedSGD: one step;
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.methods.local_rule import LocalRule, Memory, draw_number, message, server_draws
-from models.problem import Arrays, ServerProblem
+from models.problem import Arrays, FloatArray, ServerProblem
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,8 @@ def check_method_problem(
         )
     if loss is not None and method.needs_smooth_loss and not loss.smooth:
         raise ProblemError(
-            f"method {method.name} needs a smooth loss (logistic, smooth_hinge, huber, squared), the loss is {loss.name}"
+            f"method {method.name} needs a smooth loss (logistic, smooth_hinge, huber, squared), "
+            f"the loss is {loss.name}"
         )
     if loss is not None and not math.isfinite(loss.lipschitz) and not method.ignores_radius:
         raise ProblemError(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Range:
-    """Finite values from ``low`` to ``high``; ``open_low``, ``open_high``: without that end; ``whole``: no fractions."""
+    """Finite values from ``low`` to ``high``; ``open_low``, ``open_high``: without that end; ``whole``: whole ones."""
 
     low: float
     high: float

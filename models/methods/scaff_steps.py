@@ -92,7 +92,8 @@ def check_steps(parameters: Mapping[str, float]) -> None:
     m, M = parameters.get("strong_convexity", 0.0), parameters.get("smoothness", 0.0)
     if (m or M) and not 0.0 < m <= M:
         raise ProblemError(
-            f"the schedule needs 0 < strong_convexity <= smoothness, got {m:g} and {M:g}; give neither for constant steps"
+            f"the schedule needs 0 < strong_convexity <= smoothness, got {m:g} and {M:g}; "
+            "give neither for constant steps"
         )
 
 
