@@ -17,7 +17,7 @@ from services.contracts.model_version import ModelVersion, SiteScore
 from services.contracts.plan_problem import mixture_of
 from services.contracts.report import ModelReport
 from services.contracts.run import Run
-from services.contracts.scores import COVERAGE_CONFIDENCE, SCORE_NAMES, RegressionScores, added
+from services.contracts.scores import COVERAGE_CONFIDENCE, SCORE_NAMES, ErrorInterval, RegressionScores, added
 from services.coordinator.terms import shared_spec
 from services.coordinator.training import Evaluation, TrainedModel, full_weights
 from services.registry.gates import check_gates, failed_gates
@@ -91,9 +91,12 @@ def _version(shop: Workshop, run: Run, trained: TrainedModel, evaluation: Evalua
         solvers=get_method(plan.method).solver_names(boxed=plan.spec.boxed),
         created_at=datetime.now(UTC), **_target_scores(asset_type, evaluation, answered),
     )
-    if version.task == "classification" or not math.isfinite(version.worst_case_risk):
+    if version.task == "classification" or asset_type.target is None:
+        return version
+    if not math.isfinite(trained.risk_bound):
         return version.model_copy(update={"coverage": None})
-    return version.model_copy(update={"error_interval": version.error_interval_at(COVERAGE_CONFIDENCE)})
+    around = ErrorInterval.implied(plan.spec.loss.loss, asset_type.target, trained.risk_bound, COVERAGE_CONFIDENCE)
+    return version.model_copy(update={"error_interval": around})
 
 
 def _f1(evaluation: Evaluation, sites: Sequence[str]) -> float | None:

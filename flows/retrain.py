@@ -63,7 +63,7 @@ async def drive(shop: Workshop, run: Run) -> dict[str, Any]:
         trained = await coordinator.train(run, progress)
         await progress.finish(trained.rounds, trained.gap)
         weights = full_weights(trained.weights, fit_intercept=run.plan.spec.fit_intercept)
-        evaluation = await coordinator.evaluate(run, weights, trained.upper)
+        evaluation = await coordinator.evaluate(run, weights, trained.risk_bound)
     version = register(shop, run, trained, evaluation)
     outcome = promote_if_gates_hold(shop, run, version)
     said = [trained.status.value, weights_note(run), outcome]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cached_property
@@ -11,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
-from models.intervals import residual_interval
 from models.lift import FourierLift
 from models.losses.base import Task
 from models.problem import FloatArray, TransportNorm
@@ -97,7 +95,7 @@ class ModelVersion(RegressionScores):
         return self.spec.loss.task
 
     def error_interval_at(self, confidence: float) -> ErrorInterval:
-        """Interval around an estimate that the worst-case risk implies at a confidence in (0, 1).
+        """Interval around an estimate that the certified risk implies at a confidence in (0, 1).
 
         Raises
         ------
@@ -107,10 +105,9 @@ class ModelVersion(RegressionScores):
         target = self.asset_type.target
         if self.task != "regression" or target is None:
             raise ConflictError(f"model {self.name} tells classes and has no target; it gives no interval")
-        if not math.isfinite(self.worst_case_risk):
+        if self.error_interval is None:
             raise ConflictError(f"the worst-case risk of model {self.name} has no bound, so there is no interval")
-        low, high = residual_interval(self.spec.loss.loss, self.worst_case_risk, confidence)
-        return ErrorInterval(confidence=confidence, below=target.width * high, above=-target.width * low)
+        return ErrorInterval.implied(self.spec.loss.loss, target, self.error_interval.risk, confidence)
 
     @property
     def transport_norm(self) -> TransportNorm:

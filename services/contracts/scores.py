@@ -8,6 +8,8 @@ from typing import Final, Self
 
 from pydantic import Field
 
+from models.intervals import residual_interval
+from models.losses.base import Loss
 from services.contracts.base import Contract
 from services.contracts.target import Target
 
@@ -56,14 +58,22 @@ class RegressionScores(Contract):
 class ErrorInterval(Contract):
     """The target lies from ``estimate - below`` to ``estimate + above``, in its unit, with at least this probability.
 
-    It follows from the model's certified worst-case risk by Markov's inequality, so it holds for every distribution
-    that the certificate reckons with, that is, for measurements drawn from the sites in any mixture of the ball. It
-    speaks of them all together, not of one measurement, and is wide: it assumes nothing of the errors.
+    It follows by Markov's inequality from ``risk``, the worst-case expected loss of the scaled target at the model's
+    weights, so it holds for every distribution that the certificate reckons with, that is, for measurements drawn from
+    the sites in any mixture of the ball. It speaks of them all together, not of one measurement, and is wide: it
+    assumes nothing of the errors.
     """
 
     confidence: float = Field(gt=0, lt=1)
     below: float = Field(ge=0)
     above: float = Field(ge=0)
+    risk: float = Field(ge=0)
+
+    @classmethod
+    def implied(cls, loss: Loss, target: Target, risk: float, confidence: float) -> Self:
+        """Interval that a finite risk implies at a confidence in (0, 1)."""
+        low, high = residual_interval(loss, risk, confidence)
+        return cls(confidence=confidence, below=target.width * high, above=-target.width * low, risk=risk)
 
 
 SCORE_NAMES: Final = tuple(RegressionScores.model_fields)

@@ -16,6 +16,7 @@ import numpy as np
 from models.intervals import residual_interval
 from models.methods.base import ServerHalf
 from models.methods.catalogue import check_parameters, get_method
+from models.mixture import worst_mixture
 from models.multiclass import OneVsRestServer
 from models.problem import FloatArray, ServerProblem, SiteTerms, Status
 from services.contracts.asset_type import AssetType
@@ -50,7 +51,9 @@ class RunCancelledError(BallastError):
 class TrainedModel:
     """What training leaves: weights (K, D), certificate, why it stopped, and each site's worst-case risk.
 
-    ``worst_weights`` is each site's share in the worst mixture there, the mean over the heads.
+    ``worst_weights`` is each site's share in the worst mixture there, the mean over the heads. ``risk_bound`` bounds
+    the expected loss at the weights in every mixture of the ball: the upper bound, and where the method descends on
+    something else than that, the worst mixture of the sites' risks; infinite where neither is known.
     """
 
     weights: FloatArray
@@ -62,6 +65,7 @@ class TrainedModel:
     rounds: int
     site_risks: Mapping[str, float]
     worst_weights: Mapping[str, float]
+    risk_bound: float
 
 
 @dataclass(frozen=True)
@@ -147,18 +151,19 @@ class Coordinator:
             upper=certificate.upper, lower=certificate.lower, gap=certificate.gap,
             fresh_weight=certificate.fresh_weight, rounds=number, site_risks=server.site_risks(state, problem),
             worst_weights=server.mixture_weights(state, problem),
+            risk_bound=_risk_bound(certificate.upper, server.site_risks(state, problem), problem),
         )
 
-    async def evaluate(self, run: Run, weights: FloatArray, worst_case_risk: float = math.inf) -> Evaluation:
+    async def evaluate(self, run: Run, weights: FloatArray, risk_bound: float = math.inf) -> Evaluation:
         """Ask each site for its held-out scores under the weights, shape (K, P + 1).
 
-        ``worst_case_risk`` is the weights' own; it gives the interval whose coverage the sites of a regression count.
+        ``risk_bound`` is that of the weights; it gives the interval whose coverage the sites of a regression count.
         """
         keys = {site.site_id: self._keys[site.site_id] for site in run.sites if site.site_id in self._keys}
         arrays = {"weights": weights}
         shapes: dict[str, tuple[int, ...]] = {"risk": (weights.shape[0],), "loss": ()}
         if run.plan.spec.loss.task == "regression":
-            arrays["interval"] = _interval(run.plan, worst_case_risk)
+            arrays["interval"] = _interval(run.plan, risk_bound)
             shapes |= dict.fromkeys(REGRESSION_SUMS, ())
         else:
             shapes["confusion"] = (len(self._asset_type.fault_classes),) * 2
@@ -221,11 +226,18 @@ def full_weights(weights: FloatArray, *, fit_intercept: bool) -> FloatArray:
     return np.concatenate([weights, np.zeros((weights.shape[0], 1))], axis=1)
 
 
-def _interval(plan: Plan, worst_case_risk: float) -> FloatArray:
+def _risk_bound(upper: float, risks: Mapping[str, float], problem: ServerProblem) -> float:
+    known = np.array([risks[site.site_id] for site in problem.sites])
+    if not np.isfinite(known).all():
+        return upper
+    return max(upper, worst_mixture(known, np.array([site.weight for site in problem.sites]), problem.mixture).value)
+
+
+def _interval(plan: Plan, risk_bound: float) -> FloatArray:
     """Ends (2,) of the residual's interval; without a bound on the risk everything lies inside."""
-    if not math.isfinite(worst_case_risk):
+    if not math.isfinite(risk_bound):
         return np.array([-1.0, 1.0]) * np.finfo(np.float64).max
-    return np.array(residual_interval(plan.spec.loss.loss, worst_case_risk, COVERAGE_CONFIDENCE))
+    return np.array(residual_interval(plan.spec.loss.loss, risk_bound, COVERAGE_CONFIDENCE))
 
 
 def _scalars(arrays: Mapping[str, FloatArray]) -> dict[str, float]:

@@ -7,7 +7,7 @@ import csv
 import socket
 import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from services.site_agent.ledger import Ledger
 from services.site_agent.link import Address, PlantLink
 from services.site_agent.local_round import LocalRound
 from services.site_agent.policy import SitePolicy
-from services.site_agent.settings import CsvSource
+from services.site_agent.settings import CsvSource, DataSource
 from services.site_agent.vault.dataset import Dataset
 from services.site_agent.vault.reader import Vault
 
@@ -44,7 +44,11 @@ RIG = AssetType(
     fault_classes=(FaultClass(name="healthy", severity=0), FaultClass(name="leak", severity=3)),
 )
 SITES = ("plant-1", "plant-2", "plant-3")
-POLICY = SitePolicy(methods=tuple(METHODS), asset_types=("rig",), messages=("join", "round", "evaluate"))
+
+
+def policy(asset_type: AssetType) -> SitePolicy:
+    messages = ("join", "round", "evaluate")
+    return SitePolicy(methods=tuple(METHODS), asset_types=(asset_type.name,), messages=messages)
 
 
 @dataclass(frozen=True)
@@ -55,14 +59,16 @@ class Works:
     doors: dict[str, LocalRound]
     egress: dict[str, Egress]
     addresses: dict[str, Address]
-    sources: dict[str, CsvSource]
+    sources: dict[str, DataSource]
+    asset_type: AssetType
 
     def dataset(self, site: str) -> Dataset:
-        return Vault(self.sources[site], RIG).current()
+        return Vault(self.sources[site], self.asset_type).current()
 
     def plan(self, name: str, **changes: Any) -> Plan:
         values = {
-            "name": name, "asset_type": "rig", "max_rounds": 40, "gap": 1e-3, "sites": SITES, "min_sites": 2,
+            "name": name, "asset_type": self.asset_type.name, "max_rounds": 40, "gap": 1e-3,
+            "sites": tuple(self.doors), "min_sites": 2,
             "gates": {"max_gap": None}, "round_deadline_seconds": 30, "absence_patience_seconds": 5,
         }
         return self.shop.store.plans.create(Plan.model_validate(values | changes)).plan
@@ -79,7 +85,7 @@ class Works:
                 run = await coordinator.join(run)
                 trained = await coordinator.train(run)
                 weights = full_weights(trained.weights, fit_intercept=plan.spec.fit_intercept)
-                evaluation = await coordinator.evaluate(run, weights, trained.upper)
+                evaluation = await coordinator.evaluate(run, weights, trained.risk_bound)
             except Exception as error:
                 self.shop.store.runs.finish_run(run.run_id, "failed", str(error))
                 raise
@@ -127,31 +133,42 @@ def write_rows(path: Path, number: int, count: int) -> None:
         csv.writer(file).writerows([["flow", "pressure", "label"], *rows])
 
 
-def found(works: Path, files: BusFiles, port: int, stack: ExitStack) -> tuple[Any, ...]:
-    doors, ways, addresses, sources = {}, {}, {}, {}
+def rig_sources(base: Path) -> dict[str, DataSource]:
+    sources: dict[str, DataSource] = {}
     for number, site in enumerate(SITES):
-        folder = works / site
+        write_rows(base / f"{site}.csv", number, 48 + 12 * number)
+        sources[site] = CsvSource(kind="csv", path=base / f"{site}.csv")
+    return sources
+
+
+def found(
+    base: Path, files: BusFiles, port: int, stack: ExitStack, asset_type: AssetType, sources: dict[str, DataSource]
+) -> tuple[dict[str, LocalRound], dict[str, Egress], dict[str, Address]]:
+    doors, ways, addresses, rules = {}, {}, {}, policy(asset_type)
+    for site, source in sources.items():
+        folder = base / site
         folder.mkdir(parents=True)
-        write_rows(folder / "data.csv", number, 48 + 12 * number)
         new_seed_file(folder / "site.nk")
         ledger = stack.enter_context(Ledger(folder / "ledger.jsonl"))
-        ways[site] = Egress(ledger, signer(folder / "site.nk"), POLICY.max_message_bytes)
-        sources[site] = CsvSource(kind="csv", path=folder / "data.csv")
-        doors[site] = LocalRound(site, sources[site], RIG, POLICY, ways[site])
+        ways[site] = Egress(ledger, signer(folder / "site.nk"), rules.max_message_bytes)
+        doors[site] = LocalRound(site, source, asset_type, rules, ways[site])
         addresses[site] = Address(
             site, (f"tls://127.0.0.1:{port}",), folder / "site.nk", public_key(folder / "site.nk"), files.authority,
             needs_tls=True,
         )
-    return doors, ways, addresses, sources
+    return doors, ways, addresses
 
 
-@pytest.fixture(scope="module")
-def works(tmp_path_factory: pytest.TempPathFactory, new_sqlite: Callable[[], str]) -> Iterator[Works]:
-    base, port = tmp_path_factory.mktemp("works"), free_port()
-    settings = Settings.load(base, {"BALLAST_DATABASE_URL": new_sqlite(), "BALLAST_NATS_PORT": str(port)})
+@contextmanager
+def open_works(
+    base: Path, database_url: str, asset_type: AssetType, sources: dict[str, DataSource]
+) -> Iterator[Works]:
+    """The OEM's side in ``base`` with its plants, whose data are given."""
+    port = free_port()
+    settings = Settings.load(base, {"BALLAST_DATABASE_URL": database_url, "BALLAST_NATS_PORT": str(port)})
     files = BusFiles(settings.bus_folder)
     with ExitStack() as stack:
-        doors, ways, addresses, sources = found(base / "plants", files, port, stack)
+        doors, ways, addresses = found(base / "plants", files, port, stack, asset_type, sources)
         keys = {site: address.public_key for site, address in addresses.items()}
         prepare(files, host="127.0.0.1", port=port, host_names=["127.0.0.1"], site_keys=keys)
         server: subprocess.Popen[bytes] = start(files, host="127.0.0.1", port=port)
@@ -159,7 +176,20 @@ def works(tmp_path_factory: pytest.TempPathFactory, new_sqlite: Callable[[], str
         stack.callback(server.kill)
         store = RoundStore.open(settings.database)
         stack.callback(store.close)
-        store.asset_types.add(RIG)
+        store.asset_types.add(asset_type)
         for site, key in keys.items():
-            store.sites.enrol(site, key, ["rig"])
-        yield Works(Workshop(settings, store), doors, ways, addresses, sources)
+            store.sites.enrol(site, key, [asset_type.name])
+        yield Works(Workshop(settings, store), doors, ways, addresses, sources, asset_type)
+
+
+@pytest.fixture(scope="session")
+def opening_works() -> Callable[..., Any]:
+    """What opens a works over other plants."""
+    return open_works
+
+
+@pytest.fixture(scope="module")
+def works(tmp_path_factory: pytest.TempPathFactory, new_sqlite: Callable[[], str]) -> Iterator[Works]:
+    base = tmp_path_factory.mktemp("works")
+    with open_works(base, new_sqlite(), RIG, rig_sources(base)) as opened:
+        yield opened

@@ -11,7 +11,7 @@ from services.plant_simulator import simulate_plants, writer
 
 COLUMNS = {
     "time": "f", "flow": "f", "pressure": "f", "operating_speed": "f", "operating_load": "f", "label": "U",
-    "severity": "f", "split": "U", "measurement": "i", "leak_area_factor": "f", "inlet_blocking": "f",
+    "severity": "f", "split": "U", "measurement": "i", "leak_area": "f", "leak_area_factor": "f", "inlet_blocking": "f",
     "bearing_friction": "f",
 }  # fmt: skip
 SMALL = {"n_train": 40, "n_test": 16}
