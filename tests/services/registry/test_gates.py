@@ -91,3 +91,34 @@ def test_a_gate_of_fairness_does_not_hold_where_a_site_is_not_known(make_version
 def test_a_gate_of_fairness_that_is_none_is_refused(fields: dict[str, object], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         Gates.model_validate({"fairness": [fields]})
+
+
+def measured(site_id: str, mae: float | None) -> SiteScore:
+    return SiteScore(site_id=site_id, weight=0.5, radius=0.001, mae=mae)
+
+
+@pytest.mark.parametrize(
+    ("gates", "found", "holds", "said"),
+    [
+        ({"max_mae": 0.3}, 0.2, True, ""),
+        ({"max_mae": 0.1}, 0.2, False, "0.2 is not at or below 0.1"),
+        ({"max_site_mae": 0.4}, 0.4, True, ""),
+        ({"max_site_mae": 0.3}, 0.4, False, "0.4 is not at or below 0.3"),
+        ({"min_coverage": 0.9}, 0.95, True, ""),
+        ({"min_coverage": 0.99}, 0.95, False, "0.95 is not at or above 0.99"),
+    ],
+)
+def test_gates_of_a_target(
+    make_version: MakeVersion, gates: dict[str, float], found: float, holds: bool, said: str
+) -> None:
+    version = make_version(mae=0.2, coverage=0.95, sites=(measured("plant-a", 0.1), measured("plant-b", 0.4)))
+    (result,) = check_gates(NONE.model_copy(update=gates), version)
+    assert (result.name, result.found, result.holds, result.reason) == (next(iter(gates)), found, holds, said)
+
+
+def test_gates_of_a_target_do_not_hold_where_it_is_not_known(make_version: MakeVersion) -> None:
+    version = make_version(sites=(measured("plant-a", 0.1), measured("plant-b", None)))
+    gates = NONE.model_copy(update={"max_mae": 1.0, "max_site_mae": 1.0, "min_coverage": 0.1})
+    results = check_gates(gates, version)
+    assert [result.holds for result in results] == [False, False, False]
+    assert "plant-b" in failed_gates(results)

@@ -1,0 +1,109 @@
+"""Estimates of a target: value, interval and sensors, the same from the predictor and from MLflow's serving file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from models.lift import fourier_lift
+from services.contracts.errors import ConflictError, InvalidInputError
+from services.contracts.lift import LiftSpec, pinned
+from services.contracts.messages import TrainingSpec
+from services.contracts.model_version import ModelVersion
+from services.contracts.scores import ErrorInterval
+from services.contracts.target import Target
+from services.predictor.cache import PredictorCache
+from services.predictor.estimator import Estimator
+from services.registry.model_files import document_text
+from services.registry.pyfunc_model import ServedModel
+
+WEAR = Target(name="wear", unit="mm", low=1.0, high=5.0)
+LIFT = pinned(LiftSpec(components=6, bandwidth=0.7, seed=3), 4)
+
+
+@pytest.fixture
+def make_estimate(make_version: Callable[..., ModelVersion]) -> Callable[..., ModelVersion]:
+    def make(lift: LiftSpec | None = None, risk: float | None = 0.02) -> ModelVersion:
+        plain = make_version(np.zeros((1, 5)))
+        size = 5 if lift is None else 11
+        spec = TrainingSpec.model_validate({"loss": {"name": "pinball", "quantile": 0.75}, "lift": lift})
+        around = None if risk is None else ErrorInterval.implied(spec.loss.loss, WEAR, risk, 0.9)
+        kind = plain.asset_type.model_copy(update={"target": WEAR})
+        fields = {name: getattr(plain, name) for name in ModelVersion.model_fields} | {
+            "spec": spec, "asset_type": kind, "error_interval": around, "coverage": 0.97,
+            "weights": np.random.default_rng(5).normal(size=(1, size)) / 4,
+        }  # fmt: skip
+        return ModelVersion(**fields)
+
+    return make
+
+
+def middle(version: ModelVersion) -> dict[str, float]:
+    return {feature.name: (feature.low + feature.high) / 2 for feature in version.asset_type.features}
+
+
+@pytest.mark.parametrize("lift", [None, LIFT])
+def test_value_and_interval_are_in_the_targets_unit(
+    make_estimate: Any, sample: dict[str, float], lift: LiftSpec | None
+) -> None:
+    version = make_estimate(lift)
+    estimator, scaled = Estimator(version), version.asset_type.scale(np.array(list(sample.values())))
+    seen = scaled if lift is None else fourier_lift(4, 6, bandwidth=0.7, seed=3).apply(scaled[None])[0]
+    (found,) = estimator.estimate([sample], confidence=0.8)
+    value = 1.0 + 4.0 * (seen @ version.weights[0, :-1] + version.weights[0, -1])
+    assert found.value == pytest.approx(value) and found.unit == "mm"
+    level = 0.02 / 0.2
+    assert found.interval.high == pytest.approx(value + 4.0 * level / 0.75)
+    assert found.interval.low == pytest.approx(value - 4.0 * level / 0.25)
+    if lift is None:
+        (centre,) = estimator.estimate([middle(version)])
+        pushed = sum(sensor.contribution for sensor in found.contributing_sensors)
+        assert pushed == pytest.approx(found.value - centre.value)
+
+
+@pytest.mark.parametrize("lift", [None, LIFT])
+def test_mlflows_serving_file_answers_the_same(
+    make_estimate: Any, sample: dict[str, float], tmp_path: Path, lift: LiftSpec | None
+) -> None:
+    version, served = make_estimate(lift), ServedModel()
+    (tmp_path / "model.json").write_text(document_text(version))
+    served.load_context(SimpleNamespace(artifacts={"model": str(tmp_path / "model.json")}))
+    samples = [sample, middle(version)]
+    answers = served.predict(None, pd.DataFrame(samples))
+    for mine, theirs in zip(Estimator(version).estimate(samples), answers, strict=True):
+        assert theirs["value"] == pytest.approx(mine.value, rel=1e-12) and theirs["unit"] == "mm"
+        ends = {name: getattr(mine.interval, name) for name in ("low", "high", "confidence")}
+        assert theirs["interval"] == pytest.approx(ends, rel=1e-12)
+
+
+def test_samples_are_read_as_for_a_diagnosis(make_estimate: Any, sample: dict[str, float]) -> None:
+    estimator = Estimator(make_estimate())
+    (found,) = estimator.estimate([{**sample, "flow_mean": 99.0}])
+    assert found.clipped == ("flow_mean",)
+    for wrong, said in (({"flow": 1.0}, "unknown feature 'flow'"), ({"flow_mean": 1.0}, "missing required feature")):
+        with pytest.raises(InvalidInputError, match=said):
+            estimator.estimate([wrong])
+    with pytest.raises(InvalidInputError, match="feature flow_mean must be in l/min"):
+        estimator.estimate([sample], {"flow_mean": "m3/h"})
+
+
+def test_a_model_is_asked_only_for_what_it_is(
+    make_estimate: Any, make_version: Callable[..., ModelVersion], sample: dict[str, float]
+) -> None:
+    shelf = {"wear": make_estimate(), "classes": make_version(np.zeros((1, 5)))}
+    source: Any = SimpleNamespace(resolve=lambda name, _: "1", get=lambda name, _: shelf[name])
+    cache = PredictorCache(source)
+    assert cache.estimator("wear").estimate([sample]) and cache.diagnoser("classes").diagnose([sample])
+    with pytest.raises(ConflictError, match="model wear estimates wear in mm and tells no classes") as refusal:
+        cache.diagnoser("wear")
+    assert refusal.value.code == "wrong_task"
+    with pytest.raises(ConflictError, match="model classes tells classes and estimates no target"):
+        cache.estimator("classes")
+    with pytest.raises(ConflictError, match="has no bound, so there is no interval"):
+        Estimator(make_estimate(risk=None)).estimate([sample])
