@@ -3,7 +3,8 @@
 ``python -m tests.benchmarks.fetch banknote sonar --out FOLDER`` (``all`` for all of them, the beginning of a name
 will do). Every table is brought into the format that ``tests.benchmarks.data`` reads, with its numbers in one spelling,
 and is kept only when the SHA-256 of that text is the known one. Then set ``BALLAST_DATA_DIR`` to the folder. The sets
-are under CC BY 4.0; keep the source with any copy.
+are under CC BY 4.0; keep the source with any copy. The image sets of ``tests.benchmarks.images`` are got by their name
+only, never by ``all``.
 """
 
 from __future__ import annotations
@@ -20,13 +21,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.benchmarks.data import data_folder
+from tests.benchmarks.images import IMAGE_SETS, FetchError, fetch_images
 
 BASE = "https://archive.ics.uci.edu/static/public"
 TIMEOUT = 60.0
-
-
-class FetchError(RuntimeError):
-    """A table could not be had, or is not the one that was expected."""
 
 
 @dataclass(frozen=True)
@@ -149,14 +147,15 @@ def _rows(name: str, text: str, source: Source) -> tuple[list[str], list[list[st
 def main(arguments: Sequence[str] | None = None) -> int:
     """Fetch the named tables; 1 when one of them could not be had."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="+", metavar="TABLE", help=f"all, or some of {', '.join(sorted(SOURCES))}")
+    parser.add_argument("names", nargs="+", metavar="TABLE", help=f"all, or some of {', '.join([*sorted(SOURCES), *IMAGE_SETS])}")
     parser.add_argument("--out", type=Path, default=data_folder(), metavar="FOLDER", help="default %(default)s")
     parser.add_argument("--base", default=BASE, metavar="URL", help="a mirror of UCI's files (default %(default)s)")
     args = parser.parse_args(arguments)
     failed = False
     for name in sorted(SOURCES) if args.names == ["all"] else args.names:
         try:
-            print(fetch(name, args.out, base=args.base))
+            images = name in IMAGE_SETS
+            print(fetch_images(name, args.out) if images else fetch(name, args.out, base=args.base))
         except FetchError as error:
             failed = True
             print(error, file=sys.stderr)

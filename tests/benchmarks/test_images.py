@@ -1,0 +1,91 @@
+"""Image sets: got from a server of our own, checked, read back; a wrong or missing file is told in one line."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import http.server
+import io
+import pickle
+import tarfile
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.benchmarks import images
+from tests.benchmarks.data import MissingDataError
+
+
+def _idx(header: int, values: np.ndarray) -> bytes:
+    return gzip.compress(bytes(header) + values.astype(np.uint8).tobytes(), mtime=0)
+
+
+def _archive() -> bytes:
+    target = io.BytesIO()
+    with tarfile.open(fileobj=target, mode="w:gz") as archive:
+        for number in range(1, 6):
+            batch = pickle.dumps({b"data": np.full((2, 3072), number, np.uint8), b"labels": [number, 0]})
+            member = tarfile.TarInfo(f"cifar-10-batches-py/data_batch_{number}")
+            member.size = len(batch)
+            archive.addfile(member, io.BytesIO(batch))
+    return target.getvalue()
+
+
+@pytest.fixture
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A server of small files in the published formats, whose checksums are the known ones."""
+    folder = tmp_path / "server"
+    folder.mkdir()
+    pixels = np.arange(3 * 784) % 256
+    contents = {
+        "mnist": {images._IMAGES: _idx(16, pixels), images._LABELS: _idx(8, np.array([3, 1, 9]))},
+        "cifar10": {images._CIFAR: _archive()},
+    }
+    sets = {}
+    for name, files in contents.items():
+        for file, content in files.items():
+            (folder / file).write_bytes(content)
+        sums = {file: hashlib.sha256(content).hexdigest() for file, content in files.items()}
+        sets[name] = images.ImageSource("", sums)
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *args, **more):
+            super().__init__(*args, directory=str(folder), **more)
+
+        def log_message(self, *args):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setattr(images, "IMAGE_SETS", sets)
+    monkeypatch.setenv("BALLAST_DATA_DIR", str(tmp_path / "data"))
+    yield f"http://127.0.0.1:{server.server_address[1]}", tmp_path / "data", folder
+    server.shutdown()
+    server.server_close()
+
+
+def test_what_is_fetched_is_what_is_read(served) -> None:
+    base, data, _ = served
+    for name in ("mnist", "cifar10"):
+        assert images.fetch_images(name, data, base=base) == data / name
+    features, labels = images.load_images("mnist")
+    np.testing.assert_array_equal(features.ravel() * 255.0, np.arange(3 * 784) % 256)
+    np.testing.assert_array_equal(labels, [3.0, 1.0, 9.0])
+    features, labels = images.load_images("cifar10")
+    assert features.shape == (10, 3072) and features[0, 0] == 1 / 255
+    np.testing.assert_array_equal(labels, [1, 0, 2, 0, 3, 0, 4, 0, 5, 0])
+
+
+def test_a_file_that_is_not_the_known_one_is_not_kept(served) -> None:
+    base, data, folder = served
+    (folder / images._LABELS).write_bytes(b"something else")
+    with pytest.raises(images.FetchError, match="is not the expected file: its SHA-256 is"):
+        images.fetch_images("mnist", data, base=base)
+    assert not (data / "mnist" / images._LABELS).exists()
+
+
+def test_a_missing_set_says_how_to_get_it(served) -> None:
+    with pytest.raises(MissingDataError, match="python -m tests.benchmarks.fetch mnist --out FOLDER"):
+        images.load_images("mnist")
