@@ -147,7 +147,8 @@ def _rows(name: str, text: str, source: Source) -> tuple[list[str], list[list[st
 def main(arguments: Sequence[str] | None = None) -> int:
     """Fetch the named tables; 1 when one of them could not be had."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="+", metavar="TABLE", help=f"all, or some of {', '.join([*sorted(SOURCES), *IMAGE_SETS])}")
+    known = ", ".join([*sorted(SOURCES), *IMAGE_SETS])
+    parser.add_argument("names", nargs="+", metavar="TABLE", help=f"all, or some of {known}")
     parser.add_argument("--out", type=Path, default=data_folder(), metavar="FOLDER", help="default %(default)s")
     parser.add_argument("--base", default=BASE, metavar="URL", help="a mirror of UCI's files (default %(default)s)")
     args = parser.parse_args(arguments)

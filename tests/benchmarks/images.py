@@ -1,8 +1,8 @@
-"""Image sets of the papers: MNIST, Fashion-MNIST and CIFAR-10, read from ``BALLAST_DATA_DIR`` and got from their source.
+"""Image sets of the papers: MNIST, Fashion-MNIST and CIFAR-10, read from ``BALLAST_DATA_DIR``.
 
-``python -m tests.benchmarks.fetch mnist --out FOLDER`` gets the files as they are published, about 10 MB for MNIST, 30 MB
-for Fashion-MNIST and 170 MB for CIFAR-10, and keeps them only when their SHA-256 is the known one. Nothing else here
-reaches out; a set that is not there is said to be missing.
+``python -m tests.benchmarks.fetch mnist --out FOLDER`` gets the files as they are published, about 10 MB for MNIST,
+30 MB for Fashion-MNIST and 170 MB for CIFAR-10, and keeps them only when their SHA-256 is the known one. Nothing else
+here reaches out; a set that is not there is said to be missing.
 """
 
 from __future__ import annotations
