@@ -1,0 +1,100 @@
+"""The local bundle against the fast prox solver, against CVXPY, and against its own promises."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.ambiguity import dual_norm
+from models.losses.catalogue import get_loss
+from models.problem import BoxSupport, FloatArray, RobustSpec, SiteProblem, TransportNorm
+from models.prox import robust_prox
+from models.prox_bundle import Height, LocalStep, local_step
+from models.worst_case import site_risk
+
+QUICK = settings(max_examples=20, deadline=None, derandomize=True)
+LOSSES = ["hinge", "smooth_hinge", "logistic", "huber", "epsilon_insensitive", "pinball"]
+
+
+def drawn_site(seed: int, loss: str, norm: TransportNorm, box: bool = False, n: int = 12, p: int = 3) -> SiteProblem:
+    random = np.random.default_rng(seed)
+    judged = get_loss(loss)
+    features = random.uniform(size=(n, p))
+    labels = random.choice([-1.0, 1.0], n) if judged.task == "classification" else random.uniform(size=n)
+    support = BoxSupport(np.zeros(p), np.ones(p)) if box else None
+    return SiteProblem(features, labels, RobustSpec(0.05, 1.0, norm, support, True, judged))
+
+
+def check(step: LocalStep, site: SiteProblem, centre: FloatArray, height: Height, seed: int) -> None:
+    """Value, risk and minorant are what they are said to be."""
+    assert step.risk == pytest.approx(site_risk(step.point, site).value, rel=1e-12, abs=1e-12)
+    away = step.point - centre
+    assert step.value == pytest.approx(height.cost(step.risk) + 0.5 * float(away @ away), rel=1e-10, abs=1e-12)
+    assert 0 <= step.gap <= 1e-9 * max(step.value, 1e-3)
+    random, p = np.random.default_rng(seed), site.features.shape[1]
+    for scale in (0.0, 0.3, 5.0):
+        u = step.point + scale * random.normal(size=centre.size)
+        minorant = step.offset + step.slope @ u + step.norm_weight * dual_norm(u[:p], site.spec.transport_norm)
+        assert minorant <= site_risk(u, site).value + 1e-9 * (1 + abs(minorant))
+
+
+@QUICK
+@given(
+    seed=st.integers(0, 10**6),
+    loss=st.sampled_from(LOSSES),
+    norm=st.sampled_from(["l1", "l2", "linf"]),
+    height=st.sampled_from([Height(0.2), Height(30.0), Height(-0.3, 1.0), Height(-2.0, 50.0), Height(1.0, 0.5)]),
+)
+def test_step_is_proved_for_every_loss(seed: int, loss: str, norm: TransportNorm, height: Height) -> None:
+    site = drawn_site(seed, loss, norm)
+    centre = np.random.default_rng(seed + 1).normal(size=4)
+    check(local_step(site, centre, height), site, centre, height, seed)
+
+
+@QUICK
+@given(seed=st.integers(0, 10**6), norm=st.sampled_from(["l1", "l2", "linf"]), size=st.sampled_from([0.1, 1.0, 20.0]))
+def test_prox_step_is_that_of_the_fast_solver(seed: int, norm: TransportNorm, size: float) -> None:
+    site = drawn_site(seed, "hinge", norm)
+    centre = np.random.default_rng(seed + 1).normal(size=4)
+    step, fast = local_step(site, centre, Height(size)), robust_prox(site, centre, 1 / size)
+    assert step.value / size == pytest.approx(fast.value, rel=1e-8, abs=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "pinball"])
+@pytest.mark.parametrize("height", [Height(3.0), Height(-0.2, 10.0)])
+def test_box_step_is_that_of_cvxpy(loss: str, height: Height) -> None:
+    cp = pytest.importorskip("cvxpy", reason="the oracle needs the extra 'reference'")
+    from models.reference.worst_case import risk_model
+
+    site = drawn_site(3, loss, "linf", box=True)
+    centre = np.array([0.7, -1.0, 0.4, 0.2])
+    step = local_step(site, centre, height)
+    check(step, site, centre, height, 3)
+    weights, over = cp.Variable(4), cp.Variable()
+    risk, constraints = risk_model(weights, site)
+    base = height.base if height.curvature > 0 else 0.0
+    cost = 0.5 * height.curvature * cp.square(over) if height.curvature > 0 else height.linear * over
+    objective = cost + 0.5 * cp.sum_squares(weights - centre)
+    constraints = [*constraints, over >= risk - base, over >= 0]
+    program = cp.Problem(cp.Minimize(objective), constraints)
+    program.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11)
+    assert step.value == pytest.approx(float(program.value), rel=1e-7, abs=1e-8)
+
+
+def test_one_row_and_a_start_that_is_the_answer() -> None:
+    site = drawn_site(1, "hinge", "l2", n=1)
+    centre, height = np.zeros(4), Height(-0.1, 2.0)
+    cold = local_step(site, centre, height)
+    warm = local_step(site, centre, height, start=cold.point)
+    assert warm.value == pytest.approx(cold.value, rel=1e-9)
+    assert warm.cuts <= cold.cuts
+
+
+def test_a_risk_below_the_target_costs_nothing() -> None:
+    site = drawn_site(2, "huber", "l2")
+    centre = np.zeros(4)
+    step = local_step(site, centre, Height(-100.0, 1.0))
+    np.testing.assert_array_equal(step.point, centre)
+    assert step.value == 0 and step.gap == 0
