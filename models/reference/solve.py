@@ -11,6 +11,8 @@ from models.problem import BoxSupport, RobustSpec, TransportNorm
 
 CVXPY_NORM: dict[TransportNorm, int | str] = {"l1": 1, "l2": 2, "linf": "inf"}
 
+_TIGHT = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11, "tol_ktratio": 1e-9}
+
 
 def price_variable(spec: RobustSpec) -> cp.Expression:
     """Price of transport, at or above 0, in units in which it is of order one.
@@ -42,9 +44,8 @@ def solve_tightly(program: cp.Problem) -> float:
         # Short of 1e-11 it still gets as near as it can, and says so in the status.
         warnings.filterwarnings("ignore", message="Solution may be inaccurate")
         try:
-            program.solve(
-                solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11, tol_ktratio=1e-9, max_iter=400
-            )
+            # A cold start: the answer must not depend on what was asked before.
+            program.solve(solver=cp.CLARABEL, warm_start=False, max_iter=400, **_TIGHT)
         except cp.SolverError as failure:
             raise ArithmeticError("the reference solver failed on this problem") from failure
     if program.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):

@@ -118,8 +118,9 @@ def test_one_program_a_site_that_goes_with_it() -> None:
     support = PolytopeSupport(np.vstack([np.eye(2), -np.eye(2)]), np.ones(4))
     problem = SiteProblem(np.zeros((3, 2)), np.array([1.0, -1.0, 1.0]), RobustSpec(0.5, 9.0, "l1", support))
     before = len(polytope._PROGRAMS)
-    values = [site_risk(np.array([1.0, 1.0, 0.1]), problem).value for _ in range(3)]
-    assert values[0] == values[1] == values[2]
+    here, there = np.array([1.0, 1.0, 0.1]), np.array([-0.4, 2.0, 0.0])
+    values = [site_risk(weights, problem).value for weights in (here, there, here, there)]
+    assert values[:2] == values[2:]
     assert len(polytope._PROGRAMS) == before + 1
     del problem
     gc.collect()
