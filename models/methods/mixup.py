@@ -82,10 +82,11 @@ class MixupObjective:
         other, other_gradient = self.inner.loss_and_gradient(weights, mixed, others, random)
         return ratio * own + (1 - ratio) * other, ratio * own_gradient + (1 - ratio) * other_gradient
 
-    def mixed_loss(self, weights: FloatArray, random: np.random.Generator) -> float:
-        """Mean loss over all rows of the site, each mixed with a partner; over 8 ratios where they are drawn."""
+    def mixed_loss(self, weights: FloatArray, random: np.random.Generator, share: float = 1.0) -> float:
+        """Mean loss over a share of the site's rows, each mixed with a partner; over 8 ratios where they are drawn."""
         features, labels = self.partners
-        parts = np.array_split(random.permutation(labels.shape[0]), 1 if self.ratio > 0 else _RATIOS)
+        count = max(1, round(share * labels.shape[0]))
+        parts = np.array_split(random.permutation(labels.shape[0])[:count], 1 if self.ratio > 0 else _RATIOS)
         total = 0.0
         for part in parts:
             if part.shape[0]:
@@ -96,7 +97,7 @@ class MixupObjective:
                     own = self.inner.loss(weights, mixed, labels[part])
                     loss = ratio * own + (1 - ratio) * self.inner.loss(weights, mixed, others)
                 total += loss * part.shape[0]
-        return float(total / labels.shape[0])
+        return float(total / count)
 
     @property
     def _mixes_targets(self) -> bool:
@@ -113,7 +114,8 @@ class MixupObjective:
 class MixupSite(LocalStepsSite):
     """Site half of DRFLM. Message as for :class:`LocalStepsSite`; the answer has ``mixed_risk`` () besides.
 
-    ``risk`` and ``slope`` are those of the rows as they are; ``mixed_risk`` is the mean loss of mixed rows there.
+    ``risk`` and ``slope`` are those of the rows as they are; ``mixed_risk`` is the mean loss of mixed rows there,
+    of as many as a batch has where steps are asked for too, else of as many as the site has.
     """
 
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
@@ -128,7 +130,8 @@ class MixupSite(LocalStepsSite):
         )
         answer = LocalStepsSite(objective).answer(problem, message, parameters)
         random = np.random.default_rng([int(message["draw"]), 1])
-        return {**answer, "mixed_risk": np.array(objective.mixed_loss(message["point"], random))}
+        share = parameters["batch"] if message["step_size"] > 0 else 1.0
+        return {**answer, "mixed_risk": np.array(objective.mixed_loss(message["point"], random, share))}
 
     def shapes(self, dimension: int) -> dict[str, tuple[int, ...]]:
         """Shapes of a valid answer."""

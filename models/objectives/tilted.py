@@ -12,7 +12,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
 from models.basics import FloatArray
 from models.objectives.base import Objective
@@ -69,9 +68,12 @@ class TiltedObjective:
             loss, gradient = self.model.loss_and_gradient(weights, features, labels, random)
             return loss, gradient if random is None else gradient * np.exp((loss - self._inner(loss)) / self.mu)
         losses, slopes = self.model.row_losses(weights, features, labels)
-        tilted = float(self.mu * (logsumexp(losses / self.mu) - np.log(losses.shape[0])))
-        counts = np.exp((losses - (tilted if random is None else self._inner(tilted))) / self.mu)
-        return tilted, self.model.gradient(slopes * counts / losses.shape[0], features)
+        highest = float(losses.max())
+        lifted = np.exp((losses - highest) / self.mu)
+        tilted = highest + self.mu * math.log(float(lifted.mean()))
+        against = tilted if random is None else self._inner(tilted)
+        counts = lifted * math.exp((highest - against) / self.mu) / losses.shape[0]
+        return tilted, self.model.gradient(slopes * counts, features)
 
     def _inner(self, own: float) -> float:
         return max(self.inner, own + self.mu * math.log(self.share))

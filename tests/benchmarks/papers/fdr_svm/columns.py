@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,9 @@ from models.lift import FourierLift, fourier_lift
 from models.pooled import train_pooled
 from models.problem import FloatArray, RobustSpec, SiteProblem, TransportNorm
 from tests.benchmarks.papers.fdr_svm.printed import ROUNDS, ROUNDS_SM, Site, admm_points, sm_points
+from tests.benchmarks.papers.fdr_svm.rivals import SETTINGS as RIVALS
+from tests.benchmarks.papers.fdr_svm.rivals import STEPS as RIVAL_STEPS
+from tests.benchmarks.papers.fdr_svm.rivals import rival_points
 from tests.benchmarks.papers.fdr_svm.uci import N_FOLDS, Split, correct_rate, f1_macro, f1_positive, scaled
 
 RHOS = (1e-3, 1e-2, 1e-1, 1.0)
@@ -121,6 +124,16 @@ def admm_sc(data: Split, grid: Grid) -> Cell:
     return _as_printed(data, grid, grid.rounds, grid.rhos, lambda s, c, t: admm_points(s, c, 18.0 * c, t))
 
 
+def rival(name: str) -> Callable[[Split, Grid], Cell]:
+    """A federated rival: raw features, no intercept, rounds and first step tuned."""
+
+    def column(data: Split, grid: Grid) -> Cell:
+        plain = replace(grid, flip_costs=(1.0,), betas=(10.0,))
+        return _as_printed(data, plain, grid.rounds, RIVAL_STEPS, lambda s, c, t: rival_points(name, s, c, t))
+
+    return column
+
+
 def central(data: Split, grid: Grid) -> Cell:
     """The centralised DR-SVM of the paper: raw features, no intercept, radius and label flip cost tuned."""
     began = time.perf_counter()
@@ -185,6 +198,7 @@ def ballast(data: Split, grid: Grid) -> Cell:
 
 COLUMNS: dict[str, Callable[[Split, Grid], Cell]] = {
     "Central (DR-SVM)": central,
+    **{name: rival(name) for name in RIVALS},
     "SM": sm_text,
     "SM, code's step": sm_code,
     "ADMM": admm,
@@ -192,7 +206,7 @@ COLUMNS: dict[str, Callable[[Split, Grid], Cell]] = {
     "mended and certified": mended,
     "Ballast's default": ballast,
 }
-AS_PRINTED = ("Central (DR-SVM)", "SM", "SM, code's step", "ADMM", "ADMM-SC")
+AS_PRINTED = ("Central (DR-SVM)", *RIVALS, "SM", "SM, code's step", "ADMM", "ADMM-SC")
 
 
 def _lift(n_features: int, width: float) -> FourierLift:

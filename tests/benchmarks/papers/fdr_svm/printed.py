@@ -42,7 +42,6 @@ PRINTED_TABLE_2 = {
 """F-1 mean and deviation by model; settings nominal, client imbalance, class imbalance, both, noisy labels."""
 
 FEDERATED = ("FedSGD", "FedAvg", "FedProx", "FedDRO (KL)", "SM", "ADMM", "ADMM-SC")
-RIVALS = ("FedSGD", "FedAvg", "FedProx", "FedDRO (KL)")
 
 
 @dataclass(frozen=True)

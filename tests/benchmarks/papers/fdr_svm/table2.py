@@ -22,7 +22,7 @@ import numpy as np
 from tests.benchmarks.papers.fdr_svm.cells import Job, Row, run_cells
 from tests.benchmarks.papers.fdr_svm.columns import COLUMNS, Cell, Grid, quick
 from tests.benchmarks.papers.fdr_svm.plots import table_plot
-from tests.benchmarks.papers.fdr_svm.printed import PRINTED_TABLE_2, RIVALS
+from tests.benchmarks.papers.fdr_svm.printed import PRINTED_TABLE_2
 from tests.benchmarks.papers.fdr_svm.pump import SETTINGS, pump_split
 
 GRID = Grid((220,), (220,), (1e-3, 1e-2, 1e-1), (1e1, 1e2, 1e3), (0.1, 0.5, 1.0), (10.0, 100.0))
@@ -49,9 +49,9 @@ def summary(rows: list[Row]) -> list[dict[str, Any]]:
     """Rows of the result: one for each setting and column."""
     found = []
     for s, setting in enumerate(SETTINGS):
-        for column in [*COLUMNS, *RIVALS]:
+        for column in COLUMNS:
             own = [row for row in rows if row["setting"] == setting and row["column"] == column]
-            if not own and column not in RIVALS:
+            if not own:
                 continue
             printed = PRINTED_TABLE_2.get(column.split(",")[0], (None,) * 5)[s]
             f1, rate = [row["f1"] for row in own], [row["correct_rate"] for row in own]
@@ -77,14 +77,13 @@ def table(found: list[dict[str, Any]]) -> str:
     """Markdown: F-1 with the printed values below, then the rates."""
     by = {(row["column"], row["setting"]): row for row in found}
     lines, rates = [], []
-    for column in [*COLUMNS, *RIVALS]:
+    for column in COLUMNS:
         cells = [by.get((column, setting), {}) for setting in SETTINGS]
         lines.append([column, "measured", *[_pair(c.get("f1"), c.get("f1_deviation")) for c in cells]])
         if any(c.get("printed_f1") for c in cells):
             printed = [_pair(c.get("printed_f1"), c.get("printed_deviation")) for c in cells]
             lines.append([column, "printed (another pump)", *printed])
-        if column not in RIVALS:
-            rates.append([column, *[_pair(c.get("mccr"), c.get("mccr_deviation")) for c in cells]])
+        rates.append([column, *[_pair(c.get("mccr"), c.get("mccr_deviation")) for c in cells]])
     text = "F-1 of the leak, mean and deviation.\n\n" + command.markdown(["column", "", *SETTINGS], lines)
     return text + "\nMean correct classification rate:\n\n" + command.markdown(["column", *SETTINGS], rates)
 

@@ -1,0 +1,45 @@
+"""The federated rivals of the tables, in the settings of the paper's appendix C.3.
+
+Plain SVM with a squared ridge, hinge + ||w||^2 / (10 N_g), for FedSGD, FedAvg and FedProx (mu 1); for FedDRO the hinge
+under a Kullback-Leibler ball over all rows (temperature 1, which the paper does not state) with the same ridge. Step
+gamma / t, from zero weights, no intercept, raw features, equal site weights; batches of 20 % and five local epochs, but
+for FedSGD, which takes one step on all rows. They are Ballast's own methods, driven without their certificates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from models.federation import server_problem
+from models.methods.catalogue import get_method
+from models.methods.local_rule import LocalServer
+from models.problem import FloatArray, RobustSpec, SiteProblem
+from tests.benchmarks.papers.fdr_svm.printed import Site
+
+STEPS = (1e-3, 1e-2, 1e-1, 1.0)
+_LOCAL = {"batch": 0.2, "epochs": 5.0, "step_power": 1.0}
+SETTINGS: Mapping[str, tuple[str, Mapping[str, float]]] = {
+    "FedSGD": ("fedsgd", {"step_power": 1.0}),
+    "FedAvg": ("fedavg", _LOCAL),
+    "FedProx": ("fedprox", {**_LOCAL, "proximal": 1.0}),
+    "FedDRO (KL)": ("feddro", {**_LOCAL, "local_steps": 0.0, "temperature": 1.0}),
+}
+
+
+def rival_points(name: str, sites: Sequence[Site], step: float, rounds: int) -> Iterator[FloatArray]:
+    """The server's point after each round; ``radius`` of a site is its ridge 1 / (10 N_g)."""
+    method, settings = SETTINGS[name]
+    chosen = get_method(method)
+    spec = RobustSpec(0.0, 1.0, "linf", fit_intercept=False)
+    rows = {str(g): SiteProblem(site.features, site.labels, spec) for g, site in enumerate(sites)}
+    problem = server_problem(rows, None, chosen, {**settings, "step_size": step}, gap=0.0)
+    ridges = {str(g): {**problem.parameters, "ridge": 2.0 * site.radius} for g, site in enumerate(sites)}
+    assert isinstance(chosen.server, LocalServer)
+    rule, half = chosen.server.rule, chosen.site
+    memory = rule.begin(problem, chosen.server.init(problem).memory["point"])
+    for done in range(1, rounds + 1):
+        while float(memory["round"]) < done:
+            messages = rule.messages(memory, problem)
+            answers = {name: half.answer(rows[name], messages[name], ridges[name]) for name in rows}
+            memory = rule.advance(memory, problem, answers)
+        yield memory["point"]
