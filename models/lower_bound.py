@@ -1,5 +1,8 @@
 r"""A lower bound on the least risk that follows from cuts by arithmetic alone, whatever solver found the multipliers.
 
+Over a ball of mixtures the risk is nowhere below that of one mixture of the ball, so a bound for any one of them holds
+(``CutModel.with_mixture``); the shares a_g below are then those of that mixture.
+
 Take multipliers y >= 0 of the cuts whose sum over the cuts of site g is at most a_g; the floor of g takes the rest.
 Summing the cuts and floors with them,
 
@@ -42,7 +45,7 @@ _IDLE = 1e-10
 
 
 def lower_bound(model: CutModel, multipliers: FloatArray, reference: FloatArray) -> float:
-    """Lower bound on ``min F`` from any multipliers (m,) of the cuts; at least 0, since no hinge risk is negative.
+    """Lower bound on ``min F`` from any multipliers (m,) of the cuts; at least 0, since no loss is negative.
 
     Parameters
     ----------

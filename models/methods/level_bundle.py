@@ -2,7 +2,7 @@ r"""The level bundle over sites: few rounds, and a certificate from the method i
 
 Each round the server asks every site for its exact risk at one point and what that proves: a cut of the site's risk
 that holds for ever. The server keeps the cuts of each site apart and the norm part of each cut apart
-(``models.cut_model``), takes the lower bound from the minimum m of the weighted cut model, the upper bound U from the
+(``models.cut_model``), takes the lower bound from the minimum m of the cut model, the upper bound U from the
 best point, and asks next at the projection of the best point on the level set ``{model <= m + level (U - m)}``
 (Lemarechal, Nemirovskii, Nesterov 1995, with one model a site).
 
@@ -10,10 +10,11 @@ With prox cuts a site answers in the same message with a second cut, at the mini
 ``penalty/2 ||w - centre||^2``. Nothing in that is tuned to the data: the projection w of the best point u is itself a
 prox step of the model with penalty ``1 / nu`` (nu its level multiplier), in which site g had the slope v_g; so
 
-    penalty_g = closeness / (nu a_g),      centre_g = w + v_g / penalty_g,
+    penalty_g = closeness / (nu q_g),      centre_g = w + v_g / penalty_g,
 
-that is, with closeness 1, the step that site g would take if the others' risks were their models' slopes. A larger
-closeness looks nearer to w. In the first round the site takes Polyak's step, ``penalty = ||slope||^2 / risk``.
+with q the worst mixture of the sites in that step (their weights a where those are fixed); that is, with closeness 1,
+the step that site g would take if the others' risks were their models' slopes. A larger closeness looks nearer to w. In
+the first round the site takes Polyak's step, ``penalty = ||slope||^2 / risk``.
 
 Prefer it to ADMM wherever rounds are dear; it needs no step size. Absent sites enter by their cuts (MATH section 7).
 """
