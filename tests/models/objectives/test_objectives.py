@@ -1,0 +1,81 @@
+"""Losses and gradients of what local steps descend on: finite differences, known values, refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from models.losses.catalogue import get_loss
+from models.losses.squared import Squared
+from models.objectives.base import Objective
+from models.objectives.linear import LinearObjective
+from models.objectives.network import NetworkObjective
+from models.objectives.softmax import SoftmaxObjective
+from models.problem import ProblemError
+
+RANDOM = np.random.default_rng(0)
+FEATURES = RANDOM.normal(size=(12, 4))
+CLASSES = RANDOM.integers(0, 3, 12).astype(float)
+SIGNS = np.where(CLASSES > 0, 1.0, -1.0)
+OBJECTIVES: list[tuple[Objective, np.ndarray]] = [
+    (LinearObjective(Squared()), CLASSES),
+    (LinearObjective(Squared(), fit_intercept=False), CLASSES),
+    (LinearObjective(get_loss("logistic")), SIGNS),
+    (LinearObjective(get_loss("huber")), CLASSES),
+    (SoftmaxObjective(3), CLASSES),
+    (NetworkObjective(3, hidden=5), CLASSES),
+]
+
+
+@pytest.mark.parametrize(("objective", "labels"), OBJECTIVES)
+def test_gradient_is_that_of_the_loss(objective: Objective, labels: np.ndarray) -> None:
+    weights = np.random.default_rng(1).normal(size=objective.size(4))
+    value, gradient = objective.loss_and_gradient(weights, FEATURES, labels)
+    assert value == pytest.approx(objective.loss(weights, FEATURES, labels), rel=1e-12)
+    for k in range(weights.shape[0]):
+        step = np.zeros_like(weights)
+        step[k] = 1e-6
+        ahead, behind = (objective.loss(weights + sign * step, FEATURES, labels) for sign in (1.0, -1.0))
+        assert gradient[k] == pytest.approx((ahead - behind) / 2e-6, abs=1e-6)
+
+
+def test_dropout_has_the_gradient_of_the_network_that_is_left() -> None:
+    objective, seed = NetworkObjective(3, hidden=6, dropout=0.5), 7
+    weights = objective.start(4, 0)
+    loss, gradient = objective.loss_and_gradient(weights, FEATURES, CLASSES, np.random.default_rng(seed))
+    for k in range(weights.shape[0]):
+        step = np.zeros_like(weights)
+        step[k] = 1e-6
+        ahead, behind = (
+            objective.loss_and_gradient(weights + sign * step, FEATURES, CLASSES, np.random.default_rng(seed))[0]
+            for sign in (1.0, -1.0)
+        )
+        assert gradient[k] == pytest.approx((ahead - behind) / 2e-6, abs=1e-6)
+    assert loss != objective.loss(weights, FEATURES, CLASSES)
+
+
+def test_known_values() -> None:
+    assert SoftmaxObjective(3).loss(np.zeros(15), FEATURES, CLASSES) == pytest.approx(np.log(3))
+    assert LinearObjective(Squared()).loss(np.zeros(5), FEATURES, CLASSES) == pytest.approx(np.mean(CLASSES**2))
+    extreme = SoftmaxObjective(3).loss_and_gradient(np.full(15, 1e6) * np.arange(15), FEATURES, CLASSES)
+    assert np.isfinite(extreme[0]) and np.isfinite(extreme[1]).all()
+
+
+def test_a_network_starts_the_same_for_a_seed() -> None:
+    objective = NetworkObjective(3)
+    np.testing.assert_array_equal(objective.start(4, 3), objective.start(4, 3))
+    assert (objective.start(4, 3) != objective.start(4, 4)).any()
+    assert objective.start(4, 3).shape == (objective.size(4),) == (50 * 5 + 3 * 51,)
+
+
+@pytest.mark.parametrize("label", [3.0, -1.0, 0.5])
+def test_labels_that_are_no_classes_are_refused(label: float) -> None:
+    with pytest.raises(ProblemError, match="labels must be class indices from 0 to 2"):
+        SoftmaxObjective(3).loss(np.zeros(15), FEATURES[:1], np.array([label]))
+
+
+def test_a_network_that_is_none_is_refused() -> None:
+    with pytest.raises(ProblemError, match="dropout must be at or above 0 and below 1, got 1.0"):
+        NetworkObjective(3, dropout=1.0)
+    with pytest.raises(ProblemError, match="got 0 units and 3 classes"):
+        NetworkObjective(3, hidden=0)
