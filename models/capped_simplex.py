@@ -89,7 +89,24 @@ class CappedSimplex:
 
     def nearest(self, point: FloatArray) -> FloatArray:
         """Euclidean projection of a point (n,) on the set, exact up to rounding."""
-        return np.clip(point - water_level(point, np.zeros(self.size), self.caps, 1.0), 0.0, self.caps)
+        return fill(point, np.zeros(self.size), self.caps, 1.0)
+
+
+def fill(values: FloatArray, low: FloatArray, high: FloatArray, total: float) -> FloatArray:
+    """``clip(values - t, low, high)`` at the level t where it sums to ``total``: the nearest such vector (n,).
+
+    The sum holds to rounding of the total, also where the values are so large that their own rounding is more.
+    """
+    shifted = values - values.max()
+    filled = np.clip(shifted - water_level(shifted, low, high, total), low, high)
+    short = total - float(filled.sum())
+    room = high - filled if short > 0 else filled - low
+    inner = np.where((filled > low) & (filled < high), room, 0.0)
+    if inner.sum() >= abs(short):
+        room = inner
+    if room.any():
+        filled = np.clip(filled + short * (room / room.sum()), low, high)
+    return filled
 
 
 def water_level(values: FloatArray, low: FloatArray, high: FloatArray, total: float) -> float:

@@ -38,7 +38,7 @@ def relative_unfairness(losses: ArrayLike, alpha: float, beta: float) -> float:
     ProblemError
         Losses that are no finite numbers at or above 0; alpha or beta outside (0, 1].
     """
-    values = _losses(losses)
+    values = _scaled(losses)
     n = values.shape[0]
     return _ratio(
         CappedSimplex.of_share(n, alpha).largest(values), CappedSimplex.of_share(n, beta).smallest(values), values
@@ -47,7 +47,7 @@ def relative_unfairness(losses: ArrayLike, alpha: float, beta: float) -> float:
 
 def unfairness_over(losses: ArrayLike, worst: CappedSimplex, best: CappedSimplex) -> float:
     """``R_{A,B}`` for any two capped simplices A = ``worst`` and B = ``best``; below 1 where A lies low and B high."""
-    values = _losses(losses)
+    values = _scaled(losses)
     for name, members in (("A", worst), ("B", best)):
         if members.size != values.shape[0]:
             raise ProblemError(f"{name} is over {members.size} sites, there are losses of {values.shape[0]}")
@@ -96,7 +96,7 @@ def gini(losses: ArrayLike) -> float:
     Equal to ``1 - 2 int_0^1 l(x) dx`` of the Lorenz curve l; RF section 7 has that with the transformed curve, which
     would be too large by 1/2.
     """
-    values = np.sort(_losses(losses))
+    values = np.sort(_scaled(losses))
     n, total = values.shape[0], float(values.sum())
     if total == 0.0:
         return 0.0
@@ -118,7 +118,7 @@ def atkinson(losses: ArrayLike, aversion: float) -> float:
     ProblemError
         An aversion that is no number at or above 0 (infinity is allowed).
     """
-    values = _losses(losses)
+    values = _scaled(losses)
     if math.isnan(aversion) or aversion < 0:
         raise ProblemError(f"aversion must be a number at or above 0 (infinity allowed), got {aversion}")
     mean = float(values.mean())
@@ -140,7 +140,7 @@ def lorenz_curve(losses: ArrayLike) -> tuple[FloatArray, FloatArray]:
 
     From (0, 0) to (1, 1), straight between the points; the diagonal is equality (all losses 0 give it too).
     """
-    values = np.sort(_losses(losses))
+    values = np.sort(_scaled(losses))
     x = np.linspace(0.0, 1.0, values.shape[0] + 1)
     total = float(values.sum())
     if total == 0.0:
@@ -189,6 +189,13 @@ def _losses(losses: ArrayLike) -> FloatArray:
     if (values < 0).any():
         raise ProblemError(f"losses must be at or above 0, the least is {values.min():g}")
     return values
+
+
+def _scaled(losses: ArrayLike) -> FloatArray:
+    """The losses in units of the largest: what no index of inequality depends on, and no sum overflows."""
+    values = _losses(losses)
+    largest = float(values.max())
+    return values / largest if largest > 0.0 else values
 
 
 def _ratio(numerator: float, denominator: float, losses: FloatArray) -> float:

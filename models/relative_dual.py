@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import FloatArray, ProblemError
-from models.capped_simplex import CappedSimplex, water_level
+from models.capped_simplex import CappedSimplex, fill
 from models.relative_set import RelativeSet
 
 _FEASIBLE = 1e-12
@@ -80,6 +80,8 @@ def nearest_member(ambiguity: RelativeSet, point: FloatArray) -> DualStep:
     gaps = [_gap(goal, a, b, ambiguity) for a, b in found]
     least = int(np.argmin(gaps))
     a, b = found[least]
+    if phi > 0.0:
+        b = ambiguity.best.nearest(b)  # dividing by a small phi has made its rounding large
     return DualStep(np.asarray((a - phi * b) / (1.0 - phi)), a, b, max(gaps[least], 0.0))
 
 
@@ -87,30 +89,17 @@ def _candidates(
     goal: FloatArray, top: CappedSimplex, low: CappedSimplex, phi: float
 ) -> list[tuple[FloatArray, FloatArray]]:
     """(a, b) of the three cases; each is a member of A x B."""
-    share = _Scaled(low.caps * phi, phi)
-    apart = (top.nearest(goal), share.nearest(-goal) / phi)
-    together = (top.nearest(goal + share.caps), share.nearest(top.caps - goal) / phi)
-    joint = np.clip(goal - water_level(goal, -share.caps, top.caps, 1.0 - phi), -share.caps, top.caps)
-    floor, ceiling = np.maximum(joint, 0.0), np.minimum(top.caps, joint + share.caps)
+    none, caps = np.zeros(top.size), phi * low.caps
+    apart = (top.nearest(goal), fill(-goal, none, caps, phi) / phi)
+    together = (top.nearest(goal + caps), fill(top.caps - goal, none, caps, phi) / phi)
+    joint = fill(goal, -caps, top.caps, 1.0 - phi)
+    floor, ceiling = np.maximum(joint, 0.0), np.minimum(top.caps, joint + caps)
     room = float((ceiling - floor).sum())
     a = floor + np.clip((1.0 - float(floor.sum())) / room, 0.0, 1.0) * (ceiling - floor) if room > 0 else floor
     found = [apart, together]
     if abs(float(a.sum()) - 1.0) <= _FEASIBLE:
         found.append((a, (a - joint) / phi))
     return found
-
-
-@dataclass(frozen=True, eq=False)
-class _Scaled:
-    """``{x : 0 <= x <= caps, sum x = total}``: a capped simplex times a number."""
-
-    caps: FloatArray
-    total: float
-
-    def nearest(self, point: FloatArray) -> FloatArray:
-        """Euclidean projection."""
-        level = water_level(point, np.zeros_like(self.caps), self.caps, self.total)
-        return np.clip(point - level, 0.0, self.caps)
 
 
 def _gap(goal: FloatArray, a: FloatArray, b: FloatArray, ambiguity: RelativeSet) -> float:
