@@ -10,16 +10,18 @@ from models.federation import train
 from models.local_training import train_local
 from models.losses.logistic import Logistic
 from models.mixture import MixtureBall
+from models.objectives.base import Objective
 from models.objectives.linear import LinearObjective
+from models.objectives.softmax import SoftmaxObjective
 from models.problem import FloatArray, RobustSpec, SiteProblem
-from tests.benchmarks.papers.drflm.adult import Rows
+from tests.benchmarks.papers.drflm.clients import Rows
 
 STEPS = (0.1, 1.0)
 MIXTURE_STEP = 0.01
 BETAS = (0.4, 4.0)
 RADII = (0.002, 0.02)
 BATCH, LOCAL_STEPS = 0.1, 10.0
-BUNDLE_ROUNDS = 60
+BUNDLE, BUNDLE_ROUNDS = "DRFL (level bundle)", 60
 
 SETTINGS: Mapping[str, tuple[dict[str, float], ...]] = {
     "FedAvg": tuple({"step_size": step, "batch": BATCH} for step in STEPS),
@@ -33,15 +35,22 @@ SETTINGS: Mapping[str, tuple[dict[str, float], ...]] = {
         }
         for step in STEPS for beta in BETAS
     ),
-    "DRFL (level bundle)": tuple({"radius": radius} for radius in RADII),
+    BUNDLE: tuple({"radius": radius} for radius in RADII),
 }  # fmt: skip
 """Ten local steps on batches of a tenth of the rows for all: FedAvg takes them as one epoch."""
 
 NAMES = {"FedAvg": "fedavg", "DRFA": "drfa", "DRFLM": "drflm"}
 
 
-def fit(column: str, setting: Mapping[str, float], rows: Mapping[str, Rows], rounds: int, seed: int) -> FloatArray:
-    """Weights (P + 1,) of the linear model under the logistic loss; the clients weigh by their rows (DRFLM eq. 1).
+def objective_for(n_classes: int) -> Objective:
+    """Logistic regression, of two classes or of more."""
+    return LinearObjective(Logistic()) if n_classes == 2 else SoftmaxObjective(n_classes)
+
+
+def fit(
+    column: str, setting: Mapping[str, float], rows: Mapping[str, Rows], *, n_classes: int, rounds: int, seed: int
+) -> FloatArray:
+    """Weights (D,) of the linear model under the logistic loss; the clients weigh by their rows (DRFLM eq. 1).
 
     The level bundle guards against the worst client too (every mixture of the two), and each client's data against a
     Wasserstein ball (l2, label flip cost 1); it stops at a certified gap of 1e-2 or after 60 rounds.
@@ -54,7 +63,16 @@ def fit(column: str, setting: Mapping[str, float], rows: Mapping[str, Rows], rou
     weights = {name: labels.shape[0] / total for name, (_, labels) in rows.items()}
     weights[min(weights)] += 1.0 - float(np.sum(list(weights.values())))
     numbers = {**setting, "seed": float(seed)} | ({"epochs": 1.0} if column == "FedAvg" else {})
-    objective = LinearObjective(Logistic())
     return train_local(
-        objective, rows, method=NAMES[column], parameters=numbers, rounds=rounds, weights=weights
+        objective_for(n_classes), rows, method=NAMES[column], parameters=numbers, rounds=rounds, weights=weights
     ).weights
+
+
+def correct(weights: FloatArray, rows: Rows, n_classes: int) -> FloatArray:
+    """Which rows the model classifies correctly: 1 or 0 each, (N,)."""
+    features, labels = rows
+    if n_classes == 2:
+        predicted = np.where(features @ weights[:-1] + weights[-1] < 0, -1.0, 1.0)
+    else:
+        predicted = SoftmaxObjective(n_classes).scores(weights, features).argmax(axis=1).astype(np.float64)
+    return (predicted == labels).astype(np.float64)
