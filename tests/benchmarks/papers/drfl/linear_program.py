@@ -5,8 +5,8 @@ box and the l1 norm they can be taken out: what moving feature p of a row can ga
 room to the wall, and the rooms are data. So client s needs only ``up_s >= w - lam_s`` and ``down_s >= -w - lam_s``,
 both (P,) and at or above 0, and a row
 
-    alpha >= 1 - y <w, x> + <up, room below> + <down, room above>               (y = +1; the rooms swap for y = -1)
-    alpha >= 1 + y <w, x> + <up, room above> + <down, room below> - kappa lam_s
+    alpha >= 1 - y (<w, x> + b) + <up, room below> + <down, room above>         (y = +1; the rooms swap for y = -1)
+    alpha >= 1 + y (<w, x> + b) + <up, room above> + <down, room below> - kappa lam_s
 
 with ``z_s = rho lam_s + mean(alpha)``. The worst mixture over the l1 ball is Theorem 4.3 with p = 1:
 ``min q0'(z + eta) + theta height`` over gamma, eta >= 0 and ``height >= |z_s + gamma + eta_s|`` for all s. With rho 0
@@ -30,7 +30,7 @@ from models.problem import BoxSupport, FloatArray, SiteProblem
 
 @dataclass(frozen=True)
 class Fit:
-    """Weights (P,), without an intercept, and the optimum."""
+    """Weights (P + 1,), the intercept last, and the optimum."""
 
     weights: FloatArray
     value: float
@@ -39,7 +39,7 @@ class Fit:
 class HingeProgram:
     """The program of some clients, for any rho, kappa (the same for all clients) and theta.
 
-    Variables: w (P,); for each client lam, up (P,), down (P,), alpha (N_s,); gamma, eta (S,), height.
+    Variables: w (P,) and the intercept; for each client lam, up (P,), down (P,), alpha (N_s,); gamma, eta (S,), height.
     """
 
     def __init__(self, sites: Sequence[SiteProblem], shares: FloatArray) -> None:
@@ -47,8 +47,8 @@ class HingeProgram:
         self._n_features, self._shares, n_sites = sites[0].features.shape[1], shares, len(sites)
         p = self._n_features
         sizes = [1 + 2 * p + site.labels.shape[0] for site in sites]
-        self._lam = p + np.concatenate([[0], np.cumsum(sizes)[:-1]])
-        ball = p + sum(sizes)
+        self._lam = p + 1 + np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        ball = p + 1 + sum(sizes)
         self._n = ball + n_sites + 2
         blocks, self._flips = list[FloatArray](), list[tuple[int, int]]()
         for site, lam in zip(sites, self._lam, strict=True):
@@ -82,7 +82,7 @@ class HingeProgram:
         if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             raise RuntimeError(f"HiGHS found no optimum for {n_sites} clients: {solver.getModelStatus()}")
         point = np.array(solver.getSolution().col_value)
-        return Fit(point[: self._n_features], float(solver.getInfo().objective_function_value))
+        return Fit(point[: self._n_features + 1], float(solver.getInfo().objective_function_value))
 
     def _heights(self, ball: int) -> FloatArray:
         """Two rows a client: ``height -+ (z_s + gamma + eta_s) >= 0``."""
@@ -102,7 +102,7 @@ class HingeProgram:
         cost = self._shares @ self._mean
         cost[ball + 1 : ball + 1 + self._shares.shape[0]] = self._shares
         lower = np.zeros(self._n)
-        lower[: self._n_features], lower[ball] = -highspy.kHighsInf, -highspy.kHighsInf
+        lower[: self._n_features + 1], lower[ball] = -highspy.kHighsInf, -highspy.kHighsInf
         program.col_cost_, program.col_lower_ = cost, lower
         program.col_upper_ = np.full(self._n, highspy.kHighsInf)
         program.row_lower_ = np.concatenate([limits, np.zeros(rows.shape[0] - limits.shape[0])])
@@ -127,7 +127,8 @@ def _client_rows(site: SiteProblem, lam: int, width: int) -> FloatArray:
     keep = np.hstack([np.where(y > 0, below, above), np.where(y > 0, above, below)])
     found = np.zeros((2 * n + 2 * p, width))
     moves, alpha = slice(lam + 1, lam + 1 + 2 * p), lam + 1 + 2 * p
-    found[:n, :p], found[n : 2 * n, :p] = y * x, -y * x
+    found[:n, : p + 1] = y * np.hstack([x, np.ones((n, 1))])
+    found[n : 2 * n, : p + 1] = -found[:n, : p + 1]
     found[:n, moves] = -keep
     found[n : 2 * n, moves] = -np.hstack([keep[:, p:], keep[:, :p]])
     for i in range(n):

@@ -1,10 +1,10 @@
 """Figures 2 to 5: accuracy, or mean squared error, against noise in the test set, for DRFL and its four rivals.
 
-``python -m tests.benchmarks.papers.drfl.sweeps [--quick] [--figures 2 3 4 5] [--json FILE] [--out DIR]``
+``python -m tests.benchmarks.papers.drfl.sweeps [--quick] [--sets NAME ...] [--json FILE] [--out DIR]``
 
 Three clients, noise in the training rows of client 1, hyperparameters by 5-fold cross-validation on the training
 clients, three sweeps of noise on the test rows (``tables``, ``methods``, ``tuning`` say how). Full: 10 repetitions,
-the paper's grids. Quick: 3 repetitions; of the grids 4 radii, 3 label flip costs and 3 thetas (Abalone: 3, 2, 2).
+the paper's grids. Quick: 3 repetitions; of the grids 5 radii, 4 label flip costs and 3 thetas (Abalone: 3, 2, 2).
 """
 
 from __future__ import annotations
@@ -46,10 +46,13 @@ def main() -> int:
     """Run, resume, write; 1 where a table of data is missing or DRFL's area under accuracy is below a rival's."""
     parser = command.parser(__doc__, "sweeps")
     parser.set_defaults(out=Path("benchmark-results") / "drfl" / "sweeps")
-    parser.add_argument("--figures", nargs="+", type=int, default=[2, 3, 4, 5], choices=[2, 3, 4, 5], metavar="N")
+    names = [scenario.name for scenario in SCENARIOS]
+    parser.add_argument(
+        "--sets", nargs="+", default=names, choices=names, metavar="NAME", help=f"of {', '.join(names)}"
+    )
     parser.add_argument("--repetitions", type=int, metavar="N", help="default 10, quick 3")
     args = parser.parse_args()
-    scenarios = [scenario for scenario in SCENARIOS if scenario.figure in args.figures]
+    scenarios = [scenario for scenario in SCENARIOS if scenario.name in args.sets]
     repetitions = args.repetitions or (3 if args.quick else 10)
     try:
         rows = run_cells(jobs(scenarios, args.quick, repetitions), command.state_file(args), args.jobs)

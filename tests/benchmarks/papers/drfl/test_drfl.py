@@ -101,7 +101,10 @@ def test_the_methods_are_cases_of_drfl() -> None:
     whole = fit(data, "DRFA", next(METHODS["DRFA"](SMALL)), "classification", 1e-4)
     plain = fit(data, "standard", Setting(), "classification", 1e-4)
     losses = [
-        [np.maximum(0.0, 1.0 - data.labels * (data.features @ w))[data.client == s].mean() for s in range(N_CLIENTS)]
+        [
+            np.maximum(0.0, 1.0 - data.labels * (data.features @ w[:-1] + w[-1]))[data.client == s].mean()
+            for s in range(N_CLIENTS)
+        ]
         for w in (whole.weights, plain.weights)
     ]
     assert whole.risk == pytest.approx(max(losses[0]), rel=1e-6)
@@ -178,4 +181,4 @@ def test_the_tables_are_read_whole(chosen: Scenario) -> None:
     train, test = split(chosen, features, labels, 1)
     assert features.shape == {"statlog_heart": (270, 13), "abalone": (4177, 8)}.get(chosen.file, (683, 9))
     assert test.labels.shape[0] == labels.shape[0] - round(0.6 * labels.shape[0])
-    assert np.isfinite(score(np.zeros(features.shape[1]), train, chosen.task))
+    assert np.isfinite(score(np.zeros(features.shape[1] + 1), train, chosen.task))
