@@ -7,9 +7,10 @@ r"""The five methods, all as cases of one problem, ``min_w max_{q in Q} sum_s q_
   client that has them all, solved exactly and not by the approximation of Nguyen et al. 2022;
 - standard: radius 0, theta 0.
 
-The paper's models are planes through the origin of the scaled features; all five have an intercept here, which costs
-nothing to leave out of every norm (infinite transport cost). Transport norm l1, hinge on a box or Huber with threshold 1.35 on unbounded features. The box is [-1, 1], made wider
-where the noise in client 1's training rows leaves it: a support must hold the rows.
+The paper's planes go through the origin of the scaled features. All five methods have an intercept here, with infinite
+transport cost: it is left out of every norm. Transport norm l1; hinge on a box, or Huber with threshold 1.35 on unbounded
+features. The box is [-1, 1], made wider where the noise in client 1's training rows leaves it: a support must hold the
+rows.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ RIVALS = tuple(name for name in METHODS if name != "DRFL")
 
 @dataclass(frozen=True)
 class Fitted:
-    """Weights (P + 1,), the intercept last, the worst-case risk that they have over the whole set, and the certified gap."""
+    """Weights (P + 1,), the intercept last, their worst-case risk over the whole set, and the certified gap."""
 
     weights: FloatArray
     risk: float
