@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from models.basics import FloatArray, ProblemError
+from models.federation import train
 from models.losses.catalogue import LOSS_NAMES, get_loss
 from models.mixture import MixtureBall
 from models.problem import BoxSupport, PolytopeSupport, RobustSpec, SiteProblem, Support
@@ -94,6 +95,17 @@ def test_radius_zero_is_the_empirical_problem_and_one_site_the_central_one(name:
     rows = np.vstack([site.features for site in sites])
     pooled = SiteProblem(rows, np.concatenate([site.labels for site in sites]), spec)
     assert solve_whole([pooled]).value == pytest.approx(found.value, rel=1e-6, abs=1e-8)
+
+
+@pytest.mark.parametrize("name", PIECEWISE)
+def test_the_level_bundle_reaches_it_on_a_polytope(name: str) -> None:
+    sites = _sites(name, "polytope", "l2")
+    ball = MixtureBall("l2", 0.2)
+    optimum = solve_whole(sites, None, ball).value
+    found = train({str(s): site for s, site in enumerate(sites)}, method="level-bundle-plain", gap=1e-6, mixture=ball)
+    assert found.certificate.gap <= 1e-6
+    assert found.certificate.upper == pytest.approx(optimum, rel=1e-5)
+    assert found.certificate.lower <= optimum * (1 + 1e-8)
 
 
 def test_refuses_weights_that_are_no_mixture() -> None:
