@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +16,9 @@ from models.problem import RobustSpec, SiteProblem
 from models.worst_case import worst_case_risk
 from tests.benchmarks.data import data_folder
 from tests.benchmarks.papers.fdr_svm.cells import Job, run_cells
-from tests.benchmarks.papers.fdr_svm.columns import Grid, ballast, mended, sites_of
+from tests.benchmarks.papers.fdr_svm.columns import RIVALS, Grid, ballast, mended, rival, sites_of
 from tests.benchmarks.papers.fdr_svm.printed import Site, admm_points, printed_atoms, sm_points
+from tests.benchmarks.papers.fdr_svm.rivals import rival_points
 from tests.benchmarks.papers.fdr_svm.table1 import summary, table
 from tests.benchmarks.papers.fdr_svm.uci import N_SITES, SETS, Split, f1_macro, f1_positive, scaled, split
 
@@ -198,3 +199,27 @@ def test_the_table_says_plainly_what_was_not_reached() -> None:
     assert text.count("| reached |") == 6
     ours = {row["set"]: row for row in found if row["column"] == "mended and certified"}
     assert ours["Rice"]["p_value_ours_better"] < 0.05 < ours["MM"]["p_value_ours_better"]
+
+
+def test_fedsgd_takes_the_steps_of_the_appendix() -> None:
+    """Hinge + ||w||^2 / (10 N_g), equal site weights, step gamma / t, all rows; by hand for three rounds."""
+    sites, weights = [toy(1, 20), toy(2, 30)], np.zeros(3)
+    for t, found in enumerate(
+        rival_points("FedSGD", [replace(s, radius=1 / (10 * s.labels.size)) for s in sites], 0.5, 3)
+    ):
+        slopes = []
+        for site in sites:
+            wrong = site.labels * (site.features @ weights) < 1
+            hinge = -(wrong * site.labels) @ site.features / site.labels.size
+            slopes.append(hinge + 2.0 * weights / (10 * site.labels.size))
+        weights = weights - 0.5 / (t + 1) * np.mean(slopes, axis=0)
+        np.testing.assert_allclose(found, weights, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_rivals_learn_and_a_short_run_is_the_beginning_of_a_long_one(name: str) -> None:
+    data = small_split()
+    sites = sites_of(data, np.ones_like(data.fold, dtype=bool), 10.0, 1.0)
+    points = list(rival_points(name, sites, 0.1, 12))
+    np.testing.assert_array_equal(points[4], list(rival_points(name, sites, 0.1, 5))[-1])
+    assert rival(name)(data, Grid(rounds=(5, 12), folds=1)).f1 > 0.85
