@@ -36,8 +36,8 @@ def test_polytopes_are_refused_where_a_box_is_meant() -> None:
         robust_prox(site, np.zeros(3), 1.0)
     with pytest.raises(ProblemError, match="support box"):
         train_pooled_box({"a": site})
-    with pytest.raises(ProblemError, match="there is no loss 'squared'"):
-        worst_case_risk([1.0], [[1.0]], [1.0], radius=0.1, label_flip_cost=1, transport_norm="l2", loss="squared")  # type: ignore[arg-type]
+    with pytest.raises(ProblemError, match="there is no loss 'cubic'"):
+        worst_case_risk([1.0], [[1.0]], [1.0], radius=0.1, label_flip_cost=1, transport_norm="l2", loss="cubic")  # type: ignore[arg-type]
 
 
 def test_the_pooled_bundle_trains_regression_on_a_box() -> None:

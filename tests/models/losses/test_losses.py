@@ -76,7 +76,7 @@ def test_tasks() -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ({"name": "squared"}, "there is no loss 'squared'; losses are hinge"),
+        ({"name": "cubic"}, "there is no loss 'cubic'; losses are hinge"),
         ({"name": "pinball", "quantile": 0.0}, "quantile of the pinball loss must lie between 0 and 1"),
         ({"name": "pinball", "quantile": 1.0}, "quantile of the pinball loss must lie between 0 and 1"),
         ({"name": "pinball", "quantile": math.nan}, "quantile of the pinball loss must lie between 0 and 1"),
