@@ -1,0 +1,119 @@
+"""WAFL and the kin without a ball at the sites: optima of their problems, bounds, limits, refusals."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from models.federation import train
+from models.losses.catalogue import get_loss
+from models.methods.wafl_site import priced_risk
+from models.mixture import MixtureBall
+from models.problem import ProblemError, RobustSpec, SiteProblem, Status, TransportNorm
+
+Sites = dict[str, SiteProblem]
+
+
+def drawn_sites(
+    norm: TransportNorm = "l2", flip_cost: float = 1.0, radius: float = 0.1, loss: str = "hinge", seed: int = 0
+) -> Sites:
+    random, judged = np.random.default_rng(seed), get_loss(loss)
+    sites, classes = {}, judged.task == "classification"
+    for g in range(3):
+        features = random.uniform(size=(15 + 5 * g, 3))
+        score = (features - 0.5) @ (4 * np.ones(3) + random.normal(size=3))
+        noise = 0.3 * random.normal(size=score.shape)
+        labels = np.where(score + noise > 0, 1.0, -1.0) if classes else 0.5 + 0.2 * score + 0.1 * noise
+        spec = RobustSpec(radius * (1 + g), flip_cost, norm, None, True, judged)
+        sites[f"site-{g}"] = SiteProblem(features, labels, spec)
+    return sites
+
+
+def joint_optimum(sites: Sites) -> tuple[float, float, float]:
+    """Optimum of the hinge loss over one ball around all rows in CVXPY; the price and the norm there."""
+    import cvxpy as cp
+
+    spec = next(iter(sites.values())).spec
+    weights, intercept, price, total = cp.Variable(3), cp.Variable(), cp.Variable(), 0.0
+    constraints = [price >= cp.norm(weights, {"l1": "inf", "l2": 2, "linf": 1}[spec.transport_norm])]
+    for site in sites.values():
+        margins = cp.multiply(site.labels, site.features @ weights + intercept)
+        losses = cp.Variable(site.labels.shape[0], nonneg=True)
+        constraints += [losses >= 1 - margins]
+        if math.isfinite(spec.label_flip_cost):
+            constraints += [losses >= 1 + margins - spec.label_flip_cost * price]
+        total = total + (site.spec.radius * price + cp.sum(losses) / site.labels.shape[0]) / len(sites)
+    program = cp.Problem(cp.Minimize(total), constraints)
+    program.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11)
+    return float(program.value), float(price.value), float(constraints[0].args[0].value)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize(("flip_cost", "radius"), [(1.0, 0.05), (0.5, 0.02), (3.0, 0.1), (math.inf, 0.02)])
+def test_reaches_the_optimum_over_one_ball_around_all_rows(
+    norm: TransportNorm, flip_cost: float, radius: float
+) -> None:
+    pytest.importorskip("cvxpy", reason="the oracle needs the extra 'reference'")
+    sites = drawn_sites(norm, flip_cost, radius)
+    best, _, _ = joint_optimum(sites)
+    run = train(sites, method="wafl", gap=1e-6, max_rounds=300)
+    assert run.status is Status.CERTIFIED
+    for each in run.history:
+        assert each.lower <= best * (1 + 1e-8) and each.upper >= best * (1 - 1e-8)
+    assert run.certificate.upper == pytest.approx(best, rel=1e-5)
+
+
+def test_cuts_hold_in_weights_and_price() -> None:
+    random = np.random.default_rng(1)
+    for loss in ("hinge", "logistic", "huber"):
+        site = drawn_sites(loss=loss, flip_cost=0.7)["site-1"]
+        for _ in range(20):
+            (w, u), (t, s) = random.normal(size=(2, 4)), random.uniform(0, 4, 2)
+            risk, slope, price_slope = priced_risk(w, t, site)
+            there = priced_risk(u, s, site)[0]
+            assert there >= risk + slope @ (u - w) + price_slope * (s - t) - 1e-10
+            assert there >= site.spec.radius * site.spec.loss.lipschitz * s
+
+
+def test_regression_is_drfl_with_fixed_weights() -> None:
+    """Every site's ball costs the Lipschitz constant times the norm, so where the radius lies does not matter."""
+    sites = drawn_sites(loss="huber", flip_cost=5.0, radius=0.02)
+    joint, apart = (train(sites, method=name, gap=1e-6, max_rounds=300) for name in ("wafl", "level-bundle"))
+    assert joint.certificate.upper == pytest.approx(apart.certificate.upper, rel=1e-5)
+
+
+def test_one_site_is_the_robust_model_of_its_rows() -> None:
+    alone = {"a": drawn_sites()["site-0"]}
+    joint, robust = (train(alone, method=name, gap=1e-6) for name in ("wafl", "level-bundle"))
+    assert joint.certificate.upper == pytest.approx(robust.certificate.upper, rel=1e-5)
+
+
+def test_kin_ignore_the_radius_and_order_as_their_mixtures_do() -> None:
+    sites, ball = drawn_sites("l2", 1.0, 0.3, "smooth_hinge"), MixtureBall("l2", 0.2)
+    bare = {name: replace(site, spec=replace(site.spec, radius=0.0)) for name, site in sites.items()}
+    twins = {
+        "standard": (MixtureBall(), MixtureBall()), "afl": (ball, ball), "drfa-exact": (ball, MixtureBall("l1", 2.0)),
+    }  # fmt: skip
+    found = []
+    for name, (stated, meant) in twins.items():
+        run = train(sites, method=name, gap=1e-3, mixture=stated)
+        plain = train(bare, gap=1e-3, mixture=meant)
+        assert run.certificate.upper == pytest.approx(plain.certificate.upper, rel=3e-3)
+        found.append(run.certificate.upper)
+    assert found == sorted(found) and found[0] < found[2]
+    worst = train(sites, method="drfa-exact", gap=1e-3)
+    assert worst.certificate.upper == pytest.approx(max(worst.site_risks.values()), rel=1e-9)
+
+
+def test_refused_in_one_line() -> None:
+    sites = drawn_sites()
+    unlike = {**sites, "site-1": replace(sites["site-1"], spec=replace(sites["site-1"].spec, label_flip_cost=2.0))}
+    with pytest.raises(ProblemError, match="they must have the same label flip cost"):
+        train(unlike, method="wafl")
+    with pytest.raises(ProblemError, match="wafl needs a radius above 0; without a ball take the method standard"):
+        train(drawn_sites(radius=0.0), method="wafl")
+    with pytest.raises(ProblemError, match="trains with fixed site weights"):
+        train(sites, method="wafl", mixture=MixtureBall("l2", 0.1))
