@@ -60,5 +60,5 @@ def judge_regression(weights: FloatArray, intercept: float, problem: SiteProblem
         price=price,
         slope=coefficients @ problem.features,
         flat=float(coefficients.sum()),
-        norm_weight=spec.radius * spec.loss.lipschitz if norm >= of_targets else 0.0,
+        norm_weight=spec.radius * spec.loss.lipschitz if spec.radius > 0 and norm >= of_targets else 0.0,
     )

@@ -12,9 +12,12 @@ from models.losses.huber import Huber
 from models.losses.logistic import Logistic
 from models.losses.pinball import Pinball
 from models.losses.smooth_hinge import SmoothHinge
+from models.losses.squared import Squared
 
-LossName = Literal["hinge", "smooth_hinge", "logistic", "huber", "epsilon_insensitive", "pinball"]
-LOSS_NAMES: Final[tuple[LossName, ...]] = get_args(LossName)
+LossName = Literal["hinge", "smooth_hinge", "logistic", "huber", "epsilon_insensitive", "pinball", "squared"]
+LOSS_NAMES: Final[tuple[LossName, ...]] = tuple(name for name in get_args(LossName) if name != "squared")
+"""Losses with a worst case over a ball; squared, which has none, is for methods that train without one."""
+
 DEFAULT_EPSILON: Final = {"huber": Huber.epsilon, "epsilon_insensitive": EpsilonInsensitive.epsilon}
 DEFAULT_QUANTILE: Final = Pinball.quantile
 
@@ -27,8 +30,8 @@ def get_loss(name: str, *, epsilon: float | None = None, quantile: float | None 
     ProblemError
         There is no such loss, a number that the loss does not have was given, or one out of its range.
     """
-    if name not in LOSS_NAMES:
-        raise ProblemError(f"there is no loss {name!r}; losses are {', '.join(LOSS_NAMES)}")
+    if name not in get_args(LossName):
+        raise ProblemError(f"there is no loss {name!r}; losses are {', '.join(get_args(LossName))}")
     if epsilon is not None and name not in DEFAULT_EPSILON:
         raise ProblemError(f"epsilon belongs to the losses {' and '.join(DEFAULT_EPSILON)}, the loss is {name}")
     if quantile is not None and name != "pinball":
@@ -39,7 +42,9 @@ def get_loss(name: str, *, epsilon: float | None = None, quantile: float | None 
         return EpsilonInsensitive() if epsilon is None else EpsilonInsensitive(epsilon)
     if name == "pinball":
         return Pinball() if quantile is None else Pinball(quantile)
-    plain: dict[str, Loss] = {"hinge": Hinge(), "smooth_hinge": SmoothHinge(), "logistic": Logistic()}
+    plain: dict[str, Loss] = {
+        "hinge": Hinge(), "smooth_hinge": SmoothHinge(), "logistic": Logistic(), "squared": Squared(),
+    }  # fmt: skip
     return plain[name]
 
 

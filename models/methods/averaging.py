@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.methods.local_rule import LocalRule, Memory, draw_number, message, server_draws
-from models.problem import Arrays, FloatArray, ServerProblem
+from models.problem import Arrays, FloatArray, ProblemError, ServerProblem
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,8 @@ class AveragingRule(LocalRule):
     """Weighted average of the local points; one exchange a round."""
 
     def begin(self, problem: ServerProblem, point: FloatArray) -> Memory:
-        """Nothing but the point to remember."""
+        """Nothing but the point to remember; refuses more clients than there are sites."""
+        check_clients(problem)
         return {"point": point, "round": np.array(0.0)}
 
     def messages(self, memory: Memory, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
@@ -59,7 +60,14 @@ def step_size(problem: ServerProblem, finished: float) -> float:
 def drawn_sites(problem: ServerProblem, finished: float) -> list[int]:
     """Indices of the sites that take steps in this round, in order."""
     count, wanted = len(problem.sites), int(problem.parameters["clients"])
-    if wanted == 0 or wanted >= count:
+    if wanted == 0:
         return list(range(count))
     draws = server_draws(problem.parameters["seed"], finished)
     return sorted(int(g) for g in draws.choice(count, wanted, replace=False))
+
+
+def check_clients(problem: ServerProblem) -> None:
+    """Refuse to draw more sites than there are."""
+    clients, there = int(problem.parameters["clients"]), len(problem.sites)
+    if clients > there:
+        raise ProblemError(f"parameter clients must be at most the number of sites, {there}, got {clients}")
