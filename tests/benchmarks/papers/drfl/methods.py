@@ -8,9 +8,9 @@ r"""The five methods, all as cases of one problem, ``min_w max_{q in Q} sum_s q_
 - standard: radius 0, theta 0.
 
 The paper's planes go through the origin of the scaled features. All five methods have an intercept here, with infinite
-transport cost: it is left out of every norm. Transport norm l1; hinge on a box, or Huber with threshold 1.35 on unbounded
-features. The box is [-1, 1], made wider where the noise in client 1's training rows leaves it: a support must hold the
-rows.
+transport cost: it is left out of every norm. Transport norm l1; hinge on a box, or Huber with threshold 1.35 on
+unbounded features. The box is [-1, 1], made wider where the noise in client 1's training rows leaves it: a support must
+hold the rows.
 """
 
 from __future__ import annotations
