@@ -90,15 +90,21 @@ def site_problems(
 ) -> tuple[SiteProblem, ...]:
     """Problem of each head: (lifted) training rows (N, P), ``outcomes`` as in :func:`radius_of`, the site's own ball.
 
-    A regression has one head, its labels are the targets.
+    A regression has one head, its labels are the targets. Rows that lie outside the support are refused with
+    :class:`ProblemError`.
     """
+    from models.ambiguity import check_site_problem
     from models.multiclass import head_labels
 
     robust = robust_spec(spec, features, outcomes, asset_type)
     if spec.loss.task == "regression":
-        return (SiteProblem(features, outcomes.astype(np.float64), robust),)
-    signs = head_labels(outcomes.astype(np.intp), len(asset_type.fault_classes))
-    return tuple(SiteProblem(features, row, robust) for row in signs)
+        labels = outcomes.astype(np.float64)[np.newaxis]
+    else:
+        labels = head_labels(outcomes.astype(np.intp), len(asset_type.fault_classes))
+    problems = tuple(SiteProblem(features, row, robust) for row in labels)
+    for problem in problems:
+        check_site_problem(problem)
+    return problems
 
 
 def robust_spec(

@@ -14,6 +14,7 @@ from services.identity.tokens import issue
 OPEN = {("GET", "/"), ("GET", "/docs"), ("GET", "/healthz"), ("GET", "/readyz")}
 NEEDED = {
     ("POST", "/v1/models/{name}/diagnose"): Role.VIEWER,
+    ("POST", "/v1/models/{name}/estimate"): Role.VIEWER,
     ("GET", "/v1/models"): Role.VIEWER,
     ("GET", "/v1/models/{name}"): Role.VIEWER,
     ("GET", "/v1/models/{name}/versions/{version}"): Role.VIEWER,

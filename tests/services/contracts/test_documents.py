@@ -17,6 +17,7 @@ from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion, SiteScore
 
 any_number = st.floats(width=64)
+RECENT = ("n_test", "mae", "rmse", "r2", "pinball", "coverage", "mixture", "error_interval", "worst_weight", "loss")
 KIND = AssetType(
     name="triplex-pump",
     features=(Feature(name="flow", unit="l/min", low=0.1, high=0.3), Feature(name="oil", unit="degC", low=-1, high=1)),
@@ -87,3 +88,14 @@ def test_plain_values() -> None:
     assert to_plain([math.inf, -math.inf, math.nan]) == ["Infinity", "-Infinity", "NaN"]
     with pytest.raises(TypeError, match="set"):
         to_plain({"a": {1}})
+
+
+def test_a_document_from_before_targets_losses_and_mixtures_is_read_as_what_it_was() -> None:
+    document = version(sites=(SiteScore(site_id="plant-a", weight=1.0, radius=0.1),)).to_document()
+    old = {name: document[name] for name in document if name not in RECENT}
+    old["spec"] = {name: value for name, value in document["spec"].items() if name != "loss"}
+    old["asset_type"] = {name: value for name, value in document["asset_type"].items() if name != "target"}
+    old["sites"] = [{name: value for name, value in site.items() if name not in RECENT} for site in document["sites"]]
+    found = ModelVersion.from_document(old)
+    assert found.task == "classification" and str(found.spec.loss) == "hinge" and found.mixture.radius == 0.0
+    assert found.to_document() == document

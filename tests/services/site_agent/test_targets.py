@@ -174,3 +174,33 @@ def test_both_tasks_are_answered_from_the_rows_that_each_has(
     assert site.refusal_code("evaluate", spec=HUBER, arrays={"weights": np.zeros((1, 4))}) == "bad_task"
     plain = make_site(folder="plain", asset_type=asset_type)
     assert plain.refusal_code("join", spec=HUBER) == "no_labels"
+
+
+WALLS = {
+    "matrix": [[sign * (column == number) for column in range(3)] for sign in (1.0, -1.0) for number in range(3)],
+    "limits": [100.0, 10.0, 4.0, 0.0, 10.0, 0.0],
+}
+"""The sensor ranges as half-spaces, in the contract's units."""
+
+
+def test_a_polytope_in_the_contracts_units_is_the_box_of_the_sensor_ranges(make_site: Any, both: AssetType) -> None:
+    pytest.importorskip("cvxpy")
+    site, weights = make_site(measured(80), asset_type=both), np.array([[0.6, 0.2, 0.1, 0.05]])
+    ball = {"radius": {"rule": "fixed", "value": 3.0}, "transport_norm": "l1"}
+    for loss, ends in (("hinge", {}), ("pinball", {"target_column": [0.0] * 6 + [1.0, -1.0]})):
+        walls = {**WALLS, **ends}
+        if ends:
+            walls |= {"matrix": [*WALLS["matrix"], [0.0] * 3, [0.0] * 3], "limits": [*WALLS["limits"], 8.0, 0.0]}
+        risks = []
+        for support in ("sensor_ranges", walls, "unbounded"):
+            spec = TrainingSpec.model_validate({**ball, "loss": loss, "support": support})
+            answer = site.ask("evaluate", spec=spec, arrays={
+                "weights": weights, **({"interval": np.array([-1.0, 1.0])} if ends else {}),
+            })  # fmt: skip
+            assert isinstance(answer, SiteUpdate), answer
+            risks.append(float(answer.arrays["risk"][0]))
+        assert risks[0] == pytest.approx(risks[1], rel=1e-6) and risks[0] < risks[2]
+        narrow = {**walls, "limits": [50.0, *walls["limits"][1:]]}
+        spec = TrainingSpec.model_validate({**ball, "loss": loss, "support": narrow})
+        arrays = {"weights": weights, "interval": np.array([-1.0, 1.0])}
+        assert site.refusal_code("evaluate", spec=spec, arrays=arrays) == "bad_task"
