@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,8 +17,8 @@ from models.pooled import train_pooled
 from models.problem import FloatArray, RobustSpec, SiteProblem, TransportNorm
 from tests.benchmarks.papers.fdr_svm.printed import ROUNDS, ROUNDS_SM, Site, admm_points, sm_points
 from tests.benchmarks.papers.fdr_svm.rivals import SETTINGS as RIVALS
-from tests.benchmarks.papers.fdr_svm.rivals import STEPS as RIVAL_STEPS
-from tests.benchmarks.papers.fdr_svm.rivals import rival_points
+from tests.benchmarks.papers.fdr_svm.rivals import Knob, rival_points
+from tests.benchmarks.papers.fdr_svm.rivals import knobs as rival_knobs
 from tests.benchmarks.papers.fdr_svm.uci import N_FOLDS, Split, correct_rate, f1_macro, f1_positive, scaled
 
 RHOS = (1e-3, 1e-2, 1e-1, 1.0)
@@ -79,10 +79,10 @@ def sites_of(data: Split, rows: np.ndarray, beta: float, flip_cost: float) -> li
     ]  # fmt: skip
 
 
-Points = Callable[[list[Site], float, int], Iterable[FloatArray]]
+Points = Callable[[list[Site], Any, int], Iterable[FloatArray]]
 
 
-def _as_printed(data: Split, grid: Grid, rounds: tuple[int, ...], knobs: tuple[float, ...], points: Points) -> Cell:
+def _as_printed(data: Split, grid: Grid, rounds: tuple[int, ...], knobs: Sequence[Knob], points: Points) -> Cell:
     """Tune rounds and one knob (and what the grid has of flip cost and beta) by cross-validation; first best wins."""
     began = time.perf_counter()
     local = [(beta, cost) for beta in grid.betas for cost in grid.flip_costs]
@@ -129,7 +129,7 @@ def rival(name: str) -> Callable[[Split, Grid], Cell]:
 
     def column(data: Split, grid: Grid) -> Cell:
         plain = replace(grid, flip_costs=(1.0,), betas=(10.0,))
-        return _as_printed(data, plain, grid.rounds, RIVAL_STEPS, lambda s, c, t: rival_points(name, s, c, t))
+        return _as_printed(data, plain, grid.rounds, rival_knobs(name), lambda s, c, t: rival_points(name, s, c, t))
 
     return column
 

@@ -18,7 +18,7 @@ from tests.benchmarks.data import data_folder
 from tests.benchmarks.papers.fdr_svm.cells import Job, run_cells
 from tests.benchmarks.papers.fdr_svm.columns import RIVALS, Grid, ballast, mended, rival, sites_of
 from tests.benchmarks.papers.fdr_svm.printed import Site, admm_points, printed_atoms, sm_points
-from tests.benchmarks.papers.fdr_svm.rivals import rival_points
+from tests.benchmarks.papers.fdr_svm.rivals import knobs, rival_points
 from tests.benchmarks.papers.fdr_svm.table1 import summary, table
 from tests.benchmarks.papers.fdr_svm.uci import N_SITES, SETS, Split, f1_macro, f1_positive, scaled, split
 
@@ -220,6 +220,7 @@ def test_fedsgd_takes_the_steps_of_the_appendix() -> None:
 def test_rivals_learn_and_a_short_run_is_the_beginning_of_a_long_one(name: str) -> None:
     data = small_split()
     sites = sites_of(data, np.ones_like(data.fold, dtype=bool), 10.0, 1.0)
-    points = list(rival_points(name, sites, 0.1, 12))
-    np.testing.assert_array_equal(points[4], list(rival_points(name, sites, 0.1, 5))[-1])
+    knob = knobs(name)[2]
+    points = list(rival_points(name, sites, knob, 12))
+    np.testing.assert_array_equal(points[4], list(rival_points(name, sites, knob, 5))[-1])
     assert rival(name)(data, Grid(rounds=(5, 12), folds=1)).f1 > 0.85
