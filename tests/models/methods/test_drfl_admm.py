@@ -1,0 +1,201 @@
+"""AD-LPMM: the optimum of the whole problem, its operators, drawn rows, residuals, absent sites."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from models.federation import server_problem, train
+from models.losses.catalogue import get_loss
+from models.methods.catalogue import get_method
+from models.methods.drfl_admm import DrflServer, DrflState
+from models.methods.drfl_operators import Duals, Heights, Local, Steps, move_heights
+from models.methods.drfl_site import LEAST_ROWS, DrflSite, drawn_rows
+from models.mixture import MixtureBall, MixtureNorm
+from models.problem import BoxSupport, ProblemError, RobustSpec, SiteProblem, Status, TransportNorm
+from models.worst_case import site_cut
+
+Sites = dict[str, SiteProblem]
+SIZES = {"hinge": (1.0, 0.1), "smooth_hinge": (3.0, 0.03), "logistic": (3.0, 0.03)}
+"""Step sizes (c, c_weights); the regression losses take those of ``REGRESSION``."""
+REGRESSION = (10.0, 0.1)
+
+
+def drawn_sites(
+    loss: str = "hinge", norm: TransportNorm = "l2", *, box: bool = False, seed: int = 0, rows: int = 8, count: int = 3
+) -> Sites:
+    """Sites of two features whose planes differ."""
+    random, judged = np.random.default_rng(seed), get_loss(loss)
+    plane, classes = 2 * random.normal(size=2), judged.task == "classification"
+    support = BoxSupport(np.zeros(2), np.ones(2)) if box else None
+    spec = RobustSpec(0.05, 1.0 if classes else 10.0, norm, support, True, judged)
+    sites = {}
+    for g in range(count):
+        features = random.uniform(size=(rows + g, 2))
+        score = (features - 0.5) @ (plane + 0.5 * random.normal(size=2))
+        noise = 0.3 * random.normal(size=rows + g)
+        labels = np.where(score + noise > 0, 1.0, -1.0) if classes else 0.5 + 0.3 * score + 0.1 * noise
+        sites[f"site-{g}"] = SiteProblem(features, labels, spec)
+    return sites
+
+
+def parameters(loss: str, **more: float) -> dict[str, float]:
+    c, c_weights = SIZES.get(loss, REGRESSION)
+    return {"c": c, "c_weights": c_weights, **more}
+
+
+@pytest.mark.parametrize(
+    ("loss", "norm", "p", "theta", "box"),
+    [
+        ("hinge", "l2", "l2", 0.3, False),
+        ("hinge", "linf", "l1", 0.0, True),
+        ("smooth_hinge", "linf", "l1", 0.5, False),
+        ("logistic", "l2", "linf", 2.0, False),
+        ("huber", "l2", "l2", 0.4, False),
+        ("epsilon_insensitive", "linf", "l1", 0.4, True),
+        ("pinball", "l1", "linf", 0.1, False),
+    ],
+)
+def test_reaches_the_optimum_of_the_whole_problem(
+    loss: str, norm: TransportNorm, p: MixtureNorm, theta: float, box: bool
+) -> None:
+    pytest.importorskip("cvxpy", reason="the oracle needs the extra 'reference'")
+    from models.reference.whole_problem import solve_whole
+
+    sites = drawn_sites(loss, norm, box=box, count=2)
+    ball = MixtureBall(p, theta)
+    best = solve_whole(list(sites.values()), None, ball).value
+    run = train(sites, method="drfl-admm", parameters=parameters(loss), gap=5e-6, max_rounds=800, mixture=ball)
+    assert run.certificate.lower <= best * (1 + 1e-7) + 1e-9
+    assert run.certificate.upper >= best * (1 - 1e-7) - 1e-9
+    assert run.certificate.upper == pytest.approx(best, rel=1e-5, abs=1e-7)
+
+
+def test_the_papers_constant_ends_at_the_same_optimum() -> None:
+    sites, ball = drawn_sites("smooth_hinge"), MixtureBall("l2", 0.3)
+    runs = [
+        train(sites, method="drfl-admm", parameters=parameters("smooth_hinge", tight=tight), gap=1e-3, mixture=ball)
+        for tight in (0.0, 1.0)
+    ]
+    assert all(run.status is Status.CERTIFIED for run in runs)
+    assert runs[0].certificate.upper == pytest.approx(runs[1].certificate.upper, rel=2e-3)
+
+
+@pytest.mark.parametrize("p", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("theta", [0.0, 0.3])
+@pytest.mark.parametrize("tight", [True, False])
+def test_operators_solve_their_subproblems(p: MixtureNorm, theta: float, tight: bool) -> None:
+    """Equations (7) to (10) against CVXPY on the augmented Lagrangian with its proximal term."""
+    cp = pytest.importorskip("cvxpy", reason="the oracle needs the extra 'reference'")
+    random, count = np.random.default_rng(5), 4
+    q, c = np.full(count, 1 / count), 1.7
+    old = Heights(*(random.normal(size=count) for _ in range(3)), 0.3)
+    old = Heights(old.t, old.z, np.abs(old.eta), old.gamma)
+    local = Local(np.zeros((count, 1)), random.normal(size=count))
+    duals = Duals(random.normal(size=count), np.zeros((count, 1)), random.normal(size=count))
+    steps = Steps.of(c, 0.0, count, tight=tight)
+    found = move_heights(old, local, duals, steps, q, MixtureBall(p, theta))
+
+    def proximal(change: object, rows: np.ndarray, size: float) -> object:
+        matrix = c * (size * np.eye(rows.shape[1]) - rows.T @ rows)
+        return 0.5 * cp.quad_form(change, cp.psd_wrap(matrix))
+
+    t, z, eta, gamma = cp.Variable(count), cp.Variable(count), cp.Variable(count, nonneg=True), cp.Variable(1)
+    dual = {"l1": "inf", "l2": 2, "linf": 1}[p]
+    one = np.eye(count)
+    first = q @ t + theta * cp.norm(t, dual) + duals.sigma @ (t - z) - duals.zeta @ z
+    first += c / 2 * cp.sum_squares(t - z - old.gamma - old.eta) + c / 2 * cp.sum_squares(z - local.risks)
+    first += proximal(cp.hstack([t - old.t, z - old.z]), np.hstack([one, -one]), steps.first)
+    cp.Problem(cp.Minimize(first)).solve(solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12)
+    np.testing.assert_allclose(found.t, t.value, atol=1e-6)
+    np.testing.assert_allclose(found.z, z.value, atol=1e-6)
+    rows = np.hstack([-np.ones((count, 1)), -one])
+    apart = found.t - found.z - cp.hstack([gamma] * count) - eta
+    second = -cp.sum(gamma) + duals.sigma @ apart + c / 2 * cp.sum_squares(apart)
+    second += proximal(cp.hstack([gamma - old.gamma, eta - old.eta]), rows, steps.second)
+    cp.Problem(cp.Minimize(second)).solve(solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12)
+    np.testing.assert_allclose(found.eta, eta.value, atol=1e-6)
+    assert found.gamma == pytest.approx(float(gamma.value[0]), abs=1e-6)
+
+
+def test_drawn_rows_are_the_same_for_the_same_round_and_never_few() -> None:
+    site = drawn_sites(rows=200)["site-0"]
+    first, again, other = drawn_rows(site, 0.3, 4), drawn_rows(site, 0.3, 4), drawn_rows(site, 0.3, 5)
+    np.testing.assert_array_equal(first.features, again.features)
+    assert first.labels.shape == (60,) and not np.array_equal(first.features, other.features)
+    assert drawn_rows(site, 0.001, 1).labels.shape == (LEAST_ROWS,)
+    assert drawn_rows(site, 1.0, 1) is site
+
+
+def test_drawn_rows_leave_the_certificate_exact() -> None:
+    pytest.importorskip("cvxpy", reason="the oracle needs the extra 'reference'")
+    from models.reference.whole_problem import solve_whole
+
+    sites, ball = drawn_sites("logistic", rows=120), MixtureBall("l2", 0.2)
+    best = solve_whole(list(sites.values()), None, ball).value
+    run = train(sites, method="drfl-admm", parameters=parameters("logistic", batch=0.4), max_rounds=25, mixture=ball)
+    for number in run.history:
+        assert number.lower <= best * (1 + 1e-7) and number.upper >= best * (1 - 1e-7)
+    assert run.history[-1].upper <= 1.05 * best
+
+
+def test_a_drawn_answer_is_a_cut_of_all_rows() -> None:
+    site = drawn_sites("hinge", rows=60)["site-1"]
+    message = {
+        "point": np.array([0.5, -0.2, 0.1]), "centre": np.array([1.0, 0.3, 0.0]), "target": np.array(0.1),
+        "draw": np.array(3.0),
+    }  # fmt: skip
+    answer = DrflSite().answer(site, message, {**get_method("drfl-admm").parameters, "batch": 0.5})
+    for u in np.random.default_rng(0).normal(size=(20, 3)):
+        norm = float(np.sqrt(u[:2] @ u[:2]))
+        height = answer["minorant_offset"] + answer["minorant_slope"] @ u + answer["minorant_norm_weight"] * norm
+        assert height <= site_cut(u, site).value + 1e-10
+
+
+def test_small_residuals_stop_a_run_and_mean_optimality() -> None:
+    sites = drawn_sites("smooth_hinge")
+    run = train(
+        sites, method="drfl-admm", parameters=parameters("smooth_hinge", residual=3e-3), gap=0.0, max_rounds=400,
+        mixture=MixtureBall("l2", 0.3),
+    )  # fmt: skip
+    assert run.status is Status.SMALL_RESIDUALS and run.n_rounds > 5
+    assert run.certificate.gap < 3e-2
+
+
+def test_an_absent_site_keeps_its_last_answer() -> None:
+    sites, method = drawn_sites("smooth_hinge"), get_method("drfl-admm")
+    problem = server_problem(sites, None, method, parameters("smooth_hinge"), 1e-3, MixtureBall("l2", 0.3))
+    server = DrflServer()
+
+    def after(state: DrflState, here: set[str]) -> DrflState:
+        messages = server.messages(state, problem)
+        return server.step(
+            state, problem, {k: method.site.answer(sites[k], messages[k], problem.parameters) for k in here}
+        )
+
+    state = server.init(problem)
+    for _ in range(3):
+        state = after(state, set(sites))
+    next_state = after(state, {"site-0", "site-2"})
+    np.testing.assert_array_equal(next_state.local.weights[1], state.local.weights[1])
+    np.testing.assert_array_equal(next_state.duals.psi[1], state.duals.psi[1])
+    assert next_state.local.risks[1] == state.local.risks[1] and next_state.duals.zeta[1] == state.duals.zeta[1]
+    assert not np.array_equal(next_state.duals.psi[0], state.duals.psi[0])
+    assert next_state.evidence.fresh_weight == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("given_parameters", "text"),
+    [
+        ({"c": 0.0}, "parameter c of method drfl-admm must be above 0"),
+        ({"batch": 1.5}, "parameter batch of method drfl-admm must be above 0 and at most 1, got 1.5"),
+        ({"residual": -1.0}, "parameter residual of method drfl-admm must be at or above 0, got -1"),
+        ({"c_weights": math.inf}, "parameter c_weights of method drfl-admm must be at or above 0"),
+    ],
+)
+def test_refused_in_one_line(given_parameters: dict[str, float], text: str) -> None:
+    with pytest.raises(ProblemError) as refusal:
+        train(drawn_sites(), method="drfl-admm", parameters=given_parameters)
+    assert text in str(refusal.value) and "\n" not in str(refusal.value)
