@@ -54,7 +54,8 @@ class LocalRule(ABC):
     def ambiguity(self, problem: ServerProblem) -> RelativeSet | None:
         """Set over the sites whose worst member the objective is; None: the problem's own weights.
 
-        With a set, ``shares`` (G,) of the memory is the member of its A that the lower bound is proven with.
+        With a set, ``shares`` (G,) of the memory is the member of its A that the lower bound is proven with; ``phi``
+        (), where it is there, stands for the phi of the set.
         """
         return None
 
@@ -94,6 +95,7 @@ class LocalServer(CertifiedServer[LocalState]):
         evidence = record(evidence, problem, point, answers)
         ambiguity, count = self.rule.ambiguity(problem), evidence.points.shape[0]
         if ambiguity is not None:
+            ambiguity = replace(ambiguity, phi=float(memory.get("phi", ambiguity.phi)))
             evidence = judge_upper(evidence, problem, ambiguity)
         if raise_due(count):
             if ambiguity is None:

@@ -14,6 +14,9 @@ round of the paper is two exchanges of messages:
 c_g is the gradient over all rows, which the paper's stochastic one may be. An absent site stays with its last loss and
 gradient, and its local steps count as c. Step sizes: ``models.methods.scaff_steps``. Losses must be smooth.
 
+phi is given, or chosen by eq. (8): with ``choose_after`` R above 0 the first R rounds run with phi 0, some exchanges
+more find the curvature (``models.methods.phi_choice``), and the run goes on with the phi that they give.
+
 For phi = 0 the bounds close on the optimum. For phi > 0 the upper one is the exact objective at the best point and the
 lower one that of its convex part, max_A, so a gap stays (``models.methods.local_rule.judge_lower``).
 """
@@ -21,18 +24,19 @@ lower one that of its convex part, max_A, so a gap stays (``models.methods.local
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from models.capped_simplex import CappedSimplex
 from models.methods.local_rule import LocalRule, Memory, draw_number, message, site_weights, stacked
+from models.methods.phi_choice import absorb, begin_choice, chosen_phi, probe, without_choice
 from models.methods.scaff_steps import StepRule, Steps, step_rule
 from models.problem import Arrays, FloatArray, ServerProblem
 from models.relative_dual import dual_step
 from models.relative_set import RelativeSet
 
-_LOSSES, _STEPS = 0.0, 1.0
+_LOSSES, _STEPS, _CURVATURE = 0.0, 1.0, 2.0
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ class ScaffRule(LocalRule):
     def begin(self, problem: ServerProblem, point: FloatArray) -> Memory:
         """Start from a point, with the site weights for lambda."""
         count, weights = len(problem.sites), site_weights(problem)
-        size = self.ambiguity(problem).sum_norm()
+        size = replace(self.ambiguity(problem), phi=self._first_phi(problem)).sum_norm()
         return {
             "point": point,
             "round": np.array(0.0),
@@ -58,18 +62,21 @@ class ScaffRule(LocalRule):
             "lambda": weights,
             "shares": weights,
             "sum_norm": np.array(size),
+            "phi": np.array(self._first_phi(problem)),
             **_packed(self._rule(problem, size).first),
         }
 
     def asked(self, memory: Memory) -> FloatArray | None:
-        """The point, in the first exchange of a round."""
+        """The point, in the first exchange of a round; where the curvature is looked for, the point beside it."""
+        if memory["phase"] == _CURVATURE:
+            return probe(memory)
         return memory["point"] if memory["phase"] == _LOSSES else None
 
     def messages(self, memory: Memory, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
         """First the losses; then local steps, corrected by what the site's gradient lacks."""
-        point = memory["point"]
-        if memory["phase"] == _LOSSES:
-            return {site.site_id: message(point) for site in problem.sites}
+        point, asked = memory["point"], self.asked(memory)
+        if asked is not None:
+            return {site.site_id: message(asked) for site in problem.sites}
         number, seed = float(memory["round"]), problem.parameters["seed"]
         lacking = memory["lambda"] @ memory["slopes"] - memory["slopes"]
         return {
@@ -80,7 +87,9 @@ class ScaffRule(LocalRule):
         }
 
     def advance(self, memory: Memory, problem: ServerProblem, answers: Mapping[str, Arrays]) -> Memory:
-        """Dual step after the first exchange, primal step after the second."""
+        """Dual step after the first exchange, primal step after the second; in between, once, the choice of phi."""
+        if memory["phase"] == _CURVATURE:
+            return self._choose(memory, problem, answers)
         if memory["phase"] == _LOSSES:
             return self._dual(memory, problem, answers)
         return self._primal(memory, problem, answers)
@@ -94,11 +103,16 @@ class ScaffRule(LocalRule):
         for g, site in enumerate(problem.sites):
             if site.site_id in answers:
                 slopes[g] = answers[site.site_id]["slope"] + problem.parameters.get("ridge", 0.0) * point
+        if memory["phi"] == 0.0 and 0 < problem.parameters.get("choose_after", 0.0) == memory["round"]:
+            if len(answers) == len(problem.sites):
+                told = {**memory, "losses": losses, "slopes": slopes, "phase": np.array(_CURVATURE)}
+                return begin_choice(told, self.ambiguity(problem))
         known = np.where(np.isnan(losses), np.nanmean(losses), losses)
         before = np.where(np.isnan(memory["losses"]), known, memory["losses"])
         steps = _unpacked(memory)
         ahead = known + steps.extrapolation * (known - before)
-        taken = dual_step(self.ambiguity(problem), ahead, memory["lambda"], steps.sigma)
+        ambiguity = replace(self.ambiguity(problem), phi=float(memory["phi"]))
+        taken = dual_step(ambiguity, ahead, memory["lambda"], steps.sigma)
         new = {"losses": losses, "slopes": slopes, "lambda": taken.weights, "shares": taken.worst}
         return {**memory, **new, "phase": np.array(_STEPS)}
 
@@ -115,6 +129,25 @@ class ScaffRule(LocalRule):
             "phase": np.array(_LOSSES),
             **_packed(rule.after(steps)),
         }
+
+    def _choose(self, memory: Memory, problem: ServerProblem, answers: Mapping[str, Arrays]) -> Memory:
+        """One conjugate gradient where all sites are there; phi where that was the last."""
+        if len(answers) < len(problem.sites):
+            return memory
+        slopes = stacked(problem, answers, "slope", memory["slopes"])
+        found = absorb(memory, slopes + problem.parameters.get("ridge", 0.0) * probe(memory))
+        if found["cg_left"] > 0:
+            return found
+        ambiguity = self.ambiguity(problem)
+        phi = chosen_phi(found, ambiguity)
+        size = replace(ambiguity, phi=phi).sum_norm()
+        steps = _packed(self._rule(problem, size).first)
+        chosen = {"phi": np.array(phi), "sum_norm": np.array(size), "round": found["round"] + 1.0}
+        return {**without_choice(found), **chosen, **steps, "phase": np.array(_LOSSES)}
+
+    def _first_phi(self, problem: ServerProblem) -> float:
+        chosen = problem.parameters.get("choose_after", 0.0) > 0
+        return 0.0 if chosen else float(problem.parameters.get("phi", 0.0))
 
     def _rule(self, problem: ServerProblem, sum_norm: float) -> StepRule:
         return step_rule(problem.parameters, sum_norm)

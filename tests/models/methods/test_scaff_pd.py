@@ -13,9 +13,9 @@ from models.methods.catalogue import check_method_problem, check_parameters, get
 from models.methods.scaff_steps import convexity_report, step_rule
 from models.mixture import MixtureBall
 from models.objectives.linear import LinearObjective
-from models.problem import ProblemError, RobustSpec, SiteProblem
+from models.problem import ProblemError, RobustSpec, ServerProblem, SiteProblem, SiteTerms
 from models.quadratic_losses import QuadraticLosses, solve_relative
-from models.relative_set import RelativeSet
+from models.relative_set import RelativeSet, balanced_phi
 
 SQUARES = LinearObjective(Squared(), fit_intercept=False)
 CONSTANT = {"global_step": 0.1, "step_size": 0.02, "dual_step": 0.05, "local_steps": 3.0}
@@ -190,3 +190,34 @@ def test_a_loss_with_corners_and_a_ball_over_the_sites_are_refused() -> None:
         train(_sites("hinge"), method="scaff-pd-ia")
     with pytest.raises(ProblemError, match="the radius over the sites must be 0"):
         check_method_problem(get_method("scaff-pd-ia"), MixtureBall("l2", 0.1))
+
+
+def test_phi_is_chosen_by_equation_8() -> None:
+    sites, losses = quadratics()
+    alone = RelativeSet.of_shares(4, 0.0, 0.5, 0.5)
+    exact = solve_relative(losses, alone)
+    values, slopes = losses.values(exact.point), losses.gradients(exact.point)
+    a, b = alone.worst.worst(values), alone.best.best(values)
+    pull, curved = b @ slopes, np.einsum("i,ipq->pq", a, losses.hessians)
+    phi = balanced_phi(a @ values, b @ values, pull @ np.linalg.solve(curved, pull))
+    assert 0.0 < phi < 0.99
+    parameters = {**CONSTANT, "dual_step": 0.02, "alpha": 0.5, "beta": 0.5, "choose_after": 300.0}
+    found = train_local(SQUARES, sites, method="scaff-pd-ia", parameters=parameters, rounds=301)
+    assert found.exchanges == 2 * 300 + 1 + 3  # three weights, three conjugate directions
+    np.testing.assert_allclose(found.weights, exact.point, atol=1e-4)
+    problem, rule = _server_problem(sites, parameters), get_method("scaff-pd-ia").server.rule
+    memory = rule.begin(problem, exact.point)
+    memory["round"] = np.array(300.0)
+    while float(memory["phi"]) == 0.0:
+        messages = rule.messages(memory, problem)
+        answers = {
+            name: dict(zip(("risk", "slope"), SQUARES.loss_and_gradient(messages[name]["point"], *rows), strict=True))
+            for name, rows in sites.items()
+        }
+        memory = rule.advance(memory, problem, answers)
+    assert float(memory["phi"]) == pytest.approx(phi, rel=1e-4)
+
+
+def _server_problem(sites, parameters):
+    terms = tuple(SiteTerms(name, 1 / len(sites), 0.0, 1.0) for name in sites)
+    return ServerProblem(3, terms, "l2", False, parameters=check_parameters(get_method("scaff-pd-ia"), parameters))
