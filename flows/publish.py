@@ -18,8 +18,9 @@ from services.contracts.plan_problem import mixture_of
 from services.contracts.report import ModelReport
 from services.contracts.run import Run
 from services.contracts.scores import COVERAGE_CONFIDENCE, SCORE_NAMES, ErrorInterval, RegressionScores, added
+from services.coordinator.held_out import Evaluation
 from services.coordinator.terms import shared_spec
-from services.coordinator.training import Evaluation, TrainedModel, full_weights
+from services.coordinator.training import TrainedModel, full_weights
 from services.registry.gates import check_gates, failed_gates
 from services.reporting.model_report import model_report
 from services.reporting.report_page import report_attachments

@@ -13,19 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from models.intervals import residual_interval
 from models.methods.base import ServerHalf
 from models.methods.catalogue import check_parameters, get_method
-from models.mixture import worst_mixture
 from models.multiclass import OneVsRestServer
 from models.problem import FloatArray, ServerProblem, SiteTerms, Status
 from services.contracts.asset_type import AssetType
 from services.contracts.errors import BallastError
 from services.contracts.lift import lifted_size
-from services.contracts.plan import Plan
 from services.contracts.plan_problem import check_problem, mixture_of
-from services.contracts.run import RoundRecord, Run, SiteAnswer
-from services.contracts.scores import COVERAGE_CONFIDENCE, REGRESSION_SUMS
+from services.contracts.run import RoundRecord, Run
+from services.contracts.scores import REGRESSION_SUMS
+from services.coordinator.held_out import Evaluation, interval_ends, risk_bound, scalars
 from services.coordinator.poll import Poll, Question, poll
 from services.coordinator.ports import RunStore, SiteTransport
 from services.coordinator.terms import JOIN_SHAPES, check_asked, joined_terms, site_specs
@@ -66,20 +64,6 @@ class TrainedModel:
     site_risks: Mapping[str, float]
     worst_weights: Mapping[str, float]
     risk_bound: float
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """What each site that answered found on its held-out part, by site id.
-
-    ``confusion`` : counts (C, C) of a classification. ``sums`` : those of a regression, ``scores.REGRESSION_SUMS``.
-    ``loss`` : mean training loss, the heads summed.
-    """
-
-    confusion: Mapping[str, FloatArray]
-    sums: Mapping[str, Mapping[str, float]]
-    loss: Mapping[str, float]
-    answers: tuple[SiteAnswer, ...]
 
 
 class Coordinator:
@@ -151,7 +135,7 @@ class Coordinator:
             upper=certificate.upper, lower=certificate.lower, gap=certificate.gap,
             fresh_weight=certificate.fresh_weight, rounds=number, site_risks=server.site_risks(state, problem),
             worst_weights=server.mixture_weights(state, problem),
-            risk_bound=_risk_bound(certificate.upper, server.site_risks(state, problem), problem),
+            risk_bound=risk_bound(certificate.upper, server.site_risks(state, problem), problem),
         )
 
     async def evaluate(self, run: Run, weights: FloatArray, risk_bound: float = math.inf) -> Evaluation:
@@ -163,7 +147,7 @@ class Coordinator:
         arrays = {"weights": weights}
         shapes: dict[str, tuple[int, ...]] = {"risk": (weights.shape[0],), "loss": ()}
         if run.plan.spec.loss.task == "regression":
-            arrays["interval"] = _interval(run.plan, risk_bound)
+            arrays["interval"] = interval_ends(run.plan, risk_bound)
             shapes |= dict.fromkeys(REGRESSION_SUMS, ())
         else:
             shapes["confusion"] = (len(self._asset_type.fault_classes),) * 2
@@ -172,7 +156,7 @@ class Coordinator:
         found = {site: update.arrays for site, update in outcome.updates.items()}
         return Evaluation(
             confusion={site: each["confusion"] for site, each in found.items() if "confusion" in each},
-            sums={site: _scalars(each) for site, each in found.items() if REGRESSION_SUMS[0] in each},
+            sums={site: scalars(each) for site, each in found.items() if REGRESSION_SUMS[0] in each},
             loss={site: float(each["loss"]) for site, each in found.items()},
             answers=outcome.answers,
         )
@@ -224,24 +208,6 @@ def full_weights(weights: FloatArray, *, fit_intercept: bool) -> FloatArray:
     if fit_intercept:
         return weights
     return np.concatenate([weights, np.zeros((weights.shape[0], 1))], axis=1)
-
-
-def _risk_bound(upper: float, risks: Mapping[str, float], problem: ServerProblem) -> float:
-    known = np.array([risks[site.site_id] for site in problem.sites])
-    if not np.isfinite(known).all():
-        return upper
-    return max(upper, worst_mixture(known, np.array([site.weight for site in problem.sites]), problem.mixture).value)
-
-
-def _interval(plan: Plan, risk_bound: float) -> FloatArray:
-    """Ends (2,) of the residual's interval; without a bound on the risk everything lies inside."""
-    if not math.isfinite(risk_bound):
-        return np.array([-1.0, 1.0]) * np.finfo(np.float64).max
-    return np.array(residual_interval(plan.spec.loss.loss, risk_bound, COVERAGE_CONFIDENCE))
-
-
-def _scalars(arrays: Mapping[str, FloatArray]) -> dict[str, float]:
-    return {name: float(arrays[name]) for name in REGRESSION_SUMS}
 
 
 def _shortage(run: Run, question: Question, outcome: Poll) -> str:
