@@ -1,4 +1,4 @@
-"""Scaff-PD-IA on the penguins of Figure 3, and its rate on a strongly convex problem, both against exact solutions.
+"""Scaff-PD-IA on the penguins of Figure 3, against the exact solutions.
 
 ``python -m tests.benchmarks.papers.relative_fairness.federated [--rounds N]``
 
