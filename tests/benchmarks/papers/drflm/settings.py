@@ -12,6 +12,7 @@ from models.losses.logistic import Logistic
 from models.mixture import MixtureBall
 from models.objectives.base import Objective
 from models.objectives.linear import LinearObjective
+from models.objectives.network import NetworkObjective
 from models.objectives.softmax import SoftmaxObjective
 from models.problem import FloatArray, RobustSpec, SiteProblem
 from tests.benchmarks.papers.drflm.clients import Rows
@@ -42,15 +43,42 @@ SETTINGS: Mapping[str, tuple[dict[str, float], ...]] = {
 NAMES = {"FedAvg": "fedavg", "DRFA": "drfa", "DRFLM": "drflm"}
 
 
-def objective_for(n_classes: int) -> Objective:
-    """Logistic regression, of two classes or of more."""
+NETWORK_SETTINGS: Mapping[str, tuple[dict[str, float], ...]] = {
+    "FedAvg": ({"step_size": 0.5, "batch": BATCH},),
+    "DRFA": ({"step_size": 0.5, "batch": BATCH, "local_steps": LOCAL_STEPS, "mixture_step": MIXTURE_STEP},),
+    "DRFLM": (
+        {
+            "step_size": 0.5, "batch": BATCH, "local_steps": LOCAL_STEPS, "mixture_step": MIXTURE_STEP,
+            "mixup_alpha": 1.0, "mixup_beta": 1.0,
+        },
+    ),
+}  # fmt: skip
+"""One setting for all, as the paper has one learning rate for all: the network is trained until it fits its rows."""
+
+
+def settings_of(model: str) -> Mapping[str, tuple[dict[str, float], ...]]:
+    """Columns of a model, ``linear`` or ``network``, with their settings."""
+    return SETTINGS if model == "linear" else NETWORK_SETTINGS
+
+
+def objective_for(model: str, n_classes: int) -> Objective:
+    """Logistic regression, of two classes or of more; or a network with 50 hidden units, without dropout."""
+    if model == "network":
+        return NetworkObjective(n_classes, hidden=50, dropout=0.0)
     return LinearObjective(Logistic()) if n_classes == 2 else SoftmaxObjective(n_classes)
 
 
 def fit(
-    column: str, setting: Mapping[str, float], rows: Mapping[str, Rows], *, n_classes: int, rounds: int, seed: int
+    column: str,
+    setting: Mapping[str, float],
+    rows: Mapping[str, Rows],
+    *,
+    model: str = "linear",
+    n_classes: int,
+    rounds: int,
+    seed: int,
 ) -> FloatArray:
-    """Weights (D,) of the linear model under the logistic loss; the clients weigh by their rows (DRFLM eq. 1).
+    """Weights (D,) of the model under the logistic loss; the clients weigh by their rows (DRFLM eq. 1).
 
     The level bundle guards against the worst client too (every mixture of the two), and each client's data against a
     Wasserstein ball (l2, label flip cost 1); it stops at a certified gap of 1e-2 or after 60 rounds.
@@ -63,16 +91,26 @@ def fit(
     weights = {name: labels.shape[0] / total for name, (_, labels) in rows.items()}
     weights[min(weights)] += 1.0 - float(np.sum(list(weights.values())))
     numbers = {**setting, "seed": float(seed)} | ({"epochs": 1.0} if column == "FedAvg" else {})
+    indexed = {name: (features, _indices(labels, model, n_classes)) for name, (features, labels) in rows.items()}
     return train_local(
-        objective_for(n_classes), rows, method=NAMES[column], parameters=numbers, rounds=rounds, weights=weights
-    ).weights
+        objective_for(model, n_classes), indexed, method=NAMES[column], parameters=numbers, rounds=rounds,
+        weights=weights, seed=seed,
+    ).weights  # fmt: skip
 
 
-def correct(weights: FloatArray, rows: Rows, n_classes: int) -> FloatArray:
+def correct(weights: FloatArray, rows: Rows, n_classes: int, model: str = "linear") -> FloatArray:
     """Which rows the model classifies correctly: 1 or 0 each, (N,)."""
     features, labels = rows
+    if model == "network":
+        scores = NetworkObjective(n_classes, hidden=50, dropout=0.0).scores(weights, features)
+        return (scores.argmax(axis=1) == _indices(labels, model, n_classes)).astype(np.float64)
     if n_classes == 2:
         predicted = np.where(features @ weights[:-1] + weights[-1] < 0, -1.0, 1.0)
     else:
         predicted = SoftmaxObjective(n_classes).scores(weights, features).argmax(axis=1).astype(np.float64)
     return (predicted == labels).astype(np.float64)
+
+
+def _indices(labels: FloatArray, model: str, n_classes: int) -> FloatArray:
+    """Labels as the model's objective has them: class indices, but -1 and +1 for the linear one of two classes."""
+    return (labels + 1) / 2 if model == "network" and n_classes == 2 else labels

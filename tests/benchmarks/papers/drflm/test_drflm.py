@@ -11,7 +11,7 @@ from tests.benchmarks.data import MissingDataError, data_folder
 from tests.benchmarks.papers.drflm.adult import CLIENTS, load_adult
 from tests.benchmarks.papers.drflm.clients import FOLDS, Rows, folds
 from tests.benchmarks.papers.drflm.fashion import load_fashion
-from tests.benchmarks.papers.drflm.settings import BUNDLE, SETTINGS, correct, fit
+from tests.benchmarks.papers.drflm.settings import BUNDLE, SETTINGS, correct, fit, settings_of
 from tests.benchmarks.papers.drflm.table2 import SEEDS, jobs, reached, summary, table
 
 
@@ -61,6 +61,14 @@ def test_every_column_learns(column: str) -> None:
             assert min(correct(weights, rows, 3).mean() for rows in two_clients(3).values()) > 0.6
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_networks_learn_by_the_same_settings(n_classes: int) -> None:
+    clients = two_clients(n_classes)
+    for column, (setting,) in settings_of("network").items():
+        weights = fit(column, setting, clients, model="network", n_classes=n_classes, rounds=40, seed=0)
+        assert min(correct(weights, rows, n_classes, "network").mean() for rows in clients.values()) > 0.8
+
+
 def test_validation_chooses_and_the_verdict_follows_the_means() -> None:
     rows = []
     for column, best in (("FedAvg", 0.70), ("DRFA", 0.72), ("DRFLM", 0.71)):
@@ -77,7 +85,7 @@ def test_validation_chooses_and_the_verdict_follows_the_means() -> None:
     text = table(found)
     assert "DRFLM is above FedAvg." in text and "DRFLM is **not** above DRFA." in text
     assert "| Adult+Flip | DRFLM | 0.6866 | 0.7100 ± 0.0000 |" in text
-    assert all(dict(job.key)["column"] != BUNDLE for job in jobs("fashion_mnist", True, list(SETTINGS)))
+    assert all(dict(job.key)["column"] != BUNDLE for job in jobs("linear", "fashion_mnist", True, list(SETTINGS)))
 
 
 def test_adult_is_two_clients() -> None:
