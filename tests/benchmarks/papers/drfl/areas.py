@@ -14,6 +14,8 @@ from tests.benchmarks.papers.drfl.tables import Scenario
 from tests.benchmarks.papers.fdr_svm.cells import Row
 from tests.benchmarks.papers.fdr_svm.command import markdown
 
+MEAN = "mean of the three"
+
 
 def area(levels: Sequence[float], values: FloatArray) -> FloatArray:
     """Trapezoids under values (..., L) over the levels (L,), divided by their length: a mean of the curve."""
@@ -22,9 +24,13 @@ def area(levels: Sequence[float], values: FloatArray) -> FloatArray:
 
 def _cells(rows: list[Row], scenario: Scenario) -> dict[str, dict[str, Row]]:
     return {
-        method: {r["repetition"]: r for r in rows if (r["scenario"], r["method"]) == (scenario.name, method)}
+        method: {r["repetition"]: r for r in _in_order(rows) if (r["scenario"], r["method"]) == (scenario.name, method)}
         for method in METHODS
     }
+
+
+def _in_order(rows: list[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: int(row["repetition"]))
 
 
 def _curves(cells: dict[str, Row], sweep: int) -> FloatArray:
@@ -49,25 +55,37 @@ def curve_rows(scenarios: Sequence[Scenario], rows: list[Row]) -> list[dict[str,
 
 
 def areas(scenarios: Sequence[Scenario], rows: list[Row]) -> list[dict[str, Any]]:
-    """A row for each sweep and method: mean area, and what DRFL leads by on the same repetitions."""
+    """A row for each sweep, and for their mean, and method: mean area, and DRFL's lead on the same repetitions."""
     found = []
     for scenario in scenarios:
         cells = _cells(rows, scenario)
-        for s, sweep in enumerate(scenario.sweeps):
-            under = {
+        by_sweep = [
+            {
                 method: dict(zip(own, area(sweep.levels, _curves(own, s)), strict=True))
                 for method, own in cells.items() if own
-            }  # fmt: skip
+            }
+            for s, sweep in enumerate(scenario.sweeps)
+        ]  # fmt: skip
+        mean = {
+            method: {r: np.mean([each[method][r] for each in by_sweep]) for r in own}
+            for method, own in by_sweep[0].items()
+        }
+        for title, under in zip(titles(scenario), [*by_sweep, mean], strict=True):
             for method, own in under.items():
                 lead = _leads(under["DRFL"], own, scenario)
                 found.append(
-                    {"figure": scenario.figure, "scenario": scenario.name, "task": scenario.task, "sweep": sweep.title,
+                    {"figure": scenario.figure, "scenario": scenario.name, "task": scenario.task, "sweep": title,
                      "method": method, "area": float(np.mean(list(own.values()))),
                      "deviation": _deviation(np.array(list(own.values()))), "drfl_leads_by": float(lead.mean()),
                      "error_of_lead": _deviation(lead) / np.sqrt(lead.shape[0]),
                      "drfl_at_or_above": "" if method == "DRFL" else "yes" if lead.mean() >= 0 else "no"}
                 )  # fmt: skip
     return found
+
+
+def titles(scenario: Scenario) -> list[str]:
+    """Names of the rows of a scenario: its sweeps, and their mean."""
+    return [*(sweep.title for sweep in scenario.sweeps), MEAN]
 
 
 def _leads(ours: dict[str, Any], other: dict[str, Any], scenario: Scenario) -> FloatArray:
@@ -90,10 +108,10 @@ def table(scenarios: Sequence[Scenario], found: list[dict[str, Any]], rows: list
             continue
         lines = []
         for scenario in scenarios:
-            for sweep in scenario.sweeps if scenario.task == task else ():
-                by = {r["method"]: r for r in own if (r["scenario"], r["sweep"]) == (scenario.name, sweep.title)}
+            for title in titles(scenario) if scenario.task == task else ():
+                by = {r["method"]: r for r in own if (r["scenario"], r["sweep"]) == (scenario.name, title)}
                 cells = [f"{by[m]['area']:.4f} ± {by[m]['deviation']:.4f}" if m in by else "" for m in methods]
-                lines.append([str(scenario.figure), scenario.name, sweep.title, *cells])
+                lines.append([str(scenario.figure), scenario.name, title, *cells])
         text += f"Normalised area under the curve of {what}, mean and deviation over the repetitions.\n\n"
         text += markdown(["figure", "set", "sweep", *methods], lines) + "\n"
     text += (
@@ -101,9 +119,9 @@ def table(scenarios: Sequence[Scenario], found: list[dict[str, Any]], rows: list
     )
     rivals, lines = [m for m in methods if m != "DRFL"], []
     for scenario in scenarios:
-        for sweep in scenario.sweeps:
-            by = {r["method"]: r for r in found if (r["scenario"], r["sweep"]) == (scenario.name, sweep.title)}
-            lines.append([str(scenario.figure), scenario.name, sweep.title, *[_verdict(by.get(m)) for m in rivals]])
+        for title in titles(scenario):
+            by = {r["method"]: r for r in found if (r["scenario"], r["sweep"]) == (scenario.name, title)}
+            lines.append([str(scenario.figure), scenario.name, title, *[_verdict(by.get(m)) for m in rivals]])
     text += markdown(["figure", "set", "sweep", *rivals], lines)
     text += "\nChosen by cross-validation, one entry a repetition (rho / kappa / theta), and its validation score.\n\n"
     lines = [

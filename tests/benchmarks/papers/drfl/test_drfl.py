@@ -168,7 +168,7 @@ def test_areas_and_verdicts() -> None:
     ]  # fmt: skip
     found = areas([TOY], cells)
     assert {row["method"]: row["drfl_at_or_above"] for row in found} == {"DRFL": "", "AFL": "yes", "WAFL": "no"}
-    assert table([TOY], found, cells).count("**no** (-0.1000") == 3
+    assert table([TOY], found, cells).count("**no** (-0.1000") == 4
     errors = areas([replace(TOY, task="regression")], cells)
     assert {row["method"]: row["drfl_at_or_above"] for row in errors} == {"DRFL": "", "AFL": "no", "WAFL": "yes"}
 
