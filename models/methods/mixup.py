@@ -130,7 +130,8 @@ class MixupSite(LocalStepsSite):
         )
         answer = LocalStepsSite(objective).answer(problem, message, parameters)
         random = np.random.default_rng([int(message["draw"]), 1])
-        share = parameters["batch"] if message["step_size"] > 0 else 1.0
+        least = parameters.get("least_rows", 1.0) / problem.labels.shape[0]
+        share = min(1.0, max(parameters["batch"], least)) if message["step_size"] > 0 else 1.0
         return {**answer, "mixed_risk": np.array(objective.mixed_loss(message["point"], random, share))}
 
     def shapes(self, dimension: int) -> dict[str, tuple[int, ...]]:
