@@ -12,7 +12,6 @@ DRFA and DRFLM: what differs is in their server halves.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -80,16 +79,21 @@ class LocalStepsSite:
     def _batches(
         self, problem: SiteProblem, parameters: Mapping[str, float], random: np.random.Generator
     ) -> Iterator[Rows]:
-        """Batches of a share of the rows: each epoch goes through all rows once, in a drawn order."""
-        count = problem.features.shape[0]
-        size = max(1, min(count, round(parameters.get("batch", 1.0) * count)))
+        """Batches of a share of the rows: each epoch goes through all rows once, in a drawn order.
+
+        None has fewer than ``least_rows`` rows (1 where not given), which a site sets and no server can: the step of a
+        handful would tell of single ones.
+        """
+        count, least = problem.features.shape[0], int(parameters.get("least_rows", 1))
+        size = max(1, least, round(parameters.get("batch", 1.0) * count))
+        starts = list(range(0, max(count - least, 0) + 1, size))
         steps = 1 if self.one_step else int(parameters.get("local_steps", 0))
-        left = steps or int(parameters.get("epochs", 1)) * math.ceil(count / size)
+        left = steps or int(parameters.get("epochs", 1)) * len(starts)
         while left:
             order = random.permutation(count) if size < count else np.arange(count)
-            for start in range(0, count, size):
+            for start in starts:
                 if not left:
                     return
                 left -= 1
-                chosen = order[start : start + size]
+                chosen = order[start : None if start == starts[-1] else start + size]
                 yield problem.features[chosen], problem.labels[chosen]

@@ -12,7 +12,6 @@ from typing import Any
 
 from services.contracts.errors import BallastError
 from services.site_agent.founding import DEFAULT_SERVER, Founding, found_site
-from services.site_agent.policy import DEFAULT_METHODS
 from services.site_agent.settings import CsvSource, SiteSettings
 
 DEFAULT_CONFIG = Path("site.toml")
@@ -36,7 +35,7 @@ def _init(chosen: argparse.Namespace) -> int:
         Founding(
             site_id=chosen.site_id, folder=chosen.dir, asset_type=chosen.asset_type, data=chosen.data,
             servers=tuple(chosen.server or [DEFAULT_SERVER]), authority=chosen.ca,
-            methods=tuple(chosen.allow_method or DEFAULT_METHODS),
+            methods=tuple(chosen.allow_method or ()),
         )
     )
     print(f"Site {chosen.site_id} is set up in {chosen.dir}. Read policy.toml: it says what may leave this plant.")
@@ -153,7 +152,7 @@ def _parser() -> argparse.ArgumentParser:
     init.add_argument("--ca", type=Path, help="certificate of the OEM's authority")
     init.add_argument(
         "--allow-method", action="append", metavar="NAME",
-        help=f"method to allow, may be repeated (default {', '.join(DEFAULT_METHODS)})",
+        help="method to allow, may be repeated (default: all)",
     )
     init.set_defaults(run=_init)
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from services.contracts.asset_type import AssetType, explain
 from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.signing import new_seed_file
-from services.site_agent.policy import DEFAULT_METHODS, SitePolicy, default_policy_text
+from services.site_agent.policy import SitePolicy, default_policy_text
 from services.site_agent.settings import SiteSettings
 
 SETTINGS, POLICY, SEED, ASSET_TYPE = "site.toml", "policy.toml", "site.nk", "asset_type.toml"
@@ -22,7 +22,10 @@ KINDS = {".csv": "csv", ".parquet": "parquet"}
 
 @dataclass(frozen=True)
 class Founding:
-    """What is asked of ``init``. ``data`` is a simulator's plant folder, a CSV file or a Parquet file."""
+    """What is asked of ``init``. ``data`` is a simulator's plant folder, a CSV file or a Parquet file.
+
+    ``methods`` are those that the policy allows; empty: all.
+    """
 
     site_id: str
     folder: Path
@@ -30,7 +33,7 @@ class Founding:
     data: Path | None = None
     servers: tuple[str, ...] = (DEFAULT_SERVER,)
     authority: Path | None = None
-    methods: tuple[str, ...] = DEFAULT_METHODS
+    methods: tuple[str, ...] = ()
 
 
 def found_site(wish: Founding) -> str:

@@ -150,7 +150,8 @@ class LocalRound:
         return kept[2]
 
     def _round(self, task: Task, dataset: Dataset) -> dict[str, FloatArray]:
-        return solve_round(task.method, task.parameters, task.arrays, self._heads(task, dataset))
+        heads = self._heads(task, dataset)
+        return solve_round(task.method, task.parameters, task.arrays, heads, self._policy.min_samples)
 
     def _evaluate(self, task: Task, dataset: Dataset) -> dict[str, FloatArray]:
         heads, held_out = self._heads(task, dataset), lifted(task.spec, dataset.test.features)

@@ -190,9 +190,15 @@ def head_risks(weights: FloatArray, problems: Sequence[SiteProblem]) -> FloatArr
 
 
 def solve_round(
-    method_name: str, parameters: Mapping[str, float], message: Arrays, problems: Sequence[SiteProblem]
+    method_name: str,
+    parameters: Mapping[str, float],
+    message: Arrays,
+    problems: Sequence[SiteProblem],
+    least_rows: int,
 ) -> dict[str, FloatArray]:
     """Answer of the method's site half to K problems, every array with a leading axis K.
+
+    ``least_rows`` is the site's own: no step of the method goes by fewer of its rows.
 
     Raises
     ------
@@ -205,7 +211,7 @@ def solve_round(
     from models.multiclass import answer_heads
 
     method = get_method(method_name)
-    complete = check_parameters(method, parameters)
+    complete = {**check_parameters(method, parameters), "least_rows": float(least_rows)}
     for name, array in message.items():
         if not np.isfinite(array).all():
             raise ProblemError(f"message array {name} holds a value that is not finite")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Self, get_args
 
@@ -12,8 +13,6 @@ from services.contracts.base import Contract, Slug
 from services.contracts.errors import BallastError
 from services.contracts.messages import Kind, RefusalCode, Task
 from services.site_agent.settings import SettingsError, read_toml
-
-DEFAULT_METHODS = ("level-bundle", "fdr-admm")
 
 REASONS: dict[RefusalCode, str] = {
     "method_not_allowed": "the site's policy does not allow this method",
@@ -50,7 +49,8 @@ class SitePolicy(Contract):
     """A site's own rules. Empty lists allow nothing.
 
     ``min_samples`` and ``min_test_samples``: with fewer training or held-out rows nothing leaves but a refusal, since a
-    subgradient over one row is that row. ``max_rounds_per_run`` counts every answered round, repeats too.
+    subgradient over one row is that row; no step of local training goes by fewer rows than ``min_samples`` either.
+    ``max_rounds_per_run`` counts every answered round, repeats too.
     """
 
     methods: tuple[Slug, ...] = ()
@@ -88,16 +88,21 @@ class SitePolicy(Contract):
             raise Refusal("too_few_samples", f"{n_test} held-out rows, the policy asks for {self.min_test_samples}")
 
 
-def default_policy_text(asset_types: tuple[str, ...], methods: tuple[str, ...] = DEFAULT_METHODS) -> str:
-    """Policy file that ``ballast-site init`` writes."""
+def default_policy_text(asset_types: tuple[str, ...], methods: tuple[str, ...] = ()) -> str:
+    """Policy file that ``ballast-site init`` writes; without methods it lists all that there are."""
+    if not methods:
+        from models.methods.catalogue import METHODS
+
+        methods = tuple(METHODS)
 
     def listed(names: tuple[str, ...]) -> str:
-        return "[" + ", ".join(f'"{name}"' for name in names) + "]"
+        lines = textwrap.wrap(", ".join(f'"{name}"' for name in names), 100, break_on_hyphens=False)
+        return "[" + "\n    ".join(lines) + "]"
 
     return f"""# What this plant lets out. You own this file: Ballast only reads it, at the start of the agent.
 # What is not listed here is not allowed. See what has left with: ballast-site ledger show
 
-# Training methods whose messages may be answered.
+# Training methods whose messages may be answered; strike out what you do not want.
 methods = {listed(methods)}
 
 # Kinds of machine for which this plant takes part.
@@ -110,7 +115,8 @@ messages = {listed(get_args(Kind))}
 # Largest message in bytes, both ways.
 max_message_bytes = 1048576
 
-# With fewer training rows than this nothing leaves but a refusal: a subgradient over one row is that row.
+# With fewer training rows than this nothing leaves but a refusal: a subgradient over one row is that row. Nor does a
+# step of local training go by fewer rows, whatever the task asks.
 min_samples = 20
 
 # With fewer held-out rows than this no evaluation is answered.

@@ -1,0 +1,50 @@
+"""Batches of local steps: every row once an epoch, and never fewer rows than the site wants."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.losses.logistic import Logistic
+from models.methods.local_steps import LocalStepsSite
+from models.problem import RobustSpec, SiteProblem
+
+
+def problem(count: int) -> SiteProblem:
+    """Rows that can be told apart by their one feature."""
+    labels = np.where(np.arange(count) % 2 == 0, 1.0, -1.0)
+    return SiteProblem(np.arange(count, dtype=float)[:, None], labels, RobustSpec(0.0, 1.0, loss=Logistic()))
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(
+    count=st.integers(1, 70), share=st.floats(0.001, 1.0), least=st.integers(1, 30), epochs=st.integers(1, 3),
+    seed=st.integers(0, 2**40),
+)  # fmt: skip
+def test_an_epoch_meets_every_row_once_in_batches_that_are_large_enough(
+    count: int, share: float, least: int, epochs: int, seed: int
+) -> None:
+    parameters = {"batch": share, "epochs": float(epochs), "least_rows": float(least)}
+    random = np.random.default_rng(seed)
+    batches = [rows[:, 0] for rows, _ in LocalStepsSite()._batches(problem(count), parameters, random)]
+    assert len(batches) % epochs == 0
+    per_epoch = len(batches) // epochs
+    for epoch in range(epochs):
+        met = np.concatenate(batches[epoch * per_epoch : (epoch + 1) * per_epoch])
+        assert sorted(met) == list(range(count))
+    assert min(len(batch) for batch in batches) >= min(least, count)
+
+
+@pytest.mark.parametrize(("least", "told"), [(1.0, True), (20.0, False)])
+def test_one_step_tells_of_a_single_row_unless_the_site_forbids_it(least: float, told: bool) -> None:
+    site, dimension = problem(40), 2
+    message = {
+        "point": np.zeros(dimension), "correction": np.zeros(dimension), "step_size": np.array(1.0),
+        "draw": np.array(7.0), "snapshot_step": np.array(1.0),
+    }  # fmt: skip
+    answer = LocalStepsSite().answer(site, message, {"batch": 1e-9, "local_steps": 1.0, "least_rows": least})
+    moved = answer["local_point"]
+    row = moved[0] / moved[1] if moved[1] else np.nan
+    assert (np.isclose(row, np.round(row)) and abs(moved[1]) == 0.5) is told or np.isnan(row)
