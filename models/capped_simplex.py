@@ -106,7 +106,7 @@ def fill(values: FloatArray, low: FloatArray, high: FloatArray, total: float) ->
         room = inner
     if room.any():
         filled = np.clip(filled + short * (room / room.sum()), low, high)
-    return filled
+    return np.asarray(filled)
 
 
 def water_level(values: FloatArray, low: FloatArray, high: FloatArray, total: float) -> float:
