@@ -14,7 +14,7 @@ from services.contracts.base import Contract, RunId, Slug
 from services.contracts.diagnosis import VersionName
 from services.contracts.identity import ApiToken, Role, TokenId
 from services.contracts.messages import TrainingSpec
-from services.contracts.model_version import ModelVersion, SiteScore
+from services.contracts.model_version import ConvexPart, ModelVersion, SiteScore
 from services.contracts.plan import MixtureSpec
 from services.contracts.records import AssetTypeRecord, PlanRecord
 from services.contracts.registered import ModelSummary, VersionSummary
@@ -69,6 +69,8 @@ class VersionDetail(RegressionScores):
     solvers: tuple[str, ...]
     mixture_confidence: float | None
     radii_are_estimates: bool
+    convex_part: ConvexPart | None
+    note: str
     asset_type: AssetType
     fingerprint: str
     task: Task

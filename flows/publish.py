@@ -13,7 +13,7 @@ from flows.wiring import Workshop
 from models.methods.catalogue import get_method
 from models.scores import f1_score
 from services.contracts.asset_type import AssetType
-from services.contracts.model_version import ModelVersion, SiteScore
+from services.contracts.model_version import ConvexPart, ModelVersion, SiteScore
 from services.contracts.plan_problem import mixture_of
 from services.contracts.report import ModelReport
 from services.contracts.run import Run
@@ -90,6 +90,7 @@ def _version(shop: Workshop, run: Run, trained: TrainedModel, evaluation: Evalua
         mixture_confidence=run.mixture_confidence,
         radii_are_estimates=any(site.radius_is_estimate for site in run.sites),
         solvers=get_method(plan.method).solver_names(boxed=plan.spec.boxed),
+        convex_part=_convex_part(trained), note=trained.note,
         created_at=datetime.now(UTC), **_target_scores(asset_type, evaluation, answered),
     )
     if version.task == "classification" or asset_type.target is None:
@@ -98,6 +99,11 @@ def _version(shop: Workshop, run: Run, trained: TrainedModel, evaluation: Evalua
         return version.model_copy(update={"coverage": None})
     around = ErrorInterval.implied(plan.spec.loss.loss, asset_type.target, trained.risk_bound, COVERAGE_CONFIDENCE)
     return version.model_copy(update={"error_interval": around})
+
+
+def _convex_part(trained: TrainedModel) -> ConvexPart | None:
+    part = trained.convex_part
+    return None if part is None else ConvexPart(upper=part.upper, lower=part.lower, gap=part.gap)
 
 
 def _f1(evaluation: Evaluation, sites: Sequence[str]) -> float | None:

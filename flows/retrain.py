@@ -66,7 +66,7 @@ async def drive(shop: Workshop, run: Run) -> dict[str, Any]:
         evaluation = await coordinator.evaluate(run, weights, trained.risk_bound)
     version = register(shop, run, trained, evaluation)
     outcome = promote_if_gates_hold(shop, run, version)
-    said = [trained.status.value, weights_note(run), outcome]
+    said = [trained.status.value, trained.note, weights_note(run), outcome]
     shop.store.runs.finish_run(run.run_id, "completed", "; ".join(part for part in said if part))
     log.info("model %s: %s", version.name, outcome)
     return {"run_id": run.run_id, "model": version.name, "version": version.version, "outcome": outcome}

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from models.ambiguity import check_site_problem
-from models.methods.base import HasConvexPart, Method, SiteHalf
+from models.methods.base import HasConvexPart, HasNote, Method, SiteHalf
 from models.methods.catalogue import check_method_problem, check_parameters, get_method
 from models.mixture import MixtureBall
 from models.problem import Certificate, FloatArray, ProblemError, ServerProblem, SiteProblem, SiteTerms, Status
@@ -43,6 +43,7 @@ class Training:
     ``last_point`` is the point that the server would ask next: where a method without a certificate would have ended.
     ``convex_part``: for a method whose objective is not convex (relative fairness), the bounds of its convex majorant
     at the end; the ``certificate`` holds for the whole. None for the others.
+    ``note``: what the method says of its result, on one line; mostly empty.
     """
 
     weights: FloatArray
@@ -53,6 +54,7 @@ class Training:
     history: tuple[Round, ...]
     last_point: FloatArray
     convex_part: Certificate | None = None
+    note: str = ""
 
     @property
     def n_rounds(self) -> int:
@@ -115,6 +117,7 @@ def train(
         history=tuple(history),
         last_point=_next_point(server.messages(state, problem)),
         convex_part=server.convex_part(state) if isinstance(server, HasConvexPart) else None,
+        note=server.note((state,), problem) if isinstance(server, HasNote) else "",
     )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.certificates import combined_certificate
-from models.methods.base import ServerHalf, SiteHalf
+from models.methods.base import HasConvexPart, HasNote, ServerHalf, SiteHalf
 from models.problem import Arrays, Certificate, FloatArray, ProblemError, RobustSpec, ServerProblem, SiteProblem, Status
 
 Heads = tuple[Any, ...]
@@ -133,6 +133,16 @@ class OneVsRestServer:
         """Worst mixture at the best weights; every head has its own, this is their mean."""
         heads = [self.binary.mixture_weights(each, problem) for each in state]
         return {site.site_id: sum(head[site.site_id] for head in heads) / len(heads) for site in problem.sites}
+
+    def convex_part(self, state: Heads) -> Certificate | None:
+        """Bounds of the convex part, summed over the heads; None for a method that has no such part."""
+        if not isinstance(self.binary, HasConvexPart):
+            return None
+        return combined_certificate([self.binary.convex_part(each) for each in state])
+
+    def note(self, state: Heads, problem: ServerProblem) -> str:
+        """What the method says of its result, on one line; empty where it says nothing."""
+        return self.binary.note(state, problem) if isinstance(self.binary, HasNote) else ""
 
     def pack(self, state: Heads) -> dict[str, FloatArray]:
         """States of all heads, stacked."""

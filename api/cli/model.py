@@ -74,7 +74,7 @@ def _show_version(args: argparse.Namespace) -> int:
         "name", "version", "aliases", "run_id", "mlflow_run_id", "method", "solvers", "fingerprint", "rounds",
         "mixture_confidence", "certified_gap", "worst_case_risk", "lower_bound", "fresh_weight", "created_at",
     )  # fmt: skip
-    print_fields([*((name, getattr(found, name)) for name in shown), *_scores(found)])
+    print_fields([*((name, getattr(found, name)) for name in shown), *_scores(found), *_said(found)])
     print()
     names = ("f1",) if found.task == "classification" else ("mae", "r2", "coverage")
     print_table(("site", "weight", "worst weight", "radius", "worst-case risk", *names, "answered last"), (
@@ -107,6 +107,13 @@ def _scores(found: VersionDetail) -> list[tuple[str, object]]:
         ends = f"{interval.below:.4g} below to {interval.above:.4g} above the estimate"
         told += [(f"interval at {interval.confidence:g}", ends), ("coverage, held out", found.coverage)]
     return told
+
+
+def _said(found: VersionDetail) -> list[tuple[str, object]]:
+    """What the method says of its result, where it says something."""
+    told: list[tuple[str, object]] = [("the method says", found.note)] if found.note else []
+    part = found.convex_part
+    return told if part is None else [*told, ("gap of the convex part", part.gap)]
 
 
 def _promote(args: argparse.Namespace) -> int:

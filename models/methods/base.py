@@ -7,7 +7,7 @@ server's state, which is model-sized and is committed with the round.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -78,6 +78,15 @@ class HasConvexPart(Protocol):
 
     def convex_part(self, state: Any) -> Certificate:
         """Value of the objective at the centre of the majorant, and a lower bound on the majorant."""
+        ...
+
+
+@runtime_checkable
+class HasNote(Protocol):
+    """A server half whose result wants a word: what the bounds speak of, or whether its convergence is proven."""
+
+    def note(self, states: Sequence[Any], problem: ServerProblem) -> str:
+        """One line for who reads the result; ``states`` are those of all heads. Empty: there is nothing to say."""
         ...
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -58,6 +58,10 @@ class LocalRule(ABC):
         (), where it is there, stands for the phi of the set.
         """
         return None
+
+    def note(self, memories: Sequence[Memory], problem: ServerProblem) -> str:
+        """What the rule says of its result: see :class:`models.methods.base.HasNote`."""
+        return ""
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,10 @@ class LocalServer(CertifiedServer[LocalState]):
     def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
         """Loss, gradient, and where the steps ended."""
         return LocalStepsSite().shapes(problem.dimension)
+
+    def note(self, states: Sequence[LocalState], problem: ServerProblem) -> str:
+        """What the rule says."""
+        return self.rule.note([state.memory for state in states], problem)
 
     def pack(self, state: LocalState) -> dict[str, FloatArray]:
         """Evidence and memory."""

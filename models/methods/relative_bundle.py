@@ -24,11 +24,12 @@ Site weights count: A and B are capped at ``weight / alpha`` and ``weight / beta
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from models.certificates import combined_certificate
 from models.cut_model import minimise, project
 from models.methods.certified import CertifiedServer
 from models.methods.evidence import Evidence, cut_model, no_evidence, record, risks_or_models, unpack_evidence
@@ -114,6 +115,19 @@ class RelativeServer(CertifiedServer[RelativeState]):
     def convex_part(self, state: RelativeState) -> Certificate:
         """F at the centre, and the bound of the majorant around it: what tells a critical point, and no more."""
         return state.convex_part
+
+    def note(self, states: Sequence[RelativeState], problem: ServerProblem) -> str:
+        """What the certified gap belongs to, and what is known of the convex part."""
+        phi = problem.parameters["phi"]
+        if phi == 0.0:
+            return "phi 0: the objective is convex, and the certified gap is that of the whole"
+        if any(state.first for state in states):
+            return f"phi {phi:.4g}: the run ended while it solved the convex problem of phi 0, where it starts"
+        gap = combined_certificate([state.convex_part for state in states]).gap
+        return (
+            f"phi {phi:.4g}: the certified gap holds for the whole, which is not convex, and need not close; "
+            f"the convex part around the last centre is solved to a gap of {gap:.3g}, which tells a critical point only"
+        )
 
     def mixture_weights(self, state: RelativeState, problem: ServerProblem) -> dict[str, float]:
         """The worst lambda at the best weights; it sums to 1, and negative entries are sites that have it too well."""

@@ -23,7 +23,7 @@ lower one that of its convex part, max_A, so a gap stays (``models.methods.local
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,7 +31,7 @@ import numpy as np
 from models.capped_simplex import CappedSimplex
 from models.methods.local_rule import LocalRule, Memory, draw_number, message, site_weights, stacked
 from models.methods.phi_choice import absorb, begin_choice, chosen_phi, probe, without_choice
-from models.methods.scaff_steps import StepRule, Steps, step_rule
+from models.methods.scaff_steps import StepRule, Steps, fairness_note, step_rule
 from models.problem import Arrays, FloatArray, ServerProblem
 from models.relative_dual import dual_step
 from models.relative_set import RelativeSet
@@ -93,6 +93,16 @@ class ScaffRule(LocalRule):
         if memory["phase"] == _LOSSES:
             return self._dual(memory, problem, answers)
         return self._primal(memory, problem, answers)
+
+    def note(self, memories: Sequence[Memory], problem: ServerProblem) -> str:
+        """Scaff-PD-IA: whether its convergence is proven, and what the bounds speak of."""
+        if "phi" not in problem.parameters:
+            return ""
+        wait = problem.parameters["choose_after"]
+        if wait > 0 and any(float(memory["round"]) <= wait for memory in memories):
+            return "the run ended before phi was chosen: it trained with phi 0"
+        largest = max(float(memory["phi"]) for memory in memories)
+        return fairness_note(problem.parameters, replace(self.ambiguity(problem), phi=largest))
 
     def _dual(self, memory: Memory, problem: ServerProblem, answers: Mapping[str, Arrays]) -> Memory:
         point = memory["point"]

@@ -102,6 +102,22 @@ def _largest_tau(smoothness: float, sum_norm: float, slack: float) -> float:
     return min(least, 18.0 * (1.0 + math.sqrt(3.0)) / slack) if slack > 0 else least
 
 
+def fairness_note(parameters: Mapping[str, float], ambiguity: RelativeSet) -> str:
+    """One line on a run: whether Theorem 3's condition holds, and for ``phi`` above 0 what the bounds speak of."""
+    report = convexity_report(parameters, ambiguity)
+    if report is not None:
+        condition = str(report)
+    else:
+        condition = (
+            f"||Lambda||_1 = {ambiguity.sum_norm():.6g}; whether this is below 1 + 2 m_f/M_f cannot be said, "
+            "for strong_convexity and smoothness are not given"
+        )
+    start = f"phi {ambiguity.phi:.4g}: {condition}"
+    if ambiguity.phi == 0.0:
+        return start
+    return f"{start}; the lower bound is that of the convex part alone, so the gap need not close"
+
+
 def convexity_report(parameters: Mapping[str, float], ambiguity: RelativeSet) -> Convexity | None:
     """Whether ``||Lambda||_1 < 1 + 2 m/M`` (Theorem 3); None where the curvatures are not given."""
     m, M = parameters.get("strong_convexity", 0.0), parameters.get("smoothness", 0.0)

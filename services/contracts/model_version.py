@@ -14,7 +14,7 @@ from models.lift import FourierLift
 from models.losses.base import Task
 from models.problem import FloatArray, TransportNorm
 from services.contracts.asset_type import AssetType, explain
-from services.contracts.base import RunId, Slug
+from services.contracts.base import Contract, RunId, Slug
 from services.contracts.documents import to_plain
 from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.lift import LiftMismatchError, draw_lift, lifted_size
@@ -46,6 +46,18 @@ class SiteScore(RegressionScores):
     fresh: bool = True
 
 
+class ConvexPart(Contract):
+    """Bounds of the convex part of an objective that is not convex, around the last centre of the method.
+
+    A small ``gap`` says that no change of the weights which the convex part sees makes the objective lower: a critical
+    point. It says nothing of other models; of those the version's own certificate speaks.
+    """
+
+    upper: float
+    lower: float
+    gap: float
+
+
 class ModelVersion(RegressionScores):
     """A trained model. ``weights`` has shape (K, P + 1): a row a plane, the intercept last (0 without one).
 
@@ -53,7 +65,8 @@ class ModelVersion(RegressionScores):
     the sites' balls holds the mixture of their true distributions, None where a site claims none;
     ``radii_are_estimates``: a site's radius aims at its confidence and proves none. ``mixture`` is the ball around the
     sites' weights over which the risk is the worst. A version of a target has the inherited scores and an
-    ``error_interval``, one of classes has F-1.
+    ``error_interval``, one of classes has F-1. ``note``: what the method says of its result, empty for most;
+    ``convex_part``: for an objective that is not convex.
     """
 
     name: Slug
@@ -76,6 +89,8 @@ class ModelVersion(RegressionScores):
     solvers: tuple[str, ...] = ()
     mixture_confidence: float | None = None
     radii_are_estimates: bool = False
+    convex_part: ConvexPart | None = None
+    note: str = ""
     created_at: datetime
 
     @cached_property

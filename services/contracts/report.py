@@ -7,6 +7,7 @@ from datetime import datetime
 from models.losses.base import Task
 from services.contracts.base import Contract, RunId, Slug
 from services.contracts.messages import TrainingSpec
+from services.contracts.model_version import ConvexPart
 from services.contracts.plan import MixtureSpec
 from services.contracts.run import AnswerStatus
 from services.contracts.scores import ErrorInterval, RegressionScores
@@ -29,8 +30,8 @@ class CertificateReport(Contract):
     """Bounds on the optimal worst-case risk, and the problem that they belong to.
 
     ``worst_case_risk`` is the risk of the version's weights and the upper bound; ``gap`` is
-    ``(worst_case_risk - lower_bound) / worst_case_risk``. ``mixture_confidence`` and ``radii_are_estimates``: as in
-    :class:`services.contracts.model_version.ModelVersion`.
+    ``(worst_case_risk - lower_bound) / worst_case_risk``. ``mixture_confidence``, ``radii_are_estimates``,
+    ``convex_part`` and ``note``: as in :class:`services.contracts.model_version.ModelVersion`.
     """
 
     worst_case_risk: float
@@ -43,6 +44,8 @@ class CertificateReport(Contract):
     solvers: tuple[str, ...] = ()
     mixture_confidence: float | None = None
     radii_are_estimates: bool = False
+    convex_part: ConvexPart | None = None
+    note: str = ""
 
 
 class RoundPoint(Contract):

@@ -16,7 +16,7 @@ import numpy as np
 from models.methods.base import ServerHalf
 from models.methods.catalogue import check_parameters, get_method
 from models.multiclass import OneVsRestServer
-from models.problem import FloatArray, ServerProblem, SiteTerms, Status
+from models.problem import Certificate, FloatArray, ServerProblem, SiteTerms, Status
 from services.contracts.asset_type import AssetType
 from services.contracts.errors import BallastError
 from services.contracts.lift import lifted_size
@@ -51,7 +51,8 @@ class TrainedModel:
 
     ``worst_weights`` is each site's share in the worst mixture there, the mean over the heads. ``risk_bound`` bounds
     the expected loss at the weights in every mixture of the ball: the upper bound, and where the method descends on
-    something else than that, the worst mixture of the sites' risks; infinite where neither is known.
+    something else than that, the worst mixture of the sites' risks; infinite where neither is known. ``convex_part``:
+    bounds of the convex part, for a method whose objective is not convex. ``note``: what the method says of its result.
     """
 
     weights: FloatArray
@@ -64,6 +65,8 @@ class TrainedModel:
     site_risks: Mapping[str, float]
     worst_weights: Mapping[str, float]
     risk_bound: float
+    convex_part: Certificate | None = None
+    note: str = ""
 
 
 class Coordinator:
@@ -136,6 +139,7 @@ class Coordinator:
             fresh_weight=certificate.fresh_weight, rounds=number, site_risks=server.site_risks(state, problem),
             worst_weights=server.mixture_weights(state, problem),
             risk_bound=risk_bound(certificate.upper, server.site_risks(state, problem), problem),
+            convex_part=server.convex_part(state), note=server.note(state, problem),
         )
 
     async def evaluate(self, run: Run, weights: FloatArray, risk_bound: float = math.inf) -> Evaluation:
@@ -161,7 +165,7 @@ class Coordinator:
             answers=outcome.answers,
         )
 
-    def _server(self, run: Run) -> tuple[ServerHalf[Any], ServerProblem]:
+    def _server(self, run: Run) -> tuple[OneVsRestServer, ServerProblem]:
         plan = run.plan
         method = get_method(plan.method)
         specs = site_specs(run, self._asset_type, [site.site_id for site in run.sites])

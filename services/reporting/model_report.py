@@ -116,6 +116,8 @@ def _certificate(version: ModelVersion) -> CertificateReport:
         solvers=version.solvers,
         mixture_confidence=version.mixture_confidence,
         radii_are_estimates=version.radii_are_estimates,
+        convex_part=version.convex_part,
+        note=version.note,
     )
 
 

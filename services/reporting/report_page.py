@@ -79,6 +79,7 @@ def _certificate(report: ModelReport) -> str:
         ("lift", _lift(spec.lift)),
         ("support", support_name(spec.support).replace("_", " ")),
         ("intercept", "yes" if spec.fit_intercept else "no"),
+        *_said(report.certificate),
         *(_class_scores(report) if report.unit is None else _target_scores(report, report.unit)),
     ]
     return table("The model", (), [[name, value] for name, value in rows])
@@ -107,6 +108,16 @@ def _target_scores(report: ModelReport, unit: str) -> list[tuple[str, str]]:
             (f"interval of confidence {figure(interval.confidence)}", f"{ends}: proven for the mixture, and wide"),
             ("held-out targets inside it", figure(report.coverage)),
         ]
+    return rows
+
+
+def _said(certificate: CertificateReport) -> list[tuple[str, str]]:
+    """What the method says of its result, and the bounds of a convex part, where there are any."""
+    rows = [("what the method says", certificate.note)] if certificate.note else []
+    part = certificate.convex_part
+    if part is not None:
+        bounds = f"from {figure(part.lower)} to {figure(part.upper)}, relative gap {figure(part.gap)}"
+        rows += [("bounds of the convex part alone", f"{bounds}: tells a critical point, not the best model")]
     return rows
 
 
