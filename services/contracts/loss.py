@@ -12,7 +12,9 @@ from services.contracts.base import Contract
 
 
 class LossSpec(Contract):
-    """A loss. hinge, smooth_hinge and logistic learn classes; huber, epsilon_insensitive and pinball a target.
+    """A loss. hinge, smooth_hinge and logistic learn classes; huber, epsilon_insensitive, pinball and squared a target.
+
+    squared has no worst case over a ball: it is for the methods that train without one (standard, fedavg, ...).
 
     ``epsilon`` belongs to huber and epsilon_insensitive and counts in shares of the target's range, since targets are
     scaled to [0, 1]; ``quantile`` belongs to pinball. None: the loss's default. A text stands for its name alone.

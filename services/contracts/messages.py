@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal, Self
 
 import numpy as np
@@ -68,6 +69,8 @@ class TrainingSpec(Contract):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
+        if self.support != "unbounded" and not math.isfinite(self.loss.loss.lipschitz):
+            raise ValueError(f"the {self.loss.name} loss is for training without a ball: set support to unbounded")
         if self.support != "unbounded" and self.loss.loss.lines is None:
             raise ValueError(
                 f"the {self.loss.name} loss has a robust risk for unbounded features only; set support to unbounded, "

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from models.intervals import residual_interval
 from models.losses.catalogue import get_loss
+from models.methods.catalogue import METHODS
 from models.problem import BoxSupport, PolytopeSupport, ProblemError
 from services.contracts.asset_type import AssetType, explain
 from services.contracts.errors import InvalidInputError
@@ -80,6 +81,7 @@ def test_one_head_for_a_target_and_what_is_missing_is_said() -> None:
         ({"spec": {"loss": {"name": "pinball", "epsilon": 0.1}}}, "spec.loss: epsilon belongs to the losses"),
         ({"spec": {"loss": {"name": "huber", "epsilon": 0.0}}}, "spec.loss: epsilon of the huber loss must be"),
         ({"spec": {"loss": "logistic", "support": "sensor_ranges"}}, "spec: the logistic loss has a robust risk for"),
+        ({"spec": {"loss": "squared", "support": "sensor_ranges"}}, "the squared loss is for training without a ball: set"),
         ({"spec": {"support": "walls"}}, "spec.support.name: Input should be 'unbounded' or 'sensor_ranges'"),
         ({"spec": {"support": {"matrix": [[1, 2]], "limits": [1, 2]}}}, "the polytope's limits need 1 numbers"),
         ({"mixture": {"norm": "l3"}}, "mixture.norm: Input should be 'l1', 'l2' or 'linf'"),
@@ -114,6 +116,17 @@ def test_a_problem_that_does_not_fit_type_or_method_is_refused_in_one_line(chang
     with pytest.raises(InvalidInputError) as refusal:
         check_problem(plan(**changes), kind())
     assert said in str(refusal.value) and "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_squared_loss_is_for_methods_without_a_ball(method: str) -> None:
+    squared = plan(method=method, spec={"loss": "squared"})
+    if METHODS[method].ignores_radius:
+        check_problem(squared, kind())
+        return
+    with pytest.raises(InvalidInputError, match="the squared loss has no worst case over a ball; take a method") as no:
+        check_problem(squared, kind())
+    assert "\n" not in str(no.value)
 
 
 def test_supports_are_scaled_as_the_rows_are() -> None:
