@@ -17,7 +17,10 @@ from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion, SiteScore
 
 any_number = st.floats(width=64)
-RECENT = ("n_test", "mae", "rmse", "r2", "pinball", "coverage", "mixture", "error_interval", "worst_weight", "loss")
+RECENT = (
+    "n_test", "mae", "rmse", "r2", "pinball", "coverage", "mixture", "error_interval", "worst_weight", "loss", "note",
+    "convex_part",
+)  # fmt: skip
 KIND = AssetType(
     name="triplex-pump",
     features=(Feature(name="flow", unit="l/min", low=0.1, high=0.3), Feature(name="oil", unit="degC", low=-1, high=1)),
@@ -90,7 +93,7 @@ def test_plain_values() -> None:
         to_plain({"a": {1}})
 
 
-def test_a_document_from_before_targets_losses_and_mixtures_is_read_as_what_it_was() -> None:
+def test_a_document_from_before_targets_losses_mixtures_and_notes_is_read_as_what_it_was() -> None:
     document = version(sites=(SiteScore(site_id="plant-a", weight=1.0, radius=0.1),)).to_document()
     old = {name: document[name] for name in document if name not in RECENT}
     old["spec"] = {name: value for name, value in document["spec"].items() if name != "loss"}
@@ -98,4 +101,4 @@ def test_a_document_from_before_targets_losses_and_mixtures_is_read_as_what_it_w
     old["sites"] = [{name: value for name, value in site.items() if name not in RECENT} for site in document["sites"]]
     found = ModelVersion.from_document(old)
     assert found.task == "classification" and str(found.spec.loss) == "hinge" and found.mixture.radius == 0.0
-    assert found.to_document() == document
+    assert found.note == "" and found.convex_part is None and found.to_document() == document

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from services.contracts.model_version import ModelVersion
+from services.contracts.model_version import ConvexPart, ModelVersion
 from services.contracts.report import GateResult, RoundPoint
 from services.contracts.run import RoundRecord, Run
 from services.reporting.gap_chart import HEIGHT, WIDTH, gap_chart
@@ -99,6 +99,17 @@ def test_the_page_stands_alone_and_says_it_all(
 def test_a_report_without_rounds_gates_or_number_is_a_page_too(version: ModelVersion, run: Run) -> None:
     found = parse(report_page(model_report(version.model_copy(update={"f1": None, "sites": ()}), run, ())))
     assert "No gate was asked for." in found.text and "not known" in found.text and "version" not in found.text[:60]
+
+
+def test_what_the_method_says_and_the_convex_part_are_on_the_page(version: ModelVersion, run: Run) -> None:
+    plain = parse(report_page(model_report(version, run, ()))).text
+    assert "what the method says" not in plain and "convex part" not in plain
+    part = ConvexPart(upper=0.25, lower=0.2, gap=0.2)
+    told = version.model_copy(update={"note": "phi <0.2>: need not close", "convex_part": part})
+    report = model_report(told, run, ())
+    assert (report.certificate.note, report.certificate.convex_part) == (told.note, part)
+    found = parse(report_page(report)).text
+    assert "phi <0.2>: need not close" in found and "from 0.2 to 0.25, relative gap 0.2: tells a critical" in found
 
 
 def test_long_lists_of_missed_rounds_are_cut_and_say_so(
