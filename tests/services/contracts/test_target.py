@@ -81,7 +81,7 @@ def test_one_head_for_a_target_and_what_is_missing_is_said() -> None:
         ({"spec": {"loss": {"name": "pinball", "epsilon": 0.1}}}, "spec.loss: epsilon belongs to the losses"),
         ({"spec": {"loss": {"name": "huber", "epsilon": 0.0}}}, "spec.loss: epsilon of the huber loss must be"),
         ({"spec": {"loss": "logistic", "support": "sensor_ranges"}}, "spec: the logistic loss has a robust risk for"),
-        ({"spec": {"loss": "squared", "support": "sensor_ranges"}}, "the squared loss is for training without a ball: set"),
+        ({"spec": {"loss": "squared", "support": "sensor_ranges"}}, "the squared loss is for training without a ball"),
         ({"spec": {"support": "walls"}}, "spec.support.name: Input should be 'unbounded' or 'sensor_ranges'"),
         ({"spec": {"support": {"matrix": [[1, 2]], "limits": [1, 2]}}}, "the polytope's limits need 1 numbers"),
         ({"mixture": {"norm": "l3"}}, "mixture.norm: Input should be 'l1', 'l2' or 'linf'"),
