@@ -5,7 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from services.contracts.fairness import FairnessGate
+from models.fairness import INDICES
+from services.contracts.documents import to_plain
+from services.contracts.fairness import WORST_SITE, FairnessGate
 from services.contracts.model_version import ModelVersion, SiteScore
 from services.contracts.plan import Gates
 from services.registry.gates import check_gates, failed_gates
@@ -91,6 +93,12 @@ def test_a_gate_of_fairness_does_not_hold_where_a_site_is_not_known(make_version
 def test_a_gate_of_fairness_that_is_none_is_refused(fields: dict[str, object], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         Gates.model_validate({"fairness": [fields]})
+
+
+@pytest.mark.parametrize("index", [*INDICES, WORST_SITE])
+def test_a_gate_of_fairness_comes_back_from_its_document(index: str) -> None:
+    gates = Gates.model_validate({"fairness": [{"index": index, "at_most": 2.0, "basis": "worst_case_risk"}]})
+    assert Gates.model_validate(to_plain(gates)) == gates
 
 
 def measured(site_id: str, mae: float | None) -> SiteScore:
