@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 
 from api.cli.common import add_action, add_actions, add_reason, opened, print_fields, print_json, print_table
-from api.reading import model_detail, version_detail
+from api.reading import fairness_of, model_detail, version_detail
 from api.schemas import VersionDetail
 from api.use_cases import models
 from api.use_cases.actor import local_administrator
+from services.contracts.fairness import FairnessIndices, FairnessReport
+from services.reporting.fairness_page import EXPLAINED
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,6 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     show = add_action(actions, "show", _show, "show a model, or one of its versions", lists=True)
     show.add_argument("name", metavar="NAME")
     show.add_argument("version", metavar="VERSION", nargs="?", help="number or alias; none: the whole model")
+    fairness = add_action(actions, "fairness", _fairness, "show how unequally a version serves the sites", lists=True)
+    fairness.add_argument("name", metavar="NAME")
+    fairness.add_argument("version", metavar="VERSION", nargs="?", default="champion", help="default: champion")
     promote = add_action(actions, "promote", _promote, "make a version champion")
     promote.add_argument("name", metavar="NAME")
     promote.add_argument("version", metavar="VERSION", nargs="?", default="challenger", help="default: challenger")
@@ -114,6 +119,44 @@ def _said(found: VersionDetail) -> list[tuple[str, object]]:
     told: list[tuple[str, object]] = [("the method says", found.note)] if found.note else []
     part = found.convex_part
     return told if part is None else [*told, ("gap of the convex part", part.gap)]
+
+
+def _fairness(args: argparse.Namespace) -> int:
+    with opened(args) as backend:
+        report = fairness_of(backend, backend.registry.get(args.name, args.version))
+    if args.json:
+        print_json(report)
+        return 0
+    columns = _columns(report)
+    if columns:
+        print_table(("index", *columns), (
+            (text, *(getattr(indices, name) for indices in columns.values())) for name, text in EXPLAINED.items()
+        ))  # fmt: skip
+        print()
+    scored = "f1" if report.unit is None else "mae"
+    head = ("site", "weight", "worst weight", "worst-case risk", "held-out loss", scored, "answered last")
+    print_table(head, (
+        (
+            site.site_id, site.weight, site.worst_weight, site.worst_case_risk, site.loss, getattr(site, scored),
+            site.fresh,
+        )
+        for site in report.sites
+    ))  # fmt: skip
+    for note in report.notes:
+        print(f"\n{note}")
+    return 0
+
+
+def _columns(report: FairnessReport) -> dict[str, FairnessIndices]:
+    """Indices by what they are over, the champion's beside this version's own."""
+    champion = {indices.basis: indices for indices in report.champion_indices}
+    columns = {}
+    for indices in report.indices:
+        what = "held-out loss" if indices.basis == "loss" else "worst-case risk"
+        columns[what] = indices
+        if indices.basis in champion:
+            columns[f"{what} of champion {report.champion_version}"] = champion[indices.basis]
+    return columns
 
 
 def _promote(args: argparse.Namespace) -> int:

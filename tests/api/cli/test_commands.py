@@ -130,6 +130,7 @@ def test_unknown_things_are_one_line(shell: Any) -> None:
     for command in (
         ("plan", "show", "nobody"), ("plan", "trigger", "nobody"), ("run", "show", "0" * 32), ("run", "cancel", "x"),
         ("run", "rounds", "x"), ("model", "show", "nobody"), ("model", "show", "pumps", "99"),
+        ("model", "fairness", "nobody"), ("model", "fairness", "pumps", "99"),
         ("model", "rollback", "nobody", "--reason", "bad"),
     ):  # fmt: skip
         shell.refused(*command)
@@ -140,6 +141,11 @@ def test_models_are_shown_promoted_and_rolled_back(shell: Any, behind: Any) -> N
     assert shell.read("model", "show", "pumps")["versions"][0]["version"] == "1"
     assert shell.read("model", "show", "pumps", "champion")["certified_gap"] == 8e-4
     assert "plant-east" in shell.good("model", "show", "pumps", "1")
+    fair = shell.good("model", "fairness", "pumps", "1")
+    assert "WORST-CASE RISK" in fair and "Gini coefficient" in fair and "plant-west" in fair
+    assert "figures of 2 sites only" in fair and fair == shell.good("model", "fairness", "pumps")
+    (indices,) = shell.read("model", "fairness", "pumps", "champion")["indices"]
+    assert (indices["relative_unfairness"], indices["gini"]) == (1.0, 0.0)
     assert "champion already" in shell.refused("model", "promote", "pumps", "--reason", "again")
     assert "no champion before" in shell.refused("model", "rollback", "pumps", "--reason", "bad")
     code, _, err = shell.run("model", "rollback", "pumps")
