@@ -18,7 +18,7 @@ drawn without a step: that is what the certificate, of the min-max problem itsel
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,6 +91,10 @@ class DrfaRule(LocalRule):
     def ambiguity(self, problem: ServerProblem) -> RelativeSet | None:
         """The capped simplex where one is wanted; None: the problem's ball of mixtures."""
         return capped(problem)
+
+    def note(self, memories: Sequence[Memory], problem: ServerProblem) -> str:
+        """What the bounds speak of, where lambda climbs on other losses than those."""
+        return "" if self.told == "risk" else "the bounds are those of the problem without mixup"
 
     def _drawn(self, memory: Memory, problem: ServerProblem) -> SampledRound:
         return SampledRound.draw(problem, memory["lambda"], float(memory["round"]), steps_of(problem.parameters))

@@ -10,7 +10,7 @@ q > 0: they say what fairness costs on average.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,3 +41,8 @@ class FairAveragingRule(AveragingRule):
             move = move + site.weight * loss**q * change
             size += site.weight * (q * loss ** (q - 1.0) * float(change @ change) + inverse * loss**q)
         return {"point": point - move / size if size > 0 else point, "round": np.array(number + 1.0)}
+
+    def note(self, memories: Sequence[Memory], problem: ServerProblem) -> str:
+        """What the bounds speak of, where that is not what the method minimises."""
+        q = problem.parameters["q"]
+        return f"q {q:.4g}: the bounds are those of the mean loss, which the method does not minimise" if q > 0 else ""

@@ -86,7 +86,11 @@ def test_several_heads_speak_on_one_line(method: str) -> None:
 def test_only_the_methods_that_must_speak_do() -> None:
     for name, method in METHODS.items():
         said = train(sites(radius=0.0 if method.ignores_radius else 0.01), method=name, max_rounds=1).note
-        assert bool(said) == (name in ("scaff-pd-ia", "relative-fairness"))
+        assert bool(said) == (name in ("scaff-pd-ia", "relative-fairness", "drflm", "q-fedavg"))
+    assert train(sites(), method="drflm", max_rounds=1).note == "the bounds are those of the problem without mixup"
+    fair_average = train(sites(), method="q-fedavg", parameters={"q": 2.0}, max_rounds=1)
+    assert fair_average.note == "q 2: the bounds are those of the mean loss, which the method does not minimise"
+    assert train(sites(), method="q-fedavg", parameters={"q": 0.0}, max_rounds=1).note == ""
 
 
 def server_problem(method: str) -> ServerProblem:
