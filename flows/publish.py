@@ -19,7 +19,7 @@ from services.contracts.report import ModelReport
 from services.contracts.run import Run
 from services.contracts.scores import COVERAGE_CONFIDENCE, SCORE_NAMES, ErrorInterval, RegressionScores, added
 from services.coordinator.held_out import Evaluation
-from services.coordinator.terms import shared_spec
+from services.coordinator.terms import shared_spec, weights_note
 from services.coordinator.training import TrainedModel, full_weights
 from services.registry.gates import check_gates, failed_gates
 from services.reporting.model_report import model_report
@@ -63,6 +63,12 @@ def promote_if_gates_hold(shop: Workshop, run: Run, version: ModelVersion) -> st
         )
         shop.registry.promote(version.name, version.version, actor=actor, reason=reason)
     return f"version {version.version} is champion"
+
+
+def closing_note(run: Run, trained: TrainedModel, outcome: str) -> str:
+    """What a run ends with, on one line: why it stopped, what the method says, and what came of the version."""
+    said = (trained.status.value, trained.note, weights_note(run), outcome)
+    return "; ".join(part for part in said if part)
 
 
 def _version(shop: Workshop, run: Run, trained: TrainedModel, evaluation: Evaluation) -> ModelVersion:

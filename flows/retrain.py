@@ -14,12 +14,11 @@ from prefect.runtime import flow_run as this_flow_run
 
 from flows.lease import held_lease, new_owner
 from flows.progress import Progress
-from flows.publish import promote_if_gates_hold, register
+from flows.publish import closing_note, promote_if_gates_hold, register
 from flows.wiring import Workshop, open_workshop
 from models.problem import ProblemError
 from services.contracts.errors import BallastError
 from services.contracts.run import Run
-from services.coordinator.terms import weights_note
 from services.coordinator.training import RunCancelledError, full_weights
 
 
@@ -66,8 +65,7 @@ async def drive(shop: Workshop, run: Run) -> dict[str, Any]:
         evaluation = await coordinator.evaluate(run, weights, trained.risk_bound)
     version = register(shop, run, trained, evaluation)
     outcome = promote_if_gates_hold(shop, run, version)
-    said = [trained.status.value, trained.note, weights_note(run), outcome]
-    shop.store.runs.finish_run(run.run_id, "completed", "; ".join(part for part in said if part))
+    shop.store.runs.finish_run(run.run_id, "completed", closing_note(run, trained, outcome))
     log.info("model %s: %s", version.name, outcome)
     return {"run_id": run.run_id, "model": version.name, "version": version.version, "outcome": outcome}
 

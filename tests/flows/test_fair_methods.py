@@ -19,7 +19,7 @@ from api.schemas import TokenRequest
 from api.use_cases import tokens
 from api.use_cases.actor import Actor
 from api.wiring import open_backend
-from flows.publish import promote_if_gates_hold
+from flows.publish import closing_note, promote_if_gates_hold
 from models.fairness import relative_unfairness
 from models.relative_set import RelativeSet
 from services.contracts.asset_type import AssetType, FaultClass, Feature
@@ -134,6 +134,10 @@ def test_each_method_says_what_its_certificate_speaks_of(works: Any, trained: di
     assert "whether this is below 1 + 2 m_f/M_f cannot be said" in steps.note and steps.convex_part is None
     assert "tells a critical point only" in bundle.note and bundle.convex_part is not None
     assert bundle.convex_part.gap <= 1e-3 and bundle.convex_part.lower <= bundle.convex_part.upper
+    run, outcome, _ = trained["fair-steps"]
+    assert closing_note(run, outcome, "version 1 is champion") == (
+        f"the round limit was reached before the wanted gap; {steps.note}; version 1 is champion"
+    )
     for version in (steps, bundle):
         risks = np.array([site.worst_case_risk for site in version.sites])
         worst = RelativeSet.of_shares(len(SITES), PHI, SHARE, SHARE)
