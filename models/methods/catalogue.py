@@ -8,7 +8,7 @@ from typing import Final
 
 from models.losses.base import Loss
 from models.methods.base import Method
-from models.methods.drfl_admm import DrflServer
+from models.methods.drfl_admm import DrflServer, check_sizes
 from models.methods.drfl_site import DrflSite
 from models.methods.fdr_admm import AdmmServer, RegularisedSite
 from models.methods.fdr_sm import SubgradientServer
@@ -32,8 +32,9 @@ RANGES: Final[Mapping[str, Range]] = {
     "tau": Range(0.0, math.inf, open_low=False),
     "step_size": Range(0.0, math.inf),
     "step_power": Range(0.0, 1.0, open_low=False),
-    "c": Range(0.0, 1e6),
-    "c_weights": Range(0.0, 1e6, open_low=False),
+    "c": Range(0.0, math.inf, open_low=False),
+    "c_weights": Range(0.0, math.inf, open_low=False),
+    "probe": Range(0.0, 1e6, open_low=False, whole=True),
     "tight": Range(0.0, 1.0, open_low=False),
     "residual": Range(0.0, math.inf, open_low=False),
     **LOCAL_RANGES,
@@ -46,7 +47,7 @@ _STEPS = {"step_size": 1.0, "step_power": 1.0}
 _RELATIVE = {**_BUNDLE, "phi": 0.2, "alpha": 0.2, "beta": 0.2}
 _PROX_BUNDLE = {**_BUNDLE, "closeness": 30.0}
 _ADMM = {"rho": 0.1, "mu0": 1.0}
-_DRFL = {"c": 3.0, "c_weights": 0.03, "tight": 1.0, "batch": 1.0, "residual": 0.0}
+_DRFL = {"c": 0.0, "c_weights": 0.0, "tight": 1.0, "probe": 2.0, "batch": 1.0, "residual": 0.0}
 
 _RISK = "exact worst case by selection"
 _BOX_RISK = "exact worst case by price search"
@@ -96,7 +97,9 @@ METHODS: Final[Mapping[str, Method]] = {
             "wafl", WaflSite(), WaflServer(), _BUNDLE, "one ball around the mixture of all sites: WAFL, exactly",
             _RISK, "", supports_mixture=False, needs_unbounded=True,
         ),
-        Method("drfl-admm", DrflSite(), DrflServer(), _DRFL, "AD-LPMM", _CUTS, _BOX_CUTS),
+        Method(
+            "drfl-admm", DrflSite(), DrflServer(), _DRFL, "AD-LPMM", _CUTS, _BOX_CUTS, check=check_sizes,
+        ),
         Method(
             "relative-fairness", RiskSite(), RelativeServer(), _RELATIVE,
             "level bundle on convex majorants of relative fairness; for phi above 0 it ends at a critical point, which "

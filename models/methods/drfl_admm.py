@@ -6,17 +6,23 @@ r"""AD-LPMM of the DRFL paper (Algorithm 1), with a certificate in every round.
 
 It minimises ``max_{q in Q} sum_s q_s r_s(w)``, Q the ball around the site weights. Of psi, zeta and z a site sees only
 its prox centre ``w + psi_s / c_weights`` and its target ``z_s - zeta_s / c``, so a site keeps nothing. Every answer
-carries the exact risk at w (upper bound) and the minorant that the local step proves (lower bound). An absent site
-keeps its last (w_s, pi_s, psi_s, zeta_s).
+carries the exact risk at a point (upper bound) and the minorant that the local step proves (lower bound). An absent
+site keeps its last (w_s, pi_s, psi_s, zeta_s).
 
 Its own numbers:
 
-- ``c`` : step size, of the order of the radius over the sites by how far apart their risks are;
-- ``c_weights`` : step size of ``w = w_s``, of the order of a site's share times how sharply its risk bends; 0 for the
-  same c, as in the paper;
+- ``c`` : step size of the constraints on the heights; 0 (the default) for sizes that follow from the data
+  (models.methods.drfl_steps), for which the first round asks for the risks at 0 and takes no step;
+- ``c_weights`` : step size of ``w = w_s``; 0 for the same as c, as in the paper. It goes with a c above 0;
 - ``tight`` : 1 for the least proximal constants, 0 for the paper's;
+- ``probe`` : every how manieth round the exact risk is asked at the minimiser of the cut model instead of at w; 0 for
+  never, the paper's own iterates alone;
 - ``batch`` : share of the rows in the client step;
 - ``residual`` : 0, or the size of the primal and dual residuals at which to stop before the gap does.
+
+The iterates do not depend on the probes: w, the local steps and the duals are those of Algorithm 1 with or without
+them. ADMM comes near quickly and ends slowly, above all where the loss has corners; the cuts that its local steps prove
+have by then the shape of the risk around the optimum, and their minimiser is a better model than w.
 
 The duals start at ``sigma = -q`` and ``zeta = q``, where they end when the sites' risks are alike. The evidence keeps
 the cuts of the last rounds and those that the lower bound has use for: any subset proves its bound, and the method may
@@ -34,8 +40,9 @@ from models.cut_model import ModelPoint
 from models.methods.certified import CertifiedServer
 from models.methods.drfl_operators import Duals, Heights, Local, Steps, consensus, move_duals, move_heights, residuals
 from models.methods.drfl_site import DrflSite
+from models.methods.drfl_steps import balanced, first_sizes
 from models.methods.evidence import Evidence, no_evidence, raise_lower, record, unpack_evidence
-from models.problem import Arrays, FloatArray, ServerProblem, Status
+from models.problem import Arrays, FloatArray, ProblemError, ServerProblem, Status
 
 _RECENT = 4
 """Rounds whose cuts are kept whether or not the bound has use for them."""
@@ -45,15 +52,26 @@ _OF_USE = 1e-9
 
 @dataclass(frozen=True)
 class DrflState:
-    """What is asked (``point`` (D,), ``heights``), what was before it, the sites' answers, duals and residuals."""
+    """Consensus ``point`` w (D,), ``heights``, those ``before``, the sites' answers, duals, residuals (2,).
+
+    ``sizes`` (2,) are c and c_weights, 0 where the data have yet to give them; ``probe`` (D,) is where the risk is
+    asked next.
+    """
 
     evidence: Evidence
     point: FloatArray
+    probe: FloatArray
     heights: Heights
     before: Heights
     local: Local
     duals: Duals
     residuals: FloatArray
+    sizes: FloatArray
+
+    @property
+    def sized(self) -> bool:
+        """Whether the step sizes are known."""
+        return bool(self.sizes[0] > 0)
 
 
 @dataclass(frozen=True)
@@ -61,50 +79,64 @@ class DrflServer(CertifiedServer[DrflState]):
     """Server half of AD-LPMM."""
 
     def init(self, problem: ServerProblem) -> DrflState:
-        """All variables 0 and the duals where they end for equal risks, then the first half of a step."""
+        """All variables 0 and the duals where they end for equal risks; the first half of a step if c is given."""
         n_sites, weights = len(problem.sites), _weights(problem)
-        nothing = np.zeros(n_sites)
+        nothing, origin = np.zeros(n_sites), np.zeros(problem.dimension)
         zero = Heights(nothing, nothing, nothing, 0.0)
         local = Local(np.zeros((n_sites, problem.dimension)), nothing)
         duals = Duals(-weights, np.zeros((n_sites, problem.dimension)), weights)
+        size = problem.parameters["c"]
+        sizes = np.array([size, problem.parameters["c_weights"] or size])
         unknown = np.full(2, np.inf)
-        return _ask(DrflState(no_evidence(problem), local.weights[0], zero, zero, local, duals, unknown), problem)
+        state = DrflState(no_evidence(problem), origin, origin, zero, zero, local, duals, unknown, sizes)
+        return _ask(state, problem, None) if state.sized else state
 
     def messages(self, state: DrflState, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
-        """Consensus point, the site's prox centre and target, and the number of the round to draw rows by."""
-        steps, draw = _steps(problem), np.array(float(state.evidence.points.shape[0]))
-        target = state.heights.z - state.duals.zeta / steps.size
+        """Point to judge, the site's prox centre and target, and the number of the round to draw rows by."""
+        common = {"point": state.probe, "draw": np.array(float(state.evidence.points.shape[0]))}
+        if not state.sized:
+            no_step = {**common, "centre": state.point, "target": np.array(0.0), "stiffness": np.array(0.0)}
+            return {site.site_id: no_step for site in problem.sites}
+        size, weight_size = state.sizes
+        target = state.heights.z - state.duals.zeta / size
         return {
             site.site_id: {
-                "point": state.point,
-                "centre": state.point + state.duals.psi[s] / steps.weights,
+                **common,
+                "centre": state.point + state.duals.psi[s] / weight_size,
                 "target": np.array(target[s]),
-                "draw": draw,
+                "stiffness": np.array(size / weight_size),
             }
             for s, site in enumerate(problem.sites)
         }
 
     def step(self, state: DrflState, problem: ServerProblem, answers: Mapping[str, Arrays]) -> DrflState:
         """Take the local answers, move the duals, measure the residuals, move the first half again."""
-        evidence, bottom = raise_lower(record(state.evidence, problem, state.point, answers), problem)
+        evidence, bottom = raise_lower(record(state.evidence, problem, state.probe, answers), problem)
+        here = np.array([float(site.site_id in answers) for site in problem.sites])
+        if not state.sized:
+            return _sized(replace(state, evidence=evidence), problem, answers, here)
         weights, risks = state.local.weights.copy(), state.local.risks.copy()
-        here = np.zeros(len(problem.sites))
-        for s, site in enumerate(problem.sites):
-            if site.site_id in answers:
-                answer = answers[site.site_id]
-                weights[s], risks[s], here[s] = answer["local_point"], answer["local_risk"], 1.0
-        local, steps = Local(weights, risks), _steps(problem)
+        for s in np.flatnonzero(here):
+            answer = answers[problem.sites[s].site_id]
+            weights[s], risks[s] = answer["local_point"], answer["local_risk"]
+        local, steps = Local(weights, risks), _steps(state, problem)
         left = residuals(state.point, state.heights, state.before, local, state.local, steps)
         duals = move_duals(state.duals, state.point, state.heights, local, steps, here)
         moved = replace(
             state, evidence=_pruned(evidence, bottom, problem), local=local, duals=duals, residuals=np.array(left)
         )
-        return _ask(moved, problem)
+        if problem.parameters["c"] == 0 and here.all():
+            number = evidence.points.shape[0]
+            heights = (state.heights, state.before)
+            moved = replace(
+                moved, sizes=balanced(number, steps, state.point, heights, (local, state.local), duals)
+            )
+        return _ask(moved, problem, bottom)
 
     def status(self, state: DrflState, problem: ServerProblem) -> Status:
         """Certified at the wanted gap, or residuals as small as asked for."""
-        status = super().status(state, problem)
-        if status is Status.CONTINUE and state.residuals.max() <= problem.parameters["residual"]:
+        status, wanted = super().status(state, problem), problem.parameters["residual"]
+        if status is Status.CONTINUE and wanted > 0 and state.residuals.max() <= wanted:
             return Status.SMALL_RESIDUALS
         return status
 
@@ -114,7 +146,7 @@ class DrflServer(CertifiedServer[DrflState]):
 
     def pack(self, state: DrflState) -> dict[str, FloatArray]:
         """Evidence and all variables."""
-        parts = {"point": state.point, "residuals": state.residuals}
+        parts = {"point": state.point, "probe": state.probe, "residuals": state.residuals, "sizes": state.sizes}
         for name, heights in (("heights", state.heights), ("before", state.before)):
             parts[name] = np.stack([heights.t, heights.z, heights.eta, np.full_like(heights.t, heights.gamma)])
         parts |= {"weights": state.local.weights, "risks": state.local.risks}
@@ -131,18 +163,37 @@ class DrflServer(CertifiedServer[DrflState]):
         )
         local = Local(parts["weights"], parts["risks"])
         duals = Duals(parts["sigma"], parts["psi"], parts["zeta"])
-        return DrflState(unpack_evidence(arrays), parts["point"], heights, before, local, duals, parts["residuals"])
+        return DrflState(
+            unpack_evidence(arrays), parts["point"], parts["probe"], heights, before, local, duals, parts["residuals"],
+            parts["sizes"],
+        )  # fmt: skip
 
 
 _PREFIX = "admm_"
 
 
-def _ask(state: DrflState, problem: ServerProblem) -> DrflState:
-    """Move w, z, t, eta and gamma: none of them waits for the sites' next answers."""
-    steps, weights = _steps(problem), _weights(problem)
-    heights = move_heights(state.heights, state.local, state.duals, steps, weights, problem.mixture)
-    point = consensus(state.local, state.duals, steps)
-    return replace(state, point=point, heights=heights, before=state.heights)
+def _sized(state: DrflState, problem: ServerProblem, answers: Mapping[str, Arrays], here: FloatArray) -> DrflState:
+    """Step sizes and heights from the risks at 0; asked again where no site answered."""
+    if not answers:
+        return state
+    risks = np.full(here.shape[0], float(np.mean([float(answer["risk"]) for answer in answers.values()])))
+    for s in np.flatnonzero(here):
+        risks[s] = answers[problem.sites[s].site_id]["risk"]
+    middle = float(risks.mean())
+    heights = Heights(risks - middle, risks, np.zeros_like(risks), -middle)
+    local = Local(state.local.weights, risks)
+    return _ask(replace(state, sizes=first_sizes(answers, len(risks)), heights=heights, local=local), problem, None)
+
+
+def _ask(state: DrflState, problem: ServerProblem, bottom: ModelPoint | None) -> DrflState:
+    """Move w, z, t, eta and gamma: none of them waits for the sites' next answers; choose where to ask the risk."""
+    steps = _steps(state, problem)
+    heights = move_heights(state.heights, state.local, state.duals, steps, _weights(problem), problem.mixture)
+    point = probe = consensus(state.local, state.duals, steps)
+    every, number = int(problem.parameters["probe"]), state.evidence.points.shape[0]
+    if bottom is not None and every and number % every == 0 and np.isfinite(bottom.point).all():
+        probe = bottom.point
+    return replace(state, point=point, probe=probe, heights=heights, before=state.heights)
 
 
 def _pruned(evidence: Evidence, bottom: ModelPoint, problem: ServerProblem) -> Evidence:
@@ -162,6 +213,12 @@ def _weights(problem: ServerProblem) -> FloatArray:
     return np.array([site.weight for site in problem.sites])
 
 
-def _steps(problem: ServerProblem) -> Steps:
-    given = problem.parameters
-    return Steps.of(given["c"], given["c_weights"], len(problem.sites), tight=given["tight"] != 0)
+def _steps(state: DrflState, problem: ServerProblem) -> Steps:
+    size, weight_size = (float(each) for each in state.sizes)
+    return Steps.of(size, weight_size, len(problem.sites), tight=problem.parameters["tight"] != 0)
+
+
+def check_sizes(parameters: Mapping[str, float]) -> None:
+    """Refuse a step size for the weights beside one for the heights that the data are to give."""
+    if parameters["c"] == 0 and parameters["c_weights"] > 0:
+        raise ProblemError("parameter c_weights goes with a c above 0; leave both at 0 for sizes from the data")

@@ -112,20 +112,28 @@ def residuals(
     point: FloatArray, heights: Heights, before: Heights, local: Local, local_before: Local, steps: Steps
 ) -> tuple[float, float]:
     """Norms of the primal and of the dual residual: both 0 at a solution of (5) and only there."""
-    primal = [heights.apart, (point - local.weights).ravel(), local.risks - heights.z]
+    primal, dual = height_residuals(heights, before, local.risks, local_before.risks, steps)
+    moved = steps.weights * norm((local.weights - local_before.weights).sum(axis=0))
+    return float(np.hypot(primal, norm(point - local.weights))), float(np.hypot(dual, moved))
+
+
+def height_residuals(
+    heights: Heights, before: Heights, risks: FloatArray, risks_before: FloatArray, steps: Steps
+) -> tuple[float, float]:
+    """The part of both residuals that the constraints on the heights have, ``w = w_s`` left out."""
     t, z, eta = heights.t - before.t, heights.z - before.z, heights.eta - before.eta
     gamma = heights.gamma - before.gamma
-    moved, risks = gamma + eta, local.risks - local_before.risks
+    moved = gamma + eta
     dual = [
-        (local.weights - local_before.weights).sum(axis=0) * (steps.weights / steps.size),
         moved + steps.first * t - (t - z),
-        risks - moved + steps.first * z + (t - z),
+        risks - risks_before - moved + steps.first * z + (t - z),
         steps.second * eta - moved,
         np.array([steps.second * gamma - moved.sum()]),
     ]
-    return _norm(primal), steps.size * _norm(dual)
+    primal = np.concatenate([heights.apart, risks - heights.z])
+    return norm(primal), steps.size * norm(np.concatenate(dual))
 
 
-def _norm(parts: list[FloatArray]) -> float:
-    whole = np.concatenate(parts)
-    return float(np.sqrt(whole @ whole))
+def norm(array: FloatArray) -> float:
+    """Euclidean norm of all entries."""
+    return float(np.sqrt(np.vdot(array, array)))

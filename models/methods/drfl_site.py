@@ -31,10 +31,11 @@ LEAST_ROWS = 20
 
 @dataclass(frozen=True)
 class DrflSite:
-    """Risk at the consensus point and the client step.
+    """Risk at a point and the client step.
 
-    Message: ``point`` w (D,), ``centre`` (D,), ``target`` b (), ``draw`` (), the number that the subset is drawn by.
-    Answer: as :class:`RiskSite` at w, ``local_point`` w_s (D,), ``local_risk`` pi (), and a minorant of the risk.
+    Message: ``point`` (D,) to judge, ``centre`` (D,), ``target`` b (), ``stiffness`` c / c_w (), 0 for no step, and
+    ``draw`` (), the number that the subset is drawn by. Answer: as :class:`RiskSite` at the point, ``local_point`` w_s
+    (D,), ``local_risk`` pi (), and a minorant of the risk. Without a step w_s is the point and pi its risk.
 
     Parameter ``batch``: share of the rows that the step is taken on, 1 for all. The risk, its cut and the minorant are
     of all rows whatever it is, so the certificate is exact.
@@ -43,9 +44,13 @@ class DrflSite:
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
         """Exact risk and cut at the point; the step; what it proves."""
         answer = RiskSite().answer(problem, message, parameters)
+        target, stiffness = float(message["target"]), float(message["stiffness"])
+        if stiffness == 0:
+            return {
+                **answer, "local_point": message["point"], "local_risk": answer["risk"],
+                **_cut_minorant(message["point"], problem),
+            }  # fmt: skip
         rows = drawn_rows(problem, parameters["batch"], int(message["draw"]))
-        target = float(message["target"])
-        stiffness = parameters["c"] / (parameters["c_weights"] or parameters["c"])
         height = Height(-stiffness * target, stiffness)
         step = local_step(rows, message["centre"], height, start=message["point"])
         answer |= {"local_point": step.point, "local_risk": np.array(max(step.risk, target))}
