@@ -6,6 +6,7 @@ FIND_PYTHON = for p in python3 python3.13 python3.12 python3.11; do \
 	if $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null; then echo $$p; exit; fi; done
 PYTHON ?= $(shell $(FIND_PYTHON))
 ARGS ?=
+JOBS ?= 2
 
 export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
@@ -14,7 +15,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 .PHONY: demo test lint bench clean help install
 help:
 	@echo "make demo   a whole service on this machine: plants, training, promotion, a diagnosis (ARGS=--exit stops it at the end)"
-	@echo "make test   all tests, on real SQLite, PostgreSQL, NATS, MLflow and Prefect"
+	@echo "make test   all tests, on real SQLite, PostgreSQL, NATS, MLflow and Prefect, two at a time (JOBS=0: one process)"
 	@echo "make lint   ruff, mypy and the import contracts"
 	@echo "make bench  the measurements of tests/benchmarks"
 	@echo "make clean  remove the virtual environment, caches and the demo's files"
@@ -42,7 +43,7 @@ demo: $(VENV)/server.stamp
 	@$(BIN)/ballast demo $(ARGS)
 
 test: $(VENV)/dev.stamp
-	@$(BIN)/pytest $(ARGS)
+	@$(BIN)/pytest --numprocesses $(JOBS) --dist loadfile $(ARGS)
 
 lint: $(VENV)/dev.stamp
 	@$(BIN)/ruff check .

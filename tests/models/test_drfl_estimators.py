@@ -44,12 +44,12 @@ def checked(estimator: Any) -> None:
 
 @pytest.mark.parametrize("loss", CLASSIFICATION)
 def test_the_classifier_passes_the_checks_of_scikit_learn(loss: str) -> None:
-    checked(FederatedDRClassifier(loss=loss, gap=1e-3))
+    checked(FederatedDRClassifier(loss=loss, gap=1e-2))
 
 
 @pytest.mark.parametrize("loss", REGRESSION)
 def test_the_regressor_passes_the_checks_of_scikit_learn(loss: str) -> None:
-    checked(FederatedDRRegressor(loss=loss, gap=1e-3))
+    checked(FederatedDRRegressor(loss=loss, gap=1e-2))
 
 
 @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

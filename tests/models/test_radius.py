@@ -68,7 +68,7 @@ def test_distance_of_a_split_is_exact() -> None:
     features, labels = np.array([[0.0], [1.0], [0.1], [1.2]]), np.array([1.0, 1.0, 1.0, -1.0])
     from models.radius import _split_distance
 
-    found = _split_distance(features, labels, np.arange(4), 0.3, "l1")
+    found = _split_distance(features, labels, np.arange(4), 0.3, "l1", "classification")
     assert found == pytest.approx(0.5 * min(0.1 + 0.2 + 0.3, 1.2 + 0.3 + 0.9))
 
 
