@@ -128,9 +128,7 @@ class DrflServer(CertifiedServer[DrflState]):
         if problem.parameters["c"] == 0 and here.all():
             number = evidence.points.shape[0]
             heights = (state.heights, state.before)
-            moved = replace(
-                moved, sizes=balanced(number, steps, state.point, heights, (local, state.local), duals)
-            )
+            moved = replace(moved, sizes=balanced(number, steps, state.point, heights, (local, state.local), duals))
         return _ask(moved, problem, bottom)
 
     def status(self, state: DrflState, problem: ServerProblem) -> Status:
