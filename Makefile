@@ -43,7 +43,7 @@ demo: $(VENV)/server.stamp
 	@$(BIN)/ballast demo $(ARGS)
 
 test: $(VENV)/dev.stamp
-	@$(BIN)/pytest --numprocesses $(JOBS) --dist loadfile $(ARGS)
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses $(JOBS) --dist loadfile $(ARGS)
 
 lint: $(VENV)/dev.stamp
 	@$(BIN)/ruff check .
