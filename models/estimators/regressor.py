@@ -16,6 +16,7 @@ from models.estimators.choices import ClientWeights, SupportArgument, client_sit
 from models.estimators.drfl import DrflFit, chosen_loss, mean_weights
 from models.estimators.sites import number
 from models.intervals import residual_interval
+from models.losses.base import Loss
 from models.problem import FloatArray, SiteProblem, TransportNorm
 
 
@@ -32,11 +33,13 @@ class FederatedDRRegressor(DrflFit, RegressorMixin, BaseEstimator):  # type: ign
     loss : {"huber", "epsilon_insensitive", "pinball"}, default "huber"
     epsilon : float or None
         Threshold of the Huber loss (default 1.35) or tolerance of the epsilon-insensitive one (default 0.1), in the
-        units of the target.
+        units of the target; the pinball loss has no use for it.
     quantile : float or None
-        Of the pinball loss, between 0 and 1 (default 0.5).
+        Of the pinball loss, between 0 and 1 (default 0.5); the other losses have no use for it.
     target_cost : float, default 1.0
         Cost kappa of moving a target by 1, above 0; infinity trusts all targets.
+    label_flip_cost : float or None, default None
+        The same kappa by the classifier's name, for code that sets both alike; None: ``target_cost``.
     support : None, (low, high), (low, high, target_low, target_high), or (C, c, d), default None
         Box, or polytope ``C x + c y <= d``; with the epsilon-insensitive and the pinball loss only.
     radius, client_radius, client_norm, client_weights, transport_norm, fit_intercept, method, gap, max_rounds,
@@ -56,6 +59,7 @@ class FederatedDRRegressor(DrflFit, RegressorMixin, BaseEstimator):  # type: ign
         quantile: float | None = None,
         radius: float | Mapping[Any, float] = 0.01,
         target_cost: float = 1.0,
+        label_flip_cost: float | None = None,
         client_radius: float = 0.0,
         client_norm: Any = "l2",
         client_weights: ClientWeights = None,
@@ -72,6 +76,7 @@ class FederatedDRRegressor(DrflFit, RegressorMixin, BaseEstimator):  # type: ign
         self.quantile = quantile
         self.radius = radius
         self.target_cost = target_cost
+        self.label_flip_cost = label_flip_cost
         self.client_radius = client_radius
         self.client_norm = client_norm
         self.client_weights = client_weights
@@ -87,9 +92,9 @@ class FederatedDRRegressor(DrflFit, RegressorMixin, BaseEstimator):  # type: ign
         """Fit to features (N, P), targets (N,) and the client of each row (N,); without groups there is one client."""
         features, targets = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         targets = np.asarray(targets, dtype=np.float64)
-        loss = chosen_loss(self.loss, "regression", epsilon=self.epsilon, quantile=self.quantile)
+        loss = self._loss()
         sites = client_sites(groups, self.radius, self.client_weights)
-        cost, rows = number("target_cost", self.target_cost), sites.rows(features.shape[0])
+        cost, rows = self._cost(), sites.rows(features.shape[0])
         problems = {
             str(g): SiteProblem(features[at], targets[at], self.spec(loss, sites.radius[name], cost, features.shape[1]))
             for g, (name, at) in enumerate(rows.items())
@@ -120,6 +125,14 @@ class FederatedDRRegressor(DrflFit, RegressorMixin, BaseEstimator):  # type: ign
     def predict_interval(self, X: ArrayLike, confidence: float = 0.9) -> tuple[FloatArray, FloatArray]:
         """Low and high ends (n,), (n,) of the interval of ``models.intervals`` around each estimate."""
         value = self.predict(X)
-        loss = chosen_loss(self.loss, "regression", epsilon=self.epsilon, quantile=self.quantile)
-        below, above = residual_interval(loss, self.worst_case_risk_, confidence)
+        below, above = residual_interval(self._loss(), self.worst_case_risk_, confidence)
         return value - above, value - below
+
+    def _loss(self) -> Loss:
+        own = {"pinball": {"quantile": self.quantile}}.get(self.loss, {"epsilon": self.epsilon})
+        return chosen_loss(self.loss, "regression", **own)
+
+    def _cost(self) -> float:
+        if self.label_flip_cost is None:
+            return number("target_cost", self.target_cost)
+        return number("label_flip_cost", self.label_flip_cost)
