@@ -24,9 +24,9 @@ The iterates do not depend on the probes: w, the local steps and the duals are t
 them. ADMM comes near quickly and ends slowly, above all where the loss has corners; the cuts that its local steps prove
 have by then the shape of the risk around the optimum, and their minimiser is a better model than w.
 
-The duals start at ``sigma = -q`` and ``zeta = q``, where they end when the sites' risks are alike. The evidence keeps
-the cuts of the last rounds and those that the lower bound has use for: any subset proves its bound, and the method may
-need many rounds. Prefer the level bundle where rounds are dear.
+The duals start at ``sigma = -q`` and ``zeta = q``, where they end when the sites' risks are alike. Where cuts
+are many the evidence keeps those of the last rounds and those that the lower bound has use for: any subset proves its
+bound, and the method may need many rounds. Prefer the level bundle where rounds are dear.
 """
 
 from __future__ import annotations
@@ -46,8 +46,12 @@ from models.problem import Arrays, FloatArray, ProblemError, ServerProblem, Stat
 
 _RECENT = 4
 """Rounds whose cuts are kept whether or not the bound has use for them."""
+_CUTS_EACH = 12
+"""So many cuts for each weight and each site are kept whatever they are."""
 _OF_USE = 1e-9
 """Multipliers up to here are what an interior point leaves of zero."""
+_NOTHING = 1e-14
+"""Share of the first risk at which what is left of it is rounding: the optimum is 0, and no relative gap closes."""
 
 
 @dataclass(frozen=True)
@@ -132,11 +136,14 @@ class DrflServer(CertifiedServer[DrflState]):
         return _ask(moved, problem, bottom)
 
     def status(self, state: DrflState, problem: ServerProblem) -> Status:
-        """Certified at the wanted gap, or residuals as small as asked for."""
+        """Certified at the wanted gap, residuals as small as asked for, or a risk of which nothing is left."""
         status, wanted = super().status(state, problem), problem.parameters["residual"]
-        if status is Status.CONTINUE and wanted > 0 and state.residuals.max() <= wanted:
+        if status is not Status.CONTINUE:
+            return status
+        if wanted > 0 and state.residuals.max() <= wanted:
             return Status.SMALL_RESIDUALS
-        return status
+        first = state.evidence.risks[:1]
+        return Status.STALLED if state.evidence.upper <= _NOTHING * first.max(initial=0.0) else status
 
     def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
         """Risk and its cut, local weights and risk, minorant."""
@@ -195,7 +202,9 @@ def _ask(state: DrflState, problem: ServerProblem, bottom: ModelPoint | None) ->
 
 
 def _pruned(evidence: Evidence, bottom: ModelPoint, problem: ServerProblem) -> Evidence:
-    """Evidence without the cuts that are neither recent nor of use to the bound."""
+    """Evidence without the cuts that are neither recent nor of use to the bound, where there are many."""
+    if evidence.cut_site.shape[0] <= _CUTS_EACH * (problem.dimension + len(problem.sites)):
+        return evidence
     keep = bottom.multipliers > _OF_USE
     keep[-2 * _RECENT * len(problem.sites) :] = True
     return replace(
