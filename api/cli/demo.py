@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from api.cli import demo_plants, stack, up
-from api.cli.demo_account import Account, account_of_sites, render
+from api.cli.demo_account import Account, account_of_fairness, account_of_sites, render
 from api.cli.rest import RestClient
 from api.cli.supervisor import Supervisor
 from services.contracts.errors import BallastError, ConflictError
@@ -93,12 +93,14 @@ def play(supervisor: Supervisor, settings: Settings, arguments: argparse.Namespa
         training_seconds = time.monotonic() - training_started
         rounds = api.call("GET", f"/v1/runs/{run_id}/rounds")["rounds"]
         version = api.call("GET", f"/v1/models/{PLAN}/versions/champion")
+        fairness = api.call("GET", f"/v1/models/{PLAN}/versions/champion/fairness")
         say("diagnosing a fresh measurement of a leaking pump")
         sample = demo_plants.fresh_measurement(arguments.seed + 1)
         diagnosis = api.call("POST", f"/v1/models/{PLAN}/diagnose", {"samples": [sample]})
     return Account(
         scenario=arguments.scenario, rounds=finished["rounds"], certified_gap=version["certified_gap"],
         worst_case_risk=version["worst_case_risk"], f1=version["f1"], sites=account_of_sites(version, rounds),
+        fairness=account_of_fairness(fairness),
         diagnosis=diagnosis["diagnoses"][0], model=PLAN, model_version=str(diagnosis["model_version"]), run_id=run_id,
         outcome=finished["reason"], mlflow_run_id=finished["mlflow_run_id"],
         prefect_flow_run_id=finished["flow_run_id"], seconds=time.monotonic() - started,

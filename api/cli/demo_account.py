@@ -25,6 +25,7 @@ class Account(Contract):
     worst_case_risk: float
     f1: float
     sites: tuple[SiteAccount, ...]
+    fairness: dict[str, float]
     diagnosis: dict[str, Any]
     model: str
     model_version: str
@@ -51,6 +52,12 @@ def account_of_sites(version: dict[str, Any], rounds: list[dict[str, Any]]) -> t
     return tuple(sites)
 
 
+def account_of_fairness(report: dict[str, Any]) -> dict[str, float]:
+    """Indices of the plants' held-out losses (of their worst-case risks where no plant has one)."""
+    indices = report["indices"][0]
+    return {name: float(indices[name]) for name in ("relative_unfairness", "gini", "worst_site", "mean")}
+
+
 def render(account: Account) -> str:
     """Return the account as text, a fact a line."""
     found = account.diagnosis
@@ -66,6 +73,11 @@ def render(account: Account) -> str:
         lines.append(
             f"    {site.site_id:<17} {f1}   {site.n_updates} updates, {site.bytes_out / 1024:.1f} KiB left the plant"
         )
+    fair = account.fairness
+    lines.append(
+        f"  fairness            the worst fifth of the plants has {fair['relative_unfairness']:.1f} times the loss of "
+        f"the best, Gini {fair['gini']:.2f}"
+    )
     sensors = ", ".join(sensor["feature"] for sensor in found["contributing_sensors"][:3])
     lines += [
         f"  registry            {account.outcome}",
