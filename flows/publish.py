@@ -95,7 +95,7 @@ def _version(shop: Workshop, run: Run, trained: TrainedModel, evaluation: Evalua
         fresh_weight=trained.fresh_weight, f1=_f1(evaluation, answered), sites=scores,
         mixture_confidence=run.mixture_confidence,
         radii_are_estimates=any(site.radius_is_estimate for site in run.sites),
-        solvers=get_method(plan.method).solver_names(boxed=plan.spec.boxed),
+        solvers=get_method(plan.method).solver_names(loss=plan.spec.loss.loss, support=plan.spec.support_kind),
         convex_part=_convex_part(trained), note=trained.note,
         created_at=datetime.now(UTC), **_target_scores(asset_type, evaluation, answered),
     )

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from models.losses.base import Loss
+from models.methods.solver_names import SupportKind, prox_solver, risk_solver
 from models.problem import Arrays, Certificate, FloatArray, ServerProblem, SiteProblem, Status
 
 StateT = TypeVar("StateT")
@@ -94,7 +96,8 @@ class HasNote(Protocol):
 class Method:
     """A named pair of halves; ``parameters`` are its own numbers with their defaults.
 
-    ``site_solver`` and ``box_solver`` say what runs at a site, for features without bounds and in a box.
+    ``site_solver`` and ``box_solver`` say what runs at a site, for features without bounds and with a support; in them
+    ``{risk}`` and ``{prox}`` stand for what the loss and the support decide (``models.methods.solver_names``).
     ``trusts_labels``: the method trains with an infinite label flip cost, whatever the problem says.
     ``ignores_radius``: the method trains with radius 0, that is, without a ball, whatever the problem says.
     ``needs_smooth_loss``: its steps rest on gradients that change continuously.
@@ -117,7 +120,9 @@ class Method:
     needs_unbounded: bool = False
     check: Callable[[Mapping[str, float]], None] | None = None
 
-    def solver_names(self, *, boxed: bool) -> tuple[str, ...]:
-        """What solves the sites' problems, one name for each part; ``boxed``: the features have bounds."""
-        text = self.box_solver if boxed else self.site_solver
-        return tuple(part for part in text.split("; ") if part)
+    def solver_names(self, *, loss: Loss, support: SupportKind) -> tuple[str, ...]:
+        """What solves the sites' problems, one name for each part."""
+        text = self.site_solver if support == "unbounded" else self.box_solver
+        place: SupportKind = "unbounded" if self.ignores_radius else support
+        named = text.format(risk=risk_solver(loss, place), prox=prox_solver(loss, place))
+        return tuple(part for part in named.split("; ") if part)

@@ -19,6 +19,7 @@ from models.methods.mixture_methods import MIXTURE_METHODS, MIXTURE_RANGES
 from models.methods.parameter_range import Range
 from models.methods.relative_bundle import RelativeServer
 from models.methods.site_answers import AdmmSite, ProxCutSite, RiskSite
+from models.methods.solver_names import LOCAL_BUNDLE
 from models.methods.wafl import WaflServer
 from models.methods.wafl_site import WaflSite
 from models.mixture import MixtureBall
@@ -49,33 +50,32 @@ _PROX_BUNDLE = {**_BUNDLE, "closeness": 30.0}
 _ADMM = {"rho": 0.1, "mu0": 1.0}
 _DRFL = {"c": 0.0, "c_weights": 0.0, "tight": 1.0, "probe": 2.0, "batch": 1.0, "residual": 0.0}
 
-_RISK = "exact worst case by selection"
-_BOX_RISK = "exact worst case by price search"
-_PROX = f"{_RISK}; active sets on a working set with an interior point behind them"
-_CUTS = f"{_RISK}; local bundle of exact cuts"
-_BOX_CUTS = f"{_BOX_RISK}; local bundle of exact cuts"
+_RISK = "{risk}"
+_PROX = "{risk}; {prox}"
+_CUTS = f"{{risk}}; {LOCAL_BUNDLE}"
+"""What runs at a site; the loss and the support fill in the names."""
 
 METHODS: Final[Mapping[str, Method]] = {
     method.name: method
     for method in (
         Method(
             "level-bundle", ProxCutSite(), BundleServer(True), _PROX_BUNDLE, "level bundle with prox cuts",
-            _PROX, _BOX_CUTS,
+            _PROX, _PROX,
         ),
         Method(
             "level-bundle-plain", RiskSite(), BundleServer(False), _BUNDLE, "level bundle without prox cuts",
-            _RISK, _BOX_RISK,
+            _RISK, _RISK,
         ),
-        Method("fdr-sm", RiskSite(), SubgradientServer(), _STEPS, "subgradient method", _RISK, _BOX_RISK),
+        Method("fdr-sm", RiskSite(), SubgradientServer(), _STEPS, "subgradient method", _RISK, _RISK),
         Method(
-            "fdr-admm", AdmmSite(), AdmmServer(), _ADMM, "consensus ADMM", _PROX, _BOX_CUTS, supports_mixture=False,
+            "fdr-admm", AdmmSite(), AdmmServer(), _ADMM, "consensus ADMM", _PROX, _PROX, supports_mixture=False,
         ),
         Method(
             "fdr-admm-sc", AdmmSite(), AdmmServer(True), {**_ADMM, "tau": 0.0}, "ADMM with a ridge at each site",
-            _PROX, _BOX_CUTS, supports_mixture=False,
+            _PROX, _PROX, supports_mixture=False,
         ),
         Method(
-            "fdr-admm-reg", RegularisedSite(), AdmmServer(), _ADMM, "ADMM, labels trusted", _PROX, _BOX_CUTS,
+            "fdr-admm-reg", RegularisedSite(), AdmmServer(), _ADMM, "ADMM, labels trusted", _PROX, _PROX,
             trusts_labels=True, supports_mixture=False,
         ),
         Method(
@@ -98,13 +98,13 @@ METHODS: Final[Mapping[str, Method]] = {
             _RISK, "", supports_mixture=False, needs_unbounded=True,
         ),
         Method(
-            "drfl-admm", DrflSite(), DrflServer(), _DRFL, "AD-LPMM", _CUTS, _BOX_CUTS, check=check_sizes,
+            "drfl-admm", DrflSite(), DrflServer(), _DRFL, "AD-LPMM", _CUTS, _CUTS, check=check_sizes,
         ),
         Method(
             "relative-fairness", RiskSite(), RelativeServer(), _RELATIVE,
             "level bundle on convex majorants of relative fairness; for phi above 0 it ends at a critical point, which "
             "need not be the best, and the certified gap, which holds globally, need not close",
-            _RISK, _BOX_RISK, supports_mixture=False,
+            _RISK, _RISK, supports_mixture=False,
         ),
         *LOCAL_METHODS,
         *MIXTURE_METHODS,

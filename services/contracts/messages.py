@@ -8,6 +8,7 @@ from typing import Literal, Self
 import numpy as np
 from pydantic import Field, field_validator, model_validator
 
+from models.methods.solver_names import SupportKind
 from models.problem import FloatArray, TransportNorm
 from services.contracts.base import Contract, RunId, Slug
 from services.contracts.lift import LiftSpec
@@ -81,9 +82,11 @@ class TrainingSpec(Contract):
         return self
 
     @property
-    def boxed(self) -> bool:
-        """Whether the features have bounds."""
-        return self.support != "unbounded"
+    def support_kind(self) -> SupportKind:
+        """What bounds the features: nothing, the sensor ranges, or a polytope."""
+        if isinstance(self.support, PolytopeSpec):
+            return "polytope"
+        return "unbounded" if self.support == "unbounded" else "box"
 
 
 class _WithArrays(Contract):

@@ -81,7 +81,7 @@ def test_a_plan_with_each_method_ends_with_a_certificate_around_the_optimum(
     if method.startswith("level-bundle"):
         assert trained.gap <= 1e-3 or method == "level-bundle-plain"
     assert version.method == method and version.certified_gap == trained.gap
-    assert version.solvers == chosen.solver_names(boxed=boxed)
+    assert version.solvers == chosen.solver_names(loss=plan.spec.loss.loss, support="box" if boxed else "unbounded")
     assert version.spec.label_flip_cost == (math.inf if chosen.trusts_labels else 1.0)
     costs = [1.0 if method == "wafl" else 0.4, 1.0, 1.0]
     assert [site.label_flip_cost for site in version.sites] == ([math.inf] * 3 if chosen.trusts_labels else costs)

@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 from models.federation import train
+from models.losses.catalogue import get_loss
+from models.losses.hinge import Hinge
 from models.methods import drfl_site, site_answers
 from models.methods.catalogue import METHODS, RANGES, check_parameters, get_method
+from models.methods.solver_names import SupportKind
 from models.problem import BoxSupport, ProblemError, ProxSolution, RobustSpec, SiteProblem
 
 
@@ -58,7 +61,7 @@ def test_a_support_is_refused_where_the_method_has_no_use_for_it() -> None:
         train({"a": site}, method="wafl")
 
 
-WORST_CASE = [name for name, method in METHODS.items() if method.site_solver.startswith("exact worst case")]
+WORST_CASE = [name for name, method in METHODS.items() if method.site_solver.startswith("{risk}")]
 """Methods that meet the rows through the exact worst case; the others take gradient steps."""
 BOXED = [(name, True) for name in WORST_CASE if not METHODS[name].needs_unbounded]
 
@@ -85,10 +88,31 @@ def test_every_method_names_what_solves_it_and_that_is_what_runs(
     box = BoxSupport(np.zeros(2), np.ones(2)) if boxed else None
     site = SiteProblem(draw.uniform(size=(12, 2)), np.tile([-1.0, 1.0], 6), RobustSpec(0.05, 1.0, support=box))
     train({"a": site}, method=name, max_rounds=3, gap=1e-12)
-    names = METHODS[name].solver_names(boxed=boxed)
+    names = METHODS[name].solver_names(loss=Hinge(), support="box" if boxed else "unbounded")
     assert names[0].startswith("exact worst case")
     known = {"local bundle of exact cuts": "local bundle"}
     for solver in ran:
         part = known.get(names[1])
         assert part in solver if part else ("active set" in solver or "interior point" in solver), (names, solver)
     assert bool(ran) == (len(names) == 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "loss", "support", "names"),
+    [
+        ("level-bundle", "huber", "unbounded", ("exact worst case in closed form", "local bundle of exact cuts")),
+        ("level-bundle", "logistic", "unbounded", ("exact worst case by selection", "local bundle of exact cuts")),
+        ("level-bundle", "pinball", "box", ("exact worst case by price search", "local bundle of exact cuts")),
+        ("fdr-sm", "hinge", "polytope", ("worst case on a polytope by CVXPY with Clarabel",)),
+        (
+            "drfl-admm", "hinge", "polytope",
+            ("worst case on a polytope by CVXPY with Clarabel", "local bundle of exact cuts"),
+        ),
+        ("standard", "pinball", "box", ("exact worst case in closed form", "local bundle of exact cuts")),
+        ("fedavg", "logistic", "unbounded", ("exact mean loss and gradient, then gradient steps",)),
+    ],
+)  # fmt: skip
+def test_solvers_are_those_of_the_loss_and_the_support(
+    name: str, loss: str, support: SupportKind, names: tuple[str, ...]
+) -> None:
+    assert METHODS[name].solver_names(loss=get_loss(loss), support=support) == names
