@@ -1,12 +1,15 @@
 """AD-LPMM and the level bundle on one problem, and the client step: ``python -m tests.benchmarks.drfl [--json FILE]``.
 
-Rounds and seconds to a certified gap of 1e-3, for AD-LPMM with the paper's proximal constant, with the tight one, and
-for the level bundle. S simulated sites hold 40 rows of five features and a target each, from planes that differ by
-site; Huber loss (epsilon 0.1), radius 0.01, transport norm l2, ball of radius 0.2 (l2) around equal site weights. The
-step sizes are the best of one grid for each constant by itself, ``STEPS`` for c and ``WEIGHT_STEPS`` / S for c_weights.
+Rounds and seconds to a certified gap of 1e-3, for AD-LPMM with the paper's proximal constant, with the tight one, by
+default, and for the level bundle. S simulated sites hold 40 rows of five features and a target each, from planes that
+differ by site; Huber loss (epsilon 0.1), radius 0.01, transport norm l2, ball of radius 0.2 (l2) around equal site
+weights. The two constants are compared on the iterates alone (no probes) with step sizes that stand: the best of one
+grid for each constant by itself, ``STEPS`` for c and ``WEIGHT_STEPS`` / S for c_weights. By default the step sizes
+follow from the data and the risk is asked at the minimiser of the cuts in every second round.
 
 The client step is that of the hinge loss on a box, 1,000 rows of 14 features, in the rounds that AD-LPMM over four
-skewed sites meets; CVXPY with Clarabel states it once and then moves its parameters. 1 where a target is missed.
+skewed sites meets; CVXPY with Clarabel states it once and then moves its parameters. Both are timed on the same rounds.
+1 where a target is missed.
 """
 
 from __future__ import annotations
@@ -35,13 +38,15 @@ from models.prox_bundle import Height, local_step  # noqa: E402
 from models.reference.worst_case import risk_model  # noqa: E402
 from tests.benchmarks.prox import skewed_sites  # noqa: E402
 
-GAP, MAX_ROUNDS = 1e-3, 400
+GAP, MAX_ROUNDS = 1e-3, 200
 SITES = (3, 10, 50)
 STEPS, WEIGHT_STEPS = (3.0, 10.0), (0.1, 0.3)
+CLOSE = 1e-6
+"""How far apart, relatively, the objectives of the client step may be."""
 BALL = MixtureBall("l2", 0.2)
 TARGET = 20.0
 """How many times as fast as CVXPY a client step must be."""
-CLIENT_ROUNDS, CVXPY_ROUNDS = 12, 3
+CLIENT_ROUNDS, CVXPY_ROUNDS = 16, 3
 
 
 def simulated_sites(count: int, rows: int = 40, p: int = 5, seed: int = 0) -> dict[str, SiteProblem]:
@@ -61,15 +66,16 @@ def simulated_sites(count: int, rows: int = 40, p: int = 5, seed: int = 0) -> di
 def rounds_of(count: int) -> list[dict[str, object]]:
     """One row a method."""
     sites, rows = simulated_sites(count), list[dict[str, object]]()
-    start = time.perf_counter()
-    run = train(sites, gap=GAP, max_rounds=MAX_ROUNDS, mixture=BALL)
-    taken = time.perf_counter() - start
-    rows.append({"sites": count, "method": "level-bundle", "rounds": run.n_rounds, "seconds": taken})
+    for method in ("level-bundle", "drfl-admm"):
+        start = time.perf_counter()
+        run = train(sites, method=method, gap=GAP, max_rounds=MAX_ROUNDS, mixture=BALL)
+        taken = time.perf_counter() - start
+        rows.append({"sites": count, "method": method, "rounds": run.n_rounds, "seconds": taken})
     for tight in (0.0, 1.0):
         best: dict[str, object] = {"rounds": None, "seconds": None}
         limit = MAX_ROUNDS
         for c, over in itertools.product(STEPS, WEIGHT_STEPS):
-            numbers = {"c": c, "c_weights": over / count, "tight": tight}
+            numbers = {"c": c, "c_weights": over / count, "tight": tight, "probe": 0.0}
             start = time.perf_counter()
             run = train(sites, method="drfl-admm", parameters=numbers, gap=GAP, max_rounds=limit, mixture=BALL)
             if run.certificate.gap <= GAP:
@@ -80,7 +86,7 @@ def rounds_of(count: int) -> list[dict[str, object]]:
 
 
 def client_messages(problems: dict[str, SiteProblem]) -> tuple[list[Arrays], float]:
-    """What the first site is sent from round to round, and the stiffness of its step."""
+    """What the first site is sent in the last rounds, and the stiffness of its step, which is the same in all."""
     method = get_method("drfl-admm")
     problem = server_problem(problems, None, method, {}, GAP, BALL)
     state, met = method.server.init(problem), list[Arrays]()
@@ -89,7 +95,8 @@ def client_messages(problems: dict[str, SiteProblem]) -> tuple[list[Arrays], flo
         met.append(messages["site-0"])
         answers = {name: method.site.answer(problems[name], messages[name], problem.parameters) for name in problems}
         state = method.server.step(state, problem, answers)
-    return met, problem.parameters["c"] / problem.parameters["c_weights"]
+    stiffness = float(met[-1]["stiffness"])
+    return [message for message in met if float(message["stiffness"]) == stiffness], stiffness
 
 
 def cvxpy_step(problem: SiteProblem, stiffness: float) -> tuple[cp.Problem, cp.Parameter, cp.Parameter]:
@@ -123,16 +130,13 @@ def client_step(n: int = 1_000, p: int = 14) -> dict[str, object]:
         program.solve(solver=cp.CLARABEL, tol_gap_abs=1e-9, tol_gap_rel=1e-9)
         if number:  # the first one compiles
             theirs.append(time.perf_counter() - start)
-            apart.append(abs(float(program.value) - values[number - CVXPY_ROUNDS - 1]))
+            value = values[number - CVXPY_ROUNDS - 1]
+            apart.append(abs(float(program.value) - value) / value)
+    seconds, cvxpy_seconds = float(np.median(ours[-CVXPY_ROUNDS:])), float(np.median(theirs))
     return {
-        "n": n,
-        "p": p,
-        "seconds": float(np.median(ours)),
-        "cvxpy_seconds": float(np.median(theirs)),
-        "ratio": float(np.median(theirs) / np.median(ours)),
-        "objectives_apart": max(apart),
-        "objective": float(np.median(values[-CVXPY_ROUNDS:])),
-    }
+        "n": n, "p": p, "seconds": seconds, "cvxpy_seconds": cvxpy_seconds, "ratio": cvxpy_seconds / seconds,
+        "relatively_apart": max(apart), "objective": float(np.median(values[-CVXPY_ROUNDS:])),
+    }  # fmt: skip
 
 
 def missed(rows: Sequence[dict[str, object]], client: dict[str, object]) -> list[str]:
@@ -145,6 +149,8 @@ def missed(rows: Sequence[dict[str, object]], client: dict[str, object]) -> list
             worse.append(f"S = {count}: the tight constant needs no fewer rounds than the paper's")
     if float(str(client["ratio"])) < TARGET:
         worse.append(f"the client step is under {TARGET:g} times as fast as CVXPY")
+    if float(str(client["relatively_apart"])) > CLOSE:
+        worse.append(f"the client step's objective is over {CLOSE:g} away from CVXPY's")
     return worse
 
 
@@ -158,7 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(
         f"client step, N={client['n']}, P={client['p']}, hinge on a box: {float(str(client['seconds'])) * 1e3:.1f} ms, "
         f"CVXPY {float(str(client['cvxpy_seconds'])) * 1e3:.0f} ms, ratio {float(str(client['ratio'])):.0f}, "
-        f"objectives apart {float(str(client['objectives_apart'])):.0e} of {float(str(client['objective'])):.1e}",
+        f"objectives apart by {float(str(client['relatively_apart'])):.0e} of {float(str(client['objective'])):.1e}",
         flush=True,
     )
     rows: list[dict[str, object]] = []
