@@ -38,7 +38,7 @@ from models.prox_bundle import Height, local_step  # noqa: E402
 from models.reference.worst_case import risk_model  # noqa: E402
 from tests.benchmarks.prox import skewed_sites  # noqa: E402
 
-GAP, MAX_ROUNDS = 1e-3, 200
+GAP, MAX_ROUNDS = 1e-3, 100
 SITES = (3, 10, 50)
 STEPS, WEIGHT_STEPS = (3.0, 10.0), (0.1, 0.3)
 CLOSE = 1e-6
