@@ -21,9 +21,9 @@ import numpy as np
 from models.methods.drfl_operators import Duals, Heights, Local, Steps, height_residuals, norm
 from models.problem import Arrays, FloatArray
 
-EVERY, LAST = 4, 120
+EVERY, LAST = 10, 120
 """The sizes may change after each ``EVERY``-th round up to ``LAST``."""
-_MOST, _WORTH = 3.0, 1.5
+_MOST, _WORTH = 3.0, 2.0
 """Largest factor of one change, and the least that is worth one."""
 
 
