@@ -15,6 +15,14 @@ from services.contracts.errors import ConflictError
 from services.contracts.settings import Settings
 
 BALLAST = Path(sys.executable).parent / "ballast"
+SECTIONS = ("api", "nats", "prefect", "mlflow")
+
+
+def free_port() -> int:
+    """A port that nobody holds at present, whatever else runs on this machine."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        return int(held.getsockname()[1])
 
 
 def up(home: Path) -> subprocess.CompletedProcess[str]:
@@ -23,7 +31,7 @@ def up(home: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("section", ["api", "nats", "prefect", "mlflow"])
+@pytest.mark.parametrize("section", SECTIONS)
 def test_a_taken_port_is_one_clear_line(tmp_path: Path, section: str) -> None:
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
@@ -31,7 +39,8 @@ def test_a_taken_port_is_one_clear_line(tmp_path: Path, section: str) -> None:
         port = holder.getsockname()[1]
         home = tmp_path / "home"
         home.mkdir()
-        (home / "ballast.toml").write_text(f"[{section}]\nport = {port}\n")
+        ports = {name: free_port() for name in SECTIONS} | {section: port}
+        (home / "ballast.toml").write_text("".join(f"[{name}]\nport = {ports[name]}\n" for name in SECTIONS))
         done = up(home)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1

@@ -15,8 +15,10 @@ MakeVersion = Callable[..., ModelVersion]
 
 
 def test_a_database_that_takes_no_writes_is_one_line_and_leaves_nothing(
-    registry: ModelRegistry, registry_home: Path, tmp_path: Path, make_version: MakeVersion, name: str
+    registry: ModelRegistry, registry_home: Path, tmp_path: Path, make_version: MakeVersion, name: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path)  # MLflow takes the URI for a path and makes its folder
     copy = tmp_path / "copy.db"
     shutil.copy(registry_home / "mlflow.db", copy)
     refusing = ModelRegistry(f"sqlite:///file:{copy}?mode=ro&uri=true", tmp_path / "artifacts")
