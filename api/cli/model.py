@@ -9,7 +9,7 @@ from api.reading import fairness_of, model_detail, version_detail
 from api.schemas import VersionDetail
 from api.use_cases import models
 from api.use_cases.actor import local_administrator
-from services.contracts.fairness import FairnessIndices, FairnessReport
+from services.contracts.fairness import BASIS_NAMES, FairnessIndices, FairnessReport
 from services.reporting.fairness_page import EXPLAINED
 
 
@@ -152,7 +152,7 @@ def _columns(report: FairnessReport) -> dict[str, FairnessIndices]:
     champion = {indices.basis: indices for indices in report.champion_indices}
     columns = {}
     for indices in report.indices:
-        what = "held-out loss" if indices.basis == "loss" else "worst-case risk"
+        what = BASIS_NAMES[indices.basis]
         columns[what] = indices
         if indices.basis in champion:
             columns[f"{what} of champion {report.champion_version}"] = champion[indices.basis]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Literal, Self
+from typing import Final, Literal, Protocol, Self
 
 from pydantic import Field, model_validator
 
@@ -13,6 +15,9 @@ from services.contracts.base import Contract, RunId, Slug
 
 Basis = Literal["loss", "worst_case_risk"]
 """loss: mean training loss on the site's held-out rows. worst_case_risk: exact, on its training rows."""
+
+BASIS_NAMES: Final[Mapping[Basis, str]] = {"loss": "held-out loss", "worst_case_risk": "worst-case risk"}
+"""What readers see of a basis."""
 
 FEW_SITES = 5
 """Below this many sites indices say much about single sites, and the report says so."""
@@ -80,6 +85,31 @@ class LorenzPoint(Contract):
 
     sites: float
     losses: float
+
+
+class HasFigures(Protocol):
+    """A site with the scalars that fairness is judged by."""
+
+    @property
+    def site_id(self) -> str:
+        """Name of the site."""
+        ...
+
+    @property
+    def loss(self) -> float | None:
+        """Mean training loss on its held-out rows."""
+        ...
+
+    @property
+    def worst_case_risk(self) -> float | None:
+        """Exact worst-case risk on its training rows."""
+        ...
+
+
+def figures(sites: Iterable[HasFigures], basis: Basis) -> dict[str, float | None]:
+    """Figure of each site by its id; None where there is no finite one."""
+    found = {site.site_id: site.loss if basis == "loss" else site.worst_case_risk for site in sites}
+    return {name: value if value is not None and math.isfinite(value) else None for name, value in found.items()}
 
 
 class FairnessIndices(Contract):

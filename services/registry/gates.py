@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
-from services.contracts.fairness import FairnessGate
+from services.contracts.fairness import BASIS_NAMES, FairnessGate, figures
 from services.contracts.model_version import ModelVersion
 from services.contracts.plan import Gates
 from services.contracts.report import GateResult
@@ -41,31 +42,26 @@ def failed_gates(results: tuple[GateResult, ...]) -> str:
 
 
 def _worst_site(wanted: float, version: ModelVersion) -> GateResult:
-    scores = [site.f1 for site in version.sites if site.f1 is not None and not math.isnan(site.f1)]
-    unknown = sorted(site.site_id for site in version.sites if site.f1 is None or math.isnan(site.f1))
-    if unknown or not scores:
-        missing = f"no held-out score from {', '.join(unknown)}" if unknown else "the version names no site"
-        return GateResult(name="min_site_f1", wanted=wanted, found=None, holds=False, reason=missing)
-    return _at_least("min_site_f1", wanted, min(scores), "")
+    scores, missing = _of_all({site.site_id: site.f1 for site in version.sites}, "held-out score")
+    return _at_least("min_site_f1", wanted, min(scores) if scores else None, missing)
 
 
 def _worst_error(wanted: float, version: ModelVersion) -> GateResult:
-    errors = [site.mae for site in version.sites if site.mae is not None]
-    unknown = sorted(site.site_id for site in version.sites if site.mae is None)
-    missing = f"no held-out score from {', '.join(unknown)}" if unknown else "the version names no site"
-    return _at_most("max_site_mae", wanted, None if unknown else max(errors, default=None), missing)
+    errors, missing = _of_all({site.site_id: site.mae for site in version.sites}, "held-out score")
+    return _at_most("max_site_mae", wanted, max(errors) if errors else None, missing)
 
 
 def _fair(gate: FairnessGate, version: ModelVersion) -> GateResult:
-    """A gate of fairness; it does not hold where a site's figure is not known, for that site may be the worst."""
-    figures = {site.site_id: site.loss if gate.basis == "loss" else site.worst_case_risk for site in version.sites}
-    values = [value for value in figures.values() if value is not None and math.isfinite(value)]
-    unknown = sorted(site for site, value in figures.items() if value is None or not math.isfinite(value))
-    if unknown or not values:
-        what = "held-out loss" if gate.basis == "loss" else "worst-case risk"
-        missing = f"no {what} from {', '.join(unknown)}" if unknown else "the version names no site"
-        return GateResult(name=gate.name, wanted=gate.at_most, found=None, holds=False, reason=missing)
-    return _at_most(gate.name, gate.at_most, gate.of(values))
+    values, missing = _of_all(figures(version.sites, gate.basis), BASIS_NAMES[gate.basis])
+    return _at_most(gate.name, gate.at_most, gate.of(values) if values else None, missing)
+
+
+def _of_all(found: Mapping[str, float | None], what: str) -> tuple[list[float], str]:
+    """Figures of all sites, or none and why: a site whose figure is not known may be the worst."""
+    unknown = sorted(site for site, value in found.items() if value is None or math.isnan(value))
+    if unknown:
+        return [], f"no {what} from {', '.join(unknown)}"
+    return [value for value in found.values() if value is not None], "the version names no site"
 
 
 def _at_most(name: str, wanted: float, found: float | None, missing: str = "not known") -> GateResult:

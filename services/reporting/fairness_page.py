@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from services.contracts.fairness import FairnessIndices, FairnessReport
+from services.contracts.fairness import BASIS_NAMES, FairnessIndices, FairnessReport
 from services.reporting.html import STYLE, figure, table
 from services.reporting.lorenz_chart import lorenz_chart
 
@@ -49,7 +49,7 @@ def _indices(report: FairnessReport) -> str:
     champion = {indices.basis: indices for indices in report.champion_indices}
     head, columns = ["index"], list[FairnessIndices]()
     for indices in report.indices:
-        what = "held-out loss" if indices.basis == "loss" else "worst-case risk"
+        what = BASIS_NAMES[indices.basis]
         head.append(what)
         columns.append(indices)
         if indices.basis in champion:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from models.fairness import atkinson, best_share, gini, lorenz_curve, palma, twenty_twenty, worst_share
 from services.contracts.fairness import (
+    BASIS_NAMES,
     FEW_SITES,
     Basis,
     FairnessIndices,
@@ -14,6 +15,7 @@ from services.contracts.fairness import (
     IndexChange,
     LorenzPoint,
     SiteFairness,
+    figures,
 )
 from services.contracts.model_version import ModelVersion, SiteScore
 
@@ -49,12 +51,6 @@ def fairness_report(version: ModelVersion, champion: ModelVersion | None = None)
     )
 
 
-def known_values(sites: Iterable[SiteFairness], basis: Basis) -> dict[str, float]:
-    """Figure of each site that has a finite one, by its id."""
-    found = {site.site_id: site.loss if basis == "loss" else site.worst_case_risk for site in sites}
-    return {site_id: value for site_id, value in found.items() if value is not None and math.isfinite(value)}
-
-
 def _site(score: SiteScore) -> SiteFairness:
     return SiteFairness.model_validate({name: getattr(score, name) for name in SiteFairness.model_fields})
 
@@ -65,7 +61,7 @@ def _all_indices(sites: tuple[SiteFairness, ...]) -> tuple[FairnessIndices, ...]
 
 def _indices(sites: tuple[SiteFairness, ...], basis: Basis) -> FairnessIndices | None:
     """Indices over the sites whose figure is known; None where there is none."""
-    known = known_values(sites, basis)
+    known = {site_id: value for site_id, value in figures(sites, basis).items() if value is not None}
     if not known:
         return None
     values = list(known.values())
@@ -109,7 +105,7 @@ def _notes(
     for count in sorted({found.n_sites for found in indices if found.n_sites < FEW_SITES}):
         yield _few_sites(count)
     for found in indices:
-        what = "held-out loss" if found.basis == "loss" else "worst-case risk"
+        what = BASIS_NAMES[found.basis]
         if found.missing:
             yield f"{len(found.missing)} of {len(sites)} sites have no {what} and are left out of its indices."
     if not indices:

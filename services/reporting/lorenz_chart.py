@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import Literal
 
-from services.contracts.fairness import FairnessIndices, FairnessReport
+from services.contracts.fairness import BASIS_NAMES, FairnessIndices, FairnessReport
 
 Format = Literal["svg", "png"]
 STYLES = {
@@ -25,9 +25,9 @@ def lorenz_chart(report: FairnessReport, form: Format) -> bytes:
         axes = figure.subplots()
         axes.plot([0, 1], [0, 1], color="black", linewidth=0.8, label="equality")
         for indices in report.indices:
-            _draw(axes, indices, f"{_named(indices)}, Gini {indices.gini:.3f}", champion=False)
+            _draw(axes, indices, f"{BASIS_NAMES[indices.basis]}, Gini {indices.gini:.3f}", champion=False)
         for indices in report.champion_indices:
-            label = f"{_named(indices)} of the champion, Gini {indices.gini:.3f}"
+            label = f"{BASIS_NAMES[indices.basis]} of the champion, Gini {indices.gini:.3f}"
             _draw(axes, indices, label, champion=True)
         axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="share of the sites, best first", ylabel="share of all loss")
         axes.set_title(f"{report.name}, version {report.version}" if report.version else report.name)
@@ -47,7 +47,3 @@ def _draw(axes: object, indices: FairnessIndices, label: str, *, champion: bool)
         across, up, color="0.45" if champion else "black", linestyle=line, marker=mark, markersize=4,
         markerfacecolor="white", label=label,
     )  # fmt: skip
-
-
-def _named(indices: FairnessIndices) -> str:
-    return "held-out loss" if indices.basis == "loss" else "worst-case risk"
