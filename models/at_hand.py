@@ -20,12 +20,13 @@ from models.ambiguity import steepest_move
 from models.certificates import check_certificate
 from models.federation import Training, train
 from models.losses.hinge import Hinge
-from models.methods.site_answers import step_minorant
+from models.methods.site_answers import asked_penalty, step_minorant
 from models.mixture import MixtureBall, worst_mixture
 from models.pooled import train_pooled
 from models.pooled_box import train_pooled_box
 from models.problem import Arrays, BoxSupport, Certificate, FloatArray, PolytopeSupport, SiteProblem
 from models.prox_bundle import Height, local_step
+from models.units import Units
 from models.worst_case import RiskCut, site_cut, site_risk
 
 ROUGH, ROUGH_CUTS, DEAR_CUTS = 1e-2, 15, 3
@@ -64,41 +65,6 @@ def train_at_hand(
 
 
 @dataclass(frozen=True)
-class Units:
-    """Centre (P,), zero without an intercept, and spread (P,) of the features over all rows."""
-
-    centre: FloatArray
-    spread: FloatArray
-
-    @staticmethod
-    def of(sites: list[SiteProblem]) -> Units:
-        """Units in which a unit of every weight does about the same to the risk."""
-        rows = np.vstack([site.features for site in sites])
-        centre = rows.mean(axis=0) if sites[0].spec.fit_intercept else np.zeros(rows.shape[1])
-        radius = max(site.spec.radius for site in sites)
-        spread = np.sqrt(np.square(rows - centre).mean(axis=0) + radius * radius)
-        return Units(centre, np.where(spread > 0, spread, 1.0))
-
-    def back(self, point: FloatArray) -> FloatArray:
-        """Weights (D,) for the features as given from weights in these units."""
-        n = self.centre.shape[0]
-        plane = point.copy()
-        plane[:n] /= self.spread
-        if plane.shape[0] > n:
-            plane[n] -= float(plane[:n] @ self.centre)
-        return plane
-
-    def slope(self, slope: FloatArray) -> FloatArray:
-        """Slope (D,) in these units from one for the features as given."""
-        n = self.centre.shape[0]
-        turned = slope.copy()
-        if turned.shape[0] > n:
-            turned[:n] -= slope[n] * self.centre
-        turned[:n] /= self.spread
-        return turned
-
-
-@dataclass(frozen=True)
 class UnitSite:
     """Site half of the level bundle for weights in units of their own; messages and answers are in those."""
 
@@ -109,9 +75,7 @@ class UnitSite:
         cut = site_cut(self.units.back(message["point"]), problem)
         slope = self.units.slope(cut.slope)
         answer = {"risk": np.array(cut.value), "slope": slope, "norm_weight": np.array(cut.norm_weight)}
-        penalty = float(message["penalty"]) or float(slope @ slope) / max(cut.value, 1e-9)
-        if penalty == 0:
-            penalty = 1.0
+        penalty = asked_penalty(message, cut.value, slope) or 1.0
 
         def plane(point: FloatArray) -> RiskCut:
             return self._plane(problem, point)

@@ -15,6 +15,7 @@ import numpy as np
 from models.certificates import check_certificate
 from models.federation import Training, train
 from models.problem import Arrays, BoxSupport, Certificate, FloatArray, ProblemError, SiteProblem
+from models.units import Units
 from models.worst_case import site_cut, site_risk
 
 
@@ -28,15 +29,13 @@ def train_pooled_box(
     """Minimise the federated risk over sites with box support; parameters as in :func:`models.federation.train`."""
     if any(not isinstance(site.spec.support, BoxSupport) for site in sites.values()):
         raise ProblemError("every site needs a support box here; without one use train_pooled")
-    centre, spread = _units(list(sites.values()))
-    centred = {name: _centred(site, centre) for name, site in sites.items()}
+    units = Units.of(list(sites.values()))
+    centred = {name: _centred(site, units.centre) for name, site in sites.items()}
+    spread = np.append(units.spread, 1.0) if next(iter(sites.values())).spec.fit_intercept else units.spread
     found = train(
         centred, weights=weights, method="level-bundle-plain", gap=gap, max_rounds=max_rounds, site_half=_Scaled(spread)
     )
-    plane = found.weights / spread
-    n_features = centre.shape[0]
-    if plane.shape[0] > n_features:
-        plane[n_features] -= float(plane[:n_features] @ centre)
+    plane = units.back(found.weights)
     risks = {name: site_risk(plane, site).value for name, site in sites.items()}
     shares = weights if weights is not None else dict.fromkeys(sites, 1.0 / len(sites))
     upper = float(sum(shares[name] * risks[name] for name in sites if shares[name] > 0))
@@ -53,16 +52,6 @@ class _Scaled:
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
         cut = site_cut(message["point"] / self.spread, problem)
         return {"risk": np.array(cut.value), "slope": cut.slope / self.spread, "norm_weight": np.array(cut.norm_weight)}
-
-
-def _units(sites: list[SiteProblem]) -> tuple[FloatArray, FloatArray]:
-    """Centre (P,), zero without an intercept, and spread (D,): what a unit of each weight does to the risk."""
-    rows, intercept = np.vstack([site.features for site in sites]), sites[0].spec.fit_intercept
-    centre = rows.mean(axis=0) if intercept else np.zeros(rows.shape[1])
-    radius = max(site.spec.radius for site in sites)
-    spread = np.sqrt(np.square(rows - centre).mean(axis=0) + radius * radius)
-    spread = np.where(spread > 0, spread, 1.0)
-    return centre, np.append(spread, 1.0) if intercept else spread
 
 
 def _centred(site: SiteProblem, centre: FloatArray) -> SiteProblem:

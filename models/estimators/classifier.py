@@ -16,11 +16,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from models.ambiguity import box_support, check_rows
 from models.certificates import combined_certificate, robustness_radius
 from models.estimators.sites import Sites, number
-from models.federation import Training, train
-from models.methods.catalogue import METHODS
+from models.estimators.solving import solve
+from models.federation import Training
 from models.multiclass import head_labels, predict_class, predict_scores
-from models.pooled import train_pooled
-from models.pooled_box import train_pooled_box
 from models.problem import FloatArray, ProblemError, RobustSpec, SiteProblem, TransportNorm
 
 Support = tuple[ArrayLike, ArrayLike] | None
@@ -85,14 +83,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         )
 
     def _train(self, sites: dict[str, SiteProblem], weights: dict[str, float]) -> Training:
-        gap, limit = number("gap", self.gap), whole_number("max_rounds", self.max_rounds)
-        if self.method != "auto":
-            if self.method not in METHODS:
-                raise ProblemError(f"method must be 'auto' or one of {', '.join(sorted(METHODS))}, got {self.method!r}")
-            return train(sites, weights=weights, method=self.method, gap=gap, max_rounds=limit)
-        if self.support is None:
-            return train_pooled(sites, weights=weights, gap=gap)
-        return train_pooled_box(sites, weights=weights, gap=gap, max_rounds=limit)
+        return solve(sites, weights, self.method, self.gap, self.max_rounds)
 
     def _keep(self, runs: list[Training], names: list[Hashable], n_features: int) -> Self:
         planes = np.stack([run.weights for run in runs])
@@ -111,10 +102,3 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
                 stacklevel=3,
             )
         return self
-
-
-def whole_number(name: str, value: Any) -> int:
-    """A parameter as a whole number at or above 1, or ``ProblemError`` with its name."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise ProblemError(f"{name} must be a whole number at or above 1, got {value!r}")
-    return int(value)

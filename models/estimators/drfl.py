@@ -8,14 +8,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.at_hand import train_at_hand
 from models.estimators.choices import ClientWeights, SupportArgument, client_sites, mixture_ball, stated_support
-from models.estimators.classifier import RobustClassifier, whole_number
+from models.estimators.classifier import RobustClassifier
 from models.estimators.sites import number
-from models.federation import Training, train
+from models.estimators.solving import solve
+from models.federation import Training
 from models.losses.base import Loss, Task
 from models.losses.catalogue import get_loss, losses_for
-from models.methods.catalogue import METHODS
 from models.problem import ProblemError, RobustSpec, SiteProblem, TransportNorm
 
 
@@ -48,12 +47,8 @@ class DrflFit:
     def solve(self, sites: dict[str, SiteProblem], weights: dict[str, float]) -> Training:
         """Train over the clients, at once or by the method that was named."""
         mixture = mixture_ball(self.client_norm, self.client_radius)
-        gap, limit = number("gap", self.gap), whole_number("max_rounds", self.max_rounds)
-        if self.method == "auto":
-            return train_at_hand(sites, weights=weights, mixture=mixture, gap=gap, max_rounds=limit)
-        if self.method not in METHODS:
-            raise ProblemError(f"method must be 'auto' or one of {', '.join(sorted(METHODS))}, got {self.method!r}")
-        return train(sites, weights=weights, mixture=mixture, method=self.method, gap=gap, max_rounds=limit)
+        return solve(sites, weights, self.method, self.gap, self.max_rounds, mixture)
+
 
 
 def chosen_loss(name: str, task: Task, *, epsilon: float | None = None, quantile: float | None = None) -> Loss:

@@ -37,7 +37,8 @@ class DrflSite:
     ``draw`` (), the number that the subset is drawn by. Answer: as :class:`RiskSite` at the point, ``local_point`` w_s
     (D,), ``local_risk`` pi (), and a minorant of the risk. Without a step w_s is the point and pi its risk.
 
-    Parameter ``batch``: share of the rows that the step is taken on, 1 for all. The risk, its cut and the minorant are
+    Parameter ``batch``: share of the rows that the step is taken on, 1 for all, never fewer than ``least_rows`` (see
+    :class:`models.methods.local_steps.LocalStepsSite`). The risk, its cut and the minorant are
     of all rows whatever it is, so the certificate is exact.
     """
 
@@ -50,7 +51,8 @@ class DrflSite:
                 **answer, "local_point": message["point"], "local_risk": answer["risk"],
                 **_cut_minorant(message["point"], problem),
             }  # fmt: skip
-        rows = drawn_rows(problem, parameters["batch"], int(message["draw"]))
+        least = int(parameters.get("least_rows", LEAST_ROWS))
+        rows = drawn_rows(problem, parameters["batch"], int(message["draw"]), least)
         height = Height(-stiffness * target, stiffness)
         step = local_step(rows, message["centre"], height, start=message["point"])
         answer |= {"local_point": step.point, "local_risk": np.array(max(step.risk, target))}
@@ -71,10 +73,13 @@ def _cut_minorant(point: FloatArray, problem: SiteProblem) -> dict[str, FloatArr
     return minorant(offset, cut.slope, cut.norm_weight)
 
 
-def drawn_rows(problem: SiteProblem, batch: float, draw: int) -> SiteProblem:
-    """The site with a share of its rows, drawn by a number, so that a repeated message meets the same rows."""
+def drawn_rows(problem: SiteProblem, batch: float, draw: int, least: int = LEAST_ROWS) -> SiteProblem:
+    """The site with a share of its rows, drawn by a number, so that a repeated message meets the same rows.
+
+    ``least`` is how many they are at least, a site's own number; never below :data:`LEAST_ROWS`.
+    """
     count = problem.labels.shape[0]
-    wanted = max(math.ceil(batch * count), min(count, LEAST_ROWS))
+    wanted = max(math.ceil(batch * count), min(count, max(least, LEAST_ROWS)))
     if wanted >= count:
         return problem
     rows = np.sort(np.random.default_rng(draw).choice(count, wanted, replace=False))

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.methods.local_steps import LocalStepsSite
-from models.objectives.base import Objective
 from models.objectives.linear import LinearObjective
+from models.objectives.wrapped import WrappedObjective
 from models.problem import Arrays, FloatArray, SiteProblem
 
 _RATIOS = 8
@@ -31,39 +31,20 @@ _RATIOS = 8
 
 
 @dataclass(frozen=True, eq=False)
-class MixupObjective:
+class MixupObjective(WrappedObjective):
     """Another objective, with mixed rows wherever something is drawn; exact where nothing is.
 
     ``partners``: all rows of the site, features (N, P) and labels (N,). ``ratio`` 0: drawn from Beta(alpha, beta).
     """
 
-    inner: Objective
     partners: tuple[FloatArray, FloatArray]
     alpha: float
     beta: float
     ratio: float = 0.0
 
-    @property
-    def smooth(self) -> bool:
-        """As the other objective."""
-        return self.inner.smooth
-
-    @property
-    def convex(self) -> bool:
-        """As the other objective."""
-        return self.inner.convex
-
-    def size(self, n_features: int) -> int:
-        """As the other objective."""
-        return self.inner.size(n_features)
-
-    def start(self, n_features: int, seed: int) -> FloatArray:
-        """As the other objective."""
-        return self.inner.start(n_features, seed)
-
     def loss(self, weights: FloatArray, features: FloatArray, labels: FloatArray) -> float:
         """Mean loss of the rows as they are."""
-        return self.inner.loss(weights, features, labels)
+        return self.model.loss(weights, features, labels)
 
     def loss_and_gradient(
         self,
@@ -74,12 +55,12 @@ class MixupObjective:
     ) -> tuple[float, FloatArray]:
         """Mean loss and gradient (D,): of the rows as they are, or with ``random`` of these mixed with others."""
         if random is None:
-            return self.inner.loss_and_gradient(weights, features, labels)
+            return self.model.loss_and_gradient(weights, features, labels)
         ratio, mixed, others = self._mix(features, random)
         if self._mixes_targets:
-            return self.inner.loss_and_gradient(weights, mixed, ratio * labels + (1 - ratio) * others, random)
-        own, own_gradient = self.inner.loss_and_gradient(weights, mixed, labels, random)
-        other, other_gradient = self.inner.loss_and_gradient(weights, mixed, others, random)
+            return self.model.loss_and_gradient(weights, mixed, ratio * labels + (1 - ratio) * others, random)
+        own, own_gradient = self.model.loss_and_gradient(weights, mixed, labels, random)
+        other, other_gradient = self.model.loss_and_gradient(weights, mixed, others, random)
         return ratio * own + (1 - ratio) * other, ratio * own_gradient + (1 - ratio) * other_gradient
 
     def mixed_loss(self, weights: FloatArray, random: np.random.Generator, share: float = 1.0) -> float:
@@ -92,16 +73,16 @@ class MixupObjective:
             if part.shape[0]:
                 ratio, mixed, others = self._mix(features[part], random)
                 if self._mixes_targets:
-                    loss = self.inner.loss(weights, mixed, ratio * labels[part] + (1 - ratio) * others)
+                    loss = self.model.loss(weights, mixed, ratio * labels[part] + (1 - ratio) * others)
                 else:
-                    own = self.inner.loss(weights, mixed, labels[part])
-                    loss = ratio * own + (1 - ratio) * self.inner.loss(weights, mixed, others)
+                    own = self.model.loss(weights, mixed, labels[part])
+                    loss = ratio * own + (1 - ratio) * self.model.loss(weights, mixed, others)
                 total += loss * part.shape[0]
         return float(total / count)
 
     @property
     def _mixes_targets(self) -> bool:
-        return isinstance(self.inner, LinearObjective) and self.inner.loss_function.task == "regression"
+        return isinstance(self.model, LinearObjective) and self.model.loss_function.task == "regression"
 
     def _mix(self, features: FloatArray, random: np.random.Generator) -> tuple[float, FloatArray, FloatArray]:
         """Ratio, mixed features (n, P), and the partners' labels (n,)."""

@@ -43,9 +43,7 @@ class ProxCutSite:
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
         """Exact risk at the point and the minorant that the local step proves."""
         answer = RiskSite().answer(problem, message, parameters)
-        penalty = float(message["penalty"]) or float(answer["slope"] @ answer["slope"]) / max(
-            float(answer["risk"]), 1e-9
-        )
+        penalty = asked_penalty(message, float(answer["risk"]), answer["slope"])
         if penalty == 0:
             return {**answer, **minorant(0.0, np.zeros_like(answer["slope"]), 0.0)}
         centre = message["centre"]
@@ -61,6 +59,11 @@ class ProxCutSite:
             "minorant_norm_weight": (),
         }
         return {**RiskSite().shapes(dimension), **minorant}
+
+
+def asked_penalty(message: Arrays, risk: float, slope: FloatArray) -> float:
+    """Penalty of the message, or where it asks 0 that of Polyak's step, ``||slope||^2 / risk``; 0 on a flat risk."""
+    return float(message["penalty"]) or float(slope @ slope) / max(risk, 1e-9)
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import FloatArray
-from models.objectives.base import Objective
 from models.objectives.linear import LinearObjective
+from models.objectives.wrapped import WrappedObjective
 
 
 @dataclass(frozen=True)
-class TiltedObjective:
+class TiltedObjective(WrappedObjective):
     """Loss and gradient of f where nothing is drawn; with draws, those of compositional steps.
 
     Such a step's gradient is ``mean_i exp((l_i - inner) / mu) grad l_i`` over the batch, or with ``over_rows`` False
@@ -28,29 +28,10 @@ class TiltedObjective:
     is below that of the batch, the latter stands in, and no step is steeper than 1/a gradients.
     """
 
-    model: Objective
     mu: float
     inner: float
     share: float = 1.0
     over_rows: bool = True
-
-    @property
-    def smooth(self) -> bool:
-        """As the model."""
-        return self.model.smooth
-
-    @property
-    def convex(self) -> bool:
-        """As the model."""
-        return self.model.convex
-
-    def size(self, n_features: int) -> int:
-        """As the model."""
-        return self.model.size(n_features)
-
-    def start(self, n_features: int, seed: int) -> FloatArray:
-        """As the model."""
-        return self.model.start(n_features, seed)
 
     def loss(self, weights: FloatArray, features: FloatArray, labels: FloatArray) -> float:
         """The loss f."""

@@ -3,13 +3,14 @@ r"""A distribution that a solver found, brought into the polytope and the transp
 Row i is on piece k with mass ``beta_ik / N`` and moved by ``q_ik / beta_ik`` (the target by ``e_ik / beta_ik``). It is
 in the Wasserstein ball where, with ``room_i`` what is left to each wall,
 
-    sum_k beta_ik <= 1,   C q_ik + c e_ik <= beta_ik room_i,   sum_ik { ||q_ik|| + kappa |e_ik| + cost_k beta_ik } <= N radius.
+    sum_k beta_ik <= 1,   C q_ik + c e_ik <= beta_ik room_i,
+    sum_ik { ||q_ik|| + kappa |e_ik| + cost_k beta_ik } <= N radius.
 
 Masses are clipped, moves are drawn towards a point strictly inside by as little as it takes, and what costs anything is
 shrunk to the budget. Then for every plane (u, c), every loss being at or above 0,
 
     r(u, c) >= (1/N) sum_ik { coefficient_ik (beta_ik (<u, x_i> + c) + <u, q_ik> - e_ik) + beta_ik height_ik }.
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 

@@ -222,6 +222,7 @@ def test_drawn_rows_are_the_same_for_the_same_round_and_never_few() -> None:
     assert first.labels.shape == (60,) and not np.array_equal(first.features, other.features)
     assert drawn_rows(site, 0.001, 1).labels.shape == (LEAST_ROWS,)
     assert drawn_rows(site, 1.0, 1) is site
+    assert drawn_rows(site, 0.001, 1, LEAST_ROWS + 7).labels.shape == (LEAST_ROWS + 7,)
 
 
 def test_drawn_rows_leave_the_certificate_exact() -> None:

@@ -28,7 +28,7 @@ def mixed(ratio: float = 0.0, loss: str = "logistic", alpha: float = 1.0, beta: 
 def test_the_mean_over_many_draws_is_the_loss_over_all_pairs() -> None:
     """Gradient and loss at ratio 0.3, against all pairs one by one."""
     objective, (features, labels), ratio = mixed(0.3), rows(), 0.3
-    inner, loss, gradient = objective.inner, 0.0, np.zeros(3)
+    inner, loss, gradient = objective.model, 0.0, np.zeros(3)
     for j in range(9):
         for k in range(9):
             row = (ratio * features[j] + (1 - ratio) * features[k])[None]
@@ -63,7 +63,7 @@ def test_ratios_come_from_the_beta_distribution() -> None:
 def test_targets_of_a_regression_are_mixed_themselves() -> None:
     objective = mixed(0.5, "huber")
     features, targets = np.zeros((1, 2)), np.array([3.0])
-    objective = MixupObjective(objective.inner, (np.zeros((1, 2)), np.array([1.0])), 1.0, 1.0, 0.5)
+    objective = MixupObjective(objective.model, (np.zeros((1, 2)), np.array([1.0])), 1.0, 1.0, 0.5)
     loss, _ = objective.loss_and_gradient(np.zeros(3), features, targets, np.random.default_rng(0))
     expected = get_loss("huber").value(np.array([-2.0]))[0]
     assert loss == pytest.approx(expected)
