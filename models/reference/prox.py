@@ -13,14 +13,13 @@ whatever the solver's tolerance, once the distribution is brought into its set.
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 
 import cvxpy as cp
 import numpy as np
 
 from models.problem import BoxSupport, FloatArray, ProblemError, ProxSolution, SiteProblem, TransportNorm
-from models.reference.solve import CVXPY_NORM, minimise
+from models.reference.solve import CVXPY_NORM, minimise, solve_tightly
 from models.reference.worst_case import risk_model
 from models.worst_case import site_risk
 
@@ -100,12 +99,7 @@ def _solve_dual(problem: SiteProblem, anchor: FloatArray, stiffness: float) -> t
         slope = cp.hstack([slope, cp.sum(signed) / count])
     objective = cp.sum(keep + flip) / count + anchor @ slope - cp.sum_squares(slope) / (2.0 * stiffness)
     program = cp.Problem(cp.Maximize(objective), constraints)
-    with warnings.catch_warnings():
-        # How accurate it is, the gap of the answer says.
-        warnings.filterwarnings("ignore", "Solution may be inaccurate", UserWarning)
-        program.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11, max_iter=400)
-    if program.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
-        raise ArithmeticError(f"the reference solver ended with status {program.status}")
+    solve_tightly(program)  # how accurate it is, the gap of the answer says
     moved = _Moved(*(np.asarray(part.value, dtype=float) for part in (keep, flip, keep_move, flip_move)))
     return moved, int(program.solver_stats.num_iters)
 

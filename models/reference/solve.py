@@ -13,6 +13,9 @@ CVXPY_NORM: dict[TransportNorm, int | str] = {"l1": 1, "l2": 2, "linf": "inf"}
 
 _TIGHT = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11, "tol_ktratio": 1e-9}
 
+_WAYS: tuple[dict[str, bool | float], ...] = ({}, {"equilibrate_enable": False}, {"max_step_fraction": 0.9})
+"""Settings tried in turn: near a zero multiplier Clarabel's scaling, or its long last steps, now and then fail."""
+
 
 def price_variable(spec: RobustSpec) -> cp.Expression:
     """Price of transport, at or above 0, in units in which it is of order one.
@@ -40,14 +43,22 @@ def minimise(objective: cp.Expression, constraints: list[cp.Constraint]) -> floa
 
 def solve_tightly(program: cp.Problem) -> float:
     """Value of a program; raises ``ArithmeticError`` where the solver finds none."""
+    failures = []
+    for settings in _WAYS:
+        try:
+            _solve(program, settings)
+        except cp.SolverError as failure:
+            failures.append(failure)
+            continue
+        if program.status in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
+            return float(program.value)
+        raise ArithmeticError(f"the reference solver ended with status {program.status}")
+    raise ArithmeticError("the reference solver failed on this problem") from failures[0]
+
+
+def _solve(program: cp.Problem, settings: dict[str, bool | float]) -> None:
     with warnings.catch_warnings():
         # Short of 1e-11 it still gets as near as it can, and says so in the status.
         warnings.filterwarnings("ignore", message="Solution may be inaccurate")
-        try:
-            # A cold start: the answer must not depend on what was asked before.
-            program.solve(solver=cp.CLARABEL, warm_start=False, max_iter=400, **_TIGHT)
-        except cp.SolverError as failure:
-            raise ArithmeticError("the reference solver failed on this problem") from failure
-    if program.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
-        raise ArithmeticError(f"the reference solver ended with status {program.status}")
-    return float(program.value)
+        # A cold start: the answer must not depend on what was asked before.
+        program.solve(solver=cp.CLARABEL, warm_start=False, max_iter=400, **_TIGHT, **settings)
