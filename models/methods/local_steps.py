@@ -90,10 +90,11 @@ class LocalStepsSite:
         steps = 1 if self.one_step else int(parameters.get("local_steps", 0))
         left = steps or int(parameters.get("epochs", 1)) * len(starts)
         while left:
-            order = random.permutation(count) if size < count else np.arange(count)
-            for start in starts:
-                if not left:
-                    return
-                left -= 1
-                chosen = order[start : None if start == starts[-1] else start + size]
-                yield problem.features[chosen], problem.labels[chosen]
+            features, labels = problem.features, problem.labels
+            if size < count:
+                order = random.permutation(count)  # gathered once an epoch: a batch is then a view
+                features, labels = features[order], labels[order]
+            for start in starts[:left]:
+                end = None if start == starts[-1] else start + size
+                yield features[start:end], labels[start:end]
+            left -= min(left, len(starts))

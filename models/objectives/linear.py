@@ -47,7 +47,8 @@ class LinearObjective:
     ) -> tuple[float, FloatArray]:
         """Mean loss and a subgradient (D,)."""
         losses, slopes = self.row_losses(weights, features, labels)
-        return float(losses.mean()), self.gradient(slopes / losses.shape[0], features)
+        count = losses.shape[0]
+        return float(losses.sum()) / count, self.gradient(slopes, features) / count
 
     def row_losses(
         self, weights: FloatArray, features: FloatArray, labels: FloatArray

@@ -1,0 +1,40 @@
+"""A flow killed in the middle of a run comes to the model it would have come to, whatever its method remembers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+BALL = {"norm": "l2", "radius": 0.3}
+CASES: dict[str, dict[str, Any]] = {
+    # splitting steps, duals and step sizes that grow
+    "drfl-admm": {"mixture": BALL, "parameters": {"probe": 0.0}},
+    # control variates, duals of two sets
+    "scaff-pd-ia": {"spec": {"loss": "logistic"}},
+    # sampled sites, drawn snapshots, rows mixed in the vault
+    "drflm": {},
+}
+
+
+@pytest.mark.parametrize("method", CASES)
+def test_a_killed_flow_resumes_to_the_same_model(works: Any, method: str) -> None:
+    settings = {"method": method, "max_rounds": 120, "min_sites": 4} | CASES[method]
+    whole, killed = f"whole-{method}", f"killed-{method}"
+    works.plan(whole, **settings)
+    works.plan(killed, **settings)
+    undisturbed = works.start_flow(whole)
+    first = works.start_flow(killed)
+    works.wait_for_round(killed, 20)
+    first.kill()
+    first.wait()
+    left = works.newest_run(killed)
+    assert left.status == "running" and 20 <= left.rounds < 120
+    run = works.wait_for_end(killed, works.start_flow(killed))
+
+    assert run.run_id == left.run_id and run.status == "completed", run.reason
+    assert [record.round for record in works.store.runs.get_rounds(run.run_id)] == list(range(1, 121))
+    expected = works.wait_for_end(whole, undisturbed)
+    assert expected.status == "completed" and expected.rounds == 120, expected.reason
+    assert np.abs(works.weights(killed) - works.weights(whole)).max() <= 1e-9
