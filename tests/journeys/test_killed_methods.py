@@ -20,21 +20,21 @@ CASES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("method", CASES)
 def test_a_killed_flow_resumes_to_the_same_model(works: Any, method: str) -> None:
-    settings = {"method": method, "max_rounds": 120, "min_sites": 4} | CASES[method]
+    settings = {"method": method, "max_rounds": 40, "min_sites": 4} | CASES[method]
     whole, killed = f"whole-{method}", f"killed-{method}"
     works.plan(whole, **settings)
     works.plan(killed, **settings)
     undisturbed = works.start_flow(whole)
     first = works.start_flow(killed)
-    works.wait_for_round(killed, 20)
+    works.wait_for_round(killed, 10)
     first.kill()
     first.wait()
     left = works.newest_run(killed)
-    assert left.status == "running" and 20 <= left.rounds < 120
+    assert left.status == "running" and 10 <= left.rounds < 40
     run = works.wait_for_end(killed, works.start_flow(killed))
 
     assert run.run_id == left.run_id and run.status == "completed", run.reason
-    assert [record.round for record in works.store.runs.get_rounds(run.run_id)] == list(range(1, 121))
+    assert [record.round for record in works.store.runs.get_rounds(run.run_id)] == list(range(1, 41))
     expected = works.wait_for_end(whole, undisturbed)
-    assert expected.status == "completed" and expected.rounds == 120, expected.reason
+    assert expected.status == "completed" and expected.rounds == 40, expected.reason
     assert np.abs(works.weights(killed) - works.weights(whole)).max() <= 1e-9
