@@ -193,9 +193,12 @@ def _best_round(evidence: Evidence, problem: ServerProblem) -> tuple[int, float]
     if ball.radius == 0:
         best = int(np.argmin(totals))
         return (best, float(totals[best])) if np.isfinite(totals[best]) else (-1, math.inf)
+    if evidence.best >= 0 and not left_out[evidence.best]:
+        # What is worst for the best point so far is near the worst for most others: few are left to judge exactly.
+        totals = np.maximum(totals, risks @ worst_mixture(risks[evidence.best], shares, ball).weights)
     best, upper = -1, math.inf
     for k in np.argsort(totals, kind="stable"):
-        # The centre is a mixture of the ball too, so no later point can be better.
+        # The total under one mixture of the ball is at most that under the worst, so no later point can be better.
         if totals[k] >= upper:
             break
         if (value := worst_mixture(risks[k], shares, ball).value) < upper:
