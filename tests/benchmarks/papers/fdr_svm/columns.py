@@ -124,11 +124,12 @@ def admm_sc(data: Split, grid: Grid) -> Cell:
     return _as_printed(data, grid, grid.rounds, grid.rhos, lambda s, c, t: admm_points(s, c, 18.0 * c, t))
 
 
-def rival(name: str) -> Callable[[Split, Grid], Cell]:
-    """A federated rival: raw features, no intercept, rounds and first step tuned."""
+def rival(name: str, *, unit: bool = False) -> Callable[[Split, Grid], Cell]:
+    """A federated rival: no intercept, rounds and first step tuned; features raw or, like those of SM, in [0, 1]."""
 
     def column(data: Split, grid: Grid) -> Cell:
         plain = replace(grid, flip_costs=(1.0,), betas=(10.0,))
+        data = scaled(data) if unit else data
         return _as_printed(data, plain, grid.rounds, rival_knobs(name), lambda s, c, t: rival_points(name, s, c, t))
 
     return column
@@ -199,6 +200,7 @@ def ballast(data: Split, grid: Grid) -> Cell:
 COLUMNS: dict[str, Callable[[Split, Grid], Cell]] = {
     "Central (DR-SVM)": central,
     **{name: rival(name) for name in RIVALS},
+    **{f"{name}, in [0, 1]": rival(name, unit=True) for name in RIVALS},
     "SM": sm_text,
     "SM, code's step": sm_code,
     "ADMM": admm,
@@ -206,7 +208,7 @@ COLUMNS: dict[str, Callable[[Split, Grid], Cell]] = {
     "mended and certified": mended,
     "Ballast's default": ballast,
 }
-AS_PRINTED = ("Central (DR-SVM)", *RIVALS, "SM", "SM, code's step", "ADMM", "ADMM-SC")
+AS_PRINTED = tuple(column for column in COLUMNS if column not in ("mended and certified", "Ballast's default"))
 
 
 def _lift(n_features: int, width: float) -> FourierLift:

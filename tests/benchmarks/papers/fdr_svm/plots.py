@@ -17,6 +17,7 @@ def table_plot(found: Sequence[dict[str, Any]], groups: list[str], group: str, c
     """Mean and deviation of every column, group by group, with the printed values as crosses."""
     figure, axes = plt.subplots(figsize=(11, 4.5))
     width = 0.8 / len(columns)
+    axes.set_prop_cycle(color=plt.get_cmap("tab20").colors)
     for c, column in enumerate(columns):
         rows = {row[group]: row for row in found if row["column"] == column and row["f1"] is not None}
         places = [g + (c - len(columns) / 2 + 0.5) * width for g, name in enumerate(groups) if name in rows]
