@@ -187,7 +187,7 @@ def _best_round(evidence: Evidence, problem: ServerProblem) -> tuple[int, float]
     if absent.any():
         modelled = cut_model(evidence, problem).site_values(evidence.points)
         risks = np.where(missing & absent, modelled, risks)
-    left_out = (np.isnan(risks) & counted).any(axis=1)
+    left_out = np.asarray((np.isnan(risks) & counted).any(axis=1))
     risks = np.where(counted, np.nan_to_num(risks), 0.0)
     totals = np.where(left_out, np.inf, risks @ shares)
     if ball.radius == 0:
