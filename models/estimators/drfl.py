@@ -50,7 +50,6 @@ class DrflFit:
         return solve(sites, weights, self.method, self.gap, self.max_rounds, mixture)
 
 
-
 def chosen_loss(name: str, task: Task, *, epsilon: float | None = None, quantile: float | None = None) -> Loss:
     """Loss by name, if it is one of the task."""
     if name not in losses_for(task):

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.data import data_folder, load_binary, table_path
+from tests.benchmarks.data import load_binary
 from tests.benchmarks.fetch import SOURCES, FetchError, Source, digest, fetch, main
+from tests.tables import table_or_skip
 
 ROWS = [["1.50", "2", "a"], ["-3e-1", "?", "b"]]
 TOY = {"toy": Source(1, "10.0/none", "Class", digest(ROWS), drop=("ID",), labels={"A": "a"})}
@@ -73,10 +74,8 @@ def test_says_where_to_get_it_by_hand(mirror: tuple[Path, str], tmp_path: Path) 
 def test_the_tables_at_hand_have_the_known_checksums(
     mirror: tuple[Path, str], tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if not (data_folder() / f"{name}.csv").is_file():
-        pytest.skip(f"no {name}.csv in {data_folder()}; set BALLAST_DATA_DIR")
-    source = SOURCES[name]
-    with table_path(name).open(newline="", encoding="utf-8") as file:
+    table, source = table_or_skip(name), SOURCES[name]
+    with table.open(newline="", encoding="utf-8") as file:
         header, *rows = csv.reader(file)
     lines = [",".join([*header[:-1], source.target])] + [",".join(row) for row in rows]
     put(mirror[0], source.number, "\n".join(lines) + "\n")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import csv
-import socket
 import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
@@ -37,6 +36,7 @@ from services.site_agent.policy import SitePolicy
 from services.site_agent.settings import CsvSource, DataSource
 from services.site_agent.vault.dataset import Dataset
 from services.site_agent.vault.reader import Vault
+from tests.ports import free_port
 
 RIG = AssetType(
     name="rig",
@@ -115,12 +115,6 @@ class Works:
         finally:
             stop.set()
             await asyncio.gather(*links)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def write_rows(path: Path, number: int, count: int) -> None:

@@ -14,7 +14,7 @@ from services.contracts.asset_type import AssetType, Feature
 from services.contracts.target import Target
 from services.predictor.cache import PredictorCache
 from services.site_agent.settings import CsvSource
-from tests.benchmarks.data import MissingDataError, table_path
+from tests.tables import table_or_skip
 
 MEASURES = ("length", "diameter", "height", "whole_weight", "shucked_weight", "viscera_weight", "shell_weight")
 ABALONE = AssetType(
@@ -30,17 +30,17 @@ SPECS: dict[str, dict[str, Any]] = {
 }
 
 
-def rows() -> list[dict[str, str]]:
-    try:
-        with table_path("abalone").open(newline="", encoding="utf-8") as file:
-            return list(csv.DictReader(file))
-    except MissingDataError as error:
-        pytest.skip(str(error))
+@pytest.fixture(scope="module")
+def table() -> list[dict[str, str]]:
+    with table_or_skip("abalone").open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
 
 
 @pytest.fixture(scope="module")
-def works(tmp_path_factory: pytest.TempPathFactory, new_sqlite: Any, opening_works: Any) -> Iterator[Any]:
-    table, base = rows(), tmp_path_factory.mktemp("abalone")
+def works(
+    tmp_path_factory: pytest.TempPathFactory, new_sqlite: Any, opening_works: Any, table: list[dict[str, str]]
+) -> Iterator[Any]:
+    base = tmp_path_factory.mktemp("abalone")
     order, sources = np.random.default_rng(4).permutation(len(table)), {}
     for number, part in enumerate(np.array_split(order, 3), start=1):
         path = Path(base / f"plant-{number}.csv")
@@ -54,18 +54,20 @@ def works(tmp_path_factory: pytest.TempPathFactory, new_sqlite: Any, opening_wor
 
 
 @pytest.mark.parametrize("name", SPECS)
-def test_rings_are_estimated_in_rings_and_the_interval_covers(works: Any, name: str) -> None:
+def test_rings_are_estimated_in_rings_and_the_interval_covers(
+    works: Any, table: list[dict[str, str]], name: str
+) -> None:
     plan = works.plan(name, spec=SPECS[name], max_rounds=60, mixture={"norm": "l2", "radius": 0.1})
     _, outcome, version = works.train(plan)
     assert outcome.gap <= 1e-3
     assert version.mae is not None and version.mae < (2.0 if name != "rings-upper" else 4.0)
     assert version.coverage is not None and version.coverage >= 0.9
     works.shop.registry.promote(name, version.version)
-    table = rows()[:200]
-    samples = [{measure: float(row[measure]) for measure in MEASURES} for row in table]
+    asked = table[:200]
+    samples = [{measure: float(row[measure]) for measure in MEASURES} for row in asked]
     estimates = PredictorCache(works.shop.registry).estimator(name, "champion").estimate(samples, confidence=0.9)
     values = np.array([each.value for each in estimates])
-    truth = np.array([float(row["label"]) for row in table])
+    truth = np.array([float(row["label"]) for row in asked])
     assert {each.unit for each in estimates} == {"rings"}
     covered = [e.interval.low <= t <= e.interval.high for e, t in zip(estimates, truth, strict=True)]
     assert np.mean(covered) >= 0.9

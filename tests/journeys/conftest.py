@@ -13,7 +13,8 @@ import pytest
 
 from services.registry.mlflow_registry import ModelRegistry
 from services.registry.quiet import QUIET
-from tests.journeys.works import Works, free_port, open_works, rows_of, wait_until
+from tests.journeys.works import Works, open_works, rows_of, wait_until
+from tests.ports import free_port
 
 
 @pytest.fixture(scope="session")

@@ -5,33 +5,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import numpy as np
-
 
 def accepted(works: Any, run_id: str) -> list[set[str]]:
     rounds = works.store.runs.get_rounds(run_id, limit=10_000)
     return [{answer.site_id for answer in record.answers if answer.status == "accepted"} for record in rounds]
-
-
-def test_a_killed_flow_resumes_to_the_same_model(works: Any) -> None:
-    works.plan("undisturbed", max_rounds=150)
-    works.plan("killed", max_rounds=150)
-    whole = works.wait_for_end("undisturbed", works.start_flow("undisturbed"))
-    assert whole.status == "completed", whole.reason
-
-    first = works.start_flow("killed")
-    works.wait_for_round("killed", 30)
-    first.kill()
-    first.wait()
-    left = works.newest_run("killed")
-    assert left.status == "running"
-    assert 30 <= left.rounds < 150
-    run = works.wait_for_end("killed", works.start_flow("killed"))
-
-    assert run.run_id == left.run_id
-    assert run.status == "completed", run.reason
-    assert [record.round for record in works.store.runs.get_rounds(run.run_id)] == list(range(1, 151))
-    assert np.abs(works.weights("killed") - works.weights("undisturbed")).max() <= 1e-9
 
 
 def test_a_killed_site_is_done_without_and_joins_again(works: Any) -> None:

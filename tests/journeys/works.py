@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -26,6 +25,7 @@ from services.contracts.settings import Settings
 from services.registry.mlflow_registry import ModelRegistry
 from services.registry.quiet import QUIET
 from services.round_store.store import RoundStore
+from tests.ports import free_port
 
 BIN = Path(sys.executable).parent
 ASSET = """
@@ -52,12 +52,6 @@ severity = 0
 name = "leak"
 severity = 3
 """
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def wait_until(holds: Callable[[], bool], seconds: float, what: str) -> None:

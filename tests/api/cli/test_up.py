@@ -13,16 +13,10 @@ import pytest
 from api.cli import demo, stack
 from services.contracts.errors import ConflictError
 from services.contracts.settings import Settings
+from tests.ports import free_port
 
 BALLAST = Path(sys.executable).parent / "ballast"
 SECTIONS = ("api", "nats", "prefect", "mlflow")
-
-
-def free_port() -> int:
-    """A port that nobody holds at present, whatever else runs on this machine."""
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        return int(held.getsockname()[1])
 
 
 def up(home: Path) -> subprocess.CompletedProcess[str]:

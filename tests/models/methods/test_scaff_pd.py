@@ -16,6 +16,7 @@ from models.objectives.linear import LinearObjective
 from models.problem import ProblemError, RobustSpec, ServerProblem, SiteProblem, SiteTerms
 from models.quadratic_losses import QuadraticLosses, solve_relative
 from models.relative_set import RelativeSet, balanced_phi
+from tests.tables import table_or_skip
 
 SQUARES = LinearObjective(Squared(), fit_intercept=False)
 CONSTANT = {"global_step": 0.1, "step_size": 0.02, "dual_step": 0.05, "local_steps": 3.0}
@@ -158,11 +159,9 @@ def test_an_absent_site_stays_with_its_last_word_and_the_state_survives_packing(
 
 
 def test_penguins_land_on_the_exact_solutions() -> None:
-    from tests.benchmarks.data import data_folder
     from tests.benchmarks.papers.relative_fairness.federated import PHIS, federated_solutions
 
-    if not (data_folder() / "palmer_penguins.csv").is_file():
-        pytest.skip("the table palmer_penguins is not in BALLAST_DATA_DIR")
+    table_or_skip("palmer_penguins")
     rows = federated_solutions(PHIS[:3], rounds=1200)
     assert all(row["distance"] <= 1e-3 for row in rows), rows
 

@@ -11,6 +11,7 @@ from services.bus.configuration import BusFiles
 from services.bus.server import prepare, start
 from services.contracts.signing import new_seed_file
 from services.coordinator.nats_transport import NatsTransport
+from tests.ports import free_port
 
 SITES = ("plant-1", "plant-2")
 
@@ -41,20 +42,11 @@ class Bus:
 
 
 @pytest.fixture
-def bus(tmp_path: Path, free_port: int) -> Iterator[Bus]:
-    files = BusFiles(tmp_path / "nats")
+def bus(tmp_path: Path) -> Iterator[Bus]:
+    files, port = BusFiles(tmp_path / "nats"), free_port()
     seeds = {site: tmp_path / site / "site.nk" for site in SITES}
     keys = {site: new_seed_file(path) for site, path in seeds.items()}
-    prepare(files, host="127.0.0.1", port=free_port, host_names=["127.0.0.1"], site_keys=keys)
-    running = Bus(files, free_port, seeds, keys, start(files, host="127.0.0.1", port=free_port))
+    prepare(files, host="127.0.0.1", port=port, host_names=["127.0.0.1"], site_keys=keys)
+    running = Bus(files, port, seeds, keys, start(files, host="127.0.0.1", port=port))
     yield running
     running.kill()
-
-
-@pytest.fixture
-def free_port() -> int:
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -7,7 +7,6 @@ import json
 import math
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -24,6 +23,7 @@ from services.contracts.model_version import ModelVersion
 from services.predictor.predictor import Predictor
 from services.registry.mlflow_registry import ModelRegistry
 from services.registry.quiet import quiet_environment
+from tests.ports import free_port
 
 MakeVersion = Callable[..., ModelVersion]
 NAME = "served-pump"
@@ -32,12 +32,6 @@ SAMPLES = [
     {"flow_mean": 12.0, "flow_ripple": 12.4, "pressure": 300.0, "oil_temperature": -19.0},
     {"flow_mean": 95.0, "flow_ripple": -1.0, "pressure": 10.0, "oil_temperature": 60.0},
 ]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def post(address: str, body: object) -> tuple[int, Any]:

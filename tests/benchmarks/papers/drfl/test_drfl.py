@@ -13,7 +13,6 @@ from scipy.stats import wasserstein_distance
 
 from models.at_hand import train_at_hand
 from models.mixture import MixtureBall
-from tests.benchmarks.data import data_folder
 from tests.benchmarks.papers.drfl.areas import area, areas, table
 from tests.benchmarks.papers.drfl.figure1 import first_stage, levels, second_stage, verdict, volume
 from tests.benchmarks.papers.drfl.methods import METHODS, PAPER_GRID, WHOLE, Grid, Setting, fit, problems, score, tuner
@@ -31,6 +30,7 @@ from tests.benchmarks.papers.drfl.tables import (
 )
 from tests.benchmarks.papers.drfl.tuning import Tried, choose, study
 from tests.benchmarks.papers.drfl.two_clients import ALIKE, APART, anything, distance, drfl_radius, truth, wafl_radius
+from tests.tables import table_or_skip
 
 TOY = Scenario("toy", 9, "none", "classification", Noise(0.3, 0.3), sweeps(0.5, 0.0, 1.0))
 SMALL = Grid(radii=(1e-3, 0.05), flip_costs=(0.5,), thetas=(0.1,))
@@ -175,8 +175,7 @@ def test_areas_and_verdicts() -> None:
 
 @pytest.mark.parametrize("chosen", SCENARIOS, ids=lambda each: each.name)
 def test_the_tables_are_read_whole(chosen: Scenario) -> None:
-    if not (data_folder() / f"{chosen.file}.csv").is_file():
-        pytest.skip(f"no {chosen.file}.csv in {data_folder()}; set BALLAST_DATA_DIR")
+    table_or_skip(chosen.file)
     features, labels = load(chosen)
     train, test = split(chosen, features, labels, 1)
     assert features.shape == {"statlog_heart": (270, 13), "abalone": (4177, 8)}.get(chosen.file, (683, 9))

@@ -7,12 +7,13 @@ import json
 import numpy as np
 import pytest
 
-from tests.benchmarks.data import MissingDataError, data_folder
+from tests.benchmarks.data import MissingDataError
 from tests.benchmarks.papers.drflm.adult import CLIENTS, load_adult
 from tests.benchmarks.papers.drflm.clients import FOLDS, Rows, folds
 from tests.benchmarks.papers.drflm.fashion import load_fashion
 from tests.benchmarks.papers.drflm.settings import BUNDLE, SETTINGS, correct, fit, settings_of
 from tests.benchmarks.papers.drflm.table2 import SEEDS, jobs, reached, summary, table
+from tests.tables import table_or_skip
 
 
 def two_clients(n_classes: int = 2) -> dict[str, Rows]:
@@ -89,8 +90,7 @@ def test_validation_chooses_and_the_verdict_follows_the_means() -> None:
 
 
 def test_adult_is_two_clients() -> None:
-    if not (data_folder() / "adult.csv").is_file():
-        pytest.skip(f"no adult.csv in {data_folder()}; set BALLAST_DATA_DIR")
+    table_or_skip("adult")
     clients = load_adult()
     assert list(clients) == list(CLIENTS)
     doctors, others = clients["doctorate"], clients["non-doctorate"]

@@ -14,13 +14,13 @@ from scipy.optimize import linprog
 
 from models.problem import RobustSpec, SiteProblem
 from models.worst_case import worst_case_risk
-from tests.benchmarks.data import data_folder
 from tests.benchmarks.papers.fdr_svm.cells import Job, run_cells
 from tests.benchmarks.papers.fdr_svm.columns import RIVALS, Grid, ballast, mended, rival, sites_of
 from tests.benchmarks.papers.fdr_svm.printed import Site, admm_points, printed_atoms, sm_points
 from tests.benchmarks.papers.fdr_svm.rivals import knobs, rival_points
 from tests.benchmarks.papers.fdr_svm.table1 import summary, table
 from tests.benchmarks.papers.fdr_svm.uci import N_SITES, SETS, Split, f1_macro, f1_positive, scaled, split
+from tests.tables import table_or_skip
 
 
 def toy(seed: int, n: int = 12, p: int = 3) -> Site:
@@ -141,8 +141,7 @@ def test_columns_learn_and_the_test_part_changes_no_choice() -> None:
 
 @pytest.mark.parametrize("chosen", SETS, ids=lambda each: each.name)
 def test_splits_are_stratified_equal_and_repeatable(chosen: object) -> None:
-    if not (data_folder() / f"{chosen.file}.csv").is_file():
-        pytest.skip(f"no {chosen.file}.csv in {data_folder()}; set BALLAST_DATA_DIR")
+    table_or_skip(chosen.file)
     data, again = split(chosen, 3), split(chosen, 3)
     np.testing.assert_array_equal(data.features, again.features)
     counts = np.bincount(data.site)
