@@ -6,17 +6,24 @@ FIND_PYTHON = for p in python3 python3.13 python3.12 python3.11; do \
 	if $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null; then echo $$p; exit; fi; done
 PYTHON ?= $(shell $(FIND_PYTHON))
 ARGS ?=
+THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 JOBS ?= 2
+N ?= 2000
 
 export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export MLFLOW_DISABLE_TELEMETRY := true
 
-.PHONY: demo test lint bench clean help install
+.PHONY: demo test check lint mutants coverage package oracle bench clean help install
 help:
 	@echo "make demo   a whole service on this machine: plants, training, promotion, a diagnosis (ARGS=--exit stops it at the end)"
 	@echo "make test   all tests, on real SQLite, PostgreSQL, NATS, MLflow and Prefect, two at a time (JOBS=0: one process)"
+	@echo "make check  lint, and the tests of what was changed, but for those that need a server"
 	@echo "make lint   ruff, mypy and the import contracts"
+	@echo "make mutants   plant named mistakes one at a time; the tests must notice each (ARGS=\"--only WORD\")"
+	@echo "make coverage  all tests, and the share of lines that they run; fails below the floor in pyproject.toml"
+	@echo "make package   the wheel and the source archive, into dist/"
+	@echo "make oracle holds every certificate to the definition, on N=2000 drawn problems (SEED=17: that one alone)"
 	@echo "make bench  the measurements of tests/benchmarks"
 	@echo "make clean  remove the virtual environment, caches and the demo's files"
 
@@ -43,15 +50,32 @@ demo: $(VENV)/server.stamp
 	@$(BIN)/ballast demo $(ARGS)
 
 test: $(VENV)/dev.stamp
-	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses $(JOBS) --dist loadfile $(ARGS)
+	@$(THREADS) $(BIN)/pytest --numprocesses $(JOBS) --dist loadfile $(ARGS)
+
+check: lint
+	@$(THREADS) $(BIN)/pytest --numprocesses $(JOBS) --dist loadfile -q -m "not server" $$($(BIN)/python -m tests.changed) $(ARGS)
 
 lint: $(VENV)/dev.stamp
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
 
+mutants: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.mutants --jobs $(JOBS) $(ARGS)
+
+coverage: $(VENV)/dev.stamp
+	@$(THREADS) $(BIN)/pytest --numprocesses $(JOBS) --dist loadfile --cov --cov-report=term -q $(ARGS)
+
+package: $(VENV)/dev.stamp
+	@rm -rf dist
+	@$(BIN)/python -m build --no-isolation
+	@$(BIN)/pytest -q tests/packaging
+
+oracle: $(VENV)/dev.stamp
+	@$(THREADS) $(BIN)/python -m tests.oracles --n $(N) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
 bench: $(VENV)/dev.stamp
-	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.benchmarks $(ARGS)
+	@$(THREADS) $(BIN)/python -m tests.benchmarks $(ARGS)
 
 clean:
 	rm -rf $(VENV) .ballast .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist

@@ -6,40 +6,32 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
-from api import errors, openapi
-from api.auth import Authentication, Gatekeeper
-from api.limits import RequestLimits, SafeHeaders
-from api.routers import (
-    admin_asset_types,
-    admin_audit,
-    admin_models,
-    admin_plans,
-    admin_runs,
-    admin_sites,
-    admin_tokens,
-    diagnose,
-    estimate,
-    fairness,
-    health,
-    home,
-    models,
-    runs,
-)
-from api.wiring import open_backend
+from api.asset_types import endpoints as asset_types
+from api.audit import endpoints as audit
+from api.backend.wiring import open_backend
+from api.health import endpoints as health
+from api.health.service import product_version
+from api.models import endpoints as models
+from api.pages import endpoints as pages
+from api.plans import endpoints as plans
+from api.runs import endpoints as runs
+from api.sites import endpoints as sites
+from api.tokens import endpoints as tokens
+from api.web import errors, openapi
+from api.web.auth import Authentication, TokenAuthenticator
+from api.web.limits import RequestLimits, SafeHeaders
 from services.contracts.settings import Settings
 
-ROUTERS = (
-    home, health, diagnose, estimate, models, fairness, runs,
-    admin_sites, admin_asset_types, admin_plans, admin_runs, admin_models, admin_tokens, admin_audit,
-)  # fmt: skip
+SUBJECTS = (pages, health, models, runs, sites, asset_types, plans, tokens, audit)
 
 
 def api_routes() -> list[APIRoute]:
     """Every route that is ours."""
-    return [route for module in ROUTERS for route in module.router.routes if isinstance(route, APIRoute)]
+    routers = (router for subject in SUBJECTS for router in subject.ROUTERS)
+    return [route for router in routers for route in router.routes if isinstance(route, APIRoute)]
 
 
 class Api(FastAPI):
@@ -62,20 +54,16 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         with open_backend(settings) as backend:
             app.state.backend = backend
-            app.state.gatekeeper = Gatekeeper(backend.store.tokens)
+            app.state.authenticator = TokenAuthenticator(backend.store.tokens)
             yield
 
-    app = Api(title="Ballast", version=health.product_version(), lifespan=lifespan, docs_url=None, redoc_url=None)
+    app = Api(title="Ballast", version=product_version(), lifespan=lifespan, docs_url=None, redoc_url=None)
     # The last one added is the first that a request meets.
     app.add_middleware(Authentication)
     app.add_middleware(RequestLimits)
     app.add_middleware(SafeHeaders)
-    app.add_exception_handler(Exception, _unexpected)
-    errors.install(app)
-    for module in ROUTERS:
-        app.include_router(module.router)
+    errors.install(app, api_routes())
+    for subject in SUBJECTS:
+        for router in subject.ROUTERS:
+            app.include_router(router)
     return app
-
-
-def _unexpected(_: Request, error: Exception) -> Response:
-    return errors.of_unexpected(error)

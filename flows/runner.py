@@ -22,13 +22,13 @@ from prefect.states import Crashed
 from prefect.types.entrypoint import EntrypointType
 
 from flows.retrain import retrain
-from flows.wiring import Workshop, open_workshop
+from flows.wiring import FlowContext, open_context
 from services.contracts.errors import BallastError, NotFoundError
 from services.contracts.plan import Plan
 from services.contracts.records import PlanRecord
 from services.contracts.run import Run
 from services.coordinator.nats_transport import NatsTransport
-from services.coordinator.roll_call import RollCall
+from services.coordinator.presence import RollCall
 
 LOG = logging.getLogger("ballast.flows")
 WATCH_SECONDS = 1.0
@@ -39,7 +39,7 @@ MOST_ATTEMPTS = 5
 class Watcher:
     """Brings Prefect into line with the round store, again and again."""
 
-    shop: Workshop
+    context: FlowContext
     runner: Runner
     client: PrefectClient
     deployments: dict[str, UUID] = field(default_factory=dict)
@@ -51,18 +51,18 @@ class Watcher:
         """Look once a second, for ever."""
         while True:
             try:
-                await self.look()
+                await self.reconcile()
             except (BallastError, HTTPError, OSError) as error:
                 LOG.warning("cannot bring the round store and Prefect into line: %s", error)
             await asyncio.sleep(WATCH_SECONDS)
 
-    async def look(self) -> None:
+    async def reconcile(self) -> None:
         """Take over new and changed plans; start what waits."""
-        for record in self.shop.store.plans.list_plans():
+        for record in self.context.store.plans.list_plans():
             if self._known.get(record.plan.name) != record:
                 self.deployments[record.plan.name] = await self._deploy(record)
                 self._known[record.plan.name] = record
-        for run in self.shop.store.runs.stale_runs(grace_seconds=0.0):
+        for run in self.context.store.runs.stale_runs(grace_seconds=0.0):
             await self._start(run)
 
     async def _deploy(self, record: PlanRecord) -> UUID:
@@ -80,10 +80,10 @@ class Watcher:
         if run.plan.name not in self.deployments or await self._on_its_way(run):
             return  # a plan made since the last look has its deployment at the next one
         if self._attempts[run.run_id] >= MOST_ATTEMPTS:
-            self.shop.store.runs.finish_run(run.run_id, "failed", f"its process ended {MOST_ATTEMPTS} times")
+            self.context.store.runs.finish_run(run.run_id, "failed", f"its process ended {MOST_ATTEMPTS} times")
             return
         if run.flow_run_id and run.status == "running":
-            await self._bury(UUID(run.flow_run_id))
+            await self._mark_crashed(UUID(run.flow_run_id))
         self._attempts[run.run_id] += 1
         started = await self.client.create_flow_run_from_deployment(
             self.deployments[run.plan.name], parameters={"plan": run.plan.name, "run_id": run.run_id},
@@ -99,7 +99,7 @@ class Watcher:
         state = (await self.client.read_flow_run(flow_run_id)).state
         return state is None or not state.is_final()
 
-    async def _bury(self, flow_run_id: UUID) -> None:
+    async def _mark_crashed(self, flow_run_id: UUID) -> None:
         """Tell Prefect that the flow run of a killed process is over; it would show it as running for ever."""
         try:
             state = (await self.client.read_flow_run(flow_run_id)).state
@@ -115,18 +115,18 @@ def _schedule(plan: Plan) -> Schedule | None:
     return Cron(plan.cron, timezone=plan.timezone) if plan.cron else None
 
 
-async def call_roll(shop: Workshop, transport: NatsTransport) -> None:
+async def update_presence(context: FlowContext, transport: NatsTransport) -> None:
     """Note in the store which sites say hello."""
 
     def key_of(site_id: str) -> str | None:
         try:
-            site = shop.store.sites.get(site_id)
+            site = context.store.sites.get(site_id)
         except NotFoundError:
             return None
         return site.public_key if site.status == "active" else None
 
     def seen(site_id: str, version: str) -> None:
-        shop.store.sites.seen(site_id, version)
+        context.store.sites.seen(site_id, version)
         LOG.info("site %s is there (agent %s)", site_id, version)
 
     await RollCall(transport, key_of, seen).listen()
@@ -134,12 +134,12 @@ async def call_roll(shop: Workshop, transport: NatsTransport) -> None:
 
 async def serve() -> None:
     """Run the flows process until it is told to stop."""
-    with open_workshop() as shop:
-        async with shop.plant_link() as transport, get_client() as client:
-            await call_roll(shop, transport)
+    with open_context() as context:
+        async with context.plant_link() as transport, get_client() as client:
+            await update_presence(context, transport)
             runner = Runner(name="ballast", query_seconds=1.0, pause_on_shutdown=False, limit=None)
-            watcher = Watcher(shop, runner, client)
-            await watcher.look()
+            watcher = Watcher(context, runner, client)
+            await watcher.reconcile()
             # Whichever ends first ends the process: a runner without its watcher would start nothing, in silence.
             tasks = [asyncio.create_task(watcher.watch()), asyncio.create_task(runner.start())]
             try:

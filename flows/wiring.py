@@ -20,8 +20,8 @@ from services.round_store.store import RoundStore
 
 
 @dataclass(frozen=True)
-class Workshop:
-    """Everything that a flow works with. Open it with :func:`open_workshop`."""
+class FlowContext:
+    """Everything that a flow works with. Open it with :func:`open_context`."""
 
     settings: Settings
     store: RoundStore
@@ -67,11 +67,11 @@ class Workshop:
 
 
 @contextmanager
-def open_workshop(settings: Settings | None = None) -> Iterator[Workshop]:
+def open_context(settings: Settings | None = None) -> Iterator[FlowContext]:
     """Open the round store, whose schema is checked; closed at the end."""
     settings = settings or Settings.load()
     store = RoundStore.open(settings.database)
     try:
-        yield Workshop(settings, store)
+        yield FlowContext(settings, store)
     finally:
         store.close()

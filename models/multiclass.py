@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models.certificates import combined_certificate
-from models.methods.base import HasConvexPart, HasNote, ServerHalf, SiteHalf
-from models.problem import Arrays, Certificate, FloatArray, ProblemError, RobustSpec, ServerProblem, SiteProblem, Status
+from models.basics import Arrays, FloatArray, ProblemError
+from models.cuts.certificate import combined_certificate
+from models.cuts.contradiction import Contradiction
+from models.methods.protocol import HasConvexPart, HasNote, ServerHalf, SiteHalf
+from models.problem import Certificate, RobustSpec, ServerProblem, SiteProblem, Status
 
 Heads = tuple[Any, ...]
 
@@ -82,7 +84,7 @@ def answer_heads(
 
 @dataclass(frozen=True)
 class OneVsRestServer:
-    """Server half for K heads out of a binary one; a :class:`models.methods.base.ServerHalf` itself."""
+    """Server half for K heads out of a binary one; a :class:`models.methods.protocol.ServerHalf` itself."""
 
     binary: ServerHalf[Any]
     n_heads: int
@@ -108,8 +110,8 @@ class OneVsRestServer:
         return {name: (self.n_heads, *shape) for name, shape in self.binary.answer_shapes(problem).items()}
 
     def status(self, state: Heads, problem: ServerProblem) -> Status:
-        """Certified when the gap of the sum is at or below the wanted one; stalled when every head is still."""
-        if self.certificate(state).gap <= problem.gap:
+        """Certified when the bounds of the sum are near enough; stalled when every head is still."""
+        if self.certificate(state).meets(problem.gap, problem.absolute_gap):
             return Status.CERTIFIED
         heads = {self.binary.status(each, problem) for each in state}
         if not heads <= {Status.STALLED, Status.CRITICAL, Status.CERTIFIED}:
@@ -143,6 +145,20 @@ class OneVsRestServer:
     def note(self, state: Heads, problem: ServerProblem) -> str:
         """What the method says of its result, on one line; empty where it says nothing."""
         return self.binary.note(state, problem) if isinstance(self.binary, HasNote) else ""
+
+    def contradictions(
+        self, state: Heads, problem: ServerProblem, answers: Mapping[str, Arrays]
+    ) -> dict[str, Contradiction]:
+        """Sites that contradict themselves in some head, with the first such."""
+        found: dict[str, Contradiction] = {}
+        for k, each in enumerate(state):
+            of_head = {site: _head(arrays, k) for site, arrays in answers.items()}
+            found = {**self.binary.contradictions(each, problem, of_head), **found}
+        return found
+
+    def of_sites(self, state: Heads, problem: ServerProblem, kept: Sequence[int]) -> Heads:
+        """State of every head, of some of the sites by index."""
+        return tuple(self.binary.of_sites(each, problem, kept) for each in state)
 
     def pack(self, state: Heads) -> dict[str, FloatArray]:
         """States of all heads, stacked."""

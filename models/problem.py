@@ -6,20 +6,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import get_args
 
 import numpy as np
 
-from models.basics import Arrays, FloatArray, ProblemError, TransportNorm
+from models.basics import FloatArray, ProblemError, TransportNorm
+from models.geometry.supports import PolytopeSupport, Support
 from models.losses.base import Loss
 from models.losses.hinge import Hinge
-from models.mixture import MixtureBall
-from models.supports import BoxSupport, PolytopeSupport, Support
-
-__all__ = [
-    "Arrays", "BoxSupport", "Certificate", "FloatArray", "PolytopeSupport", "ProblemError", "ProxSolution", "RiskValue",
-    "RobustSpec", "ServerProblem", "SiteProblem", "SiteTerms", "Status", "Support", "TransportNorm",
-]  # fmt: skip
+from models.site_ambiguity.ball import MixtureBall
 
 
 class Status(Enum):
@@ -90,11 +86,23 @@ class SiteProblem:
     """What a site half sees. Row-level: never leaves the vault.
 
     features : (N, P) float64. labels : (N,) of -1.0 and +1.0; for a regression loss the targets (N,), any numbers.
+    row_weights : (N,) above 0 with mean 1, how often each row counts: the empirical distribution has the share
+    ``row_weights_i / N`` of row i, as if it stood there so many times. None: every row once.
     """
 
     features: FloatArray
     labels: FloatArray
     spec: RobustSpec
+    row_weights: FloatArray | None = None
+
+    @property
+    def counts(self) -> FloatArray:
+        """How often each row counts, (N,) with mean 1."""
+        return np.ones(self.labels.shape[0]) if self.row_weights is None else self.row_weights
+
+    def weigh(self, values: FloatArray) -> FloatArray:
+        """Values (N,) of the rows, each as often as its row counts: their mean is that of the distribution."""
+        return values if self.row_weights is None else values * self.row_weights
 
 
 @dataclass(frozen=True)
@@ -112,9 +120,11 @@ class ServerProblem:
     """What a server half sees: the sites' scalars and the shape of the model.
 
     ``feature_bound`` is the largest absolute value that any (scaled) feature may take; it bounds the intercept.
+    ``gap`` and ``absolute_gap`` say when to stop, see :meth:`Certificate.meets`.
     ``parameters`` are the method's own numbers (``rho``, ``step_size``, ...). ``mixture`` is the ball around the site
-    weights whose worst member the risk is: ``F(w) = max_{q in Q} sum_g q_g r_g(w)``. ``stretch`` (P,) says in what
-    units the weights are: the risks meet ``||stretch * w||_*``; None: the units of the features.
+    weights whose worst member the risk is: ``F(w) = max_{q in Q} sum_g q_g r_g(w)``. ``feature_scale`` (P,) says in
+    what units the weights are: the risks meet ``||feature_scale * w||_*``; None: the units of the features. ``box``:
+    the features live in a box, so the sites' cuts have swings (``models.worst_case.risk.RiskCut``).
     """
 
     n_features: int
@@ -123,9 +133,11 @@ class ServerProblem:
     fit_intercept: bool
     feature_bound: float = 1.0
     gap: float = 1e-3
+    absolute_gap: float | None = None
     parameters: Mapping[str, float] = field(default_factory=dict)
     mixture: MixtureBall = MixtureBall()
-    stretch: FloatArray | None = None
+    feature_scale: FloatArray | None = None
+    box: bool = False
 
     def __post_init__(self) -> None:
         """Refuse weights that are not a convex combination and sites that share a name."""
@@ -134,14 +146,28 @@ class ServerProblem:
             raise ProblemError("a problem needs at least one site")
         if len(set(ids)) != len(ids):
             raise ProblemError("two sites have the same id")
-        weights = np.array([site.weight for site in self.sites])
+        weights = self.weights
         if not np.isfinite(weights).all() or (weights < 0).any() or abs(weights.sum() - 1.0) > 1e-9:
             raise ProblemError(f"site weights must be at or above 0 and sum to 1, they sum to {weights.sum():.12g}")
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """Site weights a_g (G,), which sum to 1."""
+        return np.array([site.weight for site in self.sites])
 
     @property
     def dimension(self) -> int:
         """Length of a weight vector: the features and, last, the intercept when there is one."""
         return self.n_features + int(self.fit_intercept)
+
+    @property
+    def n_swings(self) -> int:
+        """Length of a cut's swing: the features on a box, else 0."""
+        return self.n_features if self.box else 0
+
+
+_SMALL_RISK = 1e-3
+"""Share of the risk of zero weights below which a risk is small, and its relative gap says little."""
 
 
 @dataclass(frozen=True)
@@ -150,12 +176,14 @@ class Certificate:
 
     ``lower <= optimum <= upper``. ``fresh_weight`` is the share of the site weight that answered in the last round; the
     absent sites enter ``upper`` by their last cuts, so with ``fresh_weight < 1`` the bounds hold for the problem in
-    which an absent site's risk is its cut model.
+    which an absent site's risk is its cut model. ``scale`` says what a large risk is here, since a relative gap cannot
+    close where the optimum is 0: the mean of the risks that the sites answered first, at zero weights; 0: not known.
     """
 
     upper: float
     lower: float
     fresh_weight: float = 1.0
+    scale: float = 0.0
 
     @property
     def gap(self) -> float:
@@ -163,6 +191,18 @@ class Certificate:
         if not (math.isfinite(self.upper) and math.isfinite(self.lower)):
             return math.inf
         return (self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
+
+    def distance_allowed(self, gap: float, absolute_gap: float | None) -> float:
+        """Distance of the bounds, in units of the loss, that is near enough beside a relative ``gap``.
+
+        None: ``gap`` times a thousandth of ``scale``, so that a risk below a thousandth of that of zero weights is
+        judged by its distance from the optimum.
+        """
+        return gap * _SMALL_RISK * self.scale if absolute_gap is None else absolute_gap
+
+    def meets(self, gap: float, absolute_gap: float | None = None) -> bool:
+        """Whether the bounds are near enough: by their relative gap, or by their distance."""
+        return self.gap <= gap or self.upper - self.lower <= self.distance_allowed(gap, absolute_gap)
 
 
 @dataclass(frozen=True)

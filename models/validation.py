@@ -1,4 +1,4 @@
-"""Wasserstein balls as the mathematics sees them: transport norms, their duals, supports, and what makes rows valid."""
+"""What makes rows valid training data for a problem, and supports from what a caller states."""
 
 from __future__ import annotations
 
@@ -7,58 +7,16 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from models.basics import FloatArray, ProblemError
+from models.geometry.supports import BoxSupport, PolytopeSupport, Support
 from models.losses.base import Task
-from models.problem import (
-    BoxSupport,
-    FloatArray,
-    PolytopeSupport,
-    ProblemError,
-    SiteProblem,
-    Support,
-    TransportNorm,
-)
-
-DUAL_NORM: Final[dict[TransportNorm, TransportNorm]] = {"l1": "linf", "l2": "l2", "linf": "l1"}
-"""``||w||_*`` of the weights for the transport norm ``||x - x'||`` of the features."""
+from models.problem import SiteProblem
 
 BOX_TOLERANCE: Final = 1e-9
 """Share of a box side by which a feature may stick out: scaling to a range rounds, and rounding is not a violation."""
 
-
-def vector_norm(vectors: FloatArray, norm: TransportNorm) -> FloatArray:
-    """Norm of each vector along the last axis."""
-    if norm == "l1":
-        return np.asarray(np.abs(vectors).sum(axis=-1))
-    if norm == "linf":
-        return np.asarray(np.abs(vectors).max(axis=-1, initial=0.0))
-    return np.asarray(np.sqrt(np.einsum("...p,...p->...", vectors, vectors)))
-
-
-def dual_norm(weights: FloatArray, transport_norm: TransportNorm) -> float:
-    r"""``||w||_* = max {<w, q> : ||q|| <= 1}``: the loss that one unit of transport can add at most."""
-    return float(vector_norm(weights, DUAL_NORM[transport_norm]))
-
-
-def dual_norms(weights: FloatArray, transport_norm: TransportNorm) -> FloatArray:
-    """:func:`dual_norm` of each vector along the last axis."""
-    return vector_norm(weights, DUAL_NORM[transport_norm])
-
-
-def steepest_move(weights: FloatArray, transport_norm: TransportNorm) -> FloatArray:
-    r"""Direction ``q`` with ``||q|| <= 1`` and ``<w, q> = ||w||_*``; also a subgradient of ``||.||_*`` at ``w``.
-
-    Zero where the weights are zero: there every unit vector would do, and zero is in the subdifferential too.
-    """
-    if transport_norm == "linf":
-        return np.sign(weights)
-    move = np.zeros_like(weights)
-    if not weights.any():
-        return move
-    if transport_norm == "l1":
-        largest = int(np.argmax(np.abs(weights)))
-        move[largest] = np.sign(weights[largest])
-        return move
-    return np.asarray(weights / np.sqrt(weights @ weights))
+_MEAN_TOLERANCE: Final = 1e-9
+"""By how much the mean of row weights may differ from 1: a sum over many rows rounds."""
 
 
 def box_support(support: tuple[ArrayLike, ArrayLike] | None, n_features: int) -> BoxSupport | None:
@@ -151,8 +109,15 @@ def _check_polytope(features: FloatArray, labels: FloatArray, support: PolytopeS
 
 
 def check_site_problem(problem: SiteProblem) -> None:
-    """Refuse a site problem whose rows do not fit its specification (see :func:`check_rows`)."""
+    """Refuse rows that do not fit their specification (see :func:`check_rows`), and row weights that are none."""
     check_rows(problem.features, problem.labels, problem.spec.support, problem.spec.loss.task)
+    weights = problem.row_weights
+    if weights is None:
+        return
+    if weights.shape != problem.labels.shape:
+        raise ProblemError(f"row weights must be ({problem.labels.shape[0]},) like the rows, got {weights.shape}")
+    if not ((weights > 0).all() and abs(float(weights.mean()) - 1.0) <= _MEAN_TOLERANCE):
+        raise ProblemError("row weights must be above 0 and have the mean 1")
 
 
 def _count(mask: NDArray[np.bool_] | np.bool_) -> int:

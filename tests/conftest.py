@@ -15,6 +15,18 @@ from pathlib import Path
 import pytest
 
 NewDatabase = Callable[[], str]
+SERVERS = {
+    "postgresql_server", "bus", "works", "opening_works", "prefect_url", "registry", "mlflow_settings",
+    "server", "address",
+}
+"""Fixtures that start a server or open an MLflow store."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that need a server, so that ``-m "not server"`` leaves the quick ones."""
+    for item in items:
+        if SERVERS & set(getattr(item, "fixturenames", ())) or "postgresql" in item.name:
+            item.add_marker("server")
 
 
 @pytest.fixture(scope="session")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from api.use_cases.actor import Actor, record
-from api.wiring import Backend
+from api.backend.actor import Actor, record
+from api.backend.wiring import Backend
 from services.contracts.asset_type import AssetType
 from services.contracts.records import AssetTypeRecord
 

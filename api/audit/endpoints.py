@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from api.auth import Administrator
-from api.dependencies import Limit, Office, Offset, PlainJSON
-from api.schemas import AuditEvents
+from api.audit.schemas import AuditEvents
+from api.web.auth import Administrator
+from api.web.dependencies import BackendDep, Limit, Offset, PlainJSON
 from services.contracts.audit import ChainReport
 
 router = APIRouter(prefix="/v1/admin/audit", tags=["administration: audit trail"], default_response_class=PlainJSON)
+ROUTERS = (router,)
 
 
 @router.get("")
 def list_audit_events(
     _: Administrator,
-    backend: Office,
+    backend: BackendDep,
     actor: str | None = None,
     action: str | None = None,
     target: str | None = None,
@@ -28,6 +29,6 @@ def list_audit_events(
 
 
 @router.get("/verify")
-def verify_audit_trail(_: Administrator, backend: Office) -> ChainReport:
+def verify_audit_trail(_: Administrator, backend: BackendDep) -> ChainReport:
     """Check every event against its hash and its predecessor. Keep ``head`` elsewhere to compare with later."""
     return backend.store.audit.verify_chain()

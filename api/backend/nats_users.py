@@ -13,7 +13,7 @@ from services.contracts.errors import UnavailableError
 from services.round_store.sites import SiteRepository
 
 
-class PlantUsers:
+class NatsUsers:
     """Who may connect to the embedded server: the active sites, and nobody else.
 
     ``files`` is None where the settings name a server that is not ours; then its owner says who may connect.
@@ -22,7 +22,7 @@ class PlantUsers:
     def __init__(self, files: BusFiles | None, sites: SiteRepository) -> None:
         self._files = files
         self._sites = sites
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
 
     def refresh(self) -> None:
         """Write the users anew and let a running server read them; connections of sites that are gone are cut.
@@ -38,7 +38,7 @@ class PlantUsers:
         if files is None or not files.coordinator_seed.exists():
             return
         try:
-            with self._turn, _locked(files):
+            with self._lock, _file_lock(files):
                 # Read inside the lock: of two changes at a time, the later writer has seen both.
                 keys = {site.site_id: site.public_key for site in self._sites.list_sites(status="active")}
                 update_users(files, keys)
@@ -50,7 +50,7 @@ class PlantUsers:
 
 
 @contextmanager
-def _locked(files: BusFiles) -> Iterator[None]:
+def _file_lock(files: BusFiles) -> Iterator[None]:
     """Hold the lock that other processes on this host take too."""
     with open(files.folder / "users.lock", "w", encoding="ascii") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
-from api.plant_users import PlantUsers
-from api.pseudonyms import Pseudonyms
+from api.backend.nats_users import NatsUsers
+from api.backend.pseudonyms import AnyContract, Pseudonyms
 from services.bus.configuration import BusFiles
 from services.contracts.errors import UnavailableError
 from services.contracts.settings import Settings
@@ -35,10 +35,19 @@ class Backend:
         return Pseudonyms.from_file(self.settings.home / "pseudonyms.key")
 
     @cached_property
-    def plant_users(self) -> PlantUsers:
+    def nats_users(self) -> NatsUsers:
         """The users of the embedded NATS server; nobody's business where the settings name a server of their own."""
         files = None if self.settings.nats.servers else BusFiles(self.settings.bus_folder)
-        return PlantUsers(files, self.store.sites)
+        return NatsUsers(files, self.store.sites)
+
+    def named(self, model: str, contract: AnyContract, *, real: bool) -> AnyContract:
+        """Contract with the sites' real names, or with their pseudonyms in a model.
+
+        Its reasons may name any site that was ever enrolled, so the pseudonyms of all of them are needed.
+        """
+        if real:
+            return contract
+        return self.pseudonyms.applied(model, contract, [site.site_id for site in self.store.sites.list_sites()])
 
     def check_store(self) -> None:
         """Raise ``UnavailableError`` with what to do when the database is missing, old or read-only."""

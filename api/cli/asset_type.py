@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from api.cli.common import add_action, add_actions, opened, print_json, print_table
-from api.use_cases import asset_types
-from api.use_cases.actor import local_administrator
+from api.asset_types import service as asset_types
+from api.backend.actor import local_administrator
+from api.backend.wiring import Backend
+from api.cli.common import add_action, add_actions, print_list, run_action
 from services.contracts.asset_type import AssetType
+from services.contracts.records import AssetTypeRecord
+
+run = run_action
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,31 +23,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_action(actions, "list", _list, "list asset types in all their versions", lists=True)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Do the action."""
-    code: int = args.do(args)
-    return code
-
-
-def _add(args: argparse.Namespace) -> int:
-    asset_type = AssetType.from_toml(args.file)
-    with opened(args) as backend:
-        stored = asset_types.put(backend, local_administrator(), asset_type).asset_type
+def _add(backend: Backend, args: argparse.Namespace) -> None:
+    stored = asset_types.put(backend, local_administrator(), AssetType.from_toml(args.file)).asset_type
     print(f"asset type {stored.name} version {stored.version}: {len(stored.features)} features")
-    return 0
 
 
-def _list(args: argparse.Namespace) -> int:
-    with opened(args) as backend:
-        found = backend.store.asset_types.list_asset_types()
-    if args.json:
-        print_json(found)
-        return 0
-    print_table(("name", "version", "features", "classes", "target", "fingerprint"), (
-        (
-            kind.name, kind.version, len(kind.features), kind.class_names,
-            f"{kind.target.name} [{kind.target.unit}]" if kind.target else None, item.fingerprint[:16],
-        )
-        for item in found for kind in [item.asset_type]
-    ))  # fmt: skip
-    return 0
+def _list(backend: Backend, args: argparse.Namespace) -> None:
+    print_list(args, backend.store.asset_types.list_asset_types(), {
+        "name": "asset_type.name", "version": "asset_type.version",
+        "features": lambda item: len(item.asset_type.features), "classes": "asset_type.class_names",
+        "target": _target, "fingerprint": lambda item: item.fingerprint[:16],
+    })
+
+
+def _target(item: AssetTypeRecord) -> str | None:
+    target = item.asset_type.target
+    return f"{target.name} [{target.unit}]" if target else None

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from api.cli.common import add_action, add_actions, opened, print_json, print_table
+from api.backend.wiring import Backend
+from api.cli.common import add_action, add_actions, print_json, print_list, run_action
 from services.contracts.errors import ConflictError
+
+run = run_action
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,29 +22,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_action(actions, "verify", _verify, "check the whole trail", lists=True)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Do the action."""
-    code: int = args.do(args)
-    return code
+def _list(backend: Backend, args: argparse.Namespace) -> None:
+    found = backend.store.audit.list_events(actor=args.actor, target=args.target, limit=args.limit, offset=args.offset)
+    print_list(args, found, {name: name for name in ("number", "at", "actor", "action", "target", "reason")})
 
 
-def _list(args: argparse.Namespace) -> int:
-    with opened(args) as backend:
-        found = backend.store.audit.list_events(
-            actor=args.actor, target=args.target, limit=args.limit, offset=args.offset
-        )
-    if args.json:
-        print_json(found)
-        return 0
-    print_table(("number", "at", "actor", "action", "target", "reason"), (
-        (event.number, event.at, event.actor, event.action, event.target, event.reason) for event in found
-    ))  # fmt: skip
-    return 0
-
-
-def _verify(args: argparse.Namespace) -> int:
-    with opened(args) as backend:
-        report = backend.store.audit.verify_chain()
+def _verify(backend: Backend, args: argparse.Namespace) -> int:
+    report = backend.store.audit.verify_chain()
     if args.json:
         print_json(report)
         return 0 if report.ok else 1

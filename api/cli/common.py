@@ -1,22 +1,31 @@
-"""What the commands share: where home is, one action below a command, and how results are printed."""
+"""What the commands on the store share: where home is, one action below a command, and how results are printed."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from api.wiring import Backend, open_backend
+from pydantic import ValidationError
+
+from api.backend.wiring import Backend, open_backend
+from services.contracts.asset_type import explain
+from services.contracts.base import Contract
 from services.contracts.documents import to_plain
+from services.contracts.errors import InvalidInputError
 from services.contracts.settings import Settings
 
 if TYPE_CHECKING:
     Actions = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001, it has no public name
 
-Do = Callable[[argparse.Namespace], int]
+AnyContract = TypeVar("AnyContract", bound=Contract)
+Do = Callable[[Backend, argparse.Namespace], int | None]
+"""What an action does; its exit code, None for 0."""
+Column = str | Callable[[Any], Any]
+"""A field of what a row shows, such as ``plan.name``, or a function of it."""
 
 
 def add_home(parser: argparse.ArgumentParser) -> None:
@@ -31,13 +40,22 @@ def add_actions(parser: argparse.ArgumentParser) -> Actions:
     return parser.add_subparsers(dest="action", required=True, metavar="ACTION", title="actions")
 
 
-def add_action(actions: Actions, name: str, do: Do, about: str, *, lists: bool = False) -> argparse.ArgumentParser:
-    """Add an action; with ``lists`` it prints a result, as JSON where asked."""
+def add_action(
+    actions: Actions, name: str, do: Do, about: str, *names: str, lists: bool = False, reason: bool = False
+) -> argparse.ArgumentParser:
+    """Add an action with the names that it needs, such as ``RUN_ID``.
+
+    With ``lists`` it prints a result, as JSON where asked; with ``reason`` one may be given.
+    """
     parser = actions.add_parser(name, help=about, description=about[0].upper() + about[1:] + ".")
     parser.set_defaults(do=do)
     add_home(parser)
     if lists:
         parser.add_argument("--json", action="store_true", help="print JSON")
+    for metavar in names:
+        parser.add_argument(metavar.lower(), metavar=metavar)
+    if reason:
+        add_reason(parser)
     return parser
 
 
@@ -46,12 +64,20 @@ def add_reason(parser: argparse.ArgumentParser, *, required: bool = False) -> No
     parser.add_argument("--reason", default="", required=required, help="why; it goes into the audit trail")
 
 
-@contextmanager
-def opened(args: argparse.Namespace) -> Iterator[Backend]:
-    """Backend of the wanted home, its database checked."""
+def run_action(args: argparse.Namespace) -> int:
+    """Do the action on the backend of the wanted home, its database checked; the exit code."""
     with open_backend(Settings.load(args.home)) as backend:
         backend.check_store()
-        yield backend
+        code: int | None = args.do(backend, args)
+        return code or 0
+
+
+def checked(kind: type[AnyContract], what: str, **values: Any) -> AnyContract:
+    """Contract of what was typed; ``InvalidInputError`` with one line where it does not fit."""
+    try:
+        return kind(**values)
+    except ValidationError as error:
+        raise InvalidInputError(f"{what}: {explain(error)}") from None
 
 
 def print_json(value: object) -> None:
@@ -59,10 +85,19 @@ def print_json(value: object) -> None:
     print(json.dumps(to_plain(value), indent=2, ensure_ascii=False, allow_nan=False))
 
 
-def print_table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print rows below their heads, in columns as wide as what stands in them."""
-    lines = [[name.upper() for name in head], *([_cell(value) for value in row] for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+def print_list(args: argparse.Namespace, found: Iterable[Any], columns: Mapping[str, Column]) -> None:
+    """Print a list as JSON where asked, else as a table."""
+    if args.json:
+        print_json(found)
+    else:
+        print_table(found, columns)
+
+
+def print_table(found: Iterable[Any], columns: Mapping[str, Column]) -> None:
+    """Print a row each below the columns' names, in columns as wide as what stands in them."""
+    readers = [attrgetter(column) if isinstance(column, str) else column for column in columns.values()]
+    lines = [[name.upper() for name in columns], *([_cell(read(item)) for read in readers] for item in found)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(columns))]
     for line in lines:
         print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
 

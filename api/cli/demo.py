@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     settings = prepare_home(arguments.home.resolve())
     try:
         with Supervisor(stack.log_folder(settings), say) as supervisor:
-            account = play(supervisor, settings, arguments, started)
+            account = train_and_diagnose(supervisor, settings, arguments, started)
             print(render(account), flush=True)
             if arguments.json:
                 arguments.json.write_text(account.model_dump_json(indent=2) + "\n", encoding="utf-8")
@@ -73,7 +73,9 @@ def prepare_home(home: Path) -> Settings:
     return Settings.load(home)
 
 
-def play(supervisor: Supervisor, settings: Settings, arguments: argparse.Namespace, started: float) -> Account:
+def train_and_diagnose(
+    supervisor: Supervisor, settings: Settings, arguments: argparse.Namespace, started: float
+) -> Account:
     """Simulate, start, enrol, train, promote, diagnose."""
     say(f"simulating {arguments.sites} plants ({arguments.scenario})")
     simulation = demo_plants.start_simulation(settings, arguments.sites, arguments.seed, arguments.scenario)
@@ -81,7 +83,7 @@ def play(supervisor: Supervisor, settings: Settings, arguments: argparse.Namespa
     token = demo_plants.make_token(settings)
     folders = demo_plants.wait_for_simulation(simulation, settings, arguments.sites)
     with RestClient(stack.api_url(settings), token) as api:
-        demo_plants.introduce(api, settings, folders, ASSET_TYPE, arguments.method)
+        demo_plants.enrol_sites(api, settings, folders, ASSET_TYPE, arguments.method)
         for site, command in demo_plants.agent_commands(settings, folders).items():
             supervisor.start(demo_plants.agent(site, command))
         api.call("POST", "/v1/admin/plans", demo_plants.plan(PLAN, ASSET_TYPE, arguments))
@@ -89,7 +91,7 @@ def play(supervisor: Supervisor, settings: Settings, arguments: argparse.Namespa
         training_started = time.monotonic()
         run_id = api.call("POST", f"/v1/admin/plans/{PLAN}/trigger")["run_id"]
         say(f"training, run {run_id}")
-        finished = follow(api, run_id)
+        finished = wait_for_run(api, run_id)
         training_seconds = time.monotonic() - training_started
         rounds = api.call("GET", f"/v1/runs/{run_id}/rounds")["rounds"]
         version = api.call("GET", f"/v1/models/{PLAN}/versions/champion")
@@ -119,15 +121,15 @@ def wait_for_sites(api: RestClient, wanted: set[str], seconds: float = 60.0) -> 
     raise BallastError(f"no hello from {', '.join(sorted(wanted - seen))} in {seconds:.0f} s; see the logs")
 
 
-def follow(api: RestClient, run_id: str) -> dict[str, Any]:
+def wait_for_run(api: RestClient, run_id: str) -> dict[str, Any]:
     """Show the progress of a run until it ends; raise with its reason when it does not complete."""
     deadline = time.monotonic() + RUN_SECONDS
-    told = 0
+    shown = 0
     while time.monotonic() < deadline:
         run = api.call("GET", f"/v1/runs/{run_id}")
-        if run["rounds"] >= told + 10 and run["gap"] is not None:
-            told = run["rounds"]
-            say(f"  round {told}: certified gap {float(run['gap']):.1e}")
+        if run["rounds"] >= shown + 10 and run["gap"] is not None:
+            shown = run["rounds"]
+            say(f"  round {shown}: certified gap {float(run['gap']):.1e}")
         if run["status"] in ("completed", "failed", "cancelled"):
             if run["status"] != "completed":
                 raise BallastError(f"the run {run['status']}: {run['reason']}")

@@ -22,7 +22,7 @@ class Account(Contract):
     scenario: str
     rounds: int
     certified_gap: float
-    worst_case_risk: float
+    worst_case_risk: float | None
     f1: float
     sites: tuple[SiteAccount, ...]
     fairness: dict[str, float]
@@ -65,7 +65,7 @@ def render(account: Account) -> str:
         "",
         f"  rounds              {account.rounds} (in {account.training_seconds:.1f} s)",
         f"  certified gap       {account.certified_gap:.1e}: no linear model does better by more",
-        f"  worst-case risk     {account.worst_case_risk:.4f}",
+        f"  worst-case risk     {'not known' if account.worst_case_risk is None else f'{account.worst_case_risk:.4f}'}",
         f"  F-1, held out       {account.f1:.3f} over all plants",
     ]
     for site in account.sites:

@@ -1,4 +1,4 @@
-"""The demo's plants: simulate them, found their agents as a plant's staff would, and introduce them to the OEM.
+"""The demo's plants: simulate them, set their agents up as a plant's staff would, and enrol them.
 
 The plants' side is reached by its command ``ballast-site`` alone, as it would be at a customer's.
 """
@@ -18,7 +18,7 @@ import numpy as np
 from api.cli import stack
 from api.cli.rest import RestClient
 from api.cli.supervisor import Child
-from models.features import INDICATOR_NAMES, condition_indicators
+from models.features.condition_indicators import INDICATOR_NAMES, condition_indicators
 from services.contracts.documents import to_plain
 from services.contracts.errors import BallastError
 from services.contracts.plan import Gates, Plan
@@ -57,12 +57,12 @@ def make_token(settings: Settings) -> str:
     return token
 
 
-def introduce(
+def enrol_sites(
     api: RestClient, settings: Settings, folders: Mapping[str, Path], asset_type: str, method: str
 ) -> None:
-    """Found each site's folder with its own key, then give the OEM the asset type and the public keys."""
+    """Set up each site's folder with its own key, then give the OEM the asset type and the public keys."""
     api.call("PUT", f"/v1/admin/asset-types/{asset_type}", to_plain(builtin_asset_type(asset_type)))
-    founding = {site: subprocess.Popen(
+    setups = {site: subprocess.Popen(
         [
             *ballast_site("init"), "--site-id", site, "--dir", str(site_folder(settings, site)),
             "--asset-type", str(builtin_asset_type_path(asset_type)), "--data", str(folder),
@@ -70,7 +70,7 @@ def introduce(
         ],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) for site, folder in folders.items()}
-    for site, process in founding.items():
+    for site, process in setups.items():
         _, errors = process.communicate()
         if process.returncode != 0:
             raise BallastError(f"ballast-site init of {site} failed: {_last_line(errors)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from services.contracts.errors import BallastError
@@ -49,10 +49,10 @@ def _parse(given: list[str]) -> tuple[argparse.Namespace, Command]:
     command: Command | None = None
     chosen = given[0] if given and given[0] in COMMANDS else None
     parsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
-    for name, (about, _) in COMMANDS.items():
+    for name, about in COMMANDS.items():
         made = parsers.add_parser(name, help=about, description=about[0].upper() + about[1:] + ".")
         if name == chosen:
-            command = COMMANDS[name][1]()
+            command = _module(name)
             command.add_arguments(made)
     wanted = parser.parse_args(given)
     if command is None:
@@ -60,86 +60,70 @@ def _parse(given: list[str]) -> tuple[argparse.Namespace, Command]:
     return wanted, command
 
 
-def _demo() -> Command:
-    from api.cli import demo
+def _module(name: str) -> Command:
+    """Module of a command, imported only now."""
+    match name:
+        case "up":
+            from api.cli import up
 
-    return demo
+            return up
+        case "demo":
+            from api.cli import demo
 
+            return demo
+        case "simulate":
+            from services.plant_simulator import cli as simulate
 
-def _up() -> Command:
-    from api.cli import up
+            return simulate
+        case "migrate":
+            from api.cli import migrate
 
-    return up
+            return migrate
+        case "token":
+            from api.cli import token
 
+            return token
+        case "site":
+            from api.cli import site
 
-def _simulate() -> Command:
-    from services.plant_simulator import cli
+            return site
+        case "asset-type":
+            from api.cli import asset_type
 
-    return cli
+            return asset_type
+        case "plan":
+            from api.cli import plan
 
+            return plan
+        case "run":
+            from api.cli import run
 
-def _migrate() -> Command:
-    from api.cli import migrate
+            return run
+        case "model":
+            from api.cli import model
 
-    return migrate
+            return model
+        case "audit":
+            from api.cli import audit
 
-
-def _token() -> Command:
-    from api.cli import token
-
-    return token
-
-
-def _site() -> Command:
-    from api.cli import site
-
-    return site
-
-
-def _asset_type() -> Command:
-    from api.cli import asset_type
-
-    return asset_type
-
-
-def _plan() -> Command:
-    from api.cli import plan
-
-    return plan
-
-
-def _run() -> Command:
-    from api.cli import run
-
-    return run
+            return audit
+    raise KeyError(name)
 
 
-def _model() -> Command:
-    from api.cli import model
-
-    return model
-
-
-def _audit() -> Command:
-    from api.cli import audit
-
-    return audit
-
-
-COMMANDS: dict[str, tuple[str, Callable[[], Command]]] = {
-    "up": ("start the OEM's side and keep it running", _up),
-    "demo": ("show the whole service on this machine, with simulated plants", _demo),
-    "simulate": ("write the raw signals of simulated plants", _simulate),
-    "migrate": ("make the database, or bring it up to date", _migrate),
-    "token": ("make, list and revoke API tokens", _token),
-    "site": ("enrol, list, suspend, activate and remove plants", _site),
-    "asset-type": ("add and list asset types", _asset_type),
-    "plan": ("create, list, pause, resume and trigger plans", _plan),
-    "run": ("list, show and cancel runs", _run),
-    "model": ("list, show, promote and roll back models", _model),
-    "audit": ("list and verify the audit trail", _audit),
+COMMANDS = {
+    "up": "start the OEM's side and keep it running",
+    "demo": "show the whole service on this machine, with simulated plants",
+    "simulate": "write the raw signals of simulated plants",
+    "migrate": "make the database, or bring it up to date",
+    "token": "make, list and revoke API tokens",
+    "site": "enrol, list, suspend, activate and remove plants",
+    "asset-type": "add and list asset types",
+    "plan": "create, list, pause, resume and trigger plans",
+    "run": "list, show and cancel runs",
+    "model": "list, show, promote and roll back models",
+    "audit": "list and verify the audit trail",
 }
-"""Help and module of each command."""
+"""Help of each command."""
 
 
 if __name__ == "__main__":

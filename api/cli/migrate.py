@@ -17,10 +17,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the migrations; a failure leaves the database as it was."""
-    settings = Settings.load(args.home)
+    print(f"the database is at schema {migrate(Settings.load(args.home))}")
+    return 0
+
+
+def migrate(settings: Settings) -> str:
+    """Make the home's database, or bring it up to date; the schema that it is at then."""
     try:
         settings.home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UnavailableError(f"the folder {settings.home} cannot be made: {error.strerror}") from error
-    print(f"the database is at schema {upgrade(settings.database)}")
-    return 0
+    return upgrade(settings.database)

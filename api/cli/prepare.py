@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from migrations.run import upgrade
+from api.cli.migrate import migrate
 from services.contracts.errors import BallastError
 from services.contracts.settings import Settings
 from services.registry.mlflow_registry import ModelRegistry
@@ -14,8 +14,7 @@ def main() -> int:
     """Prepare both stores of the settings' home; one line on stderr and exit code 1 where one cannot be."""
     try:
         settings = Settings.load()
-        settings.home.mkdir(parents=True, exist_ok=True)
-        upgrade(settings.database)
+        migrate(settings)
         ModelRegistry(settings.tracking_uri, settings.artifact_root).prepare()
     except BallastError as error:
         print(f"ballast: {error}", file=sys.stderr)

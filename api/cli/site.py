@@ -4,87 +4,52 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 
-from pydantic import ValidationError
-
-from api.cli.common import add_action, add_actions, add_reason, opened, print_json, print_table
-from api.schemas import SiteEnrolment
-from api.use_cases import sites
-from api.use_cases.actor import Actor, local_administrator
-from api.wiring import Backend
-from services.contracts.asset_type import explain
-from services.contracts.errors import InvalidInputError
+from api.backend.actor import Actor, local_administrator
+from api.backend.wiring import Backend
+from api.cli.common import add_action, add_actions, checked, print_list, run_action
+from api.sites import service as sites
+from api.sites.schemas import SiteEnrolment
 from services.contracts.site import Site
+
+run = run_action
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's actions."""
     actions = add_actions(parser)
-    enrol = add_action(actions, "enrol", _enrol, "enrol a plant with its public key")
-    enrol.add_argument("site_id", metavar="ID")
+    enrol = add_action(actions, "enrol", _enrol, "enrol a plant with its public key", "ID")
     enrol.add_argument("--key", required=True, metavar="U...", help="the public key that the plant made")
     enrol.add_argument(
         "--asset-type", action="append", default=[], metavar="NAME", help="kind of machine it takes part in; repeatable"
     )
     enrol.add_argument("--description", default="")
     add_action(actions, "list", _list, "list plants", lists=True)
-    for name, do, about in (
-        ("suspend", _suspend, "ask a plant no more, until it is activated"),
-        ("activate", _activate, "ask a suspended plant again"),
-        ("remove", _remove, "end a plant's enrolment"),
+    for name, change, about in (
+        ("suspend", sites.suspend, "ask a plant no more, until it is activated"),
+        ("activate", sites.activate, "ask a suspended plant again"),
+        ("remove", sites.remove, "end a plant's enrolment"),
     ):
-        action = add_action(actions, name, do, about)
-        action.add_argument("site_id", metavar="ID")
-        add_reason(action)
+        add_action(actions, name, partial(_change, change), about, "ID", reason=True)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Do the action."""
-    code: int = args.do(args)
-    return code
-
-
-def _enrol(args: argparse.Namespace) -> int:
-    try:
-        wanted = SiteEnrolment(
-            site_id=args.site_id, public_key=args.key, asset_types=tuple(args.asset_type), description=args.description
-        )
-    except ValidationError as error:
-        raise InvalidInputError(f"site: {explain(error)}") from None
-    with opened(args) as backend:
-        site = sites.enrol(backend, local_administrator(), wanted)
+def _enrol(backend: Backend, args: argparse.Namespace) -> None:
+    wanted = checked(
+        SiteEnrolment, "site", site_id=args.id, public_key=args.key, asset_types=tuple(args.asset_type),
+        description=args.description,
+    )
+    site = sites.enrol(backend, local_administrator(), wanted)
     print(f"site {site.site_id} is enrolled for {', '.join(site.asset_types) or 'no asset type yet'}")
-    return 0
 
 
-def _list(args: argparse.Namespace) -> int:
-    with opened(args) as backend:
-        found = backend.store.sites.list_sites()
-    if args.json:
-        print_json(found)
-        return 0
-    head = ("id", "status", "asset types", "last seen", "agent", "key")
-    print_table(head, (
-        (site.site_id, site.status, site.asset_types, site.last_seen, site.agent_version, site.public_key)
-        for site in found
-    ))  # fmt: skip
-    return 0
+def _list(backend: Backend, args: argparse.Namespace) -> None:
+    print_list(args, backend.store.sites.list_sites(), {
+        "id": "site_id", "status": "status", "asset types": "asset_types", "last seen": "last_seen",
+        "agent": "agent_version", "key": "public_key",
+    })
 
 
-def _suspend(args: argparse.Namespace) -> int:
-    return _change(args, sites.suspend)
-
-
-def _activate(args: argparse.Namespace) -> int:
-    return _change(args, sites.activate)
-
-
-def _remove(args: argparse.Namespace) -> int:
-    return _change(args, sites.remove)
-
-
-def _change(args: argparse.Namespace, change: Callable[[Backend, Actor, str, str], Site]) -> int:
-    with opened(args) as backend:
-        site = change(backend, local_administrator(), args.site_id, args.reason)
+def _change(change: Callable[[Backend, Actor, str, str], Site], backend: Backend, args: argparse.Namespace) -> None:
+    site = change(backend, local_administrator(), args.id, args.reason)
     print(f"site {site.site_id} is {site.status}")
-    return 0

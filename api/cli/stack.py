@@ -15,8 +15,11 @@ from services.bus.configuration import BusFiles
 from services.bus.server import check_port_free, command, prepare
 from services.contracts.errors import ConflictError
 from services.contracts.settings import Settings
-from services.registry.quiet import QUIET
+from services.registry.mlflow_environment import QUIET
 from services.round_store.store import RoundStore
+
+PACKAGES = Path(__file__).parents[2]
+"""Folder that holds the packages ``api``, ``flows``, ``models`` and ``services``."""
 
 QUIET_PREFECT = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
@@ -27,9 +30,12 @@ QUIET_PREFECT = {
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    """Environment of every child: where home and the servers are, and no phone-home."""
+    """Environment of every child: where home and the servers are, no phone-home, no code from the present folder."""
     return {
         **QUIET, **QUIET_PREFECT,
+        # ``python -m`` and uvicorn would both import an api.py or models.py that happens to lie where we were started.
+        "PYTHONSAFEPATH": "1",
+        "UVICORN_APP_DIR": str(PACKAGES),
         "BALLAST_HOME": str(settings.home),
         "PREFECT_HOME": str(settings.home / "prefect"),
         "PREFECT_API_URL": settings.prefect_api_url,

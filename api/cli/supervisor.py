@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -17,6 +18,8 @@ STOP_SECONDS = 10.0
 POLL_SECONDS = 0.2
 SHORTEST_LIFE_SECONDS = 5.0
 MOST_RESTARTS = 5
+ERROR_LINE = re.compile(r"[A-Za-z_][\w.]*(Error|Exception)(:|$)")
+"""The line of a traceback that names the error; servers go on to say that they could not start."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,7 @@ class _Running:
     child: Child
     process: subprocess.Popen[bytes]
     log: IO[bytes]
+    log_start: int
     started: float
     short_lives: int = 0
 
@@ -60,13 +64,14 @@ class Supervisor:
     def start(self, child: Child) -> None:
         """Start a child; :meth:`wait_ready` waits for it."""
         log = open(self._log_folder / f"{child.name}.log", "ab")
+        log_start = log.tell()
         process = subprocess.Popen(
             list(child.command), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
             env={**os.environ, **child.environment}, start_new_session=True,
         )
         earlier = self._running.get(child.name)
         self._running[child.name] = _Running(
-            child, process, log, time.monotonic(), earlier.short_lives if earlier else 0
+            child, process, log, log_start, time.monotonic(), earlier.short_lives if earlier else 0
         )
 
     def wait_ready(self, name: str) -> None:
@@ -123,9 +128,14 @@ class Supervisor:
         self._running.clear()
 
     def _tail(self, name: str) -> str:
+        """The last words of this life of a child: its last error, where it named one, and its last line."""
         path = self._log_folder / f"{name}.log"
-        lines = [line for line in path.read_text(errors="replace").splitlines() if line.strip()]
-        return f"{lines[-1].strip()} (see {path})" if lines else f"it said nothing (see {path})"
+        said = path.read_bytes()[self._running[name].log_start :].decode(errors="replace")
+        lines = [line.strip() for line in said.splitlines() if line.strip()]
+        if not lines:
+            return f"it said nothing (see {path})"
+        cause = next((line for line in reversed(lines) if ERROR_LINE.match(line)), lines[-1])
+        return f"{cause if cause == lines[-1] else f'{cause}; {lines[-1]}'} (see {path})"
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:

@@ -1,4 +1,4 @@
-"""Whether the process lives, and whether everything that it needs is there. Neither needs a token."""
+"""Whether everything that the service needs is there."""
 
 from __future__ import annotations
 
@@ -6,11 +6,7 @@ import logging
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
-from fastapi import APIRouter, Response
-
-from api.dependencies import Office
-from api.schemas import Health, Readiness
-from api.wiring import Backend
+from api.backend.wiring import Backend
 from services.contracts.errors import BallastError
 from services.round_store.failures import UPGRADE_COMMAND
 
@@ -22,8 +18,6 @@ WHAT_TO_DO: Final = {
     "database_full": "has no room left on its disk",
 }
 
-router = APIRouter(tags=["health"])
-
 
 def product_version() -> str:
     """Version of the installed distribution."""
@@ -31,20 +25,6 @@ def product_version() -> str:
         return version("ballast-diagnosis")
     except PackageNotFoundError:  # a source tree on the path, not installed
         return "0+source"
-
-
-@router.get("/healthz")
-async def healthz() -> Health:
-    """Whether the process answers; asks nobody else."""
-    return Health(version=product_version())
-
-
-@router.get("/readyz", responses={503: {"model": Readiness, "description": "what is missing"}})
-def readyz(backend: Office, response: Response) -> Readiness:
-    """Whether the database and the registry answer; 503 with what is missing when one does not."""
-    missing = missing_parts(backend)
-    response.status_code = 503 if missing else 200
-    return Readiness(ready=not missing, missing=missing)
 
 
 def missing_parts(backend: Backend) -> dict[str, str]:

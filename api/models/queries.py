@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from api.schemas import ModelDetail, VersionDetail
-from api.wiring import Backend
+from api.backend.wiring import Backend
+from api.models.schemas import ModelDetail, VersionDetail
 from services.contracts.errors import NotFoundError
 from services.contracts.fairness import FairnessReport
-from services.contracts.model_version import ModelVersion
 from services.contracts.report import ModelReport
 from services.registry.gates import check_gates
 from services.registry.labels import CHAMPION
@@ -33,22 +32,22 @@ def version_detail(backend: Backend, name: str, version: str) -> VersionDetail:
     return VersionDetail.of(found, label, gates)
 
 
-def report_of(backend: Backend, version: ModelVersion) -> ModelReport:
-    """Report of a version, made from its run and the run's rounds."""
-    run = backend.store.runs.get_run(version.run_id)
+def report(backend: Backend, name: str, version: str) -> ModelReport:
+    """Report of a version as it was registered; where the registry has none, made from its run and the rounds."""
+    found = backend.registry.get(name, version)
+    stored = backend.registry.report(found)
+    if stored is not None:
+        return stored
+    run = backend.store.runs.get_run(found.run_id)
     rounds = backend.store.runs.get_rounds(run.run_id)
-    return model_report(version, run, rounds, check_gates(run.plan.gates, version))
+    return model_report(found, run, rounds, check_gates(run.plan.gates, found))
 
 
-def fairness_of(backend: Backend, version: ModelVersion) -> FairnessReport:
+def fairness(backend: Backend, name: str, version: str) -> FairnessReport:
     """Fairness report of a version beside the champion of its model."""
+    found = backend.registry.get(name, version)
     try:
-        champion = backend.registry.get(version.name, CHAMPION)
+        champion = backend.registry.get(name, CHAMPION)
     except NotFoundError:
         champion = None
-    return fairness_report(version, champion)
-
-
-def known_sites(backend: Backend) -> tuple[str, ...]:
-    """Every site that was ever enrolled: a reason may name one."""
-    return tuple(site.site_id for site in backend.store.sites.list_sites())
+    return fairness_report(found, champion)

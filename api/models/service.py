@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from api.schemas import ChampionChange
-from api.use_cases.actor import Actor, record
-from api.wiring import Backend
+from api.backend.actor import Actor, record
+from api.backend.wiring import Backend
+from api.models.schemas import ChampionChange
 from services.contracts.errors import ConflictError, NotFoundError
 from services.contracts.plan import Gates
 from services.registry.labels import CHAMPION
@@ -28,13 +28,12 @@ def promote(
     if before == number:
         raise ConflictError(f"version {number} of model {name} is champion already")
     gates = None if ignore_gates else _gates(backend, name, number)
+    change = ChampionChange(model=name, version=number, previous_version=before, actor=actor.name, reason=reason)
     with backend.store.atomic() as store:
-        _note(store, actor, "model.promote", ChampionChange(
-            model=name, version=number, previous_version=before, actor=actor.name, reason=reason,
-        ), ignore_gates=ignore_gates)  # fmt: skip
+        _note(store, actor, "model.promote", change, ignore_gates=ignore_gates)
         # Last, inside the transaction: when the registry says no, nothing was noted; and nothing is noted after it.
         backend.registry.promote(name, number, gates=gates, actor=actor.name, reason=reason)
-    return ChampionChange(model=name, version=number, previous_version=before, actor=actor.name, reason=reason)
+    return change
 
 
 def rollback(backend: Backend, actor: Actor, name: str, reason: str) -> ChampionChange:
@@ -74,6 +73,6 @@ def _note(store: Repositories, actor: Actor, action: str, change: ChampionChange
     record(
         store, actor, action, f"model:{change.model}",
         before={"champion": change.previous_version}, after=after, reason=change.reason,
-    )  # fmt: skip
+    )
     if any(known.version == change.version for known in store.model_versions.list_versions(change.model, limit=1000)):
         store.model_versions.record_alias(change.model, CHAMPION, change.version, actor.name, change.reason)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
-from api.docs_page import docs_page, home_page
+from api.pages.html import docs_page, home_page
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+ROUTERS = (router,)
 
 
 @router.get("/")

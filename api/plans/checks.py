@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from zoneinfo import available_timezones
 
-from api.use_cases.cron import check_cron
+from api.plans.cron import check_cron
+from models.basics import ProblemError
 from models.methods.catalogue import check_parameters, get_method
-from models.problem import ProblemError
 from services.contracts.errors import InvalidInputError, NotFoundError
 from services.contracts.lift import draw_lift
 from services.contracts.plan import Plan

@@ -7,15 +7,16 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Query
 from fastapi.openapi.models import Example
 
-from api.auth import Administrator, Operator
-from api.dependencies import Office, PlainJSON, actor_of
-from api.schemas import Because, Plans
-from api.use_cases import plans
+from api.plans import service
+from api.plans.schemas import Plans
+from api.web.auth import Administrator, Operator
+from api.web.dependencies import BackendDep, PlainJSON, ReasonDep
 from services.contracts.plan import Plan
 from services.contracts.records import PlanRecord
 from services.contracts.run import Run
 
 router = APIRouter(prefix="/v1/admin/plans", tags=["administration: plans"], default_response_class=PlainJSON)
+ROUTERS = (router,)
 
 EXAMPLES = {
     "nightly": Example(
@@ -48,17 +49,17 @@ EXAMPLES = {
             "gates": {"max_gap": 1e-3, "max_mae": 0.2, "max_site_mae": 0.3, "min_coverage": 0.9},
         },
     ),
-}  # fmt: skip
+}
 
 
 @router.get("")
-def list_plans(_: Operator, backend: Office) -> Plans:
+def list_plans(_: Operator, backend: BackendDep) -> Plans:
     """All plans by name."""
     return Plans(plans=tuple(backend.store.plans.list_plans()))
 
 
 @router.get("/{name}")
-def get_plan(name: str, _: Operator, backend: Office) -> PlanRecord:
+def get_plan(name: str, _: Operator, backend: BackendDep) -> PlanRecord:
     """One plan, and whether it is paused."""
     return backend.store.plans.get(name)
 
@@ -67,26 +68,26 @@ def get_plan(name: str, _: Operator, backend: Office) -> PlanRecord:
 def create_plan(
     body: Annotated[Plan, Body(openapi_examples=EXAMPLES)],
     caller: Administrator,
-    backend: Office,
+    backend: BackendDep,
     paused: Annotated[bool, Query(description="do not start it by its schedule yet")] = False,
 ) -> PlanRecord:
     """Store a new plan, after checking its asset type, sites, method, parameters and schedule."""
-    return plans.create(backend, actor_of(caller), body, paused=paused)
+    return service.create(backend, caller.actor, body, paused=paused)
 
 
 @router.post("/{name}/pause")
-def pause_plan(name: str, caller: Operator, backend: Office, body: Because | None = None) -> PlanRecord:
+def pause_plan(name: str, caller: Operator, backend: BackendDep, reason: ReasonDep) -> PlanRecord:
     """Stop starting a plan by its schedule."""
-    return plans.set_paused(backend, actor_of(caller), name, True, body.reason if body else "")
+    return service.set_paused(backend, caller.actor, name, True, reason)
 
 
 @router.post("/{name}/resume")
-def resume_plan(name: str, caller: Operator, backend: Office, body: Because | None = None) -> PlanRecord:
+def resume_plan(name: str, caller: Operator, backend: BackendDep, reason: ReasonDep) -> PlanRecord:
     """Start a plan by its schedule again."""
-    return plans.set_paused(backend, actor_of(caller), name, False, body.reason if body else "")
+    return service.set_paused(backend, caller.actor, name, False, reason)
 
 
 @router.post("/{name}/trigger", status_code=202)
-def trigger_plan(name: str, caller: Operator, backend: Office, body: Because | None = None) -> Run:
+def trigger_plan(name: str, caller: Operator, backend: BackendDep, reason: ReasonDep) -> Run:
     """Ask for a run now; it is pending until the flows process starts it. One run of a plan at a time."""
-    return plans.trigger(backend, actor_of(caller), name, body.reason if body else "")
+    return service.trigger(backend, caller.actor, name, reason)

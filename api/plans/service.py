@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from api.use_cases.actor import Actor, record
-from api.use_cases.plan_checks import check_plan, check_sites
-from api.wiring import Backend
+from api.backend.actor import Actor, record
+from api.backend.wiring import Backend
+from api.plans.checks import check_plan, check_sites
 from services.contracts.plan import Plan
 from services.contracts.records import PlanRecord
 from services.contracts.run import Run

@@ -6,20 +6,23 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from api.auth import Caller, Reader
-from api.dependencies import Limit, Office, Offset, PlainJSON
-from api.reading import known_sites
-from api.schemas import Rounds, Runs
-from api.wiring import Backend
+from api.runs import service
+from api.runs.schemas import Rounds, Runs
+from api.web.auth import Operator, Reader
+from api.web.dependencies import BackendDep, Limit, Offset, PlainJSON, ReasonDep
 from services.contracts.run import Run, RunStatus
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"], default_response_class=PlainJSON)
+administration = APIRouter(
+    prefix="/v1/admin/runs", tags=["administration: runs"], default_response_class=PlainJSON
+)
+ROUTERS = (router, administration)
 
 
 @router.get("")
 def list_runs(
     caller: Reader,
-    backend: Office,
+    backend: BackendDep,
     plan: str | None = None,
     status: RunStatus | None = None,
     limit: Limit = 100,
@@ -27,29 +30,31 @@ def list_runs(
 ) -> Runs:
     """Runs, newest first; of one plan or status where asked."""
     found = backend.store.runs.list_runs(plan=plan, status=status, limit=limit, offset=offset)
-    return Runs(runs=tuple(shown(backend, caller, run) for run in found))
+    return Runs(runs=tuple(backend.named(run.plan.name, run, real=caller.sees_site_names) for run in found))
 
 
 @router.get("/{run_id}")
-def get_run(run_id: str, caller: Reader, backend: Office) -> Run:
+def get_run(run_id: str, caller: Reader, backend: BackendDep) -> Run:
     """One run: its plan as it was, its sites, its certificate so far."""
-    return shown(backend, caller, backend.store.runs.get_run(run_id))
+    run = backend.store.runs.get_run(run_id)
+    return backend.named(run.plan.name, run, real=caller.sees_site_names)
 
 
 @router.get("/{run_id}/rounds")
 def list_rounds(
-    run_id: str, caller: Reader, backend: Office, after: Annotated[int, Query(ge=0, le=2**31)] = 0, limit: Limit = 1000
+    run_id: str,
+    caller: Reader,
+    backend: BackendDep,
+    after: Annotated[int, Query(ge=0, le=2**31)] = 0,
+    limit: Limit = 1000,
 ) -> Rounds:
     """Committed rounds of a run later than ``after``, in order, with what each site answered."""
-    found = backend.store.runs.get_rounds(run_id, after=after, limit=limit)
-    if caller.sees_site_names:
-        return Rounds(rounds=tuple(found))
     model = backend.store.runs.get_run(run_id).plan.name
-    return backend.pseudonyms.applied(model, Rounds(rounds=tuple(found)), known_sites(backend))
+    rounds = Rounds(rounds=tuple(backend.store.runs.get_rounds(run_id, after=after, limit=limit)))
+    return backend.named(model, rounds, real=caller.sees_site_names)
 
 
-def shown(backend: Backend, caller: Caller, run: Run) -> Run:
-    """Run with the names of sites that the caller may see."""
-    if caller.sees_site_names:
-        return run
-    return backend.pseudonyms.applied(run.plan.name, run, known_sites(backend))
+@administration.post("/{run_id}/cancel", status_code=202)
+def cancel_run(run_id: str, caller: Operator, backend: BackendDep, reason: ReasonDep) -> Run:
+    """Ask a run to stop after its present round."""
+    return service.cancel(backend, caller.actor, run_id, reason)

@@ -1,9 +1,9 @@
-"""Runs."""
+"""What an operator can do to a run."""
 
 from __future__ import annotations
 
-from api.use_cases.actor import Actor, record
-from api.wiring import Backend
+from api.backend.actor import Actor, record
+from api.backend.wiring import Backend
 from services.contracts.run import Run
 
 

@@ -4,42 +4,43 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from api.auth import Administrator, Operator
-from api.dependencies import Office, PlainJSON, actor_of
-from api.schemas import Because, SiteEnrolment, Sites
-from api.use_cases import sites
+from api.sites import service
+from api.sites.schemas import SiteEnrolment, Sites
+from api.web.auth import Administrator, Operator
+from api.web.dependencies import BackendDep, PlainJSON, ReasonDep
 from services.contracts.site import Site, SiteStatus
 
 router = APIRouter(prefix="/v1/admin/sites", tags=["administration: sites"], default_response_class=PlainJSON)
+ROUTERS = (router,)
 
 
 @router.get("")
 def list_sites(
-    _: Operator, backend: Office, status: SiteStatus | None = None, asset_type: str | None = None
+    _: Operator, backend: BackendDep, status: SiteStatus | None = None, asset_type: str | None = None
 ) -> Sites:
     """Sites, also suspended and removed ones; of one status or asset type where asked."""
     return Sites(sites=tuple(backend.store.sites.list_sites(status=status, asset_type=asset_type)))
 
 
 @router.post("", status_code=201)
-def enrol_site(body: SiteEnrolment, caller: Administrator, backend: Office) -> Site:
+def enrol_site(body: SiteEnrolment, caller: Administrator, backend: BackendDep) -> Site:
     """Enrol a plant with its public key; a running embedded NATS server lets it in at once."""
-    return sites.enrol(backend, actor_of(caller), body)
+    return service.enrol(backend, caller.actor, body)
 
 
 @router.post("/{site_id}/suspend")
-def suspend_site(site_id: str, caller: Administrator, backend: Office, body: Because | None = None) -> Site:
+def suspend_site(site_id: str, caller: Administrator, backend: BackendDep, reason: ReasonDep) -> Site:
     """Ask a site no more and cut its connection."""
-    return sites.suspend(backend, actor_of(caller), site_id, body.reason if body else "")
+    return service.suspend(backend, caller.actor, site_id, reason)
 
 
 @router.post("/{site_id}/activate")
-def activate_site(site_id: str, caller: Administrator, backend: Office, body: Because | None = None) -> Site:
+def activate_site(site_id: str, caller: Administrator, backend: BackendDep, reason: ReasonDep) -> Site:
     """Ask a suspended site again."""
-    return sites.activate(backend, actor_of(caller), site_id, body.reason if body else "")
+    return service.activate(backend, caller.actor, site_id, reason)
 
 
 @router.delete("/{site_id}")
-def remove_site(site_id: str, caller: Administrator, backend: Office, body: Because | None = None) -> Site:
+def remove_site(site_id: str, caller: Administrator, backend: BackendDep, reason: ReasonDep) -> Site:
     """End a site's enrolment; its part in earlier runs stays on record."""
-    return sites.remove(backend, actor_of(caller), site_id, body.reason if body else "")
+    return service.remove(backend, caller.actor, site_id, reason)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from api.schemas import SiteEnrolment
-from api.use_cases.actor import Actor, record
-from api.wiring import Backend
+from api.backend.actor import Actor, record
+from api.backend.wiring import Backend
+from api.sites.schemas import SiteEnrolment
 from services.contracts.errors import InvalidInputError
 from services.contracts.site import Site
 from services.identity.enrolment import check_site_key
@@ -30,7 +30,7 @@ def enrol(backend: Backend, actor: Actor, wanted: SiteEnrolment) -> Site:
         before = next((site for site in store.sites.list_sites() if site.site_id == wanted.site_id), None)
         site = store.sites.enrol(wanted.site_id, key, wanted.asset_types, wanted.description)
         record(store, actor, "site.enrol", f"site:{site.site_id}", before=before, after=site)
-    backend.plant_users.refresh()
+    backend.nats_users.refresh()
     return site
 
 
@@ -62,7 +62,7 @@ def _change(
         after = change(store.sites, site_id)
         if after != before:
             record(store, actor, action, f"site:{site_id}", before=before, after=after, reason=reason)
-    backend.plant_users.refresh()
+    backend.nats_users.refresh()
     return after
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from api.schemas import NewToken, TokenRequest
-from api.use_cases.actor import Actor, record
-from api.wiring import Backend
+from api.backend.actor import Actor, record
+from api.backend.wiring import Backend
+from api.tokens.schemas import NewToken, TokenRequest
 from services.contracts.identity import ApiToken
 from services.identity.tokens import issue
 

@@ -17,7 +17,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from api.errors import of_ballast
+from api.backend.actor import Actor
+from api.web.errors import ballast_problem
 from services.contracts.errors import BallastError, UnavailableError
 from services.contracts.identity import ApiToken, Role
 from services.identity.errors import UnauthenticatedError
@@ -26,13 +27,14 @@ from services.identity.tokens import check, token_id_of
 from services.round_store.tokens import TOUCH_SECONDS, TokenRepository
 
 LOG = logging.getLogger("ballast.api")
-GUARDED: Final = "/v1"
+PROTECTED: Final = "/v1"
 """Every address below this needs a token, whatever its route says."""
+NO_TOKEN: Final = "this needs a token: send the header Authorization: Bearer <token>"
 
 BEARER: Final = HTTPBearer(
     scheme_name="token", bearerFormat="blst_<id>_<secret>", auto_error=False,
     description="An API token, from `ballast token create` or POST /v1/admin/tokens.",
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)
@@ -47,9 +49,9 @@ class Caller:
         return self.token.role
 
     @property
-    def actor(self) -> str:
-        """Name in the audit trail."""
-        return f"token:{self.token.token_id} {self.token.name}"
+    def actor(self) -> Actor:
+        """Caller as the audit trail names it."""
+        return Actor(f"token:{self.token.token_id} {self.token.name}", self.role)
 
     @property
     def sees_site_names(self) -> bool:
@@ -62,20 +64,20 @@ class Caller:
         return allows(self.role, Permission.ADMINISTER)
 
 
-class Gatekeeper:
+class TokenAuthenticator:
     """Checks tokens against the store, and notes their use at most once a minute each."""
 
     def __init__(self, tokens: TokenRepository, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._tokens = tokens
         self._clock = clock
         self._noted: dict[str, float] = {}
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
 
-    def admit(self, header: str | None) -> Caller:
+    def authenticate(self, header: str | None) -> Caller:
         """Caller of an ``Authorization`` header; raise ``UnauthenticatedError``."""
         scheme, _, text = (header or "").partition(" ")
         if scheme.lower() != "bearer" or not text.strip():
-            raise UnauthenticatedError("this needs a token: send the header Authorization: Bearer <token>")
+            raise UnauthenticatedError(NO_TOKEN)
         text = text.strip()
         stored = self._tokens.find(token_id_of(text))
         return Caller(check(text, stored, datetime.now(UTC)))
@@ -83,7 +85,7 @@ class Gatekeeper:
     def is_use_due(self, caller: Caller) -> bool:
         """Whether the caller's use was last noted a minute ago or more; the asker is the one who notes it."""
         now, token_id = self._clock(), caller.token.token_id
-        with self._turn:
+        with self._lock:
             due = now - self._noted.get(token_id, -math.inf) >= TOUCH_SECONDS
             if due:
                 self._noted[token_id] = now
@@ -91,35 +93,34 @@ class Gatekeeper:
 
     def note_use(self, caller: Caller) -> None:
         """Write down that the caller's token was used."""
-        token_id = caller.token.token_id
         try:
-            self._tokens.touch(token_id)
+            self._tokens.touch(caller.token.token_id)
         except UnavailableError as error:
             # Reading goes on without this note: a database that cannot be written is no reason to stop diagnoses.
-            LOG.warning("the last use of token %s was not noted: %s", token_id, error)
+            LOG.warning("the last use of token %s was not noted: %s", caller.token.token_id, error)
 
 
 class Authentication:
-    """Turns away every request below :data:`GUARDED` without a token that holds, before its body is read."""
+    """Turns away every request below :data:`PROTECTED` without a token that holds, before its body is read."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a known caller through, with who it is in the request's state."""
-        if scope["type"] != "http" or not _is_guarded(scope):
+        if scope["type"] != "http" or not _is_protected(scope):
             await self._app(scope, receive, send)
             return
-        gatekeeper: Gatekeeper = scope["app"].state.gatekeeper
+        authenticator: TokenAuthenticator = scope["app"].state.authenticator
         try:
-            caller = await run_in_threadpool(gatekeeper.admit, Headers(scope=scope).get("authorization"))
+            caller = await run_in_threadpool(authenticator.authenticate, Headers(scope=scope).get("authorization"))
         except BallastError as error:
             await _refusal(error)(scope, receive, send)
             return
         scope.setdefault("state", {})["caller"] = caller
         await self._app(scope, receive, send)
-        if gatekeeper.is_use_due(caller):  # after the answer: nobody waits for it
-            await run_in_threadpool(gatekeeper.note_use, caller)
+        if authenticator.is_use_due(caller):  # after the answer: nobody waits for it
+            await run_in_threadpool(authenticator.note_use, caller)
 
 
 def _refusal(error: BallastError) -> Response:
@@ -127,15 +128,15 @@ def _refusal(error: BallastError) -> Response:
     if isinstance(error, UnavailableError):
         LOG.warning("tokens cannot be checked: %s", error)
         error = UnavailableError("tokens cannot be checked at the moment; the server's log says why", code=error.code)
-    return of_ballast(error)
+    return ballast_problem(error)
 
 
-def _is_guarded(scope: Scope) -> bool:
+def _is_protected(scope: Scope) -> bool:
     path = str(scope["path"]).removeprefix(scope.get("root_path", ""))
-    return path == GUARDED or path.startswith(f"{GUARDED}/")
+    return path == PROTECTED or path.startswith(f"{PROTECTED}/")
 
 
-class Needs:
+class RequiredPermission:
     """Dependency of a route: the caller's role must have a permission. Shown in the API's documentation."""
 
     def __init__(self, permission: Permission) -> None:
@@ -145,12 +146,12 @@ class Needs:
         """Caller of the request; raise ``ForbiddenError``."""
         caller: Caller | None = getattr(request.state, "caller", None)
         if caller is None:
-            raise UnauthenticatedError("this needs a token: send the header Authorization: Bearer <token>")
+            raise UnauthenticatedError(NO_TOKEN)
         require(caller.role, self.permission)
         return caller
 
 
-Reader = Annotated[Caller, Depends(Needs(Permission.READ))]
-Diagnoser = Annotated[Caller, Depends(Needs(Permission.DIAGNOSE))]
-Operator = Annotated[Caller, Depends(Needs(Permission.OPERATE))]
-Administrator = Annotated[Caller, Depends(Needs(Permission.ADMINISTER))]
+Reader = Annotated[Caller, Depends(RequiredPermission(Permission.READ))]
+Diagnoser = Annotated[Caller, Depends(RequiredPermission(Permission.DIAGNOSE))]
+Operator = Annotated[Caller, Depends(RequiredPermission(Permission.OPERATE))]
+Administrator = Annotated[Caller, Depends(RequiredPermission(Permission.ADMINISTER))]

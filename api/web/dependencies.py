@@ -1,4 +1,4 @@
-"""What routers ask for: the backend, the page of a list, and answers that JSON can hold."""
+"""What endpoints ask for: the backend, the page of a list, a reason, and answers that JSON can hold."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request
 from fastapi.responses import JSONResponse
+from pydantic import Field
 
-from api.auth import Caller
-from api.use_cases.actor import Actor
-from api.wiring import Backend
+from api.backend.wiring import Backend
+from services.contracts.base import Contract
 from services.contracts.documents import to_plain
 from services.round_store.queries import MAX_PAGE
 
@@ -23,16 +23,22 @@ class PlainJSON(JSONResponse):
         return json.dumps(to_plain(content), allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
 
 
+class OptionalReason(Contract):
+    """Why something is done; may be left out."""
+
+    reason: str = Field(default="", max_length=500)
+
+
 async def _backend(request: Request) -> Backend:
     backend: Backend = request.app.state.backend
     return backend
 
 
-Office = Annotated[Backend, Depends(_backend)]
+async def _reason(body: OptionalReason | None = None) -> str:
+    return body.reason if body else ""
+
+
+BackendDep = Annotated[Backend, Depends(_backend)]
+ReasonDep = Annotated[str, Depends(_reason)]
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="most rows of the answer")]
 Offset = Annotated[int, Query(ge=0, le=2**31, description="rows to leave out at the beginning")]
-
-
-def actor_of(caller: Caller) -> Actor:
-    """Caller as the audit trail names it."""
-    return Actor(caller.actor, caller.role)

@@ -10,8 +10,11 @@ from typing import Any, Final
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
+from starlette.types import Scope
 
 from services.contracts.errors import BallastError
 
@@ -72,23 +75,18 @@ def problem(
 ) -> Response:
     """Response with a problem document."""
     body = Problem(
-        type=f"urn:ballast:problem:{code}",
-        title=status.phrase,
-        status=status.value,
-        detail=detail,
-        code=code,
-        errors=tuple(findings) if findings else None,
-        incident=incident,
+        type=f"urn:ballast:problem:{code}", title=status.phrase, status=status.value, detail=detail, code=code,
+        errors=tuple(findings) if findings else None, incident=incident,
     )
     text = body.model_dump_json(exclude_none=True)
     return Response(text, status_code=status, media_type=MEDIA_TYPE, headers=dict(headers or {}))
 
 
-def of_ballast(error: BallastError) -> Response:
+def ballast_problem(error: BallastError) -> Response:
     """Problem document of an error that the service raised on purpose."""
     status = status_of(error)
     if status == HTTPStatus.INTERNAL_SERVER_ERROR:
-        return of_unexpected(error)
+        return unexpected_problem(error)
     headers = {}
     if status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = 'Bearer realm="ballast"'
@@ -98,7 +96,7 @@ def of_ballast(error: BallastError) -> Response:
     return problem(status, error.code, str(error), headers=headers)
 
 
-def of_unexpected(error: Exception) -> Response:
+def unexpected_problem(error: Exception) -> Response:
     """Problem document that says nothing of the cause, which goes to the log under the incident's number."""
     incident = secrets.token_hex(8)
     LOG.error("incident %s: %s", incident, type(error).__name__, exc_info=error)
@@ -106,15 +104,21 @@ def of_unexpected(error: Exception) -> Response:
     return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error", detail, incident=incident)
 
 
-def of_http(error: HTTPException) -> Response:
-    """Problem document of what the framework refuses: an unknown path, a wrong method, an unreadable body."""
+def http_problem(error: HTTPException, methods: str = "") -> Response:
+    """Problem document of what the framework refuses: an unknown path, a wrong method, an unreadable body.
+
+    ``methods`` are those that the address takes, for the header ``Allow`` of a 405.
+    """
     status = HTTPStatus(error.status_code)
     details = {404: "there is nothing at this address", 405: "this address does not take that method"}
     detail = details.get(error.status_code, str(error.detail))
-    return problem(status, _CODE_OF_STATUS.get(error.status_code, "http_error"), detail, headers=error.headers)
+    headers = dict(error.headers or {})
+    if status == HTTPStatus.METHOD_NOT_ALLOWED and methods:
+        headers["Allow"] = methods
+    return problem(status, _CODE_OF_STATUS.get(error.status_code, "http_error"), detail, headers=headers)
 
 
-def of_request(error: RequestValidationError, content_type: str | None) -> Response:
+def validation_problem(error: RequestValidationError, content_type: str | None) -> Response:
     """Problem document of a request that does not fit its contract: where and what, never the value."""
     found = [_finding(item) for item in error.errors()]
     if isinstance(error.body, bytes) and not (content_type or "").split(";")[0].endswith("json"):
@@ -133,20 +137,24 @@ def _finding(item: Mapping[str, Any]) -> Finding:
     return Finding(where=where, what=str(item["msg"]).removeprefix("Value error, "))
 
 
-def install(app: FastAPI) -> None:
-    """Answer every failure of an application with a problem document."""
+def install(app: FastAPI, routes: Sequence[APIRoute]) -> None:
+    """Answer every failure of an application with these routes with a problem document."""
 
-    def ballast(_: Request, error: Exception) -> Response:
-        return of_ballast(error) if isinstance(error, BallastError) else of_unexpected(error)
+    def answer(request: Request, error: Exception) -> Response:
+        if isinstance(error, BallastError):
+            return ballast_problem(error)
+        if isinstance(error, RequestValidationError):
+            return validation_problem(error, request.headers.get("content-type"))
+        if isinstance(error, HTTPException):
+            return http_problem(error, _methods(routes, request.scope))
+        return unexpected_problem(error)
 
-    def http(_: Request, error: Exception) -> Response:
-        return of_http(error) if isinstance(error, HTTPException) else of_unexpected(error)
+    for kind in (Exception, BallastError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, answer)
 
-    def request(asked: Request, error: Exception) -> Response:
-        if not isinstance(error, RequestValidationError):
-            return of_unexpected(error)
-        return of_request(error, asked.headers.get("content-type"))
 
-    app.add_exception_handler(BallastError, ballast)
-    app.add_exception_handler(HTTPException, http)
-    app.add_exception_handler(RequestValidationError, request)
+def _methods(routes: Sequence[APIRoute], scope: Scope) -> str:
+    """Methods that an address takes: those of every route at it, where the framework knows of the first alone."""
+    return ", ".join(sorted({
+        method for route in routes if route.matches(scope)[0] is not Match.NONE for method in route.methods or ()
+    }))

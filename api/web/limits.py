@@ -8,7 +8,7 @@ from typing import Final
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.errors import problem
+from api.web.errors import problem
 
 LARGEST_BODY_BYTES: Final = 16 * 1024 * 1024
 _HEADERS: Final = (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from fastapi import FastAPI
@@ -10,8 +11,8 @@ from fastapi.dependencies.models import Dependant
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
-from api.auth import GUARDED, Needs
-from api.errors import MEDIA_TYPE, Finding, Problem
+from api.web.auth import PROTECTED, RequiredPermission
+from api.web.errors import MEDIA_TYPE, Finding, Problem
 from services.identity.roles import Permission, least_role
 
 ABOUT: Final = """Diagnoses machines with certified models, and administers their training.
@@ -30,26 +31,30 @@ MAY_BE_INFINITE: Final[dict[str, tuple[str, ...]]] = {
     "SiteReport": ("radius", "worst_case_risk", "label_flip_cost"),
     "SiteScore": ("radius", "worst_case_risk", "label_flip_cost"),
     "SiteSettings": ("label_flip_cost",),
-    "CertificateReport": ("worst_case_risk", "lower_bound", "gap"),
-    "VersionDetail": ("certified_gap", "worst_case_risk", "lower_bound"),
+    "CertificateReport": ("worst_case_risk", "objective", "lower_bound", "gap"),
+    "VersionDetail": ("certified_gap", "worst_case_risk", "objective", "lower_bound"),
     "VersionSummary": ("certified_gap", "worst_case_risk"),
     "TrainingSpec": ("label_flip_cost",),
     "GateResult": ("wanted", "found"),
 }
 """Fields, by schema, that can hold what JSON has no number for."""
 
+PUBLISHED_NAMES: Final = {"OptionalReason": "Because"}
+"""Schemas that clients know by another name than the code."""
+
 _WORDS: Final = {"type": "string", "enum": ["Infinity", "-Infinity", "NaN"]}
 
 
 def permission_of(route: APIRoute) -> Permission | None:
     """Permission that a route asks for; None for a route that anybody may call."""
-    found = [needs.permission for needs in _all_needs(route.dependant)]
-    return found[0] if found else None
+    return next(_permissions(route.dependant), None)
 
 
-def _all_needs(dependant: Dependant) -> list[Needs]:
-    own = [dependant.call] if isinstance(dependant.call, Needs) else []
-    return own + [needs for part in dependant.dependencies for needs in _all_needs(part)]
+def _permissions(dependant: Dependant) -> Iterator[Permission]:
+    if isinstance(dependant.call, RequiredPermission):
+        yield dependant.call.permission
+    for part in dependant.dependencies:
+        yield from _permissions(part)
 
 
 def document(app: FastAPI, routes: Iterable[APIRoute]) -> dict[str, Any]:
@@ -70,6 +75,9 @@ def document(app: FastAPI, routes: Iterable[APIRoute]) -> dict[str, Any]:
         if route.include_in_schema:
             for method in route.methods or ():
                 _describe(made["paths"][route.path_format][method.lower()], route)
+    for name, published in PUBLISHED_NAMES.items():
+        schemas[published] = schemas.pop(name) | {"title": published}
+        made = json.loads(json.dumps(made).replace(f'/schemas/{name}"', f'/schemas/{published}"'))
     return made
 
 
@@ -78,9 +86,9 @@ def _describe(operation: dict[str, Any], route: APIRoute) -> None:
     schema = {"$ref": "#/components/schemas/Problem"}
     operation["responses"]["default"] = {
         "description": "a problem document", "content": {MEDIA_TYPE: {"schema": schema}},
-    }  # fmt: skip
+    }
     permission = permission_of(route)
-    if permission is not None and route.path.startswith(GUARDED):
+    if permission is not None and route.path.startswith(PROTECTED):
         role = least_role(permission).value
         operation["x-role"] = role
         operation["description"] = f"{operation.get('description', '').strip()}\n\nNeeds the role {role}."

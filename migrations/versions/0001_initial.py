@@ -19,7 +19,7 @@ NOT_REVOKED = sa.text("revoked_at IS NULL")
 TABLES = (
     "site_updates", "rounds", "run_states", "alias_changes", "model_versions", "runs", "plans", "asset_types", "sites",
     "api_tokens", "audit_events", "audit_head",
-)  # fmt: skip
+)
 
 
 def upgrade() -> None:

@@ -1,8 +1,8 @@
 r"""Training on a box support where all sites' rows are in this process: a level bundle in units of its own.
 
-On a box a site's cut is a plane (the norm has no part of its own, MATH section 1), so the weights may be put in any
-units without changing the problem: each feature is divided by its spread, and centred where an intercept takes that up.
-Radius, label flip cost and risk stay those of the features as given.
+On a box a site's cut speaks of each weight and its absolute value alone (the norm has no part of its own), so the
+weights may be put in any units without changing the problem: each feature is divided by its spread, and centred where
+an intercept takes that up. Radius, label flip cost and risk stay those of the features as given.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from models.certificates import check_certificate
-from models.federation import Training, train
-from models.problem import Arrays, BoxSupport, Certificate, FloatArray, ProblemError, SiteProblem
-from models.units import Units
-from models.worst_case import site_cut, site_risk
+from models.basics import Arrays, FloatArray, ProblemError
+from models.centralised.feature_scaling import Units
+from models.cuts.certificate import check_certificate
+from models.geometry.supports import BoxSupport
+from models.methods.site_answers import cut_answer
+from models.problem import SiteProblem
+from models.simulation.federation import Training, train
+from models.worst_case.risk import site_cut, site_risk
 
 
 def train_pooled_box(
@@ -24,22 +27,24 @@ def train_pooled_box(
     *,
     weights: Mapping[str, float] | None = None,
     gap: float = 1e-4,
+    absolute_gap: float | None = None,
     max_rounds: int = 500,
 ) -> Training:
-    """Minimise the federated risk over sites with box support; parameters as in :func:`models.federation.train`."""
+    """Minimise the federated risk over sites with box support; parameters as in :func:`~models.simulation.train`."""
     if any(not isinstance(site.spec.support, BoxSupport) for site in sites.values()):
         raise ProblemError("every site needs a support box here; without one use train_pooled")
     units = Units.of(list(sites.values()))
     centred = {name: _centred(site, units.centre) for name, site in sites.items()}
     spread = np.append(units.spread, 1.0) if next(iter(sites.values())).spec.fit_intercept else units.spread
     found = train(
-        centred, weights=weights, method="level-bundle-plain", gap=gap, max_rounds=max_rounds, site_half=_Scaled(spread)
+        centred, weights=weights, method="level-bundle-plain", gap=gap, absolute_gap=absolute_gap,
+        max_rounds=max_rounds, site_half=_Scaled(spread),
     )
     plane = units.back(found.weights)
     risks = {name: site_risk(plane, site).value for name, site in sites.items()}
-    shares = weights if weights is not None else dict.fromkeys(sites, 1.0 / len(sites))
-    upper = float(sum(shares[name] * risks[name] for name in sites if shares[name] > 0))
-    bounds = check_certificate(Certificate(upper, found.certificate.lower))
+    site_weights = weights if weights is not None else dict.fromkeys(sites, 1.0 / len(sites))
+    upper = float(sum(site_weights[name] * risks[name] for name in sites if site_weights[name] > 0))
+    bounds = check_certificate(replace(found.certificate, upper=upper))
     return replace(found, weights=plane, certificate=bounds, site_risks=risks, last_point=plane)
 
 
@@ -51,7 +56,8 @@ class _Scaled:
 
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
         cut = site_cut(message["point"] / self.spread, problem)
-        return {"risk": np.array(cut.value), "slope": cut.slope / self.spread, "norm_weight": np.array(cut.norm_weight)}
+        swing = None if cut.swing is None else cut.swing / self.spread[: cut.swing.shape[0]]
+        return cut_answer(replace(cut, slope=cut.slope / self.spread, swing=swing))
 
 
 def _centred(site: SiteProblem, centre: FloatArray) -> SiteProblem:
@@ -59,4 +65,4 @@ def _centred(site: SiteProblem, centre: FloatArray) -> SiteProblem:
     if not isinstance(box, BoxSupport):
         return site
     spec = replace(site.spec, support=replace(box, low=box.low - centre, high=box.high - centre))
-    return SiteProblem(site.features - centre, site.labels, spec)
+    return SiteProblem(site.features - centre, site.labels, spec, site.row_weights)

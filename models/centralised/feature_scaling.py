@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.problem import FloatArray, SiteProblem
+from models.basics import FloatArray
+from models.problem import SiteProblem
 
 
 @dataclass(frozen=True)

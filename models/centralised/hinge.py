@@ -6,7 +6,7 @@ the lower bound follows from row weights ``keep, flip`` (N,) by arithmetic. For 
 
     F(u) >= c + <q, u> + Z ||u||_*,   c = sum_g a_g mean(keep + flip),   q = sum_g a_g mean (flip - keep) y (x, 1),
 
-``Z = sum_g a_g room_g`` (see ``models.prox.certify``). The row weights of the solver are corrected until q is covered
+``Z = sum_g a_g room_g`` (see ``prox.hinge.certify``). The row weights of the solver are corrected until q is covered
 by Z and has no intercept part, so that c is a bound everywhere; what is left at working precision is paid for.
 """
 
@@ -17,19 +17,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.ambiguity import check_site_problem, vector_norm
-from models.certificates import check_certificate
-from models.federation import Round, Training, server_problem
+from models.basics import FloatArray, ProblemError
+from models.centralised.hinge_solver import PooledPoint, PooledProblem, solve_pooled
+from models.cuts.certificate import check_certificate
+from models.geometry.norms import vector_norm
 from models.losses.hinge import Hinge
 from models.methods.catalogue import METHODS
-from models.pooled_solver import PooledPoint, PooledProblem, solve_pooled
-from models.problem import Certificate, FloatArray, ProblemError, SiteProblem, Status
-from models.worst_case import site_risk
+from models.problem import Certificate, SiteProblem, Status
+from models.simulation.federation import Round, Training, server_problem
+from models.validation import check_site_problem
+from models.worst_case.risk import site_risk
 
 _EPS = float(np.finfo(np.float64).eps)
 _CORRECTIONS = 4
 _FAR = 1e3
 _ROUNDING = 64 * _EPS
+_HIDDEN = 1e-16
+"""Radius, over the size of the rows, and share of rows that can be flipped, below which float64 does not see them."""
 
 
 def train_pooled(
@@ -37,11 +41,12 @@ def train_pooled(
     *,
     weights: Mapping[str, float] | None = None,
     gap: float = 1e-4,
+    absolute_gap: float | None = None,
     tolerance: float = 1e-10,
 ) -> Training:
     r"""Minimise ``sum_g a_g r_g(w)`` by one interior point over all rows, as near to the optimum as float64 allows.
 
-    Parameters as in :func:`models.federation.train`; unbounded support only. ``history`` has one entry, in which
+    Parameters as in :func:`~models.simulation.train`; unbounded support only. ``history`` has one entry, in which
     ``number`` is the number of iterations. ``tolerance`` is the relative gap at which the solver stops: far below
     ``gap`` costs little; a loose one serves where many fits are only compared.
 
@@ -50,7 +55,7 @@ def train_pooled(
     ProblemError
         Where the problem has no meaning, has a support, or a loss other than the hinge.
     """
-    terms = server_problem(sites, weights, METHODS["level-bundle"], {}, gap)
+    terms = server_problem(sites, weights, METHODS["level-bundle"], {}, gap, absolute_gap=absolute_gap)
     for site in sites.values():
         check_site_problem(site)
         if not isinstance(site.spec.loss, Hinge):
@@ -60,39 +65,39 @@ def train_pooled(
             )
         if site.spec.support is not None:
             raise ProblemError("the pooled interior point is for unbounded support; use a method of the catalogue")
-    shares = np.array([site.weight for site in terms.sites])
+    site_weights = terms.weights
     units = _Units.of(list(sites.values()))
-    problem = _pooled(list(sites.values()), shares, units)
+    problem = _pooled(list(sites.values()), site_weights, units)
     found = solve_pooled(problem, tolerance)
     local = _stretched(problem, found.weights)
     upper, plane, risks = min(
         (
-            _judged(units.back(candidate, problem.n_features), sites, shares)
+            _evaluated(units.back(candidate, problem.n_features), sites, site_weights)
             for candidate in _candidates(problem, local)
         ),
-        key=lambda judged: judged[0],
+        key=lambda evaluated: evaluated[0],
     )
     lower = min(_lower_bound(problem, found), upper)
-    bounds = check_certificate(Certificate(upper, lower))
-    status = Status.CERTIFIED if bounds.gap <= gap else Status.STALLED
+    bounds = check_certificate(Certificate(upper, lower, scale=1.0))  # the hinge at zero weights
+    status = Status.CERTIFIED if bounds.meets(gap, absolute_gap) else Status.STALLED
     history = (Round(found.iterations, bounds.upper, bounds.lower, bounds.gap, 0),)
     weights = {site.site_id: site.weight for site in terms.sites}
     return Training(plane, bounds, status, risks, weights, history, plane)
 
 
 def _candidates(problem: PooledProblem, weights: FloatArray) -> list[FloatArray]:
-    """The solver's weights and, without its rounding, the classifier that looks at no feature at all."""
-    blind = np.zeros_like(weights)
+    """The solver's weights and, without its rounding, the classifiers that look at no feature at all."""
+    blind = np.zeros((3, weights.shape[0]))
     if weights.shape[0] > problem.n_features:
-        blind[-1] = np.clip(np.round(weights[-1]), -1.0, 1.0)
-    return [weights, blind]
+        blind[:, -1] = -1.0, 0.0, 1.0
+    return [weights, *blind]
 
 
-def _judged(
-    plane: FloatArray, sites: Mapping[str, SiteProblem], shares: FloatArray
+def _evaluated(
+    plane: FloatArray, sites: Mapping[str, SiteProblem], site_weights: FloatArray
 ) -> tuple[float, FloatArray, dict[str, float]]:
     risks = {name: site_risk(plane, site).value for name, site in sites.items()}
-    total = sum(share * risks[name] for name, share in zip(sites, shares, strict=True) if share > 0)
+    total = sum(share * risks[name] for name, share in zip(sites, site_weights, strict=True) if share > 0)
     return float(total), plane, risks
 
 
@@ -114,8 +119,9 @@ class _Units:
         centre = np.zeros(n_features)
         if fit_intercept:
             centre = np.asarray(sum(site.features.sum(axis=0) for site in sites)) / rows
-        square = sum(float(np.square(site.features - centre).sum()) for site in sites)
-        size = float(np.sqrt(square / (rows * n_features)))
+        largest = max(float(np.abs(site.features - centre).max(initial=0.0)) for site in sites) or 1.0
+        square = sum(float(np.square((site.features - centre) / largest).sum()) for site in sites)
+        size = largest * float(np.sqrt(square / (rows * n_features)))
         return _Units(centre, size if size > 0 else 1.0, fit_intercept)
 
     def back(self, weights: FloatArray, n_features: int) -> FloatArray:
@@ -126,7 +132,7 @@ class _Units:
         return np.append(plane, weights[n_features] - float(plane @ self.centre))
 
 
-def _pooled(sites: list[SiteProblem], shares: FloatArray, units: _Units) -> PooledProblem:
+def _pooled(sites: list[SiteProblem], site_weights: FloatArray, units: _Units) -> PooledProblem:
     signed = []
     for site in sites:
         rows = (site.features - units.centre) / units.size
@@ -135,14 +141,20 @@ def _pooled(sites: list[SiteProblem], shares: FloatArray, units: _Units) -> Pool
         signed.append(rows * site.labels[:, None])
     counts = np.array([site.features.shape[0] for site in sites])
     index = np.repeat(np.arange(len(sites)), counts)
-    counted = shares[index] > 0  # a site of weight 0 has no say
+    counted = site_weights[index] > 0  # a site of weight 0 has no say
+    # What rounding hides the solver need not see: the bounds are those of the radius and the cost as they are given.
+    radius = np.array([site.spec.radius for site in sites]) / units.size
+    cost = np.array([site.spec.label_flip_cost for site in sites]) / units.size
+    cost = np.where(radius < _HIDDEN * cost, np.inf, cost)
+    radius = np.where((radius < _HIDDEN) & np.isinf(cost), 0.0, radius)
+    row_counts = np.concatenate([site.counts for site in sites])
     return PooledProblem(
         signed=np.vstack(signed)[counted],
-        share=(shares / counts)[index][counted],
+        share=((site_weights / counts)[index] * row_counts)[counted],
         site=index[counted],
-        radius=np.array([site.spec.radius for site in sites]) / units.size,
-        label_flip_cost=np.array([site.spec.label_flip_cost for site in sites]) / units.size,
-        weight=shares,
+        radius=radius,
+        label_flip_cost=cost,
+        weight=site_weights,
         transport_norm=sites[0].spec.transport_norm,
         n_features=sites[0].features.shape[1],
     )

@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from models.problem import FloatArray
+from models.basics import FloatArray
 
 
 class PooledRows:

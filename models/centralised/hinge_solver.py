@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from models.pooled_rows import PooledRows, longest
-from models.problem import FloatArray, TransportNorm
-from models.prox.cones import CONES, NormCone
+from models.basics import FloatArray, TransportNorm
+from models.centralised.hinge_rows import PooledRows, longest
+from models.prox.hinge.cones import CONES, NormCone
 
 _STEP_SHARE = 0.995
 _ITERATION_LIMIT = 150
@@ -35,8 +35,8 @@ _SHORT_STEPS = 1e-13
 class PooledProblem:
     """Rows of all sites in solver's units.
 
-    signed : (N, D) rows ``y_i (x_i, 1)``; share : (N,) the weight ``a_g / N_g`` of each row; site : (N,) site index;
-    radius, label_flip_cost, weight : (G,); n_features : P.
+    signed : (N, D) rows ``y_i (x_i, 1)``; share : (N,) the weight ``a_g / N_g`` of each row, times how often it
+    counts; site : (N,) site index; radius, label_flip_cost, weight : (G,); n_features : P.
     """
 
     signed: FloatArray
@@ -63,7 +63,7 @@ class PooledProblem:
 class PooledPoint:
     """Weights (D,), duals, iterations, relative gap.
 
-    ``keep`` and ``flip`` (N,) are the row duals as shares of a row (0..1), ``norm_dual`` (P,) that of the norm.
+    ``keep`` and ``flip`` (N,) are the row duals as site_weights of a row (0..1), ``norm_dual`` (P,) that of the norm.
     """
 
     weights: FloatArray
@@ -76,7 +76,12 @@ class PooledPoint:
 
 def solve_pooled(problem: PooledProblem, tolerance: float = 1e-10) -> PooledPoint:
     """Iterate until complementarity and residuals are at ``tolerance`` relative to the objective, or progress ends."""
-    solver = _Solver(problem)
+    # An overflow ends the iteration: no step is taken that is not finite, and what the best point is worth is proved.
+    with np.errstate(all="ignore"):
+        return _iterate(_Solver(problem), tolerance)
+
+
+def _iterate(solver: _Solver, tolerance: float) -> PooledPoint:
     best, slow = solver.state(0), 0
     for iteration in range(1, _ITERATION_LIMIT + 1):
         if best.gap <= tolerance or slow > _PATIENCE or not solver.advance():
@@ -153,13 +158,15 @@ class _Solver:
         """One predictor-corrector step; False where no step is left at working precision."""
         if self.cone is not None and not self.cone.complementarity() > 0.0:
             return False
-        self._assemble()
         try:
+            self._assemble()
             factor = cho_factor(self.matrix, lower=True, check_finite=False)
-        except LinAlgError:
+        except (LinAlgError, ZeroDivisionError):  # the cone has collapsed to its tip, at working precision
             return False
         degree = self.rows.slack.size + self.slack.size + (self.cone.degree if self.cone else 0)
         before = self._complementarity()
+        if not before > 0.0:
+            return False
         ahead = min(self._direction(factor, 0.0, 0.0), 1.0)
         # The predictor takes complementarity down in proportion, but for the product of the steps.
         left = (1.0 - ahead) + ahead * ahead * self._curved_change() / before

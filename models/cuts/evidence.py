@@ -5,26 +5,29 @@ All methods keep it the same way, so all end with the same certificate:
 - upper bound: the least over the visited points k of ``max_{q in Q} sum_g q_g u_gk``, with ``u_gk`` the risk that site
   g answered at k; where it did not answer there and is absent in this round, its cut model; where it is present, the
   point is left out;
-- lower bound: the cut model of all sites (a site that never answered counts 0), see ``models.lower_bound``.
+- lower bound: the cut model of all sites (a site that never answered counts 0), see ``models.cuts.lower_bound``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from models.ambiguity import dual_norm
-from models.certificates import check_certificate
-from models.cut_model import CutModel, ModelPoint, minimise
-from models.lower_bound import lower_bound
-from models.mixture import worst_mixture
-from models.problem import Arrays, Certificate, FloatArray, ServerProblem
+from models.basics import Arrays, FloatArray
+from models.cuts.certificate import check_certificate
+from models.cuts.cut_model import CutModel, ModelPoint, minimise
+from models.cuts.lower_bound import lower_bound
+from models.geometry.norms import dual_norm
+from models.problem import Certificate, ServerProblem
+from models.site_ambiguity.ball import worst_mixture
+from models.worst_case.risk import RiskCut
 
-_ROUNDING = 8 * float(np.finfo(np.float64).eps)
-_ARRAYS = ("points", "risks", "cut_site", "cut_offset", "cut_slope", "cut_norm_weight")
+_CUTS = ("cut_site", "cut_offset", "cut_slope", "cut_norm_weight", "cut_swing", "cut_round")
+_ARRAYS = ("points", "risks", "point_round", *_CUTS)
 
 
 @dataclass(frozen=True)
@@ -32,19 +35,25 @@ class Evidence:
     """Rounds k = 1..K at points (K, D) with risks (K, G), NaN where a site did not answer; m cuts; the bounds.
 
     ``best`` is the index of the point that attains ``upper``, -1 where no point does (``upper`` is infinite then).
-    ``fresh_weight`` is the share of the site weight (the centre of Q) that answered the last round.
+    ``fresh_weight`` is the share of the site weight (the centre of Q) that answered the last round. ``point_round``
+    (K,) and ``cut_round`` (m,) say in which exchange of messages a point was asked and a cut answered, counted from 1;
+    ``exchanges`` is the number of the last one. ``cut_swing`` is (m, P), or (m, 0) before any cut has a swing.
     """
 
     points: FloatArray
     risks: FloatArray
+    point_round: FloatArray
     cut_site: FloatArray
     cut_offset: FloatArray
     cut_slope: FloatArray
     cut_norm_weight: FloatArray
+    cut_swing: FloatArray
+    cut_round: FloatArray
     upper: float = math.inf
     lower: float = 0.0
     fresh_weight: float = 0.0
     best: int = -1
+    exchanges: int = 0
 
     @property
     def best_point(self) -> FloatArray:
@@ -54,7 +63,13 @@ class Evidence:
     @property
     def certificate(self) -> Certificate:
         """Certificate after the last round; raises ``CertificateError`` where it does not hold."""
-        return check_certificate(Certificate(self.upper, self.lower, self.fresh_weight))
+        return check_certificate(Certificate(self.upper, self.lower, self.fresh_weight, self.scale))
+
+    @property
+    def scale(self) -> float:
+        """Mean of the risks that were answered at the first point (zero weights); 0 where none was."""
+        answered = self.risks[:1][~np.isnan(self.risks[:1])]
+        return float(answered.mean()) if answered.size else 0.0
 
     def best_risks(self, problem: ServerProblem) -> dict[str, float]:
         """Risk of each site at the best point; NaN where it did not answer there."""
@@ -63,7 +78,7 @@ class Evidence:
 
     def worst_mixture(self, problem: ServerProblem) -> dict[str, float]:
         """Worst mixture of the sites at the best point: the weights where the ball over the sites has radius 0."""
-        weights = _shares(problem)
+        weights = problem.weights
         if self.best >= 0 and problem.mixture.radius > 0:
             risks = risks_or_models(self, problem, self.best)
             weights = worst_mixture(risks, weights, problem.mixture).weights
@@ -71,7 +86,7 @@ class Evidence:
 
     def pack(self) -> dict[str, FloatArray]:
         """All of it as float64 arrays, exactly."""
-        bounds = np.array([self.upper, self.lower, self.fresh_weight, self.best])
+        bounds = np.array([self.upper, self.lower, self.fresh_weight, self.best, self.exchanges])
         return {name: getattr(self, name) for name in _ARRAYS} | {"bounds": bounds}
 
 
@@ -81,18 +96,27 @@ def no_evidence(problem: ServerProblem) -> Evidence:
     return Evidence(
         points=np.zeros((0, dimension)),
         risks=np.zeros((0, n_sites)),
+        point_round=np.zeros(0),
         cut_site=np.zeros(0),
         cut_offset=np.zeros(0),
         cut_slope=np.zeros((0, dimension)),
         cut_norm_weight=np.zeros(0),
+        cut_swing=np.zeros((0, 0)),
+        cut_round=np.zeros(0),
     )
 
 
 def unpack_evidence(arrays: Arrays) -> Evidence:
     """Evidence from :meth:`Evidence.pack`; other arrays are left alone."""
-    upper, lower, fresh_weight, best = (float(bound) for bound in arrays["bounds"])
-    parts = {name: np.asarray(arrays[name]) for name in _ARRAYS}
-    return Evidence(**parts, upper=upper, lower=lower, fresh_weight=fresh_weight, best=int(best))
+    count, n_cuts, bounds = len(arrays["points"]), len(arrays["cut_site"]), [float(each) for each in arrays["bounds"]]
+    # A state of version 0.1 does not say in which exchange its parts came: 0 stands for an earlier one. Nor had its
+    # cuts swings: they were planes on a box.
+    unknown = {"point_round": np.zeros(count), "cut_round": np.zeros(n_cuts), "cut_swing": np.zeros((n_cuts, 0))}
+    parts = {name: np.asarray(arrays[name] if name in arrays else unknown[name]) for name in _ARRAYS}
+    upper, lower, fresh_weight, best, exchanges = (*bounds, float(count))[:5]
+    return Evidence(
+        **parts, upper=upper, lower=lower, fresh_weight=fresh_weight, best=int(best), exchanges=int(exchanges)
+    )
 
 
 def cut_model(evidence: Evidence, problem: ServerProblem) -> CutModel:
@@ -101,7 +125,7 @@ def cut_model(evidence: Evidence, problem: ServerProblem) -> CutModel:
     floor = np.zeros(len(problem.sites))
     np.maximum.at(floor, site, evidence.cut_norm_weight)
     return CutModel(
-        shares=_shares(problem),
+        site_weights=problem.weights,
         floor=floor,
         site=site,
         offset=evidence.cut_offset,
@@ -110,50 +134,96 @@ def cut_model(evidence: Evidence, problem: ServerProblem) -> CutModel:
         transport_norm=problem.transport_norm,
         n_features=problem.n_features,
         mixture=problem.mixture,
-        stretch=problem.stretch,
+        feature_scale=problem.feature_scale,
+        swing=evidence.cut_swing if evidence.cut_swing.any() else None,
     )
 
 
 def record(evidence: Evidence, problem: ServerProblem, point: FloatArray, answers: Mapping[str, Arrays]) -> Evidence:
-    """Add a round: risks and cuts at ``point``, and the prox minorants where the answers have them."""
+    """Add a round: risks and cuts at ``point``, and the prox minorants where the answers have them; with its bound."""
+    grown = with_answers(evidence, problem, point, answers)
+    best, upper = _best_round(grown, problem)
+    fresh_weight = float(problem.weights[~np.isnan(grown.risks[-1])].sum())
+    return replace(grown, upper=upper, best=best, fresh_weight=fresh_weight)
+
+
+def passed(evidence: Evidence) -> Evidence:
+    """Evidence after an exchange of messages that told of no risk."""
+    return replace(evidence, exchanges=evidence.exchanges + 1)
+
+
+def of_sites(evidence: Evidence, kept: Sequence[int]) -> Evidence:
+    """Evidence of some of the sites alone, by index, in that order; its bounds are not known until the next round."""
+    places = np.full(evidence.risks.shape[1], -1.0)
+    places[list(kept)] = np.arange(len(kept))
+    site = places[evidence.cut_site.astype(np.intp)]
+    evidence = kept_cuts(replace(evidence, cut_site=site), site >= 0)
+    risks = evidence.risks[:, list(kept)]
+    return replace(evidence, risks=risks, upper=math.inf, lower=0.0, fresh_weight=0.0, best=-1)
+
+
+def kept_cuts(evidence: Evidence, keep: NDArray[np.bool_]) -> Evidence:
+    """Evidence with some of its cuts, ``keep`` (m,)."""
+    return replace(evidence, **{name: getattr(evidence, name)[keep] for name in _CUTS})
+
+
+def with_answers(
+    evidence: Evidence, problem: ServerProblem, point: FloatArray, answers: Mapping[str, Arrays]
+) -> Evidence:
+    """As :func:`record`, the bounds left as they were."""
     risks = np.full(len(problem.sites), np.nan)
     sites: list[float] = []
     offsets: list[float] = []
     slopes: list[FloatArray] = []
     norm_weights: list[float] = []
-    stretched = point[: problem.n_features] * (1.0 if problem.stretch is None else problem.stretch)
+    swings: list[FloatArray | None] = []
+    stretched = point[: problem.n_features] * (1.0 if problem.feature_scale is None else problem.feature_scale)
     norm = dual_norm(stretched, problem.transport_norm)
     for g, site in enumerate(problem.sites):
         answer = answers.get(site.site_id)
         if answer is None:
             continue
         risks[g] = answer["risk"]
-        weight = float(answer["norm_weight"])
-        offset = float(answer["risk"]) - float(answer["slope"] @ point) - weight * norm
-        # Far from zero large terms cancel: the cut is lowered by what their rounding may have raised it.
-        size = abs(float(answer["risk"])) + float(np.abs(answer["slope"]) @ np.abs(point)) + abs(weight) * norm
-        offset -= _ROUNDING * size
-        cuts = [(offset, answer["slope"], weight)]
+        cut = RiskCut(
+            float(answer["risk"]), float(answer["cut_height"]), answer["slope"], float(answer["norm_weight"]),
+            answer.get("swing"),
+        )
+        cuts = [(cut.offset(point, norm), cut.slope, cut.norm_weight)]
+        swings.append(answer.get("swing"))
         if "minorant_slope" in answer:
             cuts.append(
                 (float(answer["minorant_offset"]), answer["minorant_slope"], float(answer["minorant_norm_weight"]))
             )
+            swings.append(answer.get("minorant_swing"))
         sites += [float(g)] * len(cuts)
         offsets += [cut[0] for cut in cuts]
         slopes += [cut[1] for cut in cuts]
         norm_weights += [cut[2] for cut in cuts]
-    grown = replace(
+    number = evidence.exchanges + 1
+    return replace(
         evidence,
         points=np.vstack([evidence.points, point]),
         risks=np.vstack([evidence.risks, risks]),
+        point_round=np.append(evidence.point_round, number),
         cut_site=np.append(evidence.cut_site, sites),
         cut_offset=np.append(evidence.cut_offset, offsets),
         cut_slope=np.vstack([evidence.cut_slope, *slopes]),
         cut_norm_weight=np.append(evidence.cut_norm_weight, norm_weights),
+        cut_swing=_with_swings(evidence.cut_swing, swings),
+        cut_round=np.append(evidence.cut_round, np.full(len(sites), number)),
+        exchanges=number,
     )
-    best, upper = _best_round(grown, problem)
-    fresh_weight = float(_shares(problem)[~np.isnan(risks)].sum())
-    return replace(grown, upper=upper, best=best, fresh_weight=fresh_weight)
+
+
+def _with_swings(known: FloatArray, new: Sequence[FloatArray | None]) -> FloatArray:
+    """Swings of the cuts so far (m, P or 0) and of new ones, None for a cut without; of the widest that is known."""
+    width = max([known.shape[1], *(swing.shape[0] for swing in new if swing is not None)])
+    grown = np.zeros((known.shape[0] + len(new), width))
+    grown[: known.shape[0], : known.shape[1]] = known
+    for row, swing in zip(grown[known.shape[0] :], new, strict=True):
+        if swing is not None:
+            row[:] = swing
+    return grown
 
 
 def risks_or_models(evidence: Evidence, problem: ServerProblem, k: int) -> FloatArray:
@@ -166,41 +236,37 @@ def risks_or_models(evidence: Evidence, problem: ServerProblem, k: int) -> Float
     return np.asarray(np.where(missing, modelled, risks))
 
 
-def raise_lower(evidence: Evidence, problem: ServerProblem) -> tuple[Evidence, ModelPoint]:
+def tighten_lower_bound(evidence: Evidence, problem: ServerProblem) -> tuple[Evidence, ModelPoint]:
     """Evidence with the best lower bound its cuts give, and the minimiser of the cut model near the best point."""
     model = cut_model(evidence, problem)
-    bottom = minimise(model, evidence.best_point)
-    lower = lower_bound(model.with_mixture(bottom.mixture), bottom.multipliers, evidence.best_point)
-    return replace(evidence, lower=max(evidence.lower, lower)), bottom
-
-
-def _shares(problem: ServerProblem) -> FloatArray:
-    return np.array([site.weight for site in problem.sites])
+    model_minimiser = minimise(model, evidence.best_point)
+    lower = lower_bound(model.with_mixture(model_minimiser.mixture), model_minimiser.multipliers, evidence.best_point)
+    return replace(evidence, lower=max(evidence.lower, lower)), model_minimiser
 
 
 def _best_round(evidence: Evidence, problem: ServerProblem) -> tuple[int, float]:
     """Visited point of least ``max_q sum_g q_g u_gk`` and that value; (-1, inf) where no point counts."""
-    shares, ball = _shares(problem), problem.mixture
+    site_weights, ball = problem.weights, problem.mixture
     risks, missing = evidence.risks, np.isnan(evidence.risks)
-    counted = (shares > 0) | (ball.radius > 0)
+    counted = (site_weights > 0) | (ball.radius > 0)
     absent = missing[-1] & counted
     if absent.any():
         modelled = cut_model(evidence, problem).site_values(evidence.points)
         risks = np.where(missing & absent, modelled, risks)
     left_out = np.asarray((np.isnan(risks) & counted).any(axis=1))
     risks = np.where(counted, np.nan_to_num(risks), 0.0)
-    totals = np.where(left_out, np.inf, risks @ shares)
+    totals = np.where(left_out, np.inf, risks @ site_weights)
     if ball.radius == 0:
         best = int(np.argmin(totals))
         return (best, float(totals[best])) if np.isfinite(totals[best]) else (-1, math.inf)
     if evidence.best >= 0 and not left_out[evidence.best]:
         # What is worst for the best point so far is near the worst for most others: few are left to judge exactly.
-        totals = np.maximum(totals, risks @ worst_mixture(risks[evidence.best], shares, ball).weights)
+        totals = np.maximum(totals, risks @ worst_mixture(risks[evidence.best], site_weights, ball).weights)
     best, upper = -1, math.inf
     for k in np.argsort(totals, kind="stable"):
         # The total under one mixture of the ball is at most that under the worst, so no later point can be better.
         if totals[k] >= upper:
             break
-        if (value := worst_mixture(risks[k], shares, ball).value) < upper:
+        if (value := worst_mixture(risks[k], site_weights, ball).value) < upper:
             best, upper = int(k), value
     return best, upper

@@ -8,6 +8,10 @@ Summing the cuts and floors with them,
 
     F(w) >= c + <v, w> + Z ||w||_*     for every w,      Z = sum_j y_j norm_weight_j + sum_g rest_g floor_g.
 
+Cuts with swings are made planes first: ``|w_p| >= s_p w_p`` for any s in [-1, 1]^P, so ``slope_j + s swing_j`` is the
+slope of a minorant. The s is one for all cuts, ``s = -v / sum_j y_j swing_j`` clipped, which takes off v what the
+swings can take. All that follows is of the cuts so changed.
+
 Where the feature part of v has transport norm at most Z and its intercept part is 0, c is a lower bound on F
 everywhere: no compact set needed. Multipliers from a solver meet this up to its accuracy; they are also corrected, by
 the least change relative to their size, and the better bound counts. What is left over is paid for:
@@ -17,14 +21,15 @@ the least change relative to their size, and the better bound counts. What is le
   The intercept part is charged over the set of the w at which the model is not above its value U at a reference point
   (outside it F > U >= the bound anyway): there ``||w||_* <= U / Phi``, and each cut bounds the intercept from one side,
   since no other site's risk is negative: ``a_g (offset_j + <slope_j, w>) <= U``.
-- With Phi = 0 (a box, or radius 0) all of v is charged over that set, which the multipliers bound themselves: the
-  slacks z_j(w) >= 0 of the cuts and floors obey sum_j y_j z_j(w) <= U - c - <v, w>, at the reference point u too, so
+- With Phi = 0 (a box, or radius 0) all of v is charged over that set, which other multipliers y bound (those of v where
+  they do, else those of the analytic centre of the cut model, where every cut has its share): the slacks z_j(w) >= 0 of
+  the cuts and floors obey sum_j y_j z_j(w) <= U - c - <v, w>, at the reference point u too, so with D = w - u
 
-      sigma |D| <= sum_j y_j |z_j(w) - z_j(u)| <= 2 (U - c - <v, u>) + |<v, w - u>|,
+      (D' S D)^(1/2) <= sum_j y_j |z_j(w) - z_j(u)| <= 2 (U - c - <v, u>) + |<v, D>|,
 
-  D being w - u within the span of the directions in which sum_j y_j^2 b_j b_j', b_j = (slope_j, -e_g) with the heights
-  eliminated, has an eigenvalue of at least sigma^2. In the other directions the cuts that count are flat, and v is
-  rounding; where it is more than that, the bound is 0.
+  S being sum_j y_j^2 b_j b_j', b_j = (slope_j, -e_g), with the heights eliminated, and c, v those of these multipliers.
+  Both <v, D> are at most (v' S^-1 v)^(1/2) times the left side. In the directions in which S is 0 the cuts that count
+  are flat, and v is rounding; where it is more than that, the bound is 0.
 
 All statements hold up to float64 rounding of the sums themselves, for which an allowance is taken off.
 """
@@ -33,15 +38,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.ambiguity import vector_norm
-from models.cut_model import CutModel
-from models.problem import FloatArray, TransportNorm
+from models.basics import FloatArray
+from models.cuts.cut_model import CutModel
+from models.geometry.norms import vector_norm
+from models.geometry.projections import nearest_in_ball
 
 _EPS = float(np.finfo(np.float64).eps)
 _CORRECTIONS = 2
 _CLOSE = 1e-9
 _IDLE = 1e-10
 """Multipliers up to here are what an interior point leaves of zero; without them flat directions are flat."""
+_CENTRING, _CENTRAL = 100, 0.5
+"""Newton steps to the analytic centre, and the decrement at which it is near enough."""
+_BLENDS, _LEVELLING = (1e-2, 1e-4, 1e-6), 8
+"""Shares of the centre's multipliers that are mixed in, and the steps from there to multipliers without a slope."""
+_SHORT = 0.9
+"""Share of the way to where a multiplier would be 0 that a step goes at most."""
 
 
 def lower_bound(model: CutModel, multipliers: FloatArray, reference: FloatArray) -> float:
@@ -54,16 +66,24 @@ def lower_bound(model: CutModel, multipliers: FloatArray, reference: FloatArray)
     """
     if model.site.shape[0] == 0:
         return 0.0
-    bound = 0.0
+    model = _without_swings(model, _normalised(model, multipliers), 0.0)
+    bound, proposed = 0.0, _normalised(model, multipliers)
     for least in (0.0, _IDLE):
         cuts = _normalised(model, np.where(multipliers > least, multipliers, 0.0))
         aim = float(cuts @ model.offset)
         for attempt in range(_CORRECTIONS + 1):
             if attempt:
                 cuts = _corrected(model, cuts, exactly=attempt == _CORRECTIONS)
-            bound = max(bound, _bound(model, cuts, reference))
+            bound = max(bound, _bound(model, cuts, reference, cuts))
             if bound >= aim - _CLOSE * abs(aim):
                 return bound
+    if model.floor.any() or (central := _central(model, reference)) is None:
+        return bound
+    for share in _BLENDS:
+        cuts = (1.0 - share) * proposed + share * central
+        for _ in range(_LEVELLING):
+            cuts = _levelled(model, cuts)
+            bound = max(bound, _bound(model, cuts, reference, central))
     return bound
 
 
@@ -73,7 +93,7 @@ def tilted_lower_bound(model: CutModel, multipliers: FloatArray, tilt: FloatArra
     What the norm does not carry of the slope is charged over all of the reach (D,); the bound may be below 0.
     """
     cuts = _normalised(model, multipliers)
-    slope, norm_weight = _sums(model, cuts)
+    slope, norm_weight = _sums(_without_swings(model, cuts, tilt[: model.n_features]), cuts)
     left = slope + tilt
     steep = left[: model.n_features] / model.units
     left[: model.n_features] -= model.units * nearest_in_ball(steep, norm_weight, model.transport_norm)
@@ -81,20 +101,33 @@ def tilted_lower_bound(model: CutModel, multipliers: FloatArray, tilt: FloatArra
     return float(cuts @ model.offset) - float(np.abs(left) @ reach) - rounding
 
 
-def _bound(model: CutModel, cuts: FloatArray, reference: FloatArray) -> float:
-    """The bound that these multipliers prove as they are."""
+def _without_swings(model: CutModel, cuts: FloatArray, tilt: FloatArray | float) -> CutModel:
+    """The cuts without their swings, on the sides that take most off the slope which multipliers leave."""
+    if model.swing is None:
+        return model
+    slope, swing = cuts @ model.slope[:, : model.n_features] + tilt, cuts @ model.swing
+    sides = np.divide(-slope, swing, out=np.zeros_like(slope), where=swing > 0)
+    return model.flat(np.clip(sides, -1.0, 1.0))
+
+
+def _bound(model: CutModel, cuts: FloatArray, reference: FloatArray, around: FloatArray) -> float:
+    """The bound that multipliers prove as they are; without a norm, those ``around`` bound the set of the best."""
     slope, norm_weight = _sums(model, cuts)
-    support = float(model.shares @ model.floor)
+    support = float(model.site_weights @ model.floor)
     if support > 0:
         excess = float(vector_norm(slope[: model.n_features] / model.units, model.transport_norm)) - norm_weight
         left = support / (support + max(excess, 0.0))
         height = float(cuts @ model.offset + slope[model.n_features :] @ reference[model.n_features :])
         charge = _intercept_charge(model, slope[model.n_features :], reference, support)
     else:
-        left, height = 1.0, float(cuts @ (model.offset + model.slope @ reference))
-        charge = _tilt_charge(model, cuts, slope, reference, height)
+        left, height = 1.0, _height(model, cuts, reference)
+        charge = _tilt_charge(model, around, slope, reference)
     rounding = 8 * _EPS * float(cuts @ (np.abs(model.offset) + np.abs(model.slope) @ np.abs(reference)))
     return max(0.0, left * (height - charge - rounding))
+
+
+def _height(model: CutModel, cuts: FloatArray, reference: FloatArray) -> float:
+    return float(cuts @ (model.offset + model.slope @ reference))
 
 
 def _sums(model: CutModel, cuts: FloatArray) -> tuple[FloatArray, float]:
@@ -105,8 +138,8 @@ def _sums(model: CutModel, cuts: FloatArray) -> tuple[FloatArray, float]:
 def _normalised(model: CutModel, multipliers: FloatArray) -> FloatArray:
     """Multipliers clipped at 0 and, where a site's sum is above its weight, scaled down to it."""
     cuts = np.maximum(np.nan_to_num(multipliers), 0.0)
-    sums = np.bincount(model.site, weights=cuts, minlength=model.shares.shape[0])
-    scale = np.divide(model.shares, sums, out=np.ones_like(sums), where=sums > model.shares)
+    sums = np.bincount(model.site, weights=cuts, minlength=model.site_weights.shape[0])
+    scale = np.divide(model.site_weights, sums, out=np.ones_like(sums), where=sums > model.site_weights)
     return np.asarray(cuts * scale[model.site])
 
 
@@ -116,7 +149,8 @@ def _intercept_charge(model: CutModel, tilt: FloatArray, reference: FloatArray, 
         return 0.0
     upper = model.value(reference)
     features, flat = model.slope[:, : model.n_features], model.slope[:, -1]
-    room = np.divide(upper, model.shares, out=np.full_like(model.shares, np.inf), where=model.shares > 0)[model.site]
+    weights = model.site_weights
+    room = np.divide(upper, weights, out=np.full_like(weights, np.inf), where=weights > 0)[model.site]
     steep = vector_norm(features / model.units, model.transport_norm) + np.maximum(-model.norm_weight, 0.0)
     room = room - model.offset + steep * (upper / support)
     highest = float((room[flat > 0] / flat[flat > 0]).min(initial=np.inf))
@@ -124,25 +158,73 @@ def _intercept_charge(model: CutModel, tilt: FloatArray, reference: FloatArray, 
     return abs(float(tilt[0])) * max(highest - float(reference[-1]), float(reference[-1]) - lowest, 0.0)
 
 
-def _tilt_charge(model: CutModel, cuts: FloatArray, tilt: FloatArray, reference: FloatArray, height: float) -> float:
-    """What the slope can take off in a model without a norm where it is not above the reference."""
-    n_sites = model.shares.shape[0]
+def _tilt_charge(model: CutModel, cuts: FloatArray, tilt: FloatArray, reference: FloatArray) -> float:
+    """What a slope can take off in a model without a norm where that, by these cuts, is not above the reference."""
+    n_sites = model.site_weights.shape[0]
     weighted = np.hstack([model.slope, np.eye(n_sites)[model.site]]) * cuts[:, None]
     heights = np.einsum("jg,jg->g", weighted[:, -n_sites:], weighted[:, -n_sites:]) + model.floors_left(cuts) ** 2
     cross = weighted[:, :-n_sites].T @ weighted[:, -n_sites:]
     inverse = np.divide(1.0, heights, out=np.zeros_like(heights), where=heights > 0)
     values, vectors = np.linalg.eigh(weighted[:, :-n_sites].T @ weighted[:, :-n_sites] - (cross * inverse) @ cross.T)
     steep = float(np.abs(model.slope).max(initial=0.0))
-    firm = values > max(1e-12 * values[-1], _EPS * steep * steep)
-    inside = vectors.T @ tilt
-    flat = float(np.sqrt(inside[~firm] @ inside[~firm]))
-    if flat > 64 * _EPS * steep:
-        return float("inf")
-    size = float(np.sqrt(inside[firm] @ inside[firm]))
-    stretch = float(np.sqrt(values[firm].min(initial=np.inf)))
-    if size >= stretch:
-        return float("inf")
-    return size * 2 * max(model.value(reference) - height, 0.0) / (stretch - size)
+    inside = vectors.T @ np.column_stack([tilt, _sums(model, cuts)[0]])
+    above = 2 * max(model.value(reference) - _height(model, cuts, reference), 0.0)
+    least = np.inf
+    # What counts as flat is a choice: each that leaves no more than rounding outside gives a charge that holds.
+    for threshold in (_EPS, _EPS * _EPS):
+        firm = values > max(1e-12 * values[-1], threshold * steep * steep)
+        if float(np.abs(inside[~firm]).max(initial=0.0)) > 64 * _EPS * steep:
+            continue
+        charged, own = np.sqrt(np.einsum("dk,dk->k", inside[firm], inside[firm] / values[firm, None]))
+        if own < 1.0:
+            least = min(least, float(charged * above / (1.0 - own)))
+    return least
+
+
+def _central(model: CutModel, reference: FloatArray) -> FloatArray | None:
+    """Multipliers (m,) at the analytic centre of ``{model <= 3 U}``, U its value at the reference; None: not found.
+
+    Damped Newton steps on the logarithmic barrier of the heights' cuts; a step's own multipliers sum to no slope.
+    """
+    n_sites, m, d = model.site_weights.shape[0], model.site.shape[0], reference.shape[0]
+    tall = model.site_values(reference[None])[0]
+    upper = float(model.site_weights @ tall)
+    rows = np.zeros((m + n_sites + 1, d + n_sites))
+    rows[:m, :d], rows[np.arange(m), d + model.site] = model.slope, -1.0
+    rows[m + np.arange(n_sites), d + np.arange(n_sites)] = -1.0
+    rows[-1, d:] = model.site_weights
+    at = -np.concatenate([model.offset + model.slope @ reference, np.zeros(n_sites), [-3.0 * upper]])
+    point = np.concatenate([np.zeros(d), tall + upper])
+    for _ in range(_CENTRING):
+        slack = at - rows @ point
+        if not (slack > 0).all():
+            return None
+        scaled = rows / slack[:, None]
+        size = np.sqrt(np.einsum("jd,jd->d", scaled, scaled))
+        scaled /= np.where(size > 0, size, 1.0)
+        step = np.linalg.lstsq(scaled, -np.ones(slack.shape[0]), rcond=_EPS)[0]
+        pushed = scaled @ step
+        decrement = float(np.sqrt(pushed @ pushed))
+        if decrement < _CENTRAL:
+            central = (1.0 + pushed) / slack
+            return _normalised(model, central[:m] / central[-1])
+        point = point + step / np.where(size > 0, size, 1.0) / (1.0 + decrement)
+    return None
+
+
+def _levelled(model: CutModel, cuts: FloatArray) -> FloatArray:
+    """Multipliers nearer to having no slope, by the least change relative to their size that keeps them above 0."""
+    slope, n_sites = _sums(model, cuts)[0], model.site_weights.shape[0]
+    rows = np.hstack([np.vstack([model.slope, np.zeros((n_sites, slope.shape[0]))]),
+                      np.vstack([np.eye(n_sites)[model.site], np.eye(n_sites)])])
+    weights = np.concatenate([cuts, model.floors_left(cuts)])
+    weighted = rows * weights[:, None]
+    size = np.sqrt(np.einsum("jd,jd->d", weighted, weighted))
+    size = np.where(size > 0, size, 1.0)
+    change = np.concatenate([slope, np.zeros(n_sites)]) / size
+    moved = np.linalg.lstsq((weighted / size).T, change, rcond=_EPS)[0]
+    step = min(1.0, _SHORT / max(float(moved.max()), _SHORT))
+    return _normalised(model, (weights * (1.0 - step * moved))[: cuts.shape[0]])
 
 
 def _corrected(model: CutModel, cuts: FloatArray, exactly: bool) -> FloatArray:
@@ -156,7 +238,7 @@ def _corrected(model: CutModel, cuts: FloatArray, exactly: bool) -> FloatArray:
     surplus[: model.n_features] -= model.units * nearest_in_ball(steep, norm_weight, model.transport_norm)
     if not surplus.any():
         return cuts
-    n_sites, m = model.shares.shape[0], model.site.shape[0]
+    n_sites, m = model.site_weights.shape[0], model.site.shape[0]
     rows = np.zeros((m + n_sites, slope.shape[0] + n_sites + 1))
     rows[:m, : slope.shape[0]] = model.slope
     rows[:, slope.shape[0] : -1] = np.vstack([np.eye(n_sites)[model.site], np.eye(n_sites)])
@@ -173,18 +255,3 @@ def _corrected(model: CutModel, cuts: FloatArray, exactly: bool) -> FloatArray:
     inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > 1e-14 * values[-1])
     shift = scale * (vectors @ (inverse * (vectors.T @ (scale * change))))
     return _normalised(model, (weights * (1.0 - rows @ shift))[:m])
-
-
-def nearest_in_ball(vector: FloatArray, radius: float, norm: TransportNorm) -> FloatArray:
-    """Euclidean projection on the ball of a norm."""
-    if norm == "linf":
-        return np.clip(vector, -radius, radius)
-    size = float(vector_norm(vector, norm))
-    if size <= radius:
-        return vector
-    if norm == "l2":
-        return np.asarray(vector * (radius / size))
-    falling = np.sort(np.abs(vector))[::-1]
-    drops = (np.cumsum(falling) - radius) / np.arange(1, vector.shape[0] + 1)
-    drop = max(float(drops[max(int(np.count_nonzero(falling > drops)), 1) - 1]), 0.0)
-    return np.asarray(np.sign(vector) * np.maximum(np.abs(vector) - drop, 0.0))

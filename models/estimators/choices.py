@@ -1,4 +1,4 @@
-"""What the arguments of the estimators of DRFL mean: the ball over the clients, their weights, the support."""
+"""What the arguments of the estimators mean: the loss, the ball over the clients, their weights, the support."""
 
 from __future__ import annotations
 
@@ -6,20 +6,22 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from models.ambiguity import box_support
-from models.estimators.sites import Sites, number, sites_of
-from models.mixture import MixtureBall, MixtureNorm
-from models.problem import BoxSupport, FloatArray, PolytopeSupport, ProblemError
-from models.supports import Support
+from models.basics import FloatArray, ProblemError
+from models.estimators.sites import number
+from models.geometry.supports import BoxSupport, PolytopeSupport, Support
+from models.losses.base import Loss, Task
+from models.losses.catalogue import get_loss, losses_for
+from models.site_ambiguity.ball import MixtureBall, MixtureNorm
+from models.validation import box_support
 
 ClientWeights = str | Mapping[Any, float] | None
 SupportArgument = tuple[Any, ...] | BoxSupport | PolytopeSupport | None
 
 _NORMS: Final[Mapping[object, MixtureNorm]] = {
     1: "l1", 2: "l2", np.inf: "linf", "l1": "l1", "l2": "l2", "linf": "linf",
-}  # fmt: skip
+}
 
 
 def mixture_ball(norm: object, radius: object) -> MixtureBall:
@@ -30,21 +32,19 @@ def mixture_ball(norm: object, radius: object) -> MixtureBall:
     return MixtureBall(_NORMS[norm], number("client_radius", radius))
 
 
-def client_sites(groups: ArrayLike | None, radius: Any, weights: ClientWeights) -> Sites:
-    """Sites of the rows; ``weights`` "uniform" (or None), "samples", or a mapping of group to share."""
-    if isinstance(weights, str) and weights not in ("uniform", "samples"):
-        raise ProblemError(
-            f'client_weights must be "uniform", "samples" or a mapping of group to share, got {weights!r}'
-        )
-    if groups is None:
-        if isinstance(radius, Mapping) or isinstance(weights, Mapping):
-            raise ProblemError("radius and client_weights by group need groups, the client of each row")
-        return Sites(None, {"all": radius}, {"all": 1.0})
-    shares = weights if isinstance(weights, Mapping) else None
-    sites = sites_of(groups, radius, shares)
-    if weights != "samples" or sites.labels is None:
-        return sites
-    return Sites(sites.labels, sites.radius, {name: float(np.mean(sites.labels == name)) for name in sites.radius})
+def chosen_loss(name: str, task: Task, *, epsilon: float | None = None, quantile: float | None = None) -> Loss:
+    """Loss by name, if it is one of the task; ``ProblemError`` for a number that the loss does not have."""
+    if name not in losses_for(task):
+        kind = "classifier" if task == "classification" else "regressor"
+        raise ProblemError(f"loss of a {kind} must be one of {', '.join(losses_for(task))}, got {name!r}")
+    return get_loss(name, epsilon=epsilon, quantile=quantile)
+
+
+def check_client_weights(weights: ClientWeights) -> ClientWeights:
+    """Weights of the clients as :func:`models.estimators.sites.site_weights` takes them."""
+    if weights is None or isinstance(weights, Mapping) or weights in ("uniform", "samples"):
+        return weights
+    raise ProblemError(f'client_weights must be "uniform", "samples" or a mapping of group to share, got {weights!r}')
 
 
 def stated_support(support: SupportArgument, n_features: int, *, regression: bool) -> Support | None:
@@ -57,7 +57,7 @@ def stated_support(support: SupportArgument, n_features: int, *, regression: boo
         return support
     if not isinstance(support, tuple | list) or not 2 <= len(support) <= 4:
         raise ProblemError(
-            f"support must be None, a pair (low, high) or a polytope (C, d), got {type(support).__name__}"
+            f"support must be None or a pair (low, high), or a polytope (C, d), got {type(support).__name__}"
         )
     if np.ndim(support[0]) == 2:
         return _polytope(support, n_features, regression=regression)

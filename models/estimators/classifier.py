@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Hashable
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from models.ambiguity import box_support, check_rows
-from models.certificates import combined_certificate, robustness_radius
-from models.estimators.sites import Sites, number
-from models.estimators.solving import solve
-from models.federation import Training
+from models.basics import FloatArray, ProblemError
+from models.estimators.calibration import deal_folds, likely_scale, probabilities, scores_of_classes
+from models.estimators.choices import stated_support
+from models.estimators.sites import Sites, number, whole_number
+from models.estimators.solving import RobustFit, Statement
+from models.estimators.table import Table, class_weights, sample_counts
+from models.evaluation.robustness_radius import robustness_radius
+from models.losses.base import Task
 from models.multiclass import head_labels, predict_class, predict_scores
-from models.problem import FloatArray, ProblemError, RobustSpec, SiteProblem, TransportNorm
+from models.simulation.federation import Training
+from models.validation import check_rows
 
-Support = tuple[ArrayLike, ArrayLike] | None
+_ROUGH = 1e-2
+"""Gap at which a fit on a part of the rows is good enough for the scale of the probabilities."""
 
 
-class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """What the two classifiers share: fitting one-vs-rest heads over sites, and using them."""
+class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """What the classifiers share: fitting one-vs-rest heads over sites, and using them."""
 
+    task: ClassVar[Task] = "classification"
     label_flip_cost: float
-    transport_norm: TransportNorm
-    fit_intercept: bool
-    method: str
-    gap: float
-    max_rounds: int
-    support: Any
+    class_weight: Mapping[Any, float] | str | None
+    calibration_folds: int
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Scores: (n,) for two classes, positive for the second one; (n, K) for more."""
@@ -45,9 +46,23 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         indices = predict_class(self._planes(), self._features(X))
         return np.asarray(self.classes_[indices])
 
+    @available_if(lambda self: self.calibration_folds != 0)  # type: ignore[untyped-decorator]  # as above
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        r"""Probability of each class (n, C), the most probable one being the predicted one.
+
+        ``softmax(probability_scale_ * scores)``: one scale, fitted to the scores of rows that a model of the other
+        folds has not seen (``models.estimators.calibration``). The rows' own weights count, class weights do not.
+        """
+        scores = predict_scores(self._planes(), self._features(X))
+        return probabilities(scores_of_classes(scores), self.probability_scale_)
+
     def robustness_radius(self, X: ArrayLike) -> FloatArray:
-        """Smallest change of the features, in the transport norm, that changes each prediction: (n,)."""
-        return robustness_radius(self._planes(), self._features(X), self.transport_norm)
+        """Smallest change of the features, in the transport norm, that changes each prediction: (n,).
+
+        With a box as support the smallest inside it; with a polytope a lower bound, that without walls.
+        """
+        support = stated_support(self.support, self.n_features_in_, regression=False)
+        return robustness_radius(self._planes(), self._features(X), self.transport_norm, support=support)
 
     def _features(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
@@ -57,48 +72,65 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         check_is_fitted(self)
         return np.hstack([self.coef_, self.intercept_[:, None]])
 
-    def _fit(self, X: ArrayLike, y: ArrayLike, sites: Sites) -> Self:
+    def _sites(self, groups: ArrayLike | None, n_rows: int) -> Sites:
+        raise NotImplementedError
+
+    def _fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None, sample_weight: ArrayLike | None) -> Self:
         features, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
+        sites, counts = self._sites(groups, features.shape[0]), sample_counts(sample_weight, features)
+        features, labels, sites, counts = present(features, labels, sites, counts)
         self.classes_, indices = np.unique(labels, return_inverse=True)
         if self.classes_.shape[0] < 2:
             raise ProblemError("the data hold one class only; a classifier needs rows of at least two classes")
-        rows = sites.rows(features.shape[0])
-        balls = {name: self._ball(sites.radius[name], features.shape[1]) for name in rows}
-        check_rows(features, np.ones(features.shape[0]), next(iter(balls.values())).support)
-        weights = {str(g): sites.weights[name] for g, name in enumerate(rows)}
-        runs = []
-        for signs in head_labels(indices, self.classes_.shape[0]):
-            problems = [SiteProblem(features[at], signs[at], balls[name]) for name, at in rows.items()]
-            runs.append(self._train({str(g): problem for g, problem in enumerate(problems)}, weights))
-        return self._keep(runs, list(rows), features.shape[1])
-
-    def _ball(self, radius: float, n_features: int) -> RobustSpec:
-        return RobustSpec(
-            radius=number("radius", radius),
-            label_flip_cost=number("label_flip_cost", self.label_flip_cost),
-            transport_norm=self.transport_norm,
-            support=box_support(self.support, n_features),
-            fit_intercept=bool(self.fit_intercept),
-        )
-
-    def _train(self, sites: dict[str, SiteProblem], weights: dict[str, float]) -> Training:
-        return solve(sites, weights, self.method, self.gap, self.max_rounds)
-
-    def _keep(self, runs: list[Training], names: list[Hashable], n_features: int) -> Self:
+        weights = counts * class_weights(self.class_weight, self.classes_, indices, counts)[indices]
+        table = Table(features, indices.astype(np.float64), sites.index, counts, weights)
+        if self._merges(sample_weight is not None or self.class_weight is not None):
+            table = table.merged()
+        stated = self._statement(table, sites.names)
+        check_rows(table.features, np.ones(table.features.shape[0]), stated.specs[0].support)
+        runs, heads = self._runs(table, stated, self._wanted_gap())
         planes = np.stack([run.weights for run in runs])
-        self.coef_ = planes[:, :n_features]
-        self.intercept_ = planes[:, n_features] if self.fit_intercept else np.zeros(planes.shape[0])
-        bounds = combined_certificate([run.certificate for run in runs])
-        self.worst_case_risk_ = float(bounds.upper)
-        self.certified_gap_ = float(bounds.gap)
-        self.n_rounds_ = max(run.n_rounds for run in runs)
-        self.site_risks_ = {name: sum(run.site_risks[str(g)] for run in runs) for g, name in enumerate(names)}
-        if not self.certified_gap_ <= self.gap:
-            reasons = "; ".join(sorted({run.status.value for run in runs if run.certificate.gap > self.gap}))
-            warnings.warn(
-                f"the fit is certified to a relative gap of {self.certified_gap_:.3g}, not {self.gap:g} ({reasons})",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        self.coef_ = planes[:, : features.shape[1]]
+        self.intercept_ = planes[:, features.shape[1]] if self.fit_intercept else np.zeros(planes.shape[0])
+        if self.calibration_folds != 0:
+            self.probability_scale_ = self._probability_scale(table, stated)
+        self._keep(runs, heads, table, stated)
         return self
+
+    def _runs(self, table: Table, stated: Statement, gap: float) -> tuple[list[Training], FloatArray]:
+        """Training of each head, and its labels (K, N)."""
+        heads = head_labels(table.outcomes.astype(np.intp), self.classes_.shape[0])
+        return [self._solve(table, stated, labels, gap) for labels in heads], heads
+
+    def _probability_scale(self, table: Table, stated: Statement) -> float:
+        """Scale of the probabilities, from the scores of each fold under a model of the others."""
+        n_folds = whole_number("calibration_folds", self.calibration_folds, least=2)
+        folds = deal_folds(table, n_folds)
+        held, scores = [np.flatnonzero(folds == fold) for fold in range(n_folds)], list[FloatArray]()
+        for fold, rows in enumerate(held):
+            if not rows.size:
+                continue
+            runs, _ = self._runs(table.take(np.flatnonzero(folds != fold)), stated, max(self._wanted_gap(), _ROUGH))
+            planes = np.stack([run.weights for run in runs])
+            if not self.fit_intercept:
+                planes = np.hstack([planes, np.zeros((planes.shape[0], 1))])
+            scores.append(scores_of_classes(predict_scores(planes, table.features[rows])))
+        if not scores:
+            return 1.0
+        tested = table.take(np.concatenate(held))
+        return likely_scale(np.concatenate(scores), tested.outcomes.astype(np.intp), tested.counts)
+
+    def _cost(self) -> float:
+        return number("label_flip_cost", self.label_flip_cost)
+
+
+def present(
+    features: FloatArray, outcomes: NDArray[Any], sites: Sites, counts: FloatArray
+) -> tuple[FloatArray, NDArray[Any], Sites, FloatArray]:
+    """Rows that count at all; a site whose rows all count 0 times is as if it were not there."""
+    if counts.all():
+        return features, outcomes, sites, counts
+    rows = np.flatnonzero(counts)
+    here, index = np.unique(sites.index[rows], return_inverse=True)
+    return features[rows], outcomes[rows], Sites(tuple(sites.names[g] for g in here), index), counts[rows]

@@ -2,25 +2,25 @@ r"""Distributionally robust regression over clients, certified."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from models.estimators.choices import ClientWeights, SupportArgument, client_sites
-from models.estimators.drfl import DrflFit, chosen_loss, mean_weights
-from models.estimators.sites import number
-from models.intervals import residual_interval
-from models.losses.base import Loss
-from models.problem import FloatArray, SiteProblem, TransportNorm
+from models.basics import FloatArray, ProblemError, TransportNorm
+from models.estimators.choices import ClientWeights, SupportArgument, check_client_weights, chosen_loss
+from models.estimators.classifier import present
+from models.estimators.sites import number, sites_of
+from models.estimators.solving import RobustFit
+from models.estimators.table import Table, sample_counts
+from models.evaluation.intervals import residual_interval
+from models.losses.base import Loss, Task
 
 
-class FederatedDRRegressor(DrflFit, RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     r"""Distributionally robust regression over clients (DRFL, problem 2), certified.
 
         min_{w, b} max_{q in Q} sum_s q_s sup { E_P L(<w, x> + b - y) : W(P, data of client s) <= radius_s },
@@ -33,32 +33,35 @@ class FederatedDRRegressor(DrflFit, RegressorMixin, BaseEstimator):  # type: ign
     loss : {"huber", "epsilon_insensitive", "pinball"}, default "huber"
     epsilon : float or None
         Threshold of the Huber loss (default 1.35) or tolerance of the epsilon-insensitive one (default 0.1), in the
-        units of the target; the pinball loss has no use for it.
+        units of the target; refused with the pinball loss, which has none.
     quantile : float or None
-        Of the pinball loss, between 0 and 1 (default 0.5); the other losses have no use for it.
-    target_cost : float, default 1.0
-        Cost kappa of moving a target by 1, above 0; infinity trusts all targets.
+        Of the pinball loss, between 0 and 1 (default 0.5); refused with the other losses.
+    target_cost : float or None, default None
+        Cost kappa of moving a target by 1, above 0; infinity trusts all targets; None: 1.
     label_flip_cost : float or None, default None
-        The same kappa by the classifier's name, for code that sets both alike; None: ``target_cost``.
-    support : None, (low, high), (low, high, target_low, target_high), or (C, c, d), default None
+        The same kappa by the classifier's name, for code that sets both alike. Give one of the two.
+    support : None, (low, high), (low, high, target_low, target_high), (C, c, d), BoxSupport or PolytopeSupport
         Box, or polytope ``C x + c y <= d``; with the epsilon-insensitive and the pinball loss only.
-    radius, client_radius, client_norm, client_weights, transport_norm, fit_intercept, method, gap, max_rounds,
-    random_state
+    radius, client_radius, client_norm, client_weights, transport_norm, fit_intercept, method, gap, absolute_gap,
+    max_rounds, method_parameters, random_state
         As in the classifier.
 
     Attributes
     ----------
     coef_ : (P,). intercept_ : float.
-    worst_case_risk_, certified_gap_, n_rounds_, site_risks_, client_weights_ : as in the classifier.
+    worst_case_risk_, objective_, objective_lower_bound_, certified_gap_, objective_name_, n_rounds_, site_risks_,
+    radius_, client_weights_ : as in the classifier.
     """
+
+    task: ClassVar[Task] = "regression"
 
     def __init__(
         self,
         loss: str = "huber",
         epsilon: float | None = None,
         quantile: float | None = None,
-        radius: float | Mapping[Any, float] = 0.01,
-        target_cost: float = 1.0,
+        radius: float | str | Mapping[Any, Any] = "samples",
+        target_cost: float | None = None,
         label_flip_cost: float | None = None,
         client_radius: float = 0.0,
         client_norm: Any = "l2",
@@ -68,7 +71,9 @@ class FederatedDRRegressor(DrflFit, RegressorMixin, BaseEstimator):  # type: ign
         fit_intercept: bool = True,
         method: str = "auto",
         gap: float = 1e-4,
+        absolute_gap: float | None = None,
         max_rounds: int = 1000,
+        method_parameters: Mapping[str, float] | None = None,
         random_state: Any = None,
     ) -> None:
         self.loss = loss
@@ -85,35 +90,33 @@ class FederatedDRRegressor(DrflFit, RegressorMixin, BaseEstimator):  # type: ign
         self.fit_intercept = fit_intercept
         self.method = method
         self.gap = gap
+        self.absolute_gap = absolute_gap
         self.max_rounds = max_rounds
+        self.method_parameters = method_parameters
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
-        """Fit to features (N, P), targets (N,) and the client of each row (N,); without groups there is one client."""
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Fit to features (N, P), targets (N,), the client of each row (N,) and how often it counts (N,).
+
+        A weight of k is as k copies of the row. Without groups all rows are one client, and a warning says so.
+        """
+        return self._fit(X, y, groups, sample_weight)
+
+    def _fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None, sample_weight: ArrayLike | None) -> Self:
         features, targets = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         targets = np.asarray(targets, dtype=np.float64)
-        loss = self._loss()
-        sites = client_sites(groups, self.radius, self.client_weights)
-        cost, rows = self._cost(), sites.rows(features.shape[0])
-        problems = {
-            str(g): SiteProblem(features[at], targets[at], self.spec(loss, sites.radius[name], cost, features.shape[1]))
-            for g, (name, at) in enumerate(rows.items())
-        }
-        run = self.solve(problems, {str(g): sites.weights[name] for g, name in enumerate(rows)})
+        sites, counts = sites_of(groups, features.shape[0]), sample_counts(sample_weight, features)
+        features, targets, sites, counts = present(features, targets, sites, counts)
+        table = Table(features, targets, sites.index, counts, counts)
+        if self._merges(sample_weight is not None):
+            table = table.merged()
+        stated = self._statement(table, sites.names)
+        run = self._solve(table, stated, table.outcomes, self._wanted_gap())
         self.coef_ = run.weights[: features.shape[1]]
         self.intercept_ = float(run.weights[-1]) if self.fit_intercept else 0.0
-        self.worst_case_risk_ = float(run.certificate.upper)
-        self.certified_gap_ = float(run.certificate.gap)
-        self.n_rounds_ = run.n_rounds
-        self.site_risks_ = {name: run.site_risks[str(g)] for g, name in enumerate(rows)}
-        self.client_weights_ = mean_weights([run], list(rows))
-        if not self.certified_gap_ <= self.gap:
-            warnings.warn(
-                f"the fit is certified to a relative gap of {self.certified_gap_:.3g}, not {self.gap:g} "
-                f"({run.status.value})",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        self._keep([run], table.outcomes[None], table, stated)
         return self
 
     def predict(self, X: ArrayLike) -> FloatArray:
@@ -123,16 +126,24 @@ class FederatedDRRegressor(DrflFit, RegressorMixin, BaseEstimator):  # type: ign
         return np.asarray(features @ self.coef_ + self.intercept_)
 
     def predict_interval(self, X: ArrayLike, confidence: float = 0.9) -> tuple[FloatArray, FloatArray]:
-        """Low and high ends (n,), (n,) of the interval of ``models.intervals`` around each estimate."""
+        """Low and high ends (n,), (n,) of the interval around each estimate that ``worst_case_risk_`` implies.
+
+        It is the risk over the balls as stated, so the interval holds over them whatever the method minimised
+        (``models.evaluation.intervals``).
+        """
         value = self.predict(X)
         below, above = residual_interval(self._loss(), self.worst_case_risk_, confidence)
         return value - above, value - below
 
     def _loss(self) -> Loss:
-        own = {"pinball": {"quantile": self.quantile}}.get(self.loss, {"epsilon": self.epsilon})
-        return chosen_loss(self.loss, "regression", **own)
+        return chosen_loss(self.loss, self.task, epsilon=self.epsilon, quantile=self.quantile)
 
     def _cost(self) -> float:
         if self.label_flip_cost is None:
-            return number("target_cost", self.target_cost)
+            return 1.0 if self.target_cost is None else number("target_cost", self.target_cost)
+        if self.target_cost is not None:
+            raise ProblemError("target_cost and label_flip_cost are the same cost by two names: give one of them")
         return number("label_flip_cost", self.label_flip_cost)
+
+    def _client_weights(self) -> ClientWeights:
+        return check_client_weights(self.client_weights)

@@ -2,55 +2,113 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import column_or_1d
 
-from models.problem import ProblemError
+from models.basics import FloatArray, ProblemError
+
+BETA = 10.0
+"""The radius "samples" is ``1 / (BETA N_g)`` in scaled units, as in the experiments of the FDR-SVM paper."""
+
+
+Names = tuple[Hashable, ...]
 
 
 @dataclass(frozen=True)
 class Sites:
-    """Radius and weight of each site by its name; ``labels`` (N,) is None for one site."""
+    """Sites by name, and the site of each row as an index (N,) into the names."""
 
-    labels: NDArray[Any] | None
-    radius: Mapping[Hashable, Any]
-    weights: Mapping[Hashable, float]
-
-    def rows(self, n_rows: int) -> dict[Hashable, Any]:
-        """Rows of each site, in the order of the names."""
-        if self.labels is None:
-            return {"all": slice(None)}
-        if self.labels.shape[0] != n_rows:
-            raise ProblemError(f"groups must name the site of each of the {n_rows} rows, got {self.labels.shape[0]}")
-        return {name: np.flatnonzero(self.labels == name) for name in self.radius}
+    names: Names
+    index: NDArray[np.intp]
 
 
-def one_site(radius: Any) -> Sites:
+def one_site(n_rows: int) -> Sites:
     """All rows at one site."""
-    return Sites(None, {"all": radius}, {"all": 1.0})
+    return Sites(("all",), np.zeros(n_rows, dtype=np.intp))
 
 
-def sites_of(groups: ArrayLike, radius: Any, weights: Mapping[Any, float] | None) -> Sites:
-    """Sites by the group of each row; ``ProblemError`` where radius or weights are for other groups."""
-    labels = column_or_1d(np.asarray(groups))
-    if (labels != labels).any():
-        raise ProblemError("groups must name the site of every row, some are missing (NaN)")
-    names = np.unique(labels).tolist()
-    by_site = dict(radius) if isinstance(radius, Mapping) else dict.fromkeys(names, radius)
-    shares = dict(weights) if weights is not None else dict.fromkeys(names, 1.0 / max(len(names), 1))
-    for what, given in (("radius", by_site), ("weights", shares)):
-        if set(given) != set(names):
-            raise ProblemError(f"{what} is given for groups {_listed(given)}, the data are of groups {_listed(names)}")
-    return Sites(labels, {name: by_site[name] for name in names}, {n: number("weight", shares[n]) for n in names})
+def sites_of(groups: ArrayLike | None, n_rows: int) -> Sites:
+    """Sites by the group of each row; without groups one site, with a warning that says how to pass them.
+
+    Raises
+    ------
+    ProblemError
+        Groups that are no vector of names of one kind, one for each row.
+    """
+    if groups is None:
+        warnings.warn(
+            "fit got no groups, so all rows count as one client; model selection passes groups on only with "
+            "sklearn.set_config(enable_metadata_routing=True) and set_fit_request(groups=True) on the estimator",
+            UserWarning,
+            stacklevel=4,
+        )
+        return one_site(n_rows)
+    labels = np.asarray(groups if hasattr(groups, "__array__") else _objects(groups))
+    if labels.ndim != 1:
+        raise ProblemError(f"groups must be a vector with the name of each row's site, got the shape {labels.shape}")
+    if labels.shape[0] != n_rows:
+        raise ProblemError(f"groups must name the site of each of the {n_rows} rows, got {labels.shape[0]}")
+    if any(label is None or (isinstance(label, float) and math.isnan(label)) for label in labels.tolist()):
+        raise ProblemError("groups must name the site of every row, some are missing (NaN or None)")
+    try:
+        names, index = np.unique(labels, return_inverse=True)
+        set(names.tolist())  # a list can be sorted, but is no name
+    except (TypeError, ValueError):
+        kinds = ", ".join(sorted({type(label).__name__ for label in labels.tolist()}))
+        raise ProblemError(f"groups must be names of one kind that can be sorted, got {kinds}") from None
+    return Sites(tuple(names.tolist()), index)
 
 
-def _listed(names: Any) -> str:
-    return ", ".join(sorted(str(name) for name in names))
+def _objects(groups: Any) -> NDArray[Any]:
+    """Python objects as they are: numpy would turn a number among texts into a text."""
+    try:
+        return np.array(groups, dtype=object)
+    except ValueError:
+        raise ProblemError("groups must be a vector with the name of each row's site, got a ragged list") from None
+
+
+def site_weights(given: str | Mapping[Any, float] | None, names: Names, rows: FloatArray) -> FloatArray:
+    """Weights (G,): alike ("uniform" or None), by how many ``rows`` (G,) there are ("samples"), or by a mapping."""
+    if isinstance(given, Mapping):
+        shares = _by_site("weights", given, names)
+        return np.array([number("weight", shares[name]) for name in names])
+    if given == "samples":
+        return np.asarray(rows / rows.sum())
+    return np.full(len(names), 1.0 / len(names))
+
+
+def site_radii(given: Any, names: Names, rows: FloatArray, features: FloatArray, cost: float) -> list[float]:
+    """Radius of each site: a number, "samples", or a mapping of group to either."""
+    radii = _by_site("radius", given, names) if isinstance(given, Mapping) else dict.fromkeys(names, given)
+    return [_radius(radii[name], n, features, cost) for name, n in zip(names, rows.tolist(), strict=True)]
+
+
+def _radius(given: Any, n_rows: float, features: FloatArray, cost: float) -> float:
+    if given == "samples":
+        return min(typical_range(features), max(cost, 0.0)) / (BETA * n_rows)
+    try:
+        return float(given)
+    except (TypeError, ValueError):
+        raise ProblemError(f'radius must be a number, got {given!r} ("samples" is the word for a rule)') from None
+
+
+def typical_range(features: FloatArray) -> float:
+    """Median range of the features that vary, what 1 is in scaled units; 1 where none varies."""
+    ranges = np.ptp(features, axis=0)
+    return float(np.median(ranges[ranges > 0])) if (ranges > 0).any() else 1.0
+
+
+def _by_site(what: str, given: Mapping[Any, Any], names: Names) -> Mapping[Any, Any]:
+    if set(given) != set(names):
+        listed = (", ".join(sorted(str(name) for name in each)) for each in (given, names))
+        raise ProblemError("{} is given for groups {}, the data are of groups {}".format(what, *listed))
+    return given
 
 
 def number(name: str, value: Any) -> float:
@@ -59,3 +117,10 @@ def number(name: str, value: Any) -> float:
         return float(value)
     except (TypeError, ValueError):
         raise ProblemError(f"{name} must be a number, got {value!r}") from None
+
+
+def whole_number(name: str, value: Any, least: int = 1) -> int:
+    """A parameter as a whole number at or above ``least``, or ``ProblemError`` with its name."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ProblemError(f"{name} must be a whole number at or above {least}, got {value!r}")
+    return int(value)

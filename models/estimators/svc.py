@@ -1,7 +1,7 @@
 r"""The scikit-learn face of the core: :class:`DRSVC` on one data set, :class:`FederatedDRSVC` on several sites.
 
 Both minimise the exact worst-case hinge risk over Wasserstein balls (FDR problem 5) and say with every fit how far from
-the optimum it can be at most. The radius is a distance between feature vectors as given: nothing is scaled behind it.
+the optimum it can be at most. Features are taken as given: nothing is scaled behind a radius or a label flip cost.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
+from models.basics import ProblemError, TransportNorm
+from models.estimators.choices import SupportArgument
 from models.estimators.classifier import RobustClassifier
-from models.estimators.sites import one_site, sites_of
-from models.problem import ProblemError, TransportNorm
-
-Support = tuple[ArrayLike, ArrayLike] | None
+from models.estimators.sites import Sites, one_site, sites_of
 
 
 class DRSVC(RobustClassifier):
@@ -28,8 +27,11 @@ class DRSVC(RobustClassifier):
 
     Parameters
     ----------
-    radius : float, default 0.01
-        Wasserstein radius, at or above 0, in the units of the features as given; 0 is the plain hinge risk.
+    radius : float or "samples", default "samples"
+        Wasserstein radius, at or above 0, in the units of the features as given; 0 is the plain hinge risk. "samples":
+        ``min(s, label_flip_cost) / (10 N)``, the rule of the FDR-SVM paper in units in which the features have the
+        range 1, s being the median of their ranges and N how many rows there are (by their sample weights). The
+        minimum keeps label flips dearer than a tenth of a row where features are measured in small units.
     label_flip_cost : float, default 1.0
         Above 0; infinity trusts all labels.
     transport_norm : {"l1", "l2", "linf"}, default "l2"
@@ -37,14 +39,25 @@ class DRSVC(RobustClassifier):
     fit_intercept : bool, default True
         Whether there is an intercept; it is free of transport cost.
     method : str, default "auto"
-        "auto" solves the problem at once (interior point; on a box a level bundle), or a federated method by name
+        "auto" solves the problem at once (interior point; else a level bundle), or a federated method by name
         (``models.methods.catalogue``), run on the features as they are.
     gap : float, default 1e-4
         Wanted certified relative gap; a fit that does not reach it warns and tells what it reached.
+    absolute_gap : float or None, default None
+        Distance of the bounds, in the units of the loss, that is near enough whatever the relative gap: where the
+        optimum is 0 that cannot close. None: ``gap`` times a thousandth of the risk of zero weights. For each head of
+        one-vs-rest.
     max_rounds : int, default 1000
         Limit of rounds, of the methods that have rounds.
-    support : None or (low, high), default None
-        Box that no feature can leave, bounds as numbers or vectors.
+    support : None, (low, high), (C, d), BoxSupport or PolytopeSupport, default None
+        Box (bounds as numbers or vectors), or polytope ``C x <= d``, that no feature vector can leave.
+    method_parameters : None or mapping of str to float
+        Numbers of a method by name (``models/README.md``), such as ``{"rho": 0.1}``; "auto" has none.
+    class_weight : None, "balanced", or mapping of class to float
+        How much a row of a class weighs, times its sample weight, in its site's distribution and in every head.
+    calibration_folds : int, default 3
+        Folds in which the scale of ``predict_proba`` is found, each a further fit (to a gap of 1e-2, on the other
+        folds); 0: there is no ``predict_proba``.
     random_state : int, RandomState or None
         No method draws random numbers at present; here so that code that sets it works.
 
@@ -52,23 +65,33 @@ class DRSVC(RobustClassifier):
     ----------
     coef_, intercept_ : (K, P) and (K,); K is 1 for two classes.
     classes_ : the classes in sorted order; for two, the second has positive scores.
-    worst_case_risk_ : exact worst-case risk of the fit, an upper bound on the optimum.
-    certified_gap_ : the optimum is at least ``(1 - certified_gap_) * worst_case_risk_``.
+    worst_case_risk_ : exact worst-case risk of the fit over the balls as stated, whatever the method minimised.
+    objective_name_ : what the method minimised, in plain words.
+    objective_, objective_lower_bound_ : its value at the fit and a proven lower bound of it. Where it is the worst-case
+        risk ("auto" and the robust methods) ``objective_`` is ``worst_case_risk_`` up to rounding.
+    certified_gap_ : ``(objective_ - objective_lower_bound_) / objective_``: how far the fit can be from the best one
+        for that objective; only where that is the worst-case risk it speaks of the robust optimum.
     n_rounds_ : rounds that were run (1 when solved at once).
     site_risks_ : worst-case risk by site; here ``{"all": worst_case_risk_}``.
+    radius_ : dict of site to the radius of its ball.
+    probability_scale_ : scale of the scores in ``predict_proba``.
     n_features_in_, feature_names_in_ : as in every estimator.
     """
 
     def __init__(
         self,
-        radius: float = 0.01,
+        radius: float | str = "samples",
         label_flip_cost: float = 1.0,
         transport_norm: TransportNorm = "l2",
         fit_intercept: bool = True,
         method: str = "auto",
         gap: float = 1e-4,
+        absolute_gap: float | None = None,
         max_rounds: int = 1000,
-        support: Support = None,
+        support: SupportArgument = None,
+        method_parameters: Mapping[str, float] | None = None,
+        class_weight: Mapping[Any, float] | str | None = None,
+        calibration_folds: int = 3,
         random_state: Any = None,
     ) -> None:
         self.radius = radius
@@ -77,13 +100,20 @@ class DRSVC(RobustClassifier):
         self.fit_intercept = fit_intercept
         self.method = method
         self.gap = gap
+        self.absolute_gap = absolute_gap
         self.max_rounds = max_rounds
         self.support = support
+        self.method_parameters = method_parameters
+        self.class_weight = class_weight
+        self.calibration_folds = calibration_folds
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Fit to features (N, P) and labels (N,) of any type."""
-        return self._fit(X, y, one_site(self.radius))
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit to features (N, P), labels (N,) of any type and how often each row counts (N,): k is as k copies."""
+        return self._fit(X, y, None, sample_weight)
+
+    def _sites(self, groups: ArrayLike | None, n_rows: int) -> Sites:
+        return one_site(n_rows)
 
 
 class FederatedDRSVC(RobustClassifier):
@@ -95,8 +125,8 @@ class FederatedDRSVC(RobustClassifier):
 
     Parameters
     ----------
-    radius : float, or mapping of group to float
-        One radius for all sites, or one for each.
+    radius : float, "samples", or mapping of group to either
+        One radius for all sites, or one for each; "samples" counts each site's own rows.
     weights : None, or mapping of group to float
         Weight a_g of each site, at or above 0, sum 1; None: all alike.
     method : str, default "auto"
@@ -110,15 +140,19 @@ class FederatedDRSVC(RobustClassifier):
 
     def __init__(
         self,
-        radius: float | Mapping[Any, float] = 0.01,
+        radius: float | str | Mapping[Any, Any] = "samples",
         label_flip_cost: float = 1.0,
         transport_norm: TransportNorm = "l2",
         fit_intercept: bool = True,
         method: str = "auto",
         gap: float = 1e-4,
+        absolute_gap: float | None = None,
         max_rounds: int = 1000,
-        support: Support = None,
+        support: SupportArgument = None,
         weights: Mapping[Any, float] | None = None,
+        method_parameters: Mapping[str, float] | None = None,
+        class_weight: Mapping[Any, float] | str | None = None,
+        calibration_folds: int = 3,
         random_state: Any = None,
     ) -> None:
         self.radius = radius
@@ -127,15 +161,28 @@ class FederatedDRSVC(RobustClassifier):
         self.fit_intercept = fit_intercept
         self.method = method
         self.gap = gap
+        self.absolute_gap = absolute_gap
         self.max_rounds = max_rounds
         self.support = support
         self.weights = weights
+        self.method_parameters = method_parameters
+        self.class_weight = class_weight
+        self.calibration_folds = calibration_folds
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
-        """Fit to features (N, P), labels (N,) and the site of each row (N,); without groups all rows are one site."""
-        if groups is None:
-            if self.weights is not None or isinstance(self.radius, Mapping):
-                raise ProblemError("weights and radius by group need groups, the site of each row")
-            return self._fit(X, y, one_site(self.radius))
-        return self._fit(X, y, sites_of(groups, self.radius, self.weights))
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Fit to features (N, P), labels (N,), the site of each row (N,) and how often it counts (N,).
+
+        Without groups all rows are one site, and a warning says so.
+        """
+        return self._fit(X, y, groups, sample_weight)
+
+    def _sites(self, groups: ArrayLike | None, n_rows: int) -> Sites:
+        if groups is None and (self.weights is not None or isinstance(self.radius, Mapping)):
+            raise ProblemError("weights and radius by group need groups, the site of each row")
+        return sites_of(groups, n_rows)
+
+    def _client_weights(self) -> Mapping[Any, float] | None:
+        return self.weights

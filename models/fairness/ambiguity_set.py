@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from models.basics import FloatArray, ProblemError
-from models.capped_simplex import CappedSimplex
+from models.geometry.capped_simplex import CappedSimplex
 
 _LARGEST_PHI = 0.99
 _FEW = 8
@@ -72,8 +72,8 @@ class RelativeSet:
         if self.worst.alike and self.best.alike:
             sizes = np.arange(self.size + 1)
             top = np.minimum(1.0, sizes * self.worst.caps[0])
-            bottom = np.maximum(0.0, 1.0 - (self.size - sizes) * self.best.caps[0])
-            part = float((top - self.phi * bottom).max())
+            model_minimiser = np.maximum(0.0, 1.0 - (self.size - sizes) * self.best.caps[0])
+            part = float((top - self.phi * model_minimiser).max())
         else:
             part = _largest_part(self.worst.caps, self.best.caps, self.phi)
         return float(np.clip(2.0 * part / (1.0 - self.phi) - 1.0, 1.0, ceiling))

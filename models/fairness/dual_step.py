@@ -25,8 +25,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import FloatArray, ProblemError
-from models.capped_simplex import CappedSimplex, fill
-from models.relative_set import RelativeSet
+from models.fairness.ambiguity_set import RelativeSet
+from models.geometry.capped_simplex import CappedSimplex
+from models.geometry.projections import fill
 
 _FEASIBLE = 1e-12
 """How far from 1 the sum of a split may be by rounding; a split that misses more is of another case."""

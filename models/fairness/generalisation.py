@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 
 from models.basics import ProblemError
-from models.relative_set import RelativeSet
+from models.fairness.ambiguity_set import RelativeSet
 
 
 def log_covering_number(ambiguity: RelativeSet, epsilon: float) -> float:

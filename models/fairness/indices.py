@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from models.basics import FloatArray, ProblemError
-from models.capped_simplex import CappedSimplex
-from models.relative_set import RelativeSet
+from models.fairness.ambiguity_set import RelativeSet
+from models.geometry.capped_simplex import CappedSimplex
 
 _NEAR_ONE = 1e-6
 """How near to 1 an aversion is before the power mean is expanded around the geometric one."""
@@ -73,7 +73,7 @@ def fairness_discrepancy(losses: ArrayLike, phi: float, alpha: float, beta: floa
 def skewness(n_sites: int, phi: float, alpha: float, beta: float) -> float:
     """Skewness of ``Lambda_phi(Delta_alpha, Delta_beta)`` over ``n_sites`` (RF section 6), 1 for one point (1/n, ..).
 
-    What the generalisation bound grows with (``models.generalisation``); see :meth:`RelativeSet.skewness`.
+    What the generalisation bound grows with (``models.fairness.generalisation``); see :meth:`RelativeSet.skewness`.
     """
     return RelativeSet.of_shares(n_sites, phi, alpha, beta).skewness()
 

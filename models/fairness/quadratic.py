@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import FloatArray, ProblemError
-from models.cone_program import ConeProgram, solve_cone_program
-from models.relative_set import RelativeSet
+from models.fairness.ambiguity_set import RelativeSet
+from models.solvers.conic_interior_point import ConeProgram, solve_cone_program
 
 _STEPS = 200
 _CURVED = 1e-9
@@ -122,7 +122,7 @@ def solve_relative(
     if box is not None:
         point = np.clip(point, *box)
     search = _Search(losses, ambiguity, mean, box)
-    best = search.judged(point, np.full(n, 1.0 / n))
+    best = search.evaluated(point, np.full(n, 1.0 / n))
     for _ in range(_STEPS):
         moved = search.step(best.point)
         if moved is None:
@@ -149,7 +149,7 @@ class _Search:
         self._corners = np.zeros((0, ambiguity.size))
         self._multipliers = np.zeros(0)
 
-    def judged(self, point: FloatArray, weights: FloatArray) -> FairSolution:
+    def evaluated(self, point: FloatArray, weights: FloatArray) -> FairSolution:
         """A point with its bounds."""
         values = self._losses.values(point)
         lower = self._losses.lower_bound(weights, point, self._box)
@@ -169,11 +169,11 @@ class _Search:
             if self._add(losses.values(point + move)):
                 continue
             for trial in self._trials(point, move, factor):
-                found = self.judged(trial, weights)
+                found = self.evaluated(trial, weights)
                 if found.upper <= aim - _ENOUGH * max(model, 0.0):
                     return found
             break
-        here = self.judged(point, weights)
+        here = self.evaluated(point, weights)
         return here if here.gap < math.inf else None
 
     def _trials(self, point: FloatArray, move: FloatArray, factor: FloatArray) -> list[FloatArray]:
@@ -201,11 +201,11 @@ class _Search:
         program = ConeProgram(
             np.append(np.ones(p), 0.0), np.append(np.zeros(p), 1.0), scaled, np.concatenate(limits), (),
             np.append(np.zeros(p), 1.0),
-        )  # fmt: skip
-        solution, duals = solve_cone_program(program, 1e-15)
-        raw = np.maximum(duals[:count], 0.0)
+        )
+        solution = solve_cone_program(program, 1e-15)
+        raw = np.maximum(solution.multipliers[:count], 0.0)
         self._multipliers = raw / raw.sum()
-        move = size * (turn @ solution[:p])
+        move = size * (turn @ solution.point[:p])
         if self._box is not None:
             move = np.clip(point + move, *self._box) - point
         return move, float((heights + self._corners @ self._losses.gradients(point) @ move).max())

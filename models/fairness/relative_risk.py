@@ -28,14 +28,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.ambiguity import steepest_move, vector_norm
 from models.basics import FloatArray
-from models.capped_simplex import CappedSimplex
-from models.cut_model import CutModel, ModelPoint, minimise
-from models.lower_bound import lower_bound, tilted_lower_bound
-from models.mixture_rows import MixtureRows
-from models.relative_dual import nearest_member
-from models.relative_set import RelativeSet
+from models.cuts.cut_model import CutModel, ModelPoint, minimise
+from models.cuts.lower_bound import lower_bound, tilted_lower_bound
+from models.fairness.ambiguity_set import RelativeSet
+from models.fairness.dual_step import nearest_member
+from models.geometry.capped_simplex import CappedSimplex
+from models.geometry.norms import steepest_move, vector_norm
+from models.site_ambiguity.epigraph import MixtureRows
 
 REACH = 1e6
 """Size of weights up to which the bound of the convex part speaks where the cuts do not bound them sooner."""
@@ -117,15 +117,15 @@ class Majorant:
     def bound(self, model: CutModel, found: ModelPoint, reach: FloatArray) -> float:
         """Lower bound on ``min M_u`` over ``|w| <= reach``, from the multipliers of its minimum over the cuts."""
         member = nearest_member(self.rule.ambiguity, found.mixture - self.rule.lift).weights
-        shares = model.with_mixture(np.maximum(member + self.rule.lift, 0.0))
-        return tilted_lower_bound(shares, found.multipliers, self.rule.tilt, reach) + self.constant
+        site_weights = model.with_mixture(np.maximum(member + self.rule.lift, 0.0))
+        return tilted_lower_bound(site_weights, found.multipliers, self.rule.tilt, reach) + self.constant
 
 
 def global_bound(model: CutModel, ambiguity: RelativeSet, reference: FloatArray) -> float:
     """Lower bound on ``min F`` that needs no convexity of F; ``model`` carries the site weights as shares."""
-    zero = np.zeros(model.shares.shape[0])
+    zero = np.zeros(model.site_weights.shape[0])
     found = minimise(model, reference, RelativeRule(ambiguity, zero, np.zeros_like(reference), positive=True))
-    member = positive_member(ambiguity, found.mixture, model.shares)
+    member = positive_member(ambiguity, found.mixture, model.site_weights)
     return lower_bound(model.with_mixture(member), found.multipliers, reference)
 
 
@@ -152,12 +152,12 @@ def reach_of(model: CutModel, upper: float) -> FloatArray:
     """
     dimension = model.slope.shape[1]
     reach = np.full(dimension, REACH)
-    support = float(model.shares @ model.floor)
+    support = float(model.site_weights @ model.floor)
     if not (support > 0 and math.isfinite(upper)):
         return reach
     reach[: model.n_features] = np.minimum(REACH, upper / (support * model.units))
     if dimension > model.n_features:
-        share = model.shares[model.site]
+        share = model.site_weights[model.site]
         flat, weighty = model.slope[:, -1], share > 0
         room = np.divide(upper, share, out=np.full_like(share, np.inf), where=weighty) - model.offset
         room = room + vector_norm(model.slope[:, : model.n_features] / model.units, model.transport_norm) * (

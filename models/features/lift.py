@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.ambiguity import DUAL_NORM, vector_norm
-from models.problem import BoxSupport, FloatArray, ProblemError, TransportNorm
+from models.basics import FloatArray, ProblemError, TransportNorm
+from models.geometry.norms import DUAL_NORM, vector_norm
+from models.geometry.supports import BoxSupport
 
 
 @dataclass(frozen=True)
@@ -114,19 +115,3 @@ def fourier_lift(
     frequencies = random.standard_normal((n_components, n_features)) / bandwidth
     phases = random.uniform(0.0, 2.0 * math.pi, n_components)
     return FourierLift(frequencies, phases, seed, bandwidth, keep_linear)
-
-
-def check_same_lift(fingerprints: dict[str, str]) -> None:
-    """Refuse sites (id to fingerprint) whose lifts differ.
-
-    Raises
-    ------
-    ProblemError
-        Two sites drew different lifts; the text names them.
-    """
-    if len(set(fingerprints.values())) > 1:
-        ids = sorted(fingerprints)
-        odd = next(site for site in ids if fingerprints[site] != fingerprints[ids[0]])
-        raise ProblemError(
-            f"sites {ids[0]} and {odd} lift their features differently: all need the same seed and sizes"
-        )

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import FloatArray, ProblemError
+from models.geometry.projections import fill
 
 _ROUNDING = 1e-9
 """By how much a sum of caps may fall short of 1 before the set is empty: caps 1/n need not sum to 1 in float64."""
@@ -90,46 +91,3 @@ class CappedSimplex:
     def nearest(self, point: FloatArray) -> FloatArray:
         """Euclidean projection of a point (n,) on the set, exact up to rounding."""
         return fill(point, np.zeros(self.size), self.caps, 1.0)
-
-
-def fill(values: FloatArray, low: FloatArray, high: FloatArray, total: float) -> FloatArray:
-    """``clip(values - t, low, high)`` at the level t where it sums to ``total``: the nearest such vector (n,).
-
-    The sum holds to rounding of the total, also where the values are so large that their own rounding is more.
-    """
-    shifted = values - values.max()
-    filled = np.clip(shifted - water_level(shifted, low, high, total), low, high)
-    short = total - float(filled.sum())
-    room = high - filled if short > 0 else filled - low
-    inner = np.where((filled > low) & (filled < high), room, 0.0)
-    if inner.sum() >= abs(short):
-        room = inner
-    if room.any():
-        filled = np.clip(filled + short * (room / room.sum()), low, high)
-    return np.asarray(filled)
-
-
-def water_level(values: FloatArray, low: FloatArray, high: FloatArray, total: float) -> float:
-    """Level t at which ``sum_i clip(values_i - t, low_i, high_i) = total``; all by sorting, O(n log n).
-
-    ``low <= high`` and ``sum(low) <= total <= sum(high)`` up to rounding. Where a whole interval of levels does, its
-    middle, or its finite end.
-    """
-    breaks = np.concatenate([values - high, values - low])
-    order = np.argsort(breaks, kind="stable")
-    levels = breaks[order]
-    # Left of the first break every entry is at its high; each passes at values - high into the slope and at
-    # values - low out of it again.
-    active = np.cumsum(np.where(order < values.shape[0], 1.0, -1.0))
-    sums = high.sum() - np.concatenate([[0.0], np.cumsum(active[:-1] * np.diff(levels))])
-    after = int(np.searchsorted(-sums, -total, side="left"))
-    if after == 0:
-        return float(levels[0])
-    if after == levels.shape[0]:
-        return float(levels[-1])
-    middle = 0.5 * (levels[after - 1] + levels[after])
-    moving = (values - high < middle) & (middle < values - low)
-    if not moving.any():
-        return float(levels[after])
-    fixed = np.where(values - low <= middle, low, high)[~moving].sum()
-    return float(np.clip((values[moving].sum() + fixed - total) / moving.sum(), levels[after - 1], levels[after]))

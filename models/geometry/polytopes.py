@@ -26,12 +26,16 @@ def inner_point(matrix: FloatArray, limits: FloatArray) -> tuple[FloatArray, flo
     lengths = np.sqrt(np.einsum("rp,rp->r", matrix, matrix))
     if (limits[lengths == 0] < 0).any():
         raise ProblemError("the support polytope is empty: a row of zeros has a limit below 0")
-    scale = float(np.abs(limits).max(initial=0.0)) or 1.0
-    walls = np.column_stack([matrix, lengths])
-    goal = np.zeros(walls.shape[1])
-    goal[-1] = -1.0
-    bounds = [(None, None)] * matrix.shape[1] + [(None, scale)]
-    found = linprog(goal, A_ub=walls, b_ub=limits, bounds=bounds, method="highs")
+    units = _units(matrix, limits)
+    walls = matrix * units
+    sizes = np.sqrt(np.einsum("rp,rp->r", walls, walls))
+    sizes = np.where(sizes > 0, sizes, 1.0)
+    goal = np.append(np.zeros(units.shape[0]), -1.0)
+    rows = np.column_stack([walls / sizes[:, None], lengths * float(units.min()) / sizes])
+    ends = limits / sizes
+    scale = float(np.abs(ends).max(initial=0.0)) or 1.0
+    bounds = [(None, None)] * units.shape[0] + [(None, scale)]
+    found = linprog(goal, A_ub=rows, b_ub=ends, bounds=bounds, method="highs")
     if found.status != 0:
         raise ProblemError(f"no point inside the support polytope could be found: {found.message}")
     depth = float(found.x[-1])
@@ -41,7 +45,16 @@ def inner_point(matrix: FloatArray, limits: FloatArray) -> tuple[FloatArray, flo
         raise ProblemError(
             "the support polytope is flat: no point is strictly inside all its inequalities; loosen the limits"
         )
-    return np.asarray(found.x[:-1], dtype=np.float64), depth
+    return np.asarray(found.x[:-1] * units, dtype=np.float64), depth * float(units.min())
+
+
+def _units(matrix: FloatArray, limits: FloatArray) -> FloatArray:
+    """Unit (P,) of each coordinate, about what the nearest wall leaves of it: the solver's tolerances are absolute."""
+    reach = np.full(matrix.shape, np.inf)
+    walls = np.broadcast_to(np.abs(limits)[:, None], matrix.shape)
+    np.divide(walls, np.abs(matrix), out=reach, where=(matrix != 0) & (walls > 0))
+    units = reach.min(axis=0, initial=np.inf)
+    return np.where(np.isfinite(units), units, 1.0)
 
 
 def check_bounded(matrix: FloatArray) -> None:
@@ -55,8 +68,10 @@ def check_bounded(matrix: FloatArray) -> None:
     ProblemError
         The polytope is unbounded.
     """
-    lengths = np.sqrt(np.einsum("rp,rp->r", matrix, matrix))
-    rows = matrix[lengths > 0] / lengths[lengths > 0, None]
+    columns = np.abs(matrix).max(axis=0, initial=0.0)
+    scaled = matrix / np.where(columns > 0, columns, 1.0)
+    lengths = np.sqrt(np.einsum("rp,rp->r", scaled, scaled))
+    rows = scaled[lengths > 0] / lengths[lengths > 0, None]
     bounded = rows.shape[0] > matrix.shape[1] and int(np.linalg.matrix_rank(rows)) == matrix.shape[1]
     if bounded:
         ones = np.ones(rows.shape[0])

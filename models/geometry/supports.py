@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from models.basics import FloatArray, ProblemError
-from models.polytopes import check_bounded, inner_point
+from models.geometry.polytopes import check_bounded, inner_point
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def get_loss(name: str, *, epsilon: float | None = None, quantile: float | None 
         return Pinball() if quantile is None else Pinball(quantile)
     plain: dict[str, Loss] = {
         "hinge": Hinge(), "smooth_hinge": SmoothHinge(), "logistic": Logistic(), "squared": Squared(),
-    }  # fmt: skip
+    }
     return plain[name]
 
 

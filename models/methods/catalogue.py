@@ -6,24 +6,23 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
+from models.basics import ProblemError
 from models.losses.base import Loss
-from models.methods.base import Method
-from models.methods.drfl_admm import DrflServer, check_sizes
-from models.methods.drfl_site import DrflSite
-from models.methods.fdr_admm import AdmmServer, RegularisedSite
-from models.methods.fdr_sm import SubgradientServer
-from models.methods.kin import EmpiricalSite, WorstSiteServer
-from models.methods.level_bundle import BundleServer
-from models.methods.local_catalogue import LOCAL_METHODS, LOCAL_RANGES
-from models.methods.mixture_methods import MIXTURE_METHODS, MIXTURE_RANGES
-from models.methods.parameter_range import Range
-from models.methods.relative_bundle import RelativeServer
+from models.methods.bundle.empirical import EmpiricalSite, WorstSiteServer
+from models.methods.bundle.level import BundleServer
+from models.methods.bundle.relative import RelativeServer
+from models.methods.bundle.wafl import WaflServer
+from models.methods.bundle.wafl_site import WaflSite
+from models.methods.local_sgd.catalogue import LOCAL_METHODS, LOCAL_RANGES
+from models.methods.local_sgd.rule import check_clients
+from models.methods.local_sgd.site import LocalStepsSite
+from models.methods.protocol import LOCAL_BUNDLE, Method, Range
 from models.methods.site_answers import AdmmSite, ProxCutSite, RiskSite
-from models.methods.solver_names import LOCAL_BUNDLE
-from models.methods.wafl import WaflServer
-from models.methods.wafl_site import WaflSite
-from models.mixture import MixtureBall
-from models.problem import ProblemError
+from models.methods.splitting.ad_lpmm import DrflServer, check_sizes
+from models.methods.splitting.ad_lpmm_site import DrflSite
+from models.methods.splitting.consensus_admm import AdmmServer, RegularisedSite
+from models.methods.splitting.subgradient import SubgradientServer
+from models.site_ambiguity.ball import MixtureBall
 
 RANGES: Final[Mapping[str, Range]] = {
     "level": Range(0.0, 0.95),
@@ -39,7 +38,6 @@ RANGES: Final[Mapping[str, Range]] = {
     "tight": Range(0.0, 1.0, open_low=False),
     "residual": Range(0.0, math.inf, open_low=False),
     **LOCAL_RANGES,
-    **MIXTURE_RANGES,
 }
 """Allowed values of each parameter, whichever method it belongs to."""
 
@@ -77,25 +75,27 @@ METHODS: Final[Mapping[str, Method]] = {
         Method(
             "fdr-admm-reg", RegularisedSite(), AdmmServer(), _ADMM, "ADMM, labels trusted", _PROX, _PROX,
             trusts_labels=True, supports_mixture=False,
+            objective="worst-case risk over the balls where labels do not flip",
         ),
         Method(
             "standard", EmpiricalSite(ProxCutSite()), BundleServer(True), _PROX_BUNDLE,
             "no ball anywhere: standard federated training, exactly", _PROX, _PROX,
-            supports_mixture=False, ignores_radius=True,
+            supports_mixture=False, ignores_radius=True, objective="mean loss with the site weights, without a ball",
         ),
         Method(
             "afl", EmpiricalSite(ProxCutSite()), BundleServer(True), _PROX_BUNDLE,
             "no ball at the sites, the plan's ball over them: agnostic federated learning, exactly", _PROX, _PROX,
-            ignores_radius=True,
+            ignores_radius=True, objective="loss of the worst mixture stated, without a ball at the sites",
         ),
         Method(
             "drfa-exact", EmpiricalSite(ProxCutSite()), WorstSiteServer(True), _PROX_BUNDLE,
             "no ball at the sites, any mixture of them: the problem of DRFA, exactly", _PROX, _PROX,
-            ignores_radius=True,
+            ignores_radius=True, objective="loss of the worst site, without a ball at the sites",
         ),
         Method(
             "wafl", WaflSite(), WaflServer(), _BUNDLE, "one ball around the mixture of all sites: WAFL, exactly",
             _RISK, "", supports_mixture=False, needs_unbounded=True,
+            objective="worst-case risk over one ball around the mixture of all sites",
         ),
         Method(
             "drfl-admm", DrflSite(), DrflServer(), _DRFL, "AD-LPMM", _CUTS, _CUTS, check=check_sizes,
@@ -104,13 +104,21 @@ METHODS: Final[Mapping[str, Method]] = {
             "relative-fairness", RiskSite(), RelativeServer(), _RELATIVE,
             "level bundle on convex majorants of relative fairness; for phi above 0 it ends at a critical point, which "
             "need not be the best, and the certified gap, which holds globally, need not close",
-            _RISK, _RISK, supports_mixture=False,
+            _RISK, _RISK, supports_mixture=False, objective="relative fairness of the worst-case risks",
         ),
         *LOCAL_METHODS,
-        *MIXTURE_METHODS,
     )
 }
 """Every method by its name. ``tau`` 0 stands for the smallest ridge that FDR Theorem 3 allows."""
+
+
+_UNITLESS: Final = {"level", "closeness", "phi", "alpha", "beta"}
+"""Parameters that are pure numbers; the others, step sizes and penalties, are stated for the features as given."""
+
+
+def has_no_units(method: Method) -> bool:
+    """Whether a method's parameters mean the same however features and targets are measured: all the bundles."""
+    return set(method.parameters) <= _UNITLESS
 
 
 def get_method(name: str) -> Method:
@@ -134,6 +142,7 @@ def check_method_problem(
     n_sites: int | None = None,
     parameters: Mapping[str, float] | None = None,
     supported: bool = False,
+    weighted: bool = False,
 ) -> None:
     """Refuse a problem that the method cannot solve, as far as it is known.
 
@@ -141,8 +150,8 @@ def check_method_problem(
     ------
     ProblemError
         A ball over the sites with a radius above 0 for a method that trains with fixed site weights, a loss with
-        corners for one that needs smooth ones, a loss without a worst case for one that looks for it, or more sites to
-        be drawn in a round than there are.
+        corners for one that needs smooth ones, a loss without a worst case for one that looks for it, more sites to be
+        drawn in a round than there are, or row weights (``weighted``) for one that draws batches of rows.
     """
     if mixture.radius > 0 and not method.supports_mixture:
         can = ", ".join(sorted(name for name, each in METHODS.items() if each.supports_mixture))
@@ -162,9 +171,13 @@ def check_method_problem(
         )
     if supported and method.needs_unbounded:
         raise ProblemError(f"method {method.name} is for features without bounds: leave the support out")
-    clients = int((parameters or {}).get("clients", 0))
-    if n_sites is not None and clients > n_sites:
-        raise ProblemError(f"parameter clients must be at most the number of sites, {n_sites}, got {clients}")
+    if weighted and isinstance(method.site, LocalStepsSite):
+        raise ProblemError(
+            f"method {method.name} steps on batches of rows, which count alike: it takes no row weights; "
+            "the methods with an exact risk of all rows do (level-bundle, fdr-admm, drfl-admm, standard, ..)"
+        )
+    if n_sites is not None:
+        check_clients(int((parameters or {}).get("clients", 0)), n_sites)
 
 
 def check_parameters(method: Method, given: Mapping[str, float]) -> dict[str, float]:

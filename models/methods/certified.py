@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Generic, Protocol, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import ClassVar, Generic, Protocol, TypeVar
 
-from models.methods.evidence import Evidence
-from models.problem import Certificate, FloatArray, ServerProblem, Status
+import numpy as np
+
+from models.basics import Arrays, FloatArray
+from models.cuts.contradiction import Contradiction, find_contradiction
+from models.cuts.evidence import Evidence, of_sites, with_answers
+from models.problem import Certificate, ServerProblem, Status
 
 
 class HasEvidence(Protocol):
@@ -20,12 +27,47 @@ class HasEvidence(Protocol):
 StateT = TypeVar("StateT", bound=HasEvidence)
 
 
-class CertifiedServer(Generic[StateT]):
-    """Answers about a state that follow from its evidence alone."""
+class CertifiedServer(ABC, Generic[StateT]):
+    """Answers about a state that follow from its evidence alone.
+
+    ``per_site`` names the arrays of the state whose rows are the sites'.
+    """
+
+    per_site: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def asked(self, state: StateT) -> FloatArray | None:
+        """Point (D,) at which the answers that are due have their risk and cuts; None where they have none."""
+
+    def as_cuts(self, answer: Arrays) -> Arrays:
+        """An answer by the names of ``models.methods.site_answers``."""
+        return answer
+
+    def contradictions(
+        self, state: StateT, problem: ServerProblem, answers: Mapping[str, Arrays]
+    ) -> dict[str, Contradiction]:
+        """Sites whose answers, with those that they gave earlier, belong to no convex risk; by site id."""
+        point = self.asked(state)
+        if point is None:
+            return {}
+        cuts = {site: self.as_cuts(each) for site, each in answers.items()}
+        grown = with_answers(state.evidence, problem, point, cuts)
+        ids = [site.site_id for site in problem.sites]
+        found = {site: find_contradiction(grown, problem, ids.index(site)) for site in answers}
+        return {site: each for site, each in found.items() if each is not None}
+
+    def of_sites(self, state: StateT, problem: ServerProblem, kept: Sequence[int]) -> StateT:
+        """State of a run that goes on with some of its sites, by index; ``problem`` is that of those sites.
+
+        What the others said leaves no trace in the bounds. The same question is asked next, of fewer.
+        """
+        rows = {name: np.asarray(getattr(state, name))[list(kept)] for name in self.per_site}
+        return replace(state, evidence=of_sites(state.evidence, kept), **rows)  # type: ignore[type-var] # every state is a dataclass
 
     def status(self, state: StateT, problem: ServerProblem) -> Status:
         """Certified at the wanted gap."""
-        return Status.CERTIFIED if state.evidence.certificate.gap <= problem.gap else Status.CONTINUE
+        near = state.evidence.certificate.meets(problem.gap, problem.absolute_gap)
+        return Status.CERTIFIED if near else Status.CONTINUE
 
     def certificate(self, state: StateT) -> Certificate:
         """Bounds after the last step."""

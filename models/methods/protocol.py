@@ -7,15 +7,20 @@ server's state, which is model-sized and is committed with the round.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Final, Literal, Protocol, TypeVar, runtime_checkable
 
+from models.basics import Arrays, FloatArray
+from models.cuts.contradiction import Contradiction
 from models.losses.base import Loss
-from models.methods.solver_names import SupportKind, prox_solver, risk_solver
-from models.problem import Arrays, Certificate, FloatArray, ServerProblem, SiteProblem, Status
+from models.problem import Certificate, ServerProblem, SiteProblem, Status
 
 StateT = TypeVar("StateT")
+SupportKind = Literal["unbounded", "box", "polytope"]
+LOCAL_BUNDLE: Final = "local bundle of exact cuts"
+"""What takes a proximal step wherever the quickest solver does not fit."""
 
 
 class SiteHalf(Protocol):
@@ -65,6 +70,16 @@ class ServerHalf(Protocol[StateT]):
         """Worst mixture of the sites at the best weights, in the ball over the sites; it sums to 1."""
         ...
 
+    def contradictions(
+        self, state: StateT, problem: ServerProblem, answers: Mapping[str, Arrays]
+    ) -> dict[str, Contradiction]:
+        """Sites whose answers, with those that they gave earlier, belong to no convex risk; by site id."""
+        ...
+
+    def of_sites(self, state: StateT, problem: ServerProblem, kept: Sequence[int]) -> StateT:
+        """State of a run that goes on with some of its sites, by index; ``problem`` is that of those sites."""
+        ...
+
     def pack(self, state: StateT) -> dict[str, FloatArray]:
         """State as arrays of float64, exactly."""
         ...
@@ -92,14 +107,61 @@ class HasNote(Protocol):
         ...
 
 
+WORST_CASE: Final = "worst-case risk over the balls, in the worst mixture stated"
+"""What a robust method minimises: the risk that a problem states."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """Finite values from ``low`` to ``high``; ``open_low``, ``open_high``: without that end; ``whole``: whole ones."""
+
+    low: float
+    high: float
+    open_low: bool = True
+    open_high: bool = False
+    whole: bool = False
+
+    def __contains__(self, value: float) -> bool:
+        return (
+            math.isfinite(value)
+            and (value < self.high or not self.open_high and value == self.high)
+            and (value > self.low or not self.open_low and value == self.low)
+            and (not self.whole or float(value).is_integer())
+        )
+
+    def __str__(self) -> str:
+        low = "above" if self.open_low else "at or above"
+        high = "below" if self.open_high else "at most"
+        text = f"{low} {self.low:g}" + (f" and {high} {self.high:g}" if math.isfinite(self.high) else "")
+        return f"a whole number {text}" if self.whole else text
+
+
+def risk_solver(loss: Loss, support: SupportKind) -> str:
+    """What finds the worst-case risk at a point (``models.worst_case.risk``)."""
+    if support == "polytope":
+        return "worst case on a polytope by CVXPY with Clarabel"
+    if support == "box":
+        return "exact worst case by price search"
+    return "exact worst case by selection" if loss.task == "classification" else "exact worst case in closed form"
+
+
+def prox_solver(loss: Loss, support: SupportKind) -> str:
+    """What takes a proximal step (``models.prox.dispatch``)."""
+    if loss.name == "hinge" and support == "unbounded":
+        return "active sets on a working set with an interior point behind them"
+    return LOCAL_BUNDLE
+
+
 @dataclass(frozen=True)
 class Method:
     """A named pair of halves; ``parameters`` are its own numbers with their defaults.
 
     ``site_solver`` and ``box_solver`` say what runs at a site, for features without bounds and with a support; in them
-    ``{risk}`` and ``{prox}`` stand for what the loss and the support decide (``models.methods.solver_names``).
+    ``{risk}`` and ``{prox}`` stand for what the loss and the support decide (:func:`risk_solver`, :func:`prox_solver`).
     ``trusts_labels``: the method trains with an infinite label flip cost, whatever the problem says.
     ``ignores_radius``: the method trains with radius 0, that is, without a ball, whatever the problem says.
+    ``objective``: what its bounds and its gap are of, in plain words; :data:`WORST_CASE` where it is what the problem
+    states, and only there they say how far the weights are from the best robust ones.
     ``needs_smooth_loss``: its steps rest on gradients that change continuously.
     ``needs_unbounded``: it trains without a support of the features only.
     ``supports_mixture``: it can train against the worst mixture of the sites, not only with fixed weights.
@@ -114,15 +176,25 @@ class Method:
     site_solver: str = ""
     box_solver: str = ""
     trusts_labels: bool = False
+    objective: str = WORST_CASE
     supports_mixture: bool = True
     ignores_radius: bool = False
     needs_smooth_loss: bool = False
     needs_unbounded: bool = False
     check: Callable[[Mapping[str, float]], None] | None = None
 
+    @property
+    def is_robust(self) -> bool:
+        """Whether it minimises the worst-case risk that the problem states."""
+        return self.objective == WORST_CASE
+
+    def place(self, support: SupportKind) -> SupportKind:
+        """The support that counts: none where nothing is moved."""
+        return "unbounded" if self.ignores_radius else support
+
     def solver_names(self, *, loss: Loss, support: SupportKind) -> tuple[str, ...]:
         """What solves the sites' problems, one name for each part."""
         text = self.site_solver if support == "unbounded" else self.box_solver
-        place: SupportKind = "unbounded" if self.ignores_radius else support
+        place = self.place(support)
         named = text.format(risk=risk_solver(loss, place), prox=prox_solver(loss, place))
         return tuple(part for part in named.split("; ") if part)

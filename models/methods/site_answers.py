@@ -7,28 +7,44 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.methods.local_bundle import fast_prox_fits, local_minorant, local_prox
-from models.problem import Arrays, FloatArray, ProxSolution, SiteProblem
-from models.prox import robust_prox
-from models.prox_bundle import LocalStep
-from models.worst_case import site_cut
+from models.basics import Arrays, FloatArray
+from models.problem import ProxSolution, SiteProblem
+from models.prox.bundle import LocalStep
+from models.prox.dispatch import fast_prox_fits, local_minorant, local_prox
+from models.prox.hinge import robust_prox
+from models.worst_case.risk import RiskCut, site_cut
+
+
+def cut_answer(cut: RiskCut) -> dict[str, FloatArray]:
+    """Arrays of a risk and its cut (see :class:`models.worst_case.risk.RiskCut`)."""
+    answer = {
+        "risk": np.array(cut.risk), "cut_height": np.array(cut.height), "slope": cut.slope,
+        "norm_weight": np.array(cut.norm_weight),
+    }
+    return answer if cut.swing is None else {**answer, "swing": cut.swing}
+
+
+def cut_shapes(dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
+    """Shapes of :func:`cut_answer`; ``n_swings`` is the length of a swing, 0 where there is none."""
+    shapes: dict[str, tuple[int, ...]] = {"risk": (), "cut_height": (), "slope": (dimension,), "norm_weight": ()}
+    return {**shapes, "swing": (n_swings,)} if n_swings else shapes
 
 
 @dataclass(frozen=True)
 class RiskSite:
-    """Message: ``point`` w (D,). Answer: ``risk`` () there, ``slope`` (D,) and ``norm_weight`` () of its cut.
+    """Message: ``point`` w (D,). Answer: ``risk`` () there, and ``cut_height`` (), ``slope`` (D,), ``norm_weight`` ().
 
-    ``r(u) >= risk + <slope, u - w> + norm_weight (||u||_* - ||w||_*)`` for every u.
+    On a box ``swing`` (P,) too. The risk at w is at most ``risk``, and for every u
+    ``r(u) >= cut_height + <slope, u - w> + norm_weight (||u||_* - ||w||_*) + <swing, |u| - |w|>``.
     """
 
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
         """Exact worst-case risk and its cut: no solver involved."""
-        cut = site_cut(message["point"], problem)
-        return {"risk": np.array(cut.value), "slope": cut.slope, "norm_weight": np.array(cut.norm_weight)}
+        return cut_answer(site_cut(message["point"], problem))
 
-    def shapes(self, dimension: int) -> dict[str, tuple[int, ...]]:
+    def shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
         """Shapes of a valid answer."""
-        return {"risk": (), "slope": (dimension,), "norm_weight": ()}
+        return cut_shapes(dimension, n_swings)
 
 
 @dataclass(frozen=True)
@@ -36,8 +52,8 @@ class ProxCutSite:
     """Risk at a point and one cut at ``argmin r_g(w) + penalty/2 ||w - centre||^2`` (or near it).
 
     Message: ``point`` (D,), ``centre`` (D,), ``penalty`` (), 0 for Polyak's ``||slope||^2 / risk``. Answer: as
-    :class:`RiskSite`, and ``minorant_offset`` (), ``minorant_slope`` (D,), ``minorant_norm_weight`` () with
-    ``offset + <slope, u> + norm_weight ||u||_* <= r_g(u)`` for every u.
+    :class:`RiskSite`, and ``minorant_offset`` (), ``minorant_slope`` (D,), ``minorant_norm_weight`` (), on a box
+    ``minorant_swing`` (P,), with ``offset + <slope, u> + norm_weight ||u||_* + <swing, |u|> <= r_g(u)`` for every u.
     """
 
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
@@ -45,20 +61,23 @@ class ProxCutSite:
         answer = RiskSite().answer(problem, message, parameters)
         penalty = asked_penalty(message, float(answer["risk"]), answer["slope"])
         if penalty == 0:
-            return {**answer, **minorant(0.0, np.zeros_like(answer["slope"]), 0.0)}
+            swing = np.zeros_like(answer["swing"]) if "swing" in answer else None
+            return {**answer, **minorant(0.0, np.zeros_like(answer["slope"]), 0.0, swing)}
         centre = message["centre"]
         if not fast_prox_fits(problem):
             return {**answer, **step_minorant(local_minorant(problem, centre, penalty))}
         return {**answer, **_minorant(robust_prox(problem, centre, penalty, warm_start=message["point"]))}
 
-    def shapes(self, dimension: int) -> dict[str, tuple[int, ...]]:
+    def shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
         """Shapes of a valid answer."""
         minorant: dict[str, tuple[int, ...]] = {
             "minorant_offset": (),
             "minorant_slope": (dimension,),
             "minorant_norm_weight": (),
         }
-        return {**RiskSite().shapes(dimension), **minorant}
+        if n_swings:
+            minorant["minorant_swing"] = (n_swings,)
+        return {**RiskSite().shapes(dimension, n_swings), **minorant}
 
 
 def asked_penalty(message: Arrays, risk: float, slope: FloatArray) -> float:
@@ -84,23 +103,26 @@ class AdmmSite:
         local = robust_prox(problem, centre, penalty, ridge=ridge, warm_start=point)
         return {**answer, "local_point": local.point, **_minorant(local)}
 
-    def shapes(self, dimension: int) -> dict[str, tuple[int, ...]]:
+    def shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
         """Shapes of a valid answer."""
-        return {**ProxCutSite().shapes(dimension), "local_point": (dimension,)}
+        return {**ProxCutSite().shapes(dimension, n_swings), "local_point": (dimension,)}
 
 
-def minorant(offset: float, slope: FloatArray, norm_weight: float) -> dict[str, FloatArray]:
-    """Arrays of ``offset + <slope, u> + norm_weight ||u||_* <= r_g(u)``."""
-    return {
+def minorant(
+    offset: float, slope: FloatArray, norm_weight: float, swing: FloatArray | None = None
+) -> dict[str, FloatArray]:
+    """Arrays of ``offset + <slope, u> + norm_weight ||u||_* + <swing, |u|> <= r_g(u)``."""
+    found = {
         "minorant_offset": np.array(offset),
         "minorant_slope": slope,
         "minorant_norm_weight": np.array(norm_weight),
     }
+    return found if swing is None else {**found, "minorant_swing": swing}
 
 
 def step_minorant(step: LocalStep) -> dict[str, FloatArray]:
     """Minorant of a bundle step."""
-    return minorant(step.offset, step.slope, step.norm_weight)
+    return minorant(step.offset, step.slope, step.norm_weight, step.swing)
 
 
 def _minorant(solution: ProxSolution) -> dict[str, FloatArray]:

@@ -1,5 +1,1 @@
-"""The client step of ADMM and of the prox cuts, one solver a file."""
-
-from models.prox.select import robust_prox
-
-__all__ = ["robust_prox"]
+"""The proximal step of a site: ``min_w r(w) + penalty/2 ||w - centre||^2``, for every loss and support."""

@@ -4,7 +4,7 @@ r"""Local steps for every loss and support: exact cuts of the worst-case risk, a
 
 ``linear = s, curvature = 0`` is the prox step of ``s r`` (ADMM, prox cuts); ``linear = -b, curvature = 1`` is the
 client step of AD-LPMM, ``1/2 (r(w) - b)_+^2 + 1/2 ||w - centre||^2`` up to a constant. The risk is met only through its
-value and a cut at a point (``models.worst_case.site_cut``), so one solver serves every loss and every support.
+value and a cut at a point (``models.worst_case.risk.site_cut``), so one solver serves every loss and every support.
 
 With cuts ``r(u) >= h_j + <g_j, u>`` the model of the step is a least-distance problem in (w, t). Its dual has one
 multiplier y_j >= 0 a cut; an active set holds those above 0 and takes in each new cut, the most violated one first, as
@@ -23,14 +23,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
-from models.ambiguity import DUAL_NORM, steepest_move, vector_norm
-from models.lower_bound import nearest_in_ball
-from models.problem import FloatArray, SiteProblem, TransportNorm
-from models.small_dual import CutProgram
-from models.worst_case import RiskCut, site_cut
+from models.basics import FloatArray, TransportNorm
+from models.geometry.norms import DUAL_NORM, steepest_move, vector_norm
+from models.geometry.projections import nearest_in_ball
+from models.problem import SiteProblem
+from models.solvers.bundle_qp import CutProgram
+from models.worst_case.risk import RiskCut, site_cut
 
 TOLERANCE = 1e-10
 MAX_CUTS = 400
@@ -38,7 +40,7 @@ _PATIENCE = 6
 
 
 @dataclass(frozen=True)
-class Height:
+class RiskPenalty:
     """What a height costs: ``phi(r) = min_{t >= r} linear t + curvature/2 t^2``."""
 
     linear: float
@@ -65,7 +67,8 @@ class Height:
 class LocalStep:
     """Solution of a local step with what proves it.
 
-    ``offset + <slope, u> + norm_weight ||u||_* <= r(u)`` for every u: the mixture of the cuts that made the step.
+    ``offset + <slope, u> + norm_weight ||u||_* + <swing, |u|> <= r(u)`` for every u: the mixture of the cuts that made
+    the step.
     ``gap`` : objective less its proven bound. ``value`` : objective. ``cuts`` : how many exact risks were asked.
     """
 
@@ -77,12 +80,13 @@ class LocalStep:
     slope: FloatArray
     norm_weight: float
     cuts: int
+    swing: FloatArray | None = None
 
 
 def local_step(
     problem: SiteProblem,
     centre: FloatArray,
-    height: Height,
+    height: RiskPenalty,
     *,
     start: FloatArray | None = None,
     tolerance: float = TOLERANCE,
@@ -98,28 +102,36 @@ def local_step(
     oracle : risk and cut at a point, for weights in other units than the features'; None: those of the site.
     """
     bundle = _Bundle(centre, height, problem.spec.transport_norm, problem.features.shape[1])
-    judge = oracle or partial(site_cut, problem=problem)
-    bundle.add(centre, judge(centre))
+    evaluate = oracle or partial(site_cut, problem=problem)
+    bundle.add(centre, evaluate(centre))
     if start is not None and not np.array_equal(start, centre):
-        bundle.add(start, judge(start))
+        bundle.add(start, evaluate(start))
     idle = 0
     while not bundle.closed(tolerance) and bundle.count < max_cuts and idle < _PATIENCE:
         point = bundle.next_point()
         before = bundle.gap
-        bundle.add(point, judge(point))
+        bundle.add(point, evaluate(point))
         idle = 0 if bundle.gap < 0.999 * before else idle + 1
     return bundle.step()
+
+
+class _Minorant(NamedTuple):
+    offset: float
+    slope: FloatArray
+    norm_weight: float
+    swing: FloatArray
 
 
 class _Bundle:
     """Cuts so far, the best point, and the best proven bound."""
 
-    def __init__(self, centre: FloatArray, height: Height, norm: TransportNorm, n_features: int) -> None:
+    def __init__(self, centre: FloatArray, height: RiskPenalty, norm: TransportNorm, n_features: int) -> None:
         self._centre, self._height, self._norm, self._p = centre, height, norm, n_features
         self._program = CutProgram(centre, height.linear, height.curvature)
-        self._cuts: list[tuple[float, FloatArray, float]] = []
+        self._cuts: list[_Minorant] = []
         self._best: tuple[float, FloatArray, float] = (np.inf, centre, np.inf)
-        self._bound: tuple[float, float, FloatArray, float] = (-np.inf, 0.0, np.zeros_like(centre), 0.0)
+        self._bound, self._proof = -np.inf, _Minorant(0.0, np.zeros_like(centre), 0.0, np.zeros(n_features))
+        self._swings = False
 
     @property
     def count(self) -> int:
@@ -127,7 +139,7 @@ class _Bundle:
 
     @property
     def gap(self) -> float:
-        return self._best[0] - self._bound[0]
+        return self._best[0] - self._bound
 
     def closed(self, tolerance: float) -> bool:
         return self.gap <= tolerance * self._best[0]
@@ -135,15 +147,17 @@ class _Bundle:
     def add(self, point: FloatArray, cut: RiskCut) -> None:
         """Take in the risk at a point: the primal side, then the cut, then the bound."""
         away = point - self._centre
-        value = self._height.cost(cut.value) + 0.5 * float(away @ away)
+        value = self._height.cost(cut.risk) + 0.5 * float(away @ away)
         if value < self._best[0]:
-            self._best = (value, point, cut.value)
+            self._best = (value, point, cut.risk)
         norm = float(vector_norm(point[: self._p], DUAL_NORM[self._norm]))
-        offset = cut.value - float(cut.slope @ point) - cut.norm_weight * norm
-        self._cuts.append((offset, cut.slope, cut.norm_weight))
+        swing = np.zeros(self._p) if cut.swing is None else cut.swing
+        self._swings = self._swings or cut.swing is not None
+        self._cuts.append(_Minorant(cut.offset(point, norm), cut.slope, cut.norm_weight, swing))
         plane = cut.slope.copy()
         plane[: self._p] += cut.norm_weight * steepest_move(point[: self._p], self._norm)
-        self._program.add(plane, cut.value + float(plane @ (self._centre - point)))
+        plane[: self._p] += np.sign(point[: self._p]) * swing
+        self._program.add(plane, cut.height + float(plane @ (self._centre - point)))
         self._prove()
 
     def next_point(self) -> FloatArray:
@@ -151,8 +165,11 @@ class _Bundle:
 
     def step(self) -> LocalStep:
         value, point, risk = self._best
-        _, offset, slope, norm_weight = self._bound
-        return LocalStep(point, risk, value, max(self.gap, 0.0), offset, slope, norm_weight, self.count)
+        offset, slope, norm_weight, swing = self._proof
+        return LocalStep(
+            point, risk, value, max(self.gap, 0.0), offset, slope, norm_weight, self.count,
+            swing if self._swings else None,
+        )
 
     def _prove(self) -> None:
         """Bound that the multipliers of the program prove."""
@@ -160,22 +177,26 @@ class _Bundle:
         held = np.flatnonzero(multipliers)
         total = float(multipliers.sum())
         if total == 0:
-            self._raise(0.0, 0.0, np.zeros_like(self._centre), 0.0)
+            self._raise(0.0, _Minorant(0.0, np.zeros_like(self._centre), 0.0, np.zeros(self._p)))
             return
         share = multipliers[held] / total
-        offset = float(sum(part * self._cuts[j][0] for part, j in zip(share, held, strict=True)))
-        slope = share @ np.stack([self._cuts[j][1] for j in held])
-        norm_weight = float(sum(part * self._cuts[j][2] for part, j in zip(share, held, strict=True)))
-        pulled = self._centre - total * slope
-        moved = pulled.copy()
-        moved[: self._p] -= nearest_in_ball(pulled[: self._p], total * norm_weight, self._norm)
+        cuts = [self._cuts[j] for j in held]
+        offset = float(sum(part * cut.offset for part, cut in zip(share, cuts, strict=True)))
+        slope = share @ np.stack([cut.slope for cut in cuts])
+        norm_weight = float(sum(part * cut.norm_weight for part, cut in zip(share, cuts, strict=True)))
+        swing = share @ np.stack([cut.swing for cut in cuts])
+        moved = self._centre - total * slope
+        # A risk has either part, never both: what is nearest to either takes its own off.
+        moved[: self._p] -= np.clip(moved[: self._p], -total * swing, total * swing)
+        moved[: self._p] -= nearest_in_ball(moved[: self._p], total * norm_weight, self._norm)
         norm = float(vector_norm(moved[: self._p], DUAL_NORM[self._norm]))
         away = moved - self._centre
-        height = offset + float(slope @ moved) + norm_weight * norm
+        height = offset + float(slope @ moved) + norm_weight * norm + float(swing @ np.abs(moved[: self._p]))
         self._raise(
-            total * height - self._height.conjugate(total) + 0.5 * float(away @ away), offset, slope, norm_weight
+            total * height - self._height.conjugate(total) + 0.5 * float(away @ away),
+            _Minorant(offset, slope, norm_weight, swing),
         )
 
-    def _raise(self, bound: float, offset: float, slope: FloatArray, norm_weight: float) -> None:
-        if bound > self._bound[0]:
-            self._bound = (bound, offset, slope, norm_weight)
+    def _raise(self, bound: float, proof: _Minorant) -> None:
+        if bound > self._bound:
+            self._bound, self._proof = bound, proof

@@ -13,8 +13,8 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 
-from models.ambiguity import DUAL_NORM
 from models.basics import ProblemError
+from models.geometry.norms import DUAL_NORM
 from models.losses.base import Loss
 from models.losses.huber import Huber
 from models.losses.logistic import Logistic
@@ -29,19 +29,19 @@ def free_model(plane: cp.Expression, intercept: cp.Expression | float, problem: 
     """Worst-case risk at a plane (P,) as an expression that is to be minimised, and its constraints."""
     spec, labels, loss = problem.spec, problem.labels, problem.spec.loss
     scores = problem.features @ plane + intercept
-    price = price_variable(spec)
-    constraints = [loss.lipschitz * cp.norm(plane, CVXPY_NORM[DUAL_NORM[spec.transport_norm]]) <= price]
+    multiplier = price_variable(spec)
+    constraints = [loss.lipschitz * cp.norm(plane, CVXPY_NORM[DUAL_NORM[spec.transport_norm]]) <= multiplier]
     if loss.task == "regression":
-        constraints.append(loss.lipschitz / spec.label_flip_cost <= price)
+        constraints.append(loss.lipschitz / spec.label_flip_cost <= multiplier)
         rows = epigraph(loss, scores - labels)
-        return spec.radius * price + cp.sum(rows) / labels.shape[0], constraints
+        return spec.radius * multiplier + problem.counts @ rows / labels.shape[0], constraints
     margins = cp.multiply(labels, scores)
     rows = epigraph(loss, margins)
     if np.isfinite(spec.label_flip_cost):
         alpha = cp.Variable(labels.shape[0])
-        constraints += [rows <= alpha, epigraph(loss, -margins) - spec.label_flip_cost * price <= alpha]
+        constraints += [rows <= alpha, epigraph(loss, -margins) - spec.label_flip_cost * multiplier <= alpha]
         rows = alpha
-    return spec.radius * price + cp.sum(rows) / labels.shape[0], constraints
+    return spec.radius * multiplier + problem.counts @ rows / labels.shape[0], constraints
 
 
 def epigraph(loss: Loss, z: cp.Expression) -> cp.Expression:

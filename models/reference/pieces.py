@@ -16,9 +16,10 @@ from dataclasses import dataclass
 import cvxpy as cp
 import numpy as np
 
-from models.ambiguity import DUAL_NORM
 from models.basics import FloatArray, ProblemError
-from models.problem import BoxSupport, SiteProblem
+from models.geometry.norms import DUAL_NORM
+from models.geometry.supports import BoxSupport
+from models.problem import SiteProblem
 from models.reference.solve import CVXPY_NORM, price_variable
 
 
@@ -30,7 +31,7 @@ class Walls:
     column: FloatArray
     limits: FloatArray
 
-    def room(self, features: FloatArray, targets: FloatArray) -> FloatArray:
+    def clearance(self, features: FloatArray, targets: FloatArray) -> FloatArray:
         """What is left to each wall, (N, r); a row that sticks out by rounding has none left."""
         used = features @ self.matrix.T + np.outer(targets, self.column)
         return np.maximum(self.limits - used, 0.0)
@@ -94,38 +95,43 @@ class PieceModel:
 
     risk: cp.Expression
     constraints: list[cp.Constraint]
-    price: cp.Expression
+    multiplier: cp.Expression
     multipliers: list[cp.Variable]
     above: list[cp.Constraint]
     pulls: list[cp.Constraint]
     target_pulls: list[cp.Constraint]
 
 
-def piece_model(plane: cp.Expression, intercept: cp.Expression | float, problem: SiteProblem) -> PieceModel:
-    """Worst-case risk at a plane (P,), an expression or a parameter, on a bounded support."""
+def piece_model(
+    plane: cp.Expression, intercept: cp.Expression | float, problem: SiteProblem, unit: cp.Expression | float = 1.0
+) -> PieceModel:
+    """Worst-case risk at a plane (P,), an expression or a parameter, on a bounded support.
+
+    With a ``unit`` u: u times the risk at the plane and intercept that u times gives those here.
+    """
     spec, x, place = problem.spec, problem.features, walls(problem)
     count, n_features = x.shape
     regression = spec.loss.task == "regression"
-    room = place.room(x, problem.labels if regression else np.zeros(count))
+    clearance = place.clearance(x, problem.labels if regression else np.zeros(count))
     some, constant = pieces(problem)
-    price, alpha, scores = price_variable(spec), cp.Variable(count), x @ plane + intercept
+    multiplier, alpha, scores = price_variable(spec), cp.Variable(count), x @ plane + intercept
     norm = CVXPY_NORM[DUAL_NORM[spec.transport_norm]]
-    model = PieceModel(spec.radius * price + cp.sum(alpha) / count, [], price, [], [], [], [])
+    model = PieceModel(spec.radius * multiplier + problem.counts @ alpha / count, [], multiplier, [], [], [], [])
     if constant is not None:
-        model.constraints.append(alpha >= constant)
+        model.constraints.append(alpha >= unit * constant)
     for piece in some:
-        phi, pull = cp.Variable(room.shape, nonneg=True), cp.Variable(x.shape)
-        height = piece.height - piece.cost * price if piece.cost else piece.height
-        gain = cp.sum(cp.multiply(phi, room), axis=1)
+        phi, pull = cp.Variable(clearance.shape, nonneg=True), cp.Variable(x.shape)
+        height = unit * piece.height - piece.cost * multiplier if piece.cost else unit * piece.height
+        gain = cp.sum(cp.multiply(phi, clearance), axis=1)
         model.above.append(cp.multiply(piece.coefficient, scores) + height + gain <= alpha)
         steep = piece.coefficient[:, None] @ cp.reshape(plane, (1, n_features), order="C")
         model.pulls.append(pull == steep - phi @ place.matrix)
-        model.constraints.append(cp.norm(pull, norm, axis=1) <= price)
+        model.constraints.append(cp.norm(pull, norm, axis=1) <= multiplier)
         if regression:
             target_pull = cp.Variable(count)
-            model.target_pulls.append(target_pull == -piece.coefficient - phi @ place.column)
+            model.target_pulls.append(target_pull == -unit * piece.coefficient - phi @ place.column)
             if np.isfinite(spec.label_flip_cost):
-                model.constraints.append(cp.abs(target_pull) <= spec.label_flip_cost * price)
+                model.constraints.append(cp.abs(target_pull) <= spec.label_flip_cost * multiplier)
         model.multipliers.append(phi)
     model.constraints.extend([*model.above, *model.pulls, *model.target_pulls])
     return model

@@ -20,11 +20,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.ambiguity import vector_norm
 from models.basics import FloatArray, ProblemError
-from models.polytopes import inner_point
-from models.problem import PolytopeSupport, SiteProblem
+from models.geometry.norms import vector_norm
+from models.geometry.polytopes import inner_point
+from models.geometry.supports import PolytopeSupport
+from models.problem import SiteProblem
 from models.reference.pieces import Piece, Walls
+
+ROUNDING = 16 * float(np.finfo(np.float64).eps)
+"""Share of the sum of all sizes by which the rounding of a sum may be off."""
 
 _NOTHING = 1e-12
 """Mass of a piece below which where it moves to cannot matter."""
@@ -46,26 +50,30 @@ class PolytopeBall:
         self.problem, self.walls, self.pieces = problem, walls, pieces
         self.regression = problem.spec.loss.task == "regression"
         targets = problem.labels if self.regression else np.zeros(problem.labels.shape)
-        self.room = walls.room(problem.features, targets)
-        self.inward, self.target_inward, self.inner_room = self._inward(targets)
+        self.clearance = walls.clearance(problem.features, targets)
+        self.inward, self.target_inward, self.inner_clearance = self._inward(targets)
 
     def cut(self, found: Sequence[Atoms], weights: FloatArray, intercept: float) -> tuple[float, FloatArray, float]:
-        """Value at a plane, and slope (P,) and intercept slope, of the minorant that the atoms prove."""
+        """Value at a plane, lowered by its rounding, slope (P,) and intercept slope of the minorant of the atoms."""
         atoms = self.brought_inside(found)
         x, count = self.problem.features, self.problem.labels.shape[0]
-        slope, flat, constant = np.zeros(x.shape[1]), 0.0, 0.0
+        slope, intercept_slope, constant, size = np.zeros(x.shape[1]), 0.0, 0.0, 0.0
+        scores = np.abs(x) @ np.abs(weights) + abs(intercept)
         for piece, part in zip(self.pieces, atoms, strict=True):
             slope += (piece.coefficient * part.mass) @ x + piece.coefficient @ part.move
-            flat += float(piece.coefficient @ part.mass)
+            intercept_slope += float(piece.coefficient @ part.mass)
             constant += float(piece.height @ part.mass - piece.coefficient @ part.target_move)
-        value = (float(slope @ weights) + flat * intercept + constant) / count
-        return value, slope / count, flat / count
+            moved = scores * part.mass + np.abs(part.move) @ np.abs(weights) + np.abs(part.target_move)
+            size += float(np.abs(piece.coefficient) @ moved + np.abs(piece.height) @ part.mass)
+        value = (float(slope @ weights) + intercept_slope * intercept + constant - ROUNDING * size) / count
+        return value, slope / count, intercept_slope / count
 
     def brought_inside(self, found: Sequence[Atoms]) -> list[Atoms]:
         """Atoms of a distribution of the ball."""
         masses = [np.clip(part.mass, 0.0, None) for part in found]
-        total = np.maximum(np.sum(masses, axis=0), 1.0)
-        atoms = [self._within(part, mass / total) for part, mass in zip(found, masses, strict=True)]
+        most = self.problem.counts
+        total = np.maximum(np.sum(masses, axis=0), most)
+        atoms = [self._within(part, mass * (most / total)) for part, mass in zip(found, masses, strict=True)]
         spec = self.problem.spec
         cost = 0.0
         for piece, part in zip(self.pieces, atoms, strict=True):
@@ -86,11 +94,11 @@ class PolytopeBall:
         target_move = np.where(alive, part.target_move, 0.0)
         if not math.isfinite(self.problem.spec.label_flip_cost):
             target_move = np.zeros_like(target_move)
-        beyond = move @ self.walls.matrix.T + np.outer(target_move, self.walls.column) - mass[:, None] * self.room
+        beyond = move @ self.walls.matrix.T + np.outer(target_move, self.walls.column) - mass[:, None] * self.clearance
         # The share t of the way inwards at which (1 - t) beyond = t mass inner_room.
         gap = np.maximum(beyond, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.where(gap > 0, gap / (gap + mass[:, None] * self.inner_room), 0.0).max(axis=1)
+            share = np.where(gap > 0, gap / (gap + mass[:, None] * self.inner_clearance), 0.0).max(axis=1)
         still = share >= 1.0
         move = (1.0 - share)[:, None] * move + (share * mass)[:, None] * self.inward
         target_move = (1.0 - share) * target_move + share * mass * self.target_inward
@@ -107,7 +115,7 @@ class PolytopeBall:
         else:
             points = np.broadcast_to(support.inner[: x.shape[1]], x.shape)
             ends = np.full(targets.shape, support.inner[-1]) if self.regression else targets
-        return points - x, ends - targets, self.walls.room(points, ends)
+        return points - x, ends - targets, self.walls.clearance(points, ends)
 
     def _slice_point(self, row: FloatArray, target: float) -> FloatArray:
         """Point inside among those with the same target; the row itself where there is none."""

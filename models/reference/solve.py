@@ -7,7 +7,9 @@ import warnings
 
 import cvxpy as cp
 
-from models.problem import BoxSupport, RobustSpec, TransportNorm
+from models.basics import TransportNorm
+from models.geometry.supports import BoxSupport
+from models.problem import RobustSpec
 
 CVXPY_NORM: dict[TransportNorm, int | str] = {"l1": 1, "l2": 2, "linf": "inf"}
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import cvxpy as cp
 
-from models.problem import FloatArray, SiteProblem
+from models.basics import FloatArray
+from models.problem import SiteProblem
 from models.reference.free_sets import free_model
 from models.reference.pieces import piece_model
 from models.reference.solve import minimise

@@ -14,11 +14,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from models.ambiguity import check_site_problem
-from models.methods.base import HasConvexPart, HasNote, Method, SiteHalf
-from models.methods.catalogue import check_method_problem, check_parameters, get_method
-from models.mixture import MixtureBall
-from models.problem import Certificate, FloatArray, ProblemError, ServerProblem, SiteProblem, SiteTerms, Status
+from models.basics import FloatArray, ProblemError
+from models.features.common_units import CommonUnits
+from models.geometry.supports import BoxSupport
+from models.methods.catalogue import check_method_problem, check_parameters, get_method, has_no_units
+from models.methods.protocol import HasConvexPart, HasNote, Method, SiteHalf
+from models.problem import Certificate, ServerProblem, SiteProblem, SiteTerms, Status
+from models.site_ambiguity.ball import MixtureBall
+from models.validation import check_site_problem
 
 FIXED: Final = MixtureBall()
 """No ambiguity over the sites: their weights count as they are given."""
@@ -61,6 +64,20 @@ class Training:
         """Rounds that were run."""
         return len(self.history)
 
+    def as_given(self, units: CommonUnits, n_features: int) -> Training:
+        """A training in units of its own as one of the problem as given."""
+        return replace(
+            self,
+            weights=units.plane(self.weights, n_features),
+            certificate=units.bounds(self.certificate),
+            site_risks={name: units.risk * risk for name, risk in self.site_risks.items()},
+            history=tuple(
+                replace(each, upper=units.risk * each.upper, lower=units.risk * each.lower) for each in self.history
+            ),
+            last_point=units.plane(self.last_point, n_features),
+            convex_part=None if self.convex_part is None else units.bounds(self.convex_part),
+        )
+
 
 def train(
     sites: Mapping[str, SiteProblem],
@@ -70,9 +87,10 @@ def train(
     method: str = "level-bundle",
     parameters: Mapping[str, float] | None = None,
     gap: float = 1e-4,
+    absolute_gap: float | None = None,
     max_rounds: int = 500,
     site_half: SiteHalf | None = None,
-    stretch: FloatArray | None = None,
+    feature_scale: FloatArray | None = None,
 ) -> Training:
     r"""Minimise ``max_{q in Q} sum_g q_g r_g(w)``, r_g the worst-case risk of site g, round by round.
 
@@ -83,8 +101,11 @@ def train(
     mixture : the ball Q around the weights, in the simplex; radius 0 (the default): the weights themselves.
     method, parameters : name in ``models.methods.catalogue`` and the method's own numbers (defaults for the others).
     gap : relative gap ``(upper - lower) / upper`` at which the run stops.
+    absolute_gap : distance ``upper - lower`` at which it stops too, for an optimum at or near 0; None: ``gap`` times a
+        thousandth of the risk of zero weights.
     max_rounds : rounds after which it stops anyway; the status tells.
-    site_half : stands in for the method's own site half, for instance one that works in other units.
+    site_half : stands in for the method's own site half, for instance one that works in other units. With the method's
+        own, and parameters without a unit, training is in units in which the largest feature (and target) is 1.
     stretch : (P,) in which units: see :class:`models.problem.ServerProblem`; None: those of the features.
 
     Raises
@@ -93,11 +114,16 @@ def train(
         Where the problem as stated has no meaning.
     """
     chosen = get_method(method)
-    problem = replace(server_problem(sites, weights, chosen, parameters or {}, gap, mixture), stretch=stretch)
+    problem = server_problem(sites, weights, chosen, parameters or {}, gap, mixture, absolute_gap)
     if max_rounds < 1:
         raise ProblemError(f"max_rounds must be at least 1, got {max_rounds}")
     for site in sites.values():
         check_site_problem(site)
+    units = CommonUnits.of(sites) if site_half is None and has_no_units(chosen) else CommonUnits()
+    sites = units.stated(sites)
+    least = None if absolute_gap is None else absolute_gap / units.risk
+    problem = server_problem(sites, weights, chosen, parameters or {}, gap, mixture, least)
+    problem = replace(problem, feature_scale=feature_scale)
     half, server = site_half or chosen.site, chosen.server
     state, status, history = server.init(problem), Status.CONTINUE, list[Round]()
     while status is Status.CONTINUE and len(history) < max_rounds:
@@ -108,7 +134,7 @@ def train(
         sent = max(sum(array.nbytes for array in answer.values()) for answer in answers.values())
         history.append(Round(len(history) + 1, bounds.upper, bounds.lower, bounds.gap, sent))
         status = server.status(state, problem)
-    return Training(
+    found = Training(
         weights=server.weights(state),
         certificate=server.certificate(state),
         status=Status.ROUND_LIMIT if status is Status.CONTINUE else status,
@@ -119,6 +145,7 @@ def train(
         convex_part=server.convex_part(state) if isinstance(server, HasConvexPart) else None,
         note=server.note((state,), problem) if isinstance(server, HasNote) else "",
     )
+    return found.as_given(units, problem.n_features)
 
 
 def server_problem(
@@ -128,19 +155,22 @@ def server_problem(
     parameters: Mapping[str, float],
     gap: float,
     mixture: MixtureBall = FIXED,
+    absolute_gap: float | None = None,
 ) -> ServerProblem:
     """What the server half may know of these sites; refuses sites that do not fit together."""
     if not sites:
         raise ProblemError("a problem needs at least one site")
     if not (math.isfinite(gap) and gap >= 0):
         raise ProblemError(f"gap must be a finite number at or above 0, got {gap}")
+    if absolute_gap is not None and not (math.isfinite(absolute_gap) and absolute_gap >= 0):
+        raise ProblemError(f"absolute_gap must be None or a finite number at or above 0, got {absolute_gap}")
     complete = check_parameters(method, parameters)
     for site in sites.values():
         check_method_problem(
             method, mixture, loss=site.spec.loss, n_sites=len(sites), parameters=complete,
-            supported=site.spec.support is not None,
-        )  # fmt: skip
-    shares = _shares(sites, weights)
+            supported=site.spec.support is not None, weighted=site.row_weights is not None,
+        )
+    site_weights = _shares(sites, weights)
     problems = list(sites.values())
     _check_alike("transport_norm", [each.spec.transport_norm for each in problems])
     _check_alike("number of features", [each.features.shape[-1] for each in problems])
@@ -148,14 +178,17 @@ def server_problem(
     return ServerProblem(
         n_features=problems[0].features.shape[-1],
         sites=tuple(
-            SiteTerms(name, shares[name], site.spec.radius, site.spec.label_flip_cost) for name, site in sites.items()
+            SiteTerms(name, site_weights[name], site.spec.radius, site.spec.label_flip_cost)
+            for name, site in sites.items()
         ),
         transport_norm=problems[0].spec.transport_norm,
         fit_intercept=problems[0].spec.fit_intercept,
         feature_bound=max(float(np.abs(each.features).max(initial=0.0)) for each in problems),
         gap=gap,
+        absolute_gap=absolute_gap,
         parameters=complete,
         mixture=mixture,
+        box=method.place("box") == "box" and any(isinstance(each.spec.support, BoxSupport) for each in problems),
     )
 
 

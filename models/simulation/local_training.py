@@ -1,7 +1,7 @@
 r"""Training by local steps over sites in this process, for any objective, convex or not: no bounds, little work.
 
 The halves are those of the federated methods (``models.methods``); what is left out is the evidence. Networks, many
-sites and many rounds are what it is for; :func:`models.federation.train` is for linear models with a certificate.
+sites and many rounds are what it is for; :func:`~models.simulation.train` is for linear models with a certificate.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import numpy as np
 
 from models.basics import FloatArray, ProblemError
 from models.methods.catalogue import check_method_problem, check_parameters, get_method
-from models.methods.local_rule import LocalServer
-from models.methods.local_steps import LocalStepsSite
-from models.objectives.base import Objective
+from models.methods.local_sgd.objectives.base import Objective
+from models.methods.local_sgd.server import LocalServer
+from models.methods.local_sgd.site import LocalStepsSite
 from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms
 
 Rows = tuple[FloatArray, FloatArray]
@@ -62,7 +62,7 @@ def train_local(
     """
     chosen = get_method(method)
     if not (isinstance(chosen.server, LocalServer) and isinstance(chosen.site, LocalStepsSite)):
-        raise ProblemError(f"method {method} takes no local steps; use models.federation.train")
+        raise ProblemError(f"method {method} takes no local steps; use models.simulation.federation.train")
     if rounds < 1:
         raise ProblemError(f"rounds must be at least 1, got {rounds}")
     problem = _problem(sites, weights, check_parameters(chosen, parameters or {}))
@@ -79,7 +79,7 @@ def train_local(
         memory, exchanges = rule.advance(memory, problem, answers), exchanges + 1
         if news:
             losses.append([float(answer["risk"]) for answer in answers.values()])
-    weighed = memory.get("lambda", np.array([site.weight for site in problem.sites]))
+    weighed = memory.get("lambda", problem.weights)
     return LocalTraining(memory["point"], np.array(losses), weighed, exchanges)
 
 
@@ -96,9 +96,9 @@ def _problem(
     for name, (features, labels) in sites.items():
         if features.ndim != 2 or features.shape[0] == 0 or labels.shape != features.shape[:1]:
             raise ProblemError(f"site {name}: features must be (N, P) and labels (N,), N at least 1, "
-                               f"got {features.shape} and {labels.shape}")  # fmt: skip
-    shares = dict.fromkeys(sites, 1.0 / len(sites)) if weights is None else dict(weights)
-    if set(shares) != set(sites):
+                               f"got {features.shape} and {labels.shape}")
+    site_weights = dict.fromkeys(sites, 1.0 / len(sites)) if weights is None else dict(weights)
+    if set(site_weights) != set(sites):
         raise ProblemError("weights and data are not of the same sites")
-    terms = tuple(SiteTerms(name, shares[name], 0.0, 1.0) for name in sites)
+    terms = tuple(SiteTerms(name, site_weights[name], 0.0, 1.0) for name in sites)
     return ServerProblem(shapes.pop(), terms, "l2", fit_intercept=False, parameters=parameters)

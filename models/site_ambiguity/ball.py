@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from models.basics import FloatArray, ProblemError
+from models.basics import FloatArray, ProblemError, TransportNorm
+from models.geometry.norms import vector_norm
 
-MixtureNorm = Literal["l1", "l2", "linf"]
+MixtureNorm = TransportNorm
 _FLAT = 1e-15
 
 
@@ -39,7 +40,11 @@ class MixtureBall:
         """Whether every mixture lies in the ball around ``centre`` (G,): the risk is then the worst plant's."""
         farthest = -centre
         farthest[int(np.argmin(centre))] += 1.0
-        return mixture_size(farthest, self.norm) <= self.radius
+        return bool(vector_norm(farthest, self.norm) <= self.radius)
+
+
+WHOLE_SIMPLEX: Final = MixtureBall("l1", 2.0)
+"""Every mixture: no two of them are farther apart than 2."""
 
 
 @dataclass(frozen=True)
@@ -48,14 +53,6 @@ class WorstMixture:
 
     value: float
     weights: FloatArray
-
-
-def mixture_size(change: FloatArray, norm: MixtureNorm) -> float:
-    """``||change||_p`` of a change (G,) of the mixture."""
-    if norm == "l2":
-        return float(np.sqrt(change @ change))
-    size = np.abs(change)
-    return float(size.sum() if norm == "l1" else size.max(initial=0.0))
 
 
 def worst_mixture(risks: FloatArray, centre: FloatArray, ball: MixtureBall) -> WorstMixture:
@@ -87,7 +84,7 @@ def pull_into_ball(weights: FloatArray, centre: FloatArray, ball: MixtureBall) -
     if ball.radius == 0 or total <= 0:
         return centre
     change = clipped * (float(centre.sum()) / total) - centre
-    size = mixture_size(change, ball.norm)
+    size = vector_norm(change, ball.norm)
     return np.asarray(centre + change * (ball.radius / size if size > ball.radius else 1.0))
 
 

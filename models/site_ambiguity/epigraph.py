@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import FloatArray
-from models.mixture import MixtureBall
+from models.site_ambiguity.ball import MixtureBall
 
 
 @dataclass(frozen=True)

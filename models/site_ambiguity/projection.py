@@ -12,10 +12,9 @@ from collections.abc import Callable
 import numpy as np
 
 from models.basics import FloatArray
-from models.capped_simplex import water_level
-from models.mixture import MixtureBall, mixture_size, pull_into_ball
-
-_HALVINGS = 200
+from models.geometry.norms import vector_norm
+from models.geometry.projections import least_where, water_level
+from models.site_ambiguity.ball import MixtureBall, pull_into_ball
 
 
 def nearest_mixture(point: FloatArray, centre: FloatArray, ball: MixtureBall) -> FloatArray:
@@ -38,7 +37,7 @@ def nearest_mixture(point: FloatArray, centre: FloatArray, ball: MixtureBall) ->
         low, high = np.maximum(centre - ball.radius, zero), np.minimum(centre + ball.radius, one)
         return pull_into_ball(_between(point, low, high), centre, ball)
     direct = _between(point, zero, one)
-    if mixture_size(direct - centre, ball.norm) <= ball.radius:
+    if vector_norm(direct - centre, ball.norm) <= ball.radius:
         return direct
 
     def drawn(price: float) -> FloatArray:
@@ -55,15 +54,9 @@ def _between(point: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray
 
 def _least_price(drawn: Callable[[float], FloatArray], centre: FloatArray, ball: MixtureBall) -> float:
     low, high = 0.0, 1.0
-    while mixture_size(drawn(high) - centre, ball.norm) > ball.radius:
+    while vector_norm(drawn(high) - centre, ball.norm) > ball.radius:
         low, high = high, 2.0 * high
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        if middle in (low, high):
-            break
-        inside = mixture_size(drawn(middle) - centre, ball.norm) <= ball.radius
-        low, high = (low, middle) if inside else (middle, high)
-    return high
+    return least_where(lambda price: bool(vector_norm(drawn(price) - centre, ball.norm) <= ball.radius), low, high)
 
 
 def _drawn_by(point: FloatArray, centre: FloatArray, price: float) -> FloatArray:
@@ -73,11 +66,5 @@ def _drawn_by(point: FloatArray, centre: FloatArray, price: float) -> FloatArray
         gap = point - level - centre
         return np.asarray(np.maximum(centre + np.sign(gap) * np.maximum(np.abs(gap) - price, 0.0), 0.0))
 
-    low = float(point.min()) - price - 1.0
-    high = float(point.max()) + price + 1.0
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        if middle in (low, high):
-            break
-        low, high = (middle, high) if at(middle).sum() > 1.0 else (low, middle)
-    return at(high)
+    low, high = float(point.min()) - price - 1.0, float(point.max()) + price + 1.0
+    return at(least_where(lambda level: bool(at(level).sum() <= 1.0), low, high))

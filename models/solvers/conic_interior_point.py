@@ -9,21 +9,22 @@ and one Cholesky factor a step; deterministic. Made for programs of some tens of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from models.basics import FloatArray
-from models.cone_scaling import Cones, Scaling, depth
+from models.solvers.second_order_cone import Cones, Scaling, depth
+from models.solvers.solution import Solution, SolverStatus
 
 _MAX_STEPS = 60
-_PATIENCE, _NEAR = 3, 1e-7
-_ROUNDING = 1e-17
-_SURFACE = 1e-13
-_BACK_OFF = 0.99
-_ROOM = 0.1
-_SHORT_STEPS = 1e-10
+_PATIENCE, _NEAR = 3, 1e-7  # steps without progress after which it ends, once the error is so small
+_ROUNDING = 1e-17  # mean complementarity, over the duals' size, that is rounding
+_SURFACE = 1e-13  # depth in a cone at which its scaling is no longer known
+_BACK_OFF = 0.99  # share of the way to the boundary that a step goes
+_ROOM = 0.1  # least slack of the start
+_SHORT_STEPS = 1e-10  # curvature that is added where the program has none
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,8 @@ class ConeProgram:
     start: FloatArray | None = None
 
 
-def solve_cone_program(program: ConeProgram, tolerance: float = 1e-13) -> tuple[FloatArray, FloatArray]:
-    """Point (n,) and duals (m,) of the best iterate: at the tolerance, or where rounding stopped progress."""
+def solve_cone_program(program: ConeProgram, tolerance: float = 1e-13) -> Solution:
+    """Best iterate: at the tolerance, where rounding stopped progress, or at the limit of steps."""
     rows, limits = program.rows, program.limits
     m, n = rows.shape
     cones = Cones.of(m, program.cones)
@@ -54,16 +55,19 @@ def solve_cone_program(program: ConeProgram, tolerance: float = 1e-13) -> tuple[
     for part in cones.parts:
         if not (slack[part.start] > 0 and depth(slack[part]) > _ROOM):
             slack[part] = unit[part]
-    best, least, idle = (x, dual), np.inf, 0
-    for _ in range(_MAX_STEPS):
+    least, idle, status = np.inf, 0, SolverStatus.STEP_LIMIT
+    best = Solution(x, dual, status, np.inf, np.inf, np.inf, 0)
+    for taken in range(_MAX_STEPS):
         dual_residual = program.curvature * x + program.linear + rows.T @ dual
         primal_residual = rows @ x + slack - limits
         mean = float(slack @ dual) / degree
         size = 1.0 + float(np.abs(dual).max())
-        error = max(
-            float(np.abs(dual_residual).max()) / size, float(np.abs(primal_residual).max()), mean * degree / size
-        )
-        best, least, idle = ((x, dual), error, 0) if error < least else (best, least, idle + 1)
+        left = (float(np.abs(primal_residual).max()), float(np.abs(dual_residual).max()), mean * degree)
+        error = max(left[0], left[1] / size, left[2] / size)
+        idle += 1
+        if error < least:
+            best, least, idle = Solution(x, dual, status, *left, taken), error, 0
+        status = SolverStatus.SOLVED if least <= tolerance else SolverStatus.ROUNDING
         if error <= tolerance or not mean > _ROUNDING * size or (idle > _PATIENCE and least < _NEAR):
             break
         if min(cones.depth(slack), cones.depth(dual)) <= _SURFACE:
@@ -81,7 +85,9 @@ def solve_cone_program(program: ConeProgram, tolerance: float = 1e-13) -> tuple[
         dx, dslack, ddual = newton.direction(square + second - centring * mean * unit)
         step = min(1.0, _BACK_OFF * min(cones.longest(slack, dslack), cones.longest(dual, ddual)))
         x, slack, dual = x + step * dx, slack + step * dslack, dual + step * ddual
-    return best
+    else:
+        status = SolverStatus.STEP_LIMIT
+    return replace(best, status=status)
 
 
 @dataclass(frozen=True)

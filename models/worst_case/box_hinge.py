@@ -2,7 +2,7 @@ r"""Exact worst-case hinge risk when the features live in a box (MATH section 1,
 
     r(w) = min_{0 <= lam} radius lam + mean_i max(0, 1 - m_i + kept_i(lam), 1 + m_i + flipped_i(lam) - kappa lam)
 
-with the gains of ``models.box_gains``. At prices above ``||w||_*`` no feature is worth moving, so only prices in
+with the gains of ``box_transport``. At multipliers above ``||w||_*`` no feature is worth moving, so only prices in
 ``[0, ||w||_*]`` are searched here; the rest is the unbounded case. Source: DRFL Propositions 6.3 and 6.4 with their
 multipliers eliminated.
 
@@ -14,16 +14,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from models.box_blocks import Block, make_block
-from models.box_gains import move_sizes
-from models.price_search import Answer, Asked, Total, search_price
-from models.problem import BoxSupport, FloatArray
-from models.saddle import FLIPPED, KEPT, UNTOUCHED, Plan, Rows, Saddle
+from models.basics import FloatArray
+from models.geometry.norms import vector_norm
+from models.geometry.supports import BoxSupport
+from models.worst_case.box_blocks import Block, make_block
+from models.worst_case.box_transport import both_ways, move_sizes
+from models.worst_case.dual_search import Answer, Asked, Total, search_multiplier
+from models.worst_case.saddle_point import FLIPPED, KEPT, UNTOUCHED, AdversaryAction, Rows, Saddle
 
 CHUNK = 4096
 """Rows that are sorted at once: all of a small site, a cache-sized part of a large one."""
@@ -37,33 +39,56 @@ def solve_box(rows: Rows, support: BoxSupport, floor: Saddle) -> Saddle:
     At that price ties between moving and staying are settled by ``floor`` (stay), not by rounding in the sorted walls.
     """
     data = _BoxData(rows, support, rows.weights != 0)
-    stay = _stay(rows, floor)
+    unmoved = _unmoved(rows, floor)
     budget = rows.count * rows.radius
-    if rows.count <= CHUNK:
-        return _solve_sorted(data, stay, budget)
-    saddle = _solve_by_chunks(data, stay, budget)
-    return replace(saddle, moved=_move_totals(rows, support, saddle.plans))
+    return _solve_sorted(data, unmoved, budget) if rows.count <= CHUNK else _solve_by_chunks(data, unmoved, budget)
 
 
-def moves(rows: Rows, support: BoxSupport, plan: Plan, chunk: slice) -> FloatArray:
+def moves(rows: Rows, support: BoxSupport, action: AdversaryAction, chunk: slice | NDArray[np.intp]) -> FloatArray:
     """How far a plan moves each feature of some rows, (n, P), always in the harmful direction."""
     sizes = np.zeros_like(rows.features[chunk])
-    if plan.reach is None:
+    if action.extent is None:
         return sizes
-    moved, act = rows.weights != 0, plan.act[chunk]
-    room = _room(rows, support, moved, chunk, rows.labels[chunk] * act)
-    sizes[:, moved] = move_sizes(room, np.abs(rows.weights[moved]), rows.transport_norm, plan.reach[chunk])
+    moved, act = rows.weights != 0, action.act[chunk]
+    clearance = _clearance(rows, support, moved, chunk, rows.labels[chunk] * act)
+    sizes[:, moved] = move_sizes(clearance, np.abs(rows.weights[moved]), rows.transport_norm, action.extent[chunk])
     sizes[act == UNTOUCHED] = 0.0
     return sizes
 
 
-def _move_totals(rows: Rows, support: BoxSupport, plans: Sequence[Plan]) -> FloatArray:
-    """Mean over rows and plans of how far each feature is moved, (P,)."""
-    total = np.zeros(rows.weights.shape[0])
-    for plan in plans:
-        for chunk in _chunks(rows.count):
-            total += plan.share * moves(rows, support, plan, chunk).sum(axis=0)
-    return total / rows.count
+def mean_moves(rows: Rows, support: BoxSupport, saddle: Saddle) -> tuple[FloatArray, FloatArray]:
+    """How far each feature is moved at weights above 0, and below 0, by what one budget pays for; means, (P,) each.
+
+    A plan fixes how far, the sign of the weight fixes the side. Means are over rows and plans.
+    """
+    first, *others = saddle.actions
+    total = np.zeros((2, rows.weights.shape[0]))
+    for chunk in _chunks(rows.count):
+        total += _moved(rows, support, first, chunk, saddle.leftover)
+    for action in others:
+        # Plans of one saddle point differ in few rows.
+        changed = np.flatnonzero((action.act != first.act) | (action.extents != first.extents))
+        for part in np.split(changed, range(CHUNK, changed.size, CHUNK)):
+            change = _moved(rows, support, action, part, saddle.leftover)
+            total += action.share * (change - _moved(rows, support, first, part, saddle.leftover))
+    return total[0] / rows.count, total[1] / rows.count
+
+
+def _moved(
+    rows: Rows, support: BoxSupport, action: AdversaryAction, chunk: slice | NDArray[np.intp], leftover: float
+) -> FloatArray:
+    """Sums (2, P) over some rows of how far a plan moves them at weights above 0 and below 0."""
+    act, everywhere = action.act[chunk], np.ones(rows.weights.shape[0])
+    if action.extent is None:
+        # Nothing is worth moving at the weights themselves: what is left of the radius is for all features alike.
+        far = everywhere[None] * (max(leftover, 0.0) / float(vector_norm(everywhere, rows.transport_norm)))
+    elif rows.transport_norm == "linf":
+        far = action.extent[chunk][:, None]
+    else:
+        far = moves(rows, support, action, chunk)
+    counts = (act != UNTOUCHED) * (1.0 if rows.row_weights is None else rows.row_weights[chunk])
+    above, below = both_ways(rows.features[chunk], support, rows.labels[chunk] * act, far)
+    return np.stack([counts @ above, counts @ below])
 
 
 def _chunks(count: int) -> Iterator[slice]:
@@ -71,7 +96,7 @@ def _chunks(count: int) -> Iterator[slice]:
         yield slice(start, min(start + CHUNK, count))
 
 
-def _room(
+def _clearance(
     rows: Rows, support: BoxSupport, moved: NDArray[np.bool_], chunk: slice | NDArray[np.intp], sides: FloatArray
 ) -> FloatArray:
     """Distance to the wall met when ``<w, x>`` falls (side +1) or rises (side -1)."""
@@ -82,17 +107,17 @@ def _room(
     return np.maximum(np.where(towards_low, x - low, high - x), 0.0)
 
 
-def _stay(rows: Rows, floor: Saddle) -> Asked:
+def _unmoved(rows: Rows, floor: Saddle) -> Asked:
     """What the rows answer at ``||w||_*`` when none is moved."""
-    act = floor.plans[0].act
+    act = floor.actions[0].act
     flips = act == FLIPPED
     value = np.where(act == KEPT, 1.0 - rows.margins, 0.0)
     spent = np.zeros(rows.count)
     if flips.any():
-        value[flips] = 1.0 + rows.margins[flips] - rows.label_flip_cost * floor.price
+        value[flips] = 1.0 + rows.margins[flips] - rows.label_flip_cost * floor.multiplier
         spent[flips] = rows.label_flip_cost
-    reach = np.full(rows.count, floor.price if rows.transport_norm == "l1" else 0.0)
-    return Asked(floor.price, Answer(value, spent, act, reach))
+    extent = np.full(rows.count, floor.multiplier if rows.transport_norm == "l1" else 0.0)
+    return Asked(floor.multiplier, Answer(rows.weigh(value), rows.weigh(spent), act, extent))
 
 
 @dataclass(frozen=True)
@@ -104,82 +129,73 @@ class _BoxData:
     def block(self, chunk: slice | NDArray[np.intp]) -> Block:
         rows = self.rows
         labels, margins = rows.labels[chunk], rows.margins[chunk]
-        room = _room(rows, self.support, self.moved, chunk, labels)
+        clearance = _clearance(rows, self.support, self.moved, chunk, labels)
         sides = (self.support.high - self.support.low)[self.moved]
-        other = np.maximum(sides - room, 0.0) if math.isfinite(rows.label_flip_cost) else None
-        return make_block(margins, room, other, np.abs(rows.weights[self.moved]), rows)
-
-    def spread(self, totals: FloatArray) -> FloatArray:
-        """Means (P,) over the rows from sums over the moved features."""
-        means = np.zeros(self.moved.shape[0])
-        means[self.moved] = totals / self.rows.count
-        return means
+        other = np.maximum(sides - clearance, 0.0) if math.isfinite(rows.label_flip_cost) else None
+        counts = None if rows.row_weights is None else rows.row_weights[chunk]
+        return make_block(margins, clearance, other, np.abs(rows.weights[self.moved]), rows, counts)
 
 
-def _solve_sorted(data: _BoxData, stay: Asked, budget: float) -> Saddle:
+def _solve_sorted(data: _BoxData, unmoved: Asked, budget: float) -> Saddle:
     rows, block = data.rows, data.block(slice(0, data.rows.count))
     free = Asked(0.0, block.at(0.0))
     if float(free.answer.spent.sum()) <= budget:
-        moved = data.spread(block.moved(free.answer.act, free.answer.reach))
-        return Saddle(
-            float(free.answer.value.mean()), 0.0, (Plan(1.0, free.answer.act, free.answer.reach),), moved=moved
-        )
-    left, right, crossing, value = search_price(block.at, free, stay, budget, Total(), _tolerance(rows, stay))
+        action = AdversaryAction(1.0, free.answer.act, free.answer.extent)
+        return Saddle(float(free.answer.value.mean()), 0.0, (action,))
+    tolerance = _tolerance(rows, unmoved)
+    left, right, crossing, value = search_multiplier(block.at, free, unmoved, budget, Total(), tolerance)
     act = np.where(crossing.over, right.answer.act, left.answer.act)
-    reach = np.where(crossing.over, right.answer.reach, left.answer.reach)
-    tips, later_act, later_reach = crossing.tips, act.copy(), reach.copy()
-    later_act[tips], later_reach[tips] = right.answer.act[tips], right.answer.reach[tips]
-    plans = (Plan(crossing.share, act, reach), Plan(1.0 - crossing.share, later_act, later_reach))
-    # The two plans differ in the row that tips, and in that alone.
-    one, row = block.take(np.array([tips])), slice(tips, tips + 1)
-    change = one.moved(later_act[row], later_reach[row]) - one.moved(act[row], reach[row])
-    total = block.moved(act, reach) + (1.0 - crossing.share) * change
-    return Saddle(value / rows.count, crossing.price, plans, moved=data.spread(total))
+    extent = np.where(crossing.over, right.answer.extent, left.answer.extent)
+    tips, later_act, later_extent = crossing.tips, act.copy(), extent.copy()
+    later_act[tips], later_extent[tips] = right.answer.act[tips], right.answer.extent[tips]
+    later = AdversaryAction(1.0 - crossing.share, later_act, later_extent)
+    actions = (AdversaryAction(crossing.share, act, extent), later)
+    return Saddle(value / rows.count, crossing.multiplier, actions)
 
 
-def _solve_by_chunks(data: _BoxData, stay: Asked, budget: float) -> Saddle:
+def _solve_by_chunks(data: _BoxData, unmoved: Asked, budget: float) -> Saddle:
     rows = data.rows
-    low, high = _proposal(data, stay)
+    low, high = _proposal(data, unmoved)
     while True:
-        fold = _fold(data, stay, low, high)
+        fold = _fold(data, unmoved, low, high)
         if fold.left_spends <= budget and low > 0:
             low, high = 0.0, low
-        elif fold.right_spends > budget and high < stay.price:
-            low, high = high, stay.price
+        elif fold.right_spends > budget and high < unmoved.multiplier:
+            low, high = high, unmoved.multiplier
         else:
             break
-    act, reach = fold.everyone.act, fold.everyone.reach
+    act, extent = fold.everyone.act, fold.everyone.extent
     if fold.left_spends <= budget:
-        return Saddle(float(fold.everyone.value.mean()), 0.0, (Plan(1.0, act, reach),))
-    left, right, crossing, value = search_price(
-        fold.ask, Asked(low, fold.left), Asked(high, fold.right), budget, fold.apart, _tolerance(rows, stay)
+        return Saddle(float(fold.everyone.value.mean()), 0.0, (AdversaryAction(1.0, act, extent),))
+    left, right, crossing, value = search_multiplier(
+        fold.ask, Asked(low, fold.left), Asked(high, fold.right), budget, fold.apart, _tolerance(rows, unmoved)
     )
-    plans = []
+    actions = []
     for share, over in crossing.sets():
-        new_act, new_reach = act.copy(), reach.copy()
+        new_act, new_extent = act.copy(), extent.copy()
         new_act[fold.bent] = np.where(over, right.answer.act, left.answer.act)
-        new_reach[fold.bent] = np.where(over, right.answer.reach, left.answer.reach)
-        plans.append(Plan(share, new_act, new_reach))
-    return Saddle(value / rows.count, crossing.price, tuple(plans))
+        new_extent[fold.bent] = np.where(over, right.answer.extent, left.answer.extent)
+        actions.append(AdversaryAction(share, new_act, new_extent))
+    return Saddle(value / rows.count, crossing.multiplier, tuple(actions))
 
 
-def _tolerance(rows: Rows, stay: Asked) -> float:
+def _tolerance(rows: Rows, unmoved: Asked) -> float:
     """Rounding of a sum over the rows of values of this size."""
-    return _ROUNDING * float(rows.count + np.abs(rows.margins).sum() + stay.answer.value.sum())
+    return _ROUNDING * float(rows.count + np.abs(rows.margins).sum() + unmoved.answer.value.sum())
 
 
-def _proposal(data: _BoxData, stay: Asked) -> tuple[float, float]:
+def _proposal(data: _BoxData, unmoved: Asked) -> tuple[float, float]:
     """Bracket that a sample of the rows suggests: the prices at a little more and a little less than the radius."""
     rows = data.rows
     sample = np.arange(0, rows.count, rows.count // CHUNK)
     block = data.block(sample)
     free = Asked(0.0, block.at(0.0))
-    end = Asked(stay.price, _taken(stay.answer, sample))
+    end = Asked(unmoved.multiplier, _taken(unmoved.answer, sample))
     spent = block.at(_price(block, free, end, rows.radius)).spent
     doubt = 4.0 * float(spent.std()) / float(np.sqrt(sample.size)) + 1e-3 * rows.radius
     low = _price(block, free, end, rows.radius + doubt)
     high = _price(block, free, end, max(rows.radius - doubt, 0.0))
-    narrowest = 1e-6 * stay.price
+    narrowest = 1e-6 * unmoved.multiplier
     high = max(high, narrowest)
     return max(0.0, min(low, high - narrowest)), high
 
@@ -187,10 +203,10 @@ def _proposal(data: _BoxData, stay: Asked) -> tuple[float, float]:
 def _price(block: Block, free: Asked, end: Asked, radius: float) -> float:
     budget = radius * free.answer.spent.shape[0]
     if float(free.answer.spent.sum()) <= budget:
-        return free.price
+        return free.multiplier
     if float(end.answer.spent.sum()) > budget:
-        return end.price
-    return search_price(block.at, free, end, budget, Total(), 1e-6 * float(free.answer.value.sum()))[2].price
+        return end.multiplier
+    return search_multiplier(block.at, free, end, budget, Total(), 1e-6 * float(free.answer.value.sum()))[2].multiplier
 
 
 @dataclass(frozen=True)
@@ -206,16 +222,16 @@ class _Fold:
     right: Answer
     apart: Total
 
-    def ask(self, price: float) -> Answer:
-        return _joined([block.at(price) for block in self.blocks])
+    def ask(self, multiplier: float) -> Answer:
+        return _joined([block.at(multiplier) for block in self.blocks])
 
 
-def _fold(data: _BoxData, stay: Asked, low: float, high: float) -> _Fold:
+def _fold(data: _BoxData, unmoved: Asked, low: float, high: float) -> _Fold:
     lefts, rights, bents, blocks = [], [], [], []
     for chunk in _chunks(data.rows.count):
         block = data.block(chunk)
         left = block.at(low)
-        right = block.at(high) if high < stay.price else _taken(stay.answer, chunk)
+        right = block.at(high) if high < unmoved.multiplier else _taken(unmoved.answer, chunk)
         bent = np.flatnonzero(left.spent != right.spent)
         lefts.append(left)
         rights.append(_taken(right, bent))
@@ -238,7 +254,7 @@ def _fold(data: _BoxData, stay: Asked, low: float, high: float) -> _Fold:
 
 
 def _taken(answer: Answer, rows: slice | NDArray[np.intp]) -> Answer:
-    return Answer(answer.value[rows], answer.spent[rows], answer.act[rows], answer.reach[rows])
+    return Answer(answer.value[rows], answer.spent[rows], answer.act[rows], answer.extent[rows])
 
 
 def _joined(answers: Sequence[Answer]) -> Answer:
@@ -246,5 +262,5 @@ def _joined(answers: Sequence[Answer]) -> Answer:
         np.concatenate([answer.value for answer in answers]),
         np.concatenate([answer.spent for answer in answers]),
         np.concatenate([answer.act for answer in answers]),
-        np.concatenate([answer.reach for answer in answers]),
+        np.concatenate([answer.extent for answer in answers]),
     )

@@ -4,10 +4,10 @@ r"""Exact worst-case risk of a piecewise linear regression loss when features, a
     f_ik(lam) = s_k z_i + h_k + gain_ik(lam) + e_ik max(|s_k| - kappa lam, 0)
 
 with the pieces ``s_k z + h_k`` of the loss, ``z_i = <w, x_i> + b - y_i``, ``gain_ik`` what moving the features within
-the box adds (``models.box_gains`` at the price ``lam / |s_k|``, times ``|s_k|``), and ``e_ik`` the distance from the
+the box adds (``box_transport`` at the multiplier ``lam / |s_k|``, times ``|s_k|``), and ``e_ik`` the distance from the
 target to the end of its range in the direction that raises the piece. Where a piece has no such end, moving targets is
 worth ``|s_k| / kappa`` a unit of radius without limit, and the price has that least value. Source: DRFL Corollaries B.2
-and B.3 on a box, multipliers eliminated in closed form; the price is found by ``models.price_search``.
+and B.3 on a box, multipliers eliminated in closed form; the price is found by ``models.worst_case.dual_search``.
 """
 
 from __future__ import annotations
@@ -18,47 +18,48 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from models.ambiguity import dual_norm
 from models.basics import FloatArray, ProblemError
-from models.box_gains import Gains, make_gains, move_sizes
+from models.geometry.norms import dual_norm
+from models.geometry.supports import BoxSupport
 from models.losses.base import Line
-from models.price_search import Answer, Asked, Total, search_price
-from models.problem import BoxSupport, SiteProblem
-from models.saddle import Judged
+from models.problem import SiteProblem
+from models.worst_case.box_transport import Gains, both_ways, make_gains, move_sizes
+from models.worst_case.dual_search import Answer, Asked, Total, search_multiplier
+from models.worst_case.saddle_point import RiskEvaluation
 
 _ROUNDING = 8 * float(np.finfo(np.float64).eps)
 
 
-def judge_box_regression(weights: FloatArray, intercept: float, problem: SiteProblem) -> Judged:
-    """Worst-case risk at a plane ``weights`` (P,) with its cut, a plane."""
+def evaluate_box_regression(weights: FloatArray, intercept: float, problem: SiteProblem) -> RiskEvaluation:
+    """Worst-case risk at a plane ``weights`` (P,) with its cut."""
     rows = _rows(weights, intercept, problem)
     count, spec = problem.labels.shape[0], problem.spec
-    top, least = rows.dearest(), rows.least_price()
-    stay = Asked(top, rows.stay())
+    top, least = rows.dearest(), rows.least_multiplier()
+    unmoved = Asked(top, rows.unmoved())
     if spec.radius == 0 or least >= top:
         added = spec.radius * least if spec.radius > 0 else 0.0
-        return rows.judged(((1.0, stay.answer),), float(stay.answer.value.mean()) + added, top)
+        return rows.evaluated(((1.0, unmoved.answer),), float(unmoved.answer.value.mean()) + added, top)
     cheap = Asked(least, rows.at(least))
     budget = count * spec.radius
     if float(cheap.answer.spent.sum()) <= budget:
-        return rows.judged(((1.0, cheap.answer),), float(cheap.answer.value.mean()) + spec.radius * least, least)
-    tolerance = _ROUNDING * float(np.abs(rows.residuals).sum() + stay.answer.value.sum() + cheap.answer.value.sum())
-    left, right, crossing, value = search_price(rows.at, cheap, stay, budget, Total(), tolerance)
-    plans = tuple((share, _chosen(over, left.answer, right.answer)) for share, over in crossing.sets())
-    return rows.judged(plans, value / count, crossing.price)
+        return rows.evaluated(((1.0, cheap.answer),), float(cheap.answer.value.mean()) + spec.radius * least, least)
+    tolerance = _ROUNDING * float(np.abs(rows.residuals).sum() + unmoved.answer.value.sum() + cheap.answer.value.sum())
+    left, right, crossing, value = search_multiplier(rows.at, cheap, unmoved, budget, Total(), tolerance)
+    actions = tuple((share, _chosen(over, left.answer, right.answer)) for share, over in crossing.sets())
+    return rows.evaluated(actions, value / count, crossing.multiplier)
 
 
 @dataclass(frozen=True)
 class _Piece:
     """One piece of the loss: what moving gains, None where nothing does, and how far the target is from its end, (N,).
 
-    ``endless``: the target's range has no end on that side; then ``target_room`` is 0.
+    ``endless``: the target's range has no end on that side; then ``target_clearance`` is 0.
     """
 
     line: Line
     gains: Gains | None
-    room: FloatArray
-    target_room: FloatArray
+    clearance: FloatArray
+    target_clearance: FloatArray
     endless: bool
 
 
@@ -70,12 +71,13 @@ class _Rows:
     """
 
     problem: SiteProblem
+    support: BoxSupport
     weights: FloatArray
     residuals: FloatArray
     moved: NDArray[np.bool_]
     pieces: tuple[_Piece, ...]
 
-    def least_price(self) -> float:
+    def least_multiplier(self) -> float:
         """Price below which moving some target without end would pay."""
         steep = [abs(piece.line.slope) for piece in self.pieces if piece.endless]
         return max(steep, default=0.0) / self.problem.spec.label_flip_cost
@@ -86,59 +88,71 @@ class _Rows:
         norm = dual_norm(self.weights, spec.transport_norm)
         return max(abs(piece.line.slope) for piece in self.pieces) * max(norm, 1.0 / spec.label_flip_cost)
 
-    def stay(self) -> Answer:
+    def unmoved(self) -> Answer:
         """The rows' best pieces where nothing is moved."""
         heights = np.stack([piece.line.slope * self.residuals + piece.line.height for piece in self.pieces])
         best = heights.argmax(axis=0)
         nothing = np.zeros(best.shape[0])
         # For the transport norm l1 the reach is a weight: above the largest, no feature is moved.
-        reach = np.full(best.shape[0], np.inf if self.problem.spec.transport_norm == "l1" else 0.0)
-        return Answer(heights.max(axis=0), nothing, best.astype(np.int8), reach)
+        extent = np.full(best.shape[0], np.inf if self.problem.spec.transport_norm == "l1" else 0.0)
+        return Answer(self.problem.weigh(heights.max(axis=0)), nothing, best.astype(np.int8), extent)
 
-    def at(self, price: float) -> Answer:
+    def at(self, multiplier: float) -> Answer:
         """The rows' best pieces at a price, and what they move."""
-        value, spent, act, reach = self._piece_at(0, price)
+        value, spent, act, extent = self._piece_at(0, multiplier)
         for number in range(1, len(self.pieces)):
-            other = self._piece_at(number, price)
+            other = self._piece_at(number, multiplier)
             better = other.value > value
             value = np.where(better, other.value, value)
             spent = np.where(better, other.spent, spent)
             act = np.where(better, other.act, act)
-            reach = np.where(better, other.reach, reach)
-        return Answer(value, spent, act, reach)
+            extent = np.where(better, other.extent, extent)
+        return Answer(self.problem.weigh(value), self.problem.weigh(spent), act, extent)
 
-    def _piece_at(self, number: int, price: float) -> Answer:
+    def _piece_at(self, number: int, multiplier: float) -> Answer:
         piece, cost = self.pieces[number], self.problem.spec.label_flip_cost
         slope, height = piece.line.slope, piece.line.height
         value = slope * self.residuals + height
         act = np.full(value.shape, number, dtype=np.int8)
-        spent = reach = np.zeros_like(value)
+        spent = extent = np.zeros_like(value)
         if piece.gains is not None:
-            gain, spent, reach = piece.gains.at(price / abs(slope))
+            gain, spent, extent = piece.gains.at(multiplier / abs(slope))
             value = value + abs(slope) * gain
-        pays = abs(slope) - cost * price if math.isfinite(cost) else 0.0
+        pays = abs(slope) - cost * multiplier if math.isfinite(cost) else 0.0
         if slope != 0 and pays > 0:
-            value = value + pays * piece.target_room
-            spent = spent + cost * piece.target_room
-        return Answer(value, spent, act, reach)
+            value = value + pays * piece.target_clearance
+            spent = spent + cost * piece.target_clearance
+        return Answer(value, spent, act, extent)
 
-    def judged(self, plans: tuple[tuple[float, Answer], ...], value: float, price: float) -> Judged:
+    def evaluated(self, actions: tuple[tuple[float, Answer], ...], value: float, multiplier: float) -> RiskEvaluation:
         """The expected loss of the worst-case distribution as a function of the plane."""
-        x, norm = self.problem.features, self.problem.spec.transport_norm
-        gradient, flat = np.zeros(x.shape[1]), 0.0
-        for share, answer in plans:
-            slopes = np.array([piece.line.slope for piece in self.pieces])[answer.act]
+        x = self.problem.features
+        gradient, intercept_slope, ways = np.zeros(x.shape[1]), 0.0, np.zeros((2, x.shape[1]))
+        for share, answer in actions:
+            slopes = self.problem.weigh(np.array([piece.line.slope for piece in self.pieces])[answer.act])
             gradient += share * (slopes @ x)
-            flat += share * float(slopes.sum())
+            intercept_slope += share * float(slopes.sum())
             for number, piece in enumerate(self.pieces):
                 rows = np.flatnonzero(answer.act == number)
-                if piece.gains is None or rows.size == 0:
-                    continue
-                sizes = move_sizes(piece.room[rows], np.abs(self.weights[self.moved]), norm, answer.reach[rows])
-                harm = abs(piece.line.slope) * np.sign(self.weights[self.moved])
-                gradient[self.moved] += share * harm * sizes.sum(axis=0)
-        count = x.shape[0]
-        return Judged(value, price, gradient / count, flat / count, 0.0)
+                if piece.gains is not None and rows.size:
+                    ways += share * self._moved(piece, rows, answer.extent[rows])
+        above, below = ways / x.shape[0]
+        slope = gradient / x.shape[0] + (above - below) / 2
+        return RiskEvaluation(value, multiplier, slope, intercept_slope / x.shape[0], 0.0, swing=(above + below) / 2)
+
+    def _moved(self, piece: _Piece, rows: NDArray[np.intp], extent: FloatArray) -> FloatArray:
+        """Sums (2, P) of what moving some rows of a piece adds at weights above 0 and below 0."""
+        spec, x, steep = self.problem.spec, self.problem.features[rows], abs(piece.line.slope)
+        far = extent[:, None]
+        if spec.transport_norm != "linf":
+            far = np.zeros_like(x)
+            far[:, self.moved] = move_sizes(
+                piece.clearance[rows], np.abs(self.weights[self.moved]), spec.transport_norm, extent
+            )
+        sides = np.full(rows.size, -piece.line.slope)
+        above, below = both_ways(x, self.support, sides, far)
+        counts = steep * self.problem.counts[rows]
+        return np.stack([counts @ above, counts @ below])
 
 
 def _rows(weights: FloatArray, intercept: float, problem: SiteProblem) -> _Rows:
@@ -153,12 +167,12 @@ def _rows(weights: FloatArray, intercept: float, problem: SiteProblem) -> _Rows:
     pieces = []
     for line in lines:
         # A rising piece gains where the prediction rises and the target falls.
-        room = rise if line.slope > 0 else fall
+        clearance = rise if line.slope > 0 else fall
         end = problem.labels - support.target_low if line.slope > 0 else support.target_high - problem.labels
-        gains = None if line.slope == 0 or not moved.any() else make_gains(room, slope, spec.transport_norm)
+        gains = None if line.slope == 0 or not moved.any() else make_gains(clearance, slope, spec.transport_norm)
         endless = line.slope != 0 and not np.isfinite(end).all()
-        pieces.append(_Piece(line, gains, room, np.zeros_like(end) if endless else np.maximum(end, 0.0), endless))
-    return _Rows(problem, weights, x @ weights + intercept - problem.labels, moved, tuple(pieces))
+        pieces.append(_Piece(line, gains, clearance, np.zeros_like(end) if endless else np.maximum(end, 0.0), endless))
+    return _Rows(problem, support, weights, x @ weights + intercept - problem.labels, moved, tuple(pieces))
 
 
 def _chosen(over: NDArray[np.bool_], left: Answer, right: Answer) -> Answer:
@@ -167,5 +181,5 @@ def _chosen(over: NDArray[np.bool_], left: Answer, right: Answer) -> Answer:
         np.where(over, right.value, left.value),
         np.where(over, right.spent, left.spent),
         np.where(over, right.act, left.act),
-        np.where(over, right.reach, left.reach),
+        np.where(over, right.extent, left.extent),
     )

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from models.ambiguity import steepest_move, vector_norm
-from models.box_worst_case import moves
-from models.hinge_worst_case import hinge_rows, solve
-from models.problem import BoxSupport, FloatArray, ProblemError, TransportNorm
-from models.saddle import FLIPPED, UNTOUCHED, Plan, Rows, Saddle
-from models.worst_case import stated_problem
+from models.basics import FloatArray, ProblemError, TransportNorm
+from models.geometry.norms import steepest_move, vector_norm
+from models.geometry.supports import BoxSupport
+from models.worst_case.box_hinge import moves
+from models.worst_case.hinge import hinge_rows, solve
+from models.worst_case.risk import stated_problem
+from models.worst_case.saddle_point import FLIPPED, UNTOUCHED, AdversaryAction, Rows, Saddle
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def worst_case_atoms(
     intercept: float = 0.0,
     shortfall: float = 1e-9,
 ) -> WorstCaseAtoms:
-    """Atoms of a worst-case distribution; parameters as :func:`models.worst_case.worst_case_risk`.
+    """Atoms of a worst-case distribution; parameters as :func:`models.worst_case.risk.worst_case_risk`.
 
     ``shortfall`` (above 0) bounds what the atoms may lack of the risk where no distribution attains it.
 
@@ -66,13 +67,13 @@ def worst_case_atoms(
     plane, problem = stated_problem(
         weights, features, labels, radius=radius, label_flip_cost=label_flip_cost, transport_norm=transport_norm,
         support=support, intercept=intercept,
-    )  # fmt: skip
+    )
     rows = hinge_rows(plane[:-1], intercept, problem)
     saddle = solve(rows)
-    atoms = _merged([_atoms_of(rows, plan) for plan in saddle.plans], rows)
+    atoms = _merged([_atoms_of(rows, action) for action in saddle.actions], rows)
     if rows.support is None and saddle.leftover > 0 and rows.weights.any():
         atoms = _spend(rows, atoms, saddle, shortfall)
-    return _judged(rows, atoms, intercept)
+    return _evaluated(rows, atoms, intercept)
 
 
 @dataclass(frozen=True)
@@ -83,11 +84,11 @@ class _Atoms:
     masses: FloatArray
 
 
-def _atoms_of(rows: Rows, plan: Plan) -> _Atoms:
+def _atoms_of(rows: Rows, action: AdversaryAction) -> _Atoms:
     everything = slice(0, rows.count)
-    sizes = np.zeros_like(rows.features) if rows.support is None else moves(rows, rows.support, plan, everything)
-    towards = -(rows.labels * plan.act)[:, None] * np.sign(rows.weights)
-    return _Atoms(np.arange(rows.count), plan.act, towards * sizes, np.full(rows.count, plan.share / rows.count))
+    sizes = np.zeros_like(rows.features) if rows.support is None else moves(rows, rows.support, action, everything)
+    towards = -(rows.labels * action.act)[:, None] * np.sign(rows.weights)
+    return _Atoms(np.arange(rows.count), action.act, towards * sizes, np.full(rows.count, action.share / rows.count))
 
 
 def _merged(parts: list[_Atoms], rows: Rows) -> _Atoms:
@@ -131,7 +132,7 @@ def _spend(rows: Rows, atoms: _Atoms, saddle: Saddle, shortfall: float) -> _Atom
     return _Atoms(grown.source[there], grown.act[there], grown.moved[there], grown.masses[there])
 
 
-def _judged(rows: Rows, atoms: _Atoms, intercept: float) -> WorstCaseAtoms:
+def _evaluated(rows: Rows, atoms: _Atoms, intercept: float) -> WorstCaseAtoms:
     points = rows.features[atoms.source] + atoms.moved
     if rows.support is not None:
         points = np.clip(points, rows.support.low, rows.support.high)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from models.problem import FloatArray
+from models.basics import FloatArray
 
 MAX_STEPS = 200
 _BISECTIONS = 5
@@ -27,24 +27,24 @@ _NOTHING = float(np.finfo(np.float64).tiny) ** 0.5
 
 
 class Answer(NamedTuple):
-    """Per row: ``value`` f_i at the price, transport ``spent``, what was done (``act``) and how far (``reach``)."""
+    """Per row: ``value`` f_i at the multiplier, transport ``spent``, what was done (``act``), how far (``extent``)."""
 
     value: FloatArray
     spent: FloatArray
     act: NDArray[np.int8]
-    reach: FloatArray
+    extent: FloatArray
 
 
 @dataclass(frozen=True)
 class Asked:
     """A price and the answers to it."""
 
-    price: float
+    multiplier: float
     answer: Answer
 
-    def at(self, price: float) -> FloatArray:
+    def at(self, multiplier: float) -> FloatArray:
         """The rows' lines at another price."""
-        return np.asarray(self.answer.value - self.answer.spent * (price - self.price))
+        return np.asarray(self.answer.value - self.answer.spent * (multiplier - self.multiplier))
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Crossing:
     over to the right line before the row ``tips`` does; ``share`` is the weight of the set without it.
     """
 
-    price: float
+    multiplier: float
     bound: float
     over: NDArray[np.bool_]
     tips: int
@@ -76,7 +76,7 @@ class Crossing:
         return (self.share, self.over), (1.0 - self.share, after)
 
 
-def search_price(
+def search_multiplier(
     ask: Callable[[float], Answer], left: Asked, right: Asked, budget: float, apart: Total, tolerance: float
 ) -> tuple[Asked, Asked, Crossing, float]:
     """Shrink the bracket until the value at its crossing is within ``tolerance`` of the bound.
@@ -88,12 +88,12 @@ def search_price(
     left, right = _narrowed(ask, left, right, budget, apart)
     crossing = _cross(left, right, budget, apart)
     for _ in range(MAX_STEPS):
-        width = right.price - left.price
-        price = 0.5 * (left.price + right.price) if slow >= 2 else crossing.price
-        asked = Asked(price, ask(price))
-        value = budget * price + apart.value - apart.spent * price + float(asked.answer.value.sum())
-        inside = left.price < price < right.price
-        if price == crossing.price and (value - crossing.bound <= tolerance or not inside):
+        width = right.multiplier - left.multiplier
+        multiplier = 0.5 * (left.multiplier + right.multiplier) if slow >= 2 else crossing.multiplier
+        asked = Asked(multiplier, ask(multiplier))
+        value = budget * multiplier + apart.value - apart.spent * multiplier + float(asked.answer.value.sum())
+        inside = left.multiplier < multiplier < right.multiplier
+        if multiplier == crossing.multiplier and (value - crossing.bound <= tolerance or not inside):
             return left, right, crossing, value
         if not inside:
             break
@@ -101,10 +101,11 @@ def search_price(
             left = asked
         else:
             right = asked
-        slow = 0 if slow >= 2 or right.price - left.price <= 0.5 * width else slow + 1
+        slow = 0 if slow >= 2 or right.multiplier - left.multiplier <= 0.5 * width else slow + 1
         crossing = _cross(left, right, budget, apart)
-    price = crossing.price
-    return left, right, crossing, budget * price + apart.value - apart.spent * price + float(ask(price).value.sum())
+    multiplier = crossing.multiplier
+    rows = float(ask(multiplier).value.sum())
+    return left, right, crossing, budget * multiplier + apart.value - apart.spent * multiplier + rows
 
 
 def _narrowed(
@@ -112,10 +113,10 @@ def _narrowed(
 ) -> tuple[Asked, Asked]:
     """A few bisections, which are cheaper than crossings and as good while the bracket is wide."""
     for _ in range(_BISECTIONS):
-        price = 0.5 * (left.price + right.price)
-        if not left.price < price < right.price:
+        multiplier = 0.5 * (left.multiplier + right.multiplier)
+        if not left.multiplier < multiplier < right.multiplier:
             break
-        asked = Asked(price, ask(price))
+        asked = Asked(multiplier, ask(multiplier))
         if apart.spent + float(asked.answer.spent.sum()) > budget:
             left = asked
         else:
@@ -127,20 +128,20 @@ def _cross(left: Asked, right: Asked, budget: float, apart: Total) -> Crossing:
     (value, more, _, _), (later, less, _, _) = left.answer, right.answer
     saved = np.maximum(more - less, 0.0)
     # A row that saves nothing never goes over; one that saves next to nothing may do so anywhere in the bracket.
-    ahead = value - later + more * left.price - less * right.price
-    turn = np.divide(ahead, saved, out=np.full_like(saved, right.price), where=saved > _NOTHING)
-    np.minimum(np.maximum(turn, left.price, out=turn), right.price, out=turn)
+    ahead = value - later + more * left.multiplier - less * right.multiplier
+    turn = np.divide(ahead, saved, out=np.full_like(saved, right.multiplier), where=saved > _NOTHING)
+    np.minimum(np.maximum(turn, left.multiplier, out=turn), right.multiplier, out=turn)
     order = turn.argsort()
     spent = apart.spent + float(more.sum()) - saved[order].cumsum()
     last = min(int(np.count_nonzero(spent > budget)), spent.shape[0] - 1)
     over = np.zeros(turn.shape[0], dtype=np.bool_)
     over[order[:last]] = True
     tips = int(order[last])
-    price = float(turn[tips])
-    lines, later_lines = left.at(price), right.at(price)
+    multiplier = float(turn[tips])
+    lines, later_lines = left.at(multiplier), right.at(multiplier)
     before = float(np.where(over, later_lines, lines).sum())
     spent_after, drop = float(spent[last]), float(saved[tips])
     share = min(max((budget - spent_after) / drop, 0.0), 1.0) if drop > 0 else 1.0
     tipped = (1.0 - share) * float(later_lines[tips] - lines[tips])
-    bound = budget * price + apart.value - apart.spent * price + before + tipped
-    return Crossing(price, bound, over, tips, share)
+    bound = budget * multiplier + apart.value - apart.spent * multiplier + before + tipped
+    return Crossing(multiplier, bound, over, tips, share)

@@ -5,42 +5,47 @@ Unbounded support (FDR eq. 9; MATH section 1):
     r(w) = min_{lam >= ||w||_*} radius lam + mean_i max(0, 1 - m_i, 1 + m_i - label_flip_cost lam),
 
 with ``m_i = y_i (<w, x_i> + b)``: the adversary buys label flips in the order of ``min(1 + m_i, 2 m_i)``
-(``models.label_flips``) and spends the rest of the radius on moving features. Box support is in
-``models.box_worst_case``.
+(``models.worst_case.label_flips``) and spends the rest of the radius on moving features. Box support is in
+``models.worst_case.box_hinge``.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
-from models.ambiguity import dual_norm, steepest_move
-from models.box_worst_case import solve_box
-from models.label_flips import buy_flips
-from models.problem import FloatArray, PolytopeSupport, ProblemError, SiteProblem
-from models.saddle import FLIPPED, KEPT, UNTOUCHED, Judged, Plan, Rows, Saddle
+from models.basics import FloatArray, ProblemError
+from models.geometry.norms import dual_norm
+from models.geometry.supports import PolytopeSupport
+from models.problem import SiteProblem
+from models.worst_case.box_hinge import mean_moves, solve_box
+from models.worst_case.label_flips import buy_flips
+from models.worst_case.saddle_point import FLIPPED, KEPT, UNTOUCHED, AdversaryAction, RiskEvaluation, Rows, Saddle
 
 
 def hinge_rows(weights: FloatArray, intercept: float, problem: SiteProblem) -> Rows:
-    """Rows of a site with the plane ``weights`` (P,) that is judged; raises ``ProblemError`` on a polytope."""
+    """Rows of a site with the plane ``weights`` (P,) that is evaluated; raises ``ProblemError`` on a polytope."""
     spec = problem.spec
     if isinstance(spec.support, PolytopeSupport):
         raise ProblemError("this is for an unbounded support or a box, the support is a polytope")
     margins = problem.labels * (problem.features @ weights + intercept)
     return Rows(
         problem.features, problem.labels, weights, margins,
-        spec.radius, spec.label_flip_cost, spec.transport_norm, spec.support,
-    )  # fmt: skip
+        spec.radius, spec.label_flip_cost, spec.transport_norm, spec.support, problem.row_weights,
+    )
 
 
-def judge_hinge(rows: Rows) -> Judged:
+def evaluate_hinge(rows: Rows) -> RiskEvaluation:
     """Worst-case risk with its cut; the norm has a part of its own on an unbounded support only."""
     saddle = solve(rows)
-    norm_weight = saddle.leftover if rows.support is None else 0.0
-    gradient, flat = subgradient(rows, replace(saddle, leftover=saddle.leftover - norm_weight))
-    return Judged(saddle.value, saddle.price, gradient, flat, norm_weight)
+    coefficients = rows.weigh(saddle.label_coefficients(rows.labels))
+    slope, intercept_slope = coefficients @ rows.features, float(coefficients.sum())
+    if rows.support is None:
+        return RiskEvaluation(saddle.value, saddle.multiplier, slope, intercept_slope, saddle.leftover)
+    above, below = mean_moves(rows, rows.support, saddle)
+    return RiskEvaluation(
+        saddle.value, saddle.multiplier, slope + (above - below) / 2, intercept_slope, 0.0, swing=(above + below) / 2
+    )
 
 
 def solve(rows: Rows) -> Saddle:
@@ -57,24 +62,13 @@ def _solve_unbounded(rows: Rows, floor: float) -> Saddle:
     hinge = np.maximum(0.0, 1.0 - rows.margins)
     act = np.where(rows.margins < 1.0, KEPT, UNTOUCHED).astype(np.int8)
     extra = np.minimum(1.0 + rows.margins, 2.0 * rows.margins)
-    flips = buy_flips(extra, rows.radius, rows.label_flip_cost, floor)
-    value = float(hinge.mean()) + flips.added / rows.count + flips.leftover * floor
-    plans = tuple(_flip(act, flipped, share) for share, flipped in flips.sets)
-    return Saddle(value, flips.price, plans, flips.leftover)
+    flips = buy_flips(extra, rows.radius, rows.label_flip_cost, floor, rows.row_weights)
+    value = float(rows.weigh(hinge).mean()) + flips.added / rows.count + flips.leftover * floor
+    actions = tuple(_flip(act, flipped, share) for share, flipped in flips.sets)
+    return Saddle(value, flips.multiplier, actions, flips.leftover)
 
 
-def _flip(act: NDArray[np.int8], rows: NDArray[np.intp], share: float) -> Plan:
+def _flip(act: NDArray[np.int8], rows: NDArray[np.intp], share: float) -> AdversaryAction:
     flipped = act.copy()
     flipped[rows] = FLIPPED
-    return Plan(share, flipped)
-
-
-def subgradient(rows: Rows, saddle: Saddle) -> tuple[FloatArray, float]:
-    """Subgradient in the weights (P,) and in the intercept: the gradient of the loss under the adversary's mixture."""
-    coefficients = saddle.label_coefficients(rows.labels)
-    gradient = coefficients @ rows.features
-    if saddle.moved is not None:
-        gradient += np.sign(rows.weights) * saddle.moved
-    elif saddle.leftover > 0:
-        gradient += saddle.leftover * steepest_move(rows.weights, rows.transport_norm)
-    return gradient, float(coefficients.sum())
+    return AdversaryAction(share, flipped)

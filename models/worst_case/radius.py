@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from models.ambiguity import check_rows, vector_norm
+from models.basics import FloatArray, ProblemError, TransportNorm
+from models.geometry.norms import vector_norm
 from models.losses.base import Task
-from models.problem import FloatArray, ProblemError, TransportNorm
+from models.validation import check_rows
 
 MAX_RESAMPLED_ROWS = 400
 """Rows of one half when a radius is estimated: an assignment problem costs the cube of it."""

@@ -4,38 +4,35 @@ r"""Exact worst-case risk of a linear model over a Wasserstein ball: value, pric
 
 for every loss of ``models.losses``. Which formula answers depends on the loss and on the support:
 
-- hinge, unbounded or on a box: ``models.hinge_worst_case``;
-- every other loss, unbounded: ``models.free_worst_case``;
-- epsilon_insensitive and pinball on a box: ``models.box_regression``;
-- hinge, epsilon_insensitive and pinball on a polytope: ``models.reference.polytope``, slow, by CVXPY.
+- hinge, unbounded or on a box: ``models.worst_case.hinge``;
+- every other loss, unbounded: ``models.worst_case.unbounded``;
+- epsilon_insensitive and pinball on a box: ``models.worst_case.box_regression``;
+- hinge, epsilon_insensitive and pinball on a polytope: ``models.worst_case.polytope``, by CVXPY where a wall is met.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.ambiguity import as_support, check_rows, steepest_move
-from models.box_regression import judge_box_regression
-from models.fallback import reference_polytope
-from models.free_worst_case import judge_classification, judge_regression
-from models.hinge_worst_case import hinge_rows, judge_hinge
+from models.basics import FloatArray, ProblemError, TransportNorm
+from models.geometry.norms import steepest_move
+from models.geometry.supports import PolytopeSupport, Support
 from models.losses.base import Loss
 from models.losses.catalogue import LossName, get_loss
 from models.losses.hinge import Hinge
-from models.problem import (
-    FloatArray,
-    PolytopeSupport,
-    ProblemError,
-    RiskValue,
-    RobustSpec,
-    SiteProblem,
-    Support,
-    TransportNorm,
-)
-from models.saddle import Judged
+from models.problem import RiskValue, RobustSpec, SiteProblem
+from models.validation import as_support, check_rows
+from models.worst_case.box_regression import evaluate_box_regression
+from models.worst_case.hinge import evaluate_hinge, hinge_rows
+from models.worst_case.polytope import evaluate_polytope
+from models.worst_case.saddle_point import RiskEvaluation
+from models.worst_case.unbounded import evaluate_classification, evaluate_regression
+
+_ROUNDING = 8 * float(np.finfo(np.float64).eps)
+"""Share of its terms' sizes by which the rounding of a cut's constant may be off."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +81,10 @@ def worst_case_risk(
     plane, problem = stated_problem(
         weights, features, labels, radius=radius, label_flip_cost=label_flip_cost, transport_norm=transport_norm,
         support=support, intercept=intercept, loss=loss,
-    )  # fmt: skip
-    judged = _judge(plane, problem)
-    return WorstCase(judged.value, _subgradient(judged, plane[:-1], problem), judged.price, judged.flat)
+    )
+    evaluated = _evaluate(plane, problem)
+    slope = _subgradient(evaluated, plane[:-1], problem)
+    return WorstCase(evaluated.value, slope, evaluated.multiplier, evaluated.intercept_slope)
 
 
 def stated_problem(
@@ -107,76 +105,85 @@ def stated_problem(
         raise ProblemError(f"weights must be (P,) and features (N, P), got {w.shape} and {x.shape}")
     if not (np.isfinite(w).all() and np.isfinite(intercept)):
         raise ProblemError("weights and intercept must be finite")
-    judged_by = get_loss(loss) if isinstance(loss, str) else loss
+    evaluated_by = get_loss(loss) if isinstance(loss, str) else loss
     place = as_support(support, x.shape[1])
-    spec = RobustSpec(float(radius), float(label_flip_cost), transport_norm, place, loss=judged_by)
-    check_rows(x, y, place, judged_by.task)
+    spec = RobustSpec(float(radius), float(label_flip_cost), transport_norm, place, loss=evaluated_by)
+    check_rows(x, y, place, evaluated_by.task)
     return np.append(w, float(intercept)), SiteProblem(x, y, spec)
 
 
 @dataclass(frozen=True)
 class RiskCut:
-    r"""Worst-case risk at weights and what it proves everywhere.
+    r"""What is proven of the worst-case risk at weights w: a value above it there, and a cut below it everywhere.
 
-    ``r(u) >= value - slack + <slope, u - w> + norm_weight (||u||_* - ||w||_*)`` for every u, with equality at w.
+    ``r(w) <= risk`` and, for every u, ``r(u) >= height + <slope, u - w> + norm_weight (||u||_* - ||w||_*) + <swing,
+    |u| - |w|>``, absolute values and the sum over the features. ``height``
+    is the risk itself but on a polytope, where a solver with a tolerance is asked: there it is lower by all that the
+    solver may be off by. A bound may be built from ``height`` (best by :meth:`offset`), never from ``risk``.
+
     ``norm_weight`` is what a unit of the norm adds: the part of the radius that is spent on moving without bounds,
-    times the loss's Lipschitz constant; 0 on a bounded support, where the slope says it all. ``slack`` is 0 but on a
-    polytope, whose value is that of a solver with a tolerance.
+    times the loss's Lipschitz constant; 0 on a bounded support. ``swing`` (P,), at or above 0, is what the moves add on
+    a box whichever sign the weights have (``models.worst_case.box_transport``); None on every other support.
     """
 
-    value: float
+    risk: float
+    height: float
     slope: FloatArray
     norm_weight: float
-    slack: float = 0.0
+    swing: FloatArray | None = None
+
+    def offset(self, weights: FloatArray, norm: float) -> float:
+        """Constant c of the cut, ``r(u) >= c + <slope, u> + norm_weight ||u||_* + <swing, |u|>``.
+
+        Far from zero large terms cancel: it is lowered by what their rounding may have raised it. ``norm`` is
+        ``||w||_*`` of the weights (D,) that the cut is of.
+        """
+        paid = self.norm_weight * norm
+        if self.swing is not None:
+            paid += float(self.swing @ np.abs(weights[: self.swing.shape[0]]))
+        size = abs(self.height) + float(np.abs(self.slope) @ np.abs(weights)) + abs(paid)
+        return self.height - float(self.slope @ weights) - paid - _ROUNDING * size
 
 
 def site_cut(weights: FloatArray, problem: SiteProblem) -> RiskCut:
     """Worst-case risk of one site at weights (D,) with its cut, the norm part apart."""
-    judged = _judge(weights, problem)
-    return RiskCut(judged.value, _whole(judged.slope, judged, problem), judged.norm_weight, judged.slack)
+    evaluated = _evaluate(weights, problem)
+    slope = _whole(evaluated.slope, evaluated, problem)
+    return RiskCut(evaluated.value, evaluated.value - evaluated.slack, slope, evaluated.norm_weight, evaluated.swing)
 
 
 def site_risk(weights: FloatArray, problem: SiteProblem) -> RiskValue:
     """Worst-case risk of one site at weights (D,), the intercept last when the problem has one."""
-    judged = _judge(weights, problem)
-    gradient = _subgradient(judged, weights[: problem.features.shape[1]], problem)
-    return RiskValue(judged.value, _whole(gradient, judged, problem), judged.price)
+    evaluated = _evaluate(weights, problem)
+    gradient = _subgradient(evaluated, weights[: problem.features.shape[1]], problem)
+    return RiskValue(evaluated.value, _whole(gradient, evaluated, problem), evaluated.multiplier)
 
 
-def _judge(weights: FloatArray, problem: SiteProblem) -> Judged:
+def _evaluate(weights: FloatArray, problem: SiteProblem) -> RiskEvaluation:
     spec, n_features = problem.spec, problem.features.shape[1]
     wanted = n_features + int(spec.fit_intercept)
     if weights.shape != (wanted,):
         raise ProblemError(f"weights must have shape ({wanted},), got {weights.shape}")
     plane, intercept = weights[:n_features], float(weights[-1]) if spec.fit_intercept else 0.0
     if isinstance(spec.support, PolytopeSupport):
-        return _judge_on_polytope(plane, intercept, problem)
+        return evaluate_polytope(plane, intercept, problem)
     if isinstance(spec.loss, Hinge):
-        return judge_hinge(hinge_rows(plane, intercept, problem))
+        return evaluate_hinge(hinge_rows(plane, intercept, problem))
     if spec.loss.task == "classification":
-        return judge_classification(plane, intercept, problem)
+        return evaluate_classification(plane, intercept, problem)
     if spec.support is not None:
-        return judge_box_regression(plane, intercept, problem)
-    return judge_regression(plane, intercept, problem)
+        return evaluate_box_regression(plane, intercept, problem)
+    return evaluate_regression(plane, intercept, problem)
 
 
-def _judge_on_polytope(plane: FloatArray, intercept: float, problem: SiteProblem) -> Judged:
-    """By the reference solver, but where nothing is moved, whatever the walls: there the free answer is exact."""
-    if problem.spec.loss.task == "classification":
-        free = judge_classification(plane, intercept, problem)
-        if free.norm_weight == 0 or not plane.any():
-            return replace(free, norm_weight=0.0)
-    elif problem.spec.radius == 0:
-        return replace(judge_regression(plane, intercept, problem), norm_weight=0.0)
-    return reference_polytope(plane, intercept, problem)
+def _subgradient(evaluated: RiskEvaluation, weights: FloatArray, problem: SiteProblem) -> FloatArray:
+    if evaluated.swing is not None:
+        return np.asarray(evaluated.slope + np.sign(weights) * evaluated.swing)
+    if evaluated.norm_weight == 0:
+        return evaluated.slope
+    return np.asarray(evaluated.slope + evaluated.norm_weight * steepest_move(weights, problem.spec.transport_norm))
 
 
-def _subgradient(judged: Judged, weights: FloatArray, problem: SiteProblem) -> FloatArray:
-    if judged.norm_weight == 0:
-        return judged.slope
-    return np.asarray(judged.slope + judged.norm_weight * steepest_move(weights, problem.spec.transport_norm))
-
-
-def _whole(slope: FloatArray, judged: Judged, problem: SiteProblem) -> FloatArray:
+def _whole(slope: FloatArray, evaluated: RiskEvaluation, problem: SiteProblem) -> FloatArray:
     """Slope (D,) with the intercept's part last."""
-    return np.append(slope, judged.flat) if problem.spec.fit_intercept else slope
+    return np.append(slope, evaluated.intercept_slope) if problem.spec.fit_intercept else slope

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from models.problem import BoxSupport, FloatArray, TransportNorm
+from models.basics import FloatArray, TransportNorm
+from models.geometry.supports import BoxSupport
 
 KEPT, UNTOUCHED, FLIPPED = 1, 0, -1
 """What a plan does with a sample: move it under its label, leave it (its loss is 0), move it and flip its label."""
@@ -25,6 +26,11 @@ class Rows:
     label_flip_cost: float
     transport_norm: TransportNorm
     support: BoxSupport | None
+    row_weights: FloatArray | None = None
+
+    def weigh(self, values: FloatArray) -> FloatArray:
+        """Values (N,) of the rows, each as often as its row counts."""
+        return values if self.row_weights is None else values * self.row_weights
 
     @property
     def count(self) -> int:
@@ -33,52 +39,60 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Plan:
+class AdversaryAction:
     """One optimal answer of the adversary, used with probability ``share``.
 
-    ``act`` (N,) holds KEPT, UNTOUCHED or FLIPPED; ``reach`` (N,) how far each sample is moved inside its box (see
-    ``models.box_gains``), None where nothing is moved.
+    ``act`` (N,) holds KEPT, UNTOUCHED or FLIPPED; ``extent`` (N,) how far each sample is moved inside its box (see
+    ``models.worst_case.box_transport``), None where nothing is moved.
     """
 
     share: float
     act: NDArray[np.int8]
-    reach: FloatArray | None = None
+    extent: FloatArray | None = None
+
+    @property
+    def extents(self) -> FloatArray:
+        """The extent of every sample, 0 where nothing is moved."""
+        return np.zeros(self.act.shape[0]) if self.extent is None else self.extent
 
 
 @dataclass(frozen=True)
 class Saddle:
     """Value, price and the mixture of plans that spends the radius exactly.
 
-    ``leftover`` is the part of the radius that no plan spends; with an unbounded support it is worth ``||w||_*`` a
-    unit, whichever sample it is spent on. ``moved`` (P,) is how far each feature is moved inside its box, as a mean
-    over rows and plans; None where nothing is.
+    ``leftover`` is the part of the radius that no action spends; with an unbounded support it is worth ``||w||_*`` a
+    unit, whichever sample it is spent on.
     """
 
     value: float
-    price: float
-    plans: tuple[Plan, ...]
+    multiplier: float
+    actions: tuple[AdversaryAction, ...]
     leftover: float = 0.0
-    moved: FloatArray | None = None
 
     def label_coefficients(self, labels: FloatArray) -> FloatArray:
         """Coefficients c (N,) with which ``x_i`` enters the subgradient: ``sum_i c_i x_i`` plus what moving adds."""
         total = np.zeros(labels.shape[0])
-        for plan in self.plans:
-            total -= plan.share * plan.act
+        for action in self.actions:
+            total -= action.share * action.act
         return np.asarray(total * labels / labels.shape[0])
 
 
 @dataclass(frozen=True)
-class Judged:
+class RiskEvaluation:
     r"""Worst-case risk at a plane (w, b) and what it proves at every other one, the intercept apart.
 
-    ``r(u, c) >= value - slack + <slope, u - w> + flat (c - b) + norm_weight (||u||_* - ||w||_*)``. ``price`` is the
-    optimal price of transport; ``slack`` is 0 but where the value comes from a solver with a tolerance.
+        r(u, c) >= value - slack + <slope, u - w> + intercept_slope (c - b) + norm_weight (||u||_* - ||w||_*)
+                   + <swing, |u| - |w|>
+
+    ``swing`` (P,) is at or above 0 (``models.worst_case.box_transport``); None: nothing. ``multiplier`` is the optimal
+    one of transport. ``slack`` is 0 but where a solver with a tolerance is asked: then ``value`` is at or above the
+    risk, and ``value - slack`` at or below it.
     """
 
     value: float
-    price: float
+    multiplier: float
     slope: FloatArray
-    flat: float
+    intercept_slope: float
     norm_weight: float
     slack: float = 0.0
+    swing: FloatArray | None = None

@@ -18,47 +18,48 @@ the paper writes as ``||(w, -1)||_*``.
 
 from __future__ import annotations
 
-from models.ambiguity import dual_norm
 from models.basics import FloatArray
-from models.label_flips import buy_flips
+from models.geometry.norms import dual_norm
 from models.problem import SiteProblem
-from models.saddle import Judged
+from models.worst_case.label_flips import buy_flips
+from models.worst_case.saddle_point import RiskEvaluation
 
 
-def judge_classification(weights: FloatArray, intercept: float, problem: SiteProblem) -> Judged:
+def evaluate_classification(weights: FloatArray, intercept: float, problem: SiteProblem) -> RiskEvaluation:
     """Worst-case risk at a plane ``weights`` (P,) with its cut."""
     spec, labels = problem.spec, problem.labels
     loss, count = spec.loss, labels.shape[0]
     margins = labels * (problem.features @ weights + intercept)
     kept = loss.value(margins)
     floor = loss.lipschitz * dual_norm(weights, spec.transport_norm)
-    flips = buy_flips(loss.value(-margins) - kept, spec.radius, spec.label_flip_cost, floor)
+    flips = buy_flips(loss.value(-margins) - kept, spec.radius, spec.label_flip_cost, floor, problem.row_weights)
     flipped = flips.shares(count)
     slopes = (1.0 - flipped) * loss.slope(margins) - flipped * loss.slope(-margins)
-    coefficients = labels * slopes / count
-    return Judged(
-        value=float(kept.mean()) + flips.added / count + flips.leftover * floor,
-        price=flips.price,
+    coefficients = problem.weigh(labels * slopes) / count
+    return RiskEvaluation(
+        value=float(problem.weigh(kept).mean()) + flips.added / count + flips.leftover * floor,
+        multiplier=flips.multiplier,
         slope=coefficients @ problem.features,
-        flat=float(coefficients.sum()),
+        intercept_slope=float(coefficients.sum()),
         norm_weight=flips.leftover * loss.lipschitz,
     )
 
 
-def judge_regression(weights: FloatArray, intercept: float, problem: SiteProblem) -> Judged:
+def evaluate_regression(weights: FloatArray, intercept: float, problem: SiteProblem) -> RiskEvaluation:
     """Worst-case risk at a plane ``weights`` (P,) with its cut.
 
     Where moving targets is worth more than moving features, the radius adds a constant and the norm has no part.
     """
     spec, count = problem.spec, problem.labels.shape[0]
     residuals = problem.features @ weights + intercept - problem.labels
-    coefficients = spec.loss.slope(residuals) / count
+    coefficients = problem.weigh(spec.loss.slope(residuals)) / count
     norm, of_targets = dual_norm(weights, spec.transport_norm), 1.0 / spec.label_flip_cost
-    price = spec.loss.lipschitz * max(norm, of_targets)
-    return Judged(
-        value=float(spec.loss.value(residuals).mean()) + (spec.radius * price if spec.radius > 0 else 0.0),
-        price=price,
+    multiplier = spec.loss.lipschitz * max(norm, of_targets)
+    mean_loss = float(problem.weigh(spec.loss.value(residuals)).mean())
+    return RiskEvaluation(
+        value=mean_loss + (spec.radius * multiplier if spec.radius > 0 else 0.0),
+        multiplier=multiplier,
         slope=coefficients @ problem.features,
-        flat=float(coefficients.sum()),
+        intercept_slope=float(coefficients.sum()),
         norm_weight=spec.radius * spec.loss.lipschitz if spec.radius > 0 and norm >= of_targets else 0.0,
     )

@@ -7,7 +7,7 @@ import json
 import math
 import tomllib
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ from models.losses.base import Task
 from services.contracts.base import Contract, Slug
 from services.contracts.errors import InvalidInputError
 from services.contracts.target import Target
+
+AnyContract = TypeVar("AnyContract", bound=Contract)
 
 
 class Feature(Contract):
@@ -95,7 +97,7 @@ class AssetType(Contract):
         """Linear functions to train: the planes of a classification, one for a regression."""
         return 1 if task == "regression" else self.n_heads
 
-    def why_not(self, task: Task) -> str:
+    def missing_for_task(self, task: Task) -> str:
         """What is missing for a task, on one line; empty where nothing is."""
         if task == "regression" and self.target is None:
             return f"asset type {self.name} has no target, which a regression loss needs"
@@ -125,16 +127,21 @@ class AssetType(Contract):
     @classmethod
     def from_toml(cls, path: Path) -> Self:
         """Read an asset type; raise :class:`InvalidInputError` with one line for each thing that does not fit."""
-        try:
-            return cls.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-        except FileNotFoundError:
-            raise InvalidInputError(f"no asset type file at {path}") from None
-        except OSError as error:
-            raise InvalidInputError(f"{path} cannot be read: {error.strerror}") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise InvalidInputError(f"{path} is not TOML: {error}") from None
-        except ValidationError as error:
-            raise InvalidInputError(f"{path}: {explain(error)}") from None
+        return read_toml(cls, path, "asset type")
+
+
+def read_toml(kind: type[AnyContract], path: Path, what: str) -> AnyContract:
+    """Contract in a TOML file; raise :class:`InvalidInputError` with one line for each thing that does not fit."""
+    try:
+        return kind.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise InvalidInputError(f"no {what} file at {path}") from None
+    except OSError as error:
+        raise InvalidInputError(f"{path} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInputError(f"{path} is not TOML: {error}") from None
+    except ValidationError as error:
+        raise InvalidInputError(f"{path}: {explain(error)}") from None
 
 
 def explain(error: ValidationError) -> str:

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError
 
-from models.problem import FloatArray
+from models.basics import FloatArray
 from services.contracts.asset_type import explain
 from services.contracts.errors import InvalidInputError
 from services.contracts.messages import Hello, Message, SiteRefusal, SiteUpdate, Task

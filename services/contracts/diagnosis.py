@@ -34,10 +34,11 @@ class Diagnosis(Contract):
     """Diagnosis of one measurement.
 
     ``robustness_radius`` is the smallest move of the scaled features, in the model's transport norm, that changes the
-    class; None where no move of any size does. With a lifted model it is a lower bound of that. ``clipped`` names the
-    features that were outside their sensor range and were clipped to it, ``imputed`` the optional ones that were
-    missing and were set to the middle of their range. With ``abstained`` true, ``fault_class`` is the best guess that
-    was not trusted, and ``reason`` says why.
+    class; None where no move of any size does. With a lifted model it is a lower bound of that. Moves beyond the
+    sensor ranges count too, so it is a lower bound of the smallest move inside them. ``clipped`` names the features
+    that were outside their sensor range and were clipped to it, ``imputed`` the optional ones that were missing and
+    were set to the middle of their range. With ``abstained`` true, ``fault_class`` is the best guess that was not
+    trusted, and ``reason`` says why.
     """
 
     fault_class: str

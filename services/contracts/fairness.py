@@ -9,8 +9,8 @@ from typing import Final, Literal, Protocol, Self
 
 from pydantic import Field, model_validator
 
-from models.fairness import INDICES, get_index, relative_unfairness
-from models.problem import ProblemError
+from models.basics import ProblemError
+from models.fairness.indices import INDICES, get_index, relative_unfairness
 from services.contracts.base import Contract, RunId, Slug
 
 Basis = Literal["loss", "worst_case_risk"]

@@ -7,8 +7,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from models.lift import FourierLift, fourier_lift
-from models.problem import ProblemError
+from models.basics import ProblemError
+from models.features.lift import FourierLift, fourier_lift
 from services.contracts.base import Contract
 
 CHECK_BITS = 52

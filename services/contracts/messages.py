@@ -8,8 +8,8 @@ from typing import Literal, Self
 import numpy as np
 from pydantic import Field, field_validator, model_validator
 
-from models.methods.solver_names import SupportKind
-from models.problem import FloatArray, TransportNorm
+from models.basics import FloatArray, TransportNorm
+from models.methods.protocol import SupportKind
 from services.contracts.base import Contract, RunId, Slug
 from services.contracts.lift import LiftSpec
 from services.contracts.loss import LossSpec

@@ -20,7 +20,7 @@ class VersionSummary(Contract):
     fingerprint: str
     rounds: int
     certified_gap: float
-    worst_case_risk: float
+    worst_case_risk: float | None
     fresh_weight: float
     task: Task = "classification"
     loss: str = "hinge"

@@ -10,9 +10,10 @@ from typing import Any, Self
 import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
-from models.lift import FourierLift
+from models.basics import FloatArray, TransportNorm
+from models.features.lift import FourierLift
 from models.losses.base import Task
-from models.problem import FloatArray, TransportNorm
+from models.methods.catalogue import METHODS
 from services.contracts.asset_type import AssetType, explain
 from services.contracts.base import Contract, RunId, Slug
 from services.contracts.documents import to_plain
@@ -20,9 +21,12 @@ from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.lift import LiftMismatchError, draw_lift, lifted_size
 from services.contracts.messages import TrainingSpec
 from services.contracts.plan import MixtureSpec
+from services.contracts.run import ExcludedSite
 from services.contracts.scores import ErrorInterval, RegressionScores
 
 SCHEMA = "ballast.model-version/1"
+Confusion = tuple[tuple[int, ...], ...]
+"""Counts (C, C) of held-out rows, true class by row and diagnosed class by column."""
 
 
 class SiteScore(RegressionScores):
@@ -30,7 +34,8 @@ class SiteScore(RegressionScores):
 
     ``weight`` is the site's share, ``worst_weight`` its share in the worst mixture at the model's weights (the mean
     over the heads). ``confidence``: as in :class:`services.contracts.run.SiteTermsRecord`. ``label_flip_cost`` None:
-    the model's.
+    the model's. ``f1``: over the classes that the site's counted rows have (``models.evaluation.scores``), those that
+    ``confusion`` counts; the site's policy leaves out classes with few rows.
     """
 
     site_id: Slug
@@ -41,6 +46,7 @@ class SiteScore(RegressionScores):
     radius_is_estimate: bool = False
     confidence: float | None = None
     f1: float | None = None
+    confusion: Confusion | None = None
     loss: float | None = Field(default=None, description="mean training loss on the held-out rows, heads summed")
     worst_case_risk: float | None = None
     fresh: bool = True
@@ -66,7 +72,13 @@ class ModelVersion(RegressionScores):
     ``radii_are_estimates``: a site's radius aims at its confidence and proves none. ``mixture`` is the ball around the
     sites' weights over which the risk is the worst. A version of a target has the inherited scores and an
     ``error_interval``, one of classes has F-1. ``note``: what the method says of its result, empty for most;
-    ``convex_part``: for an objective that is not convex.
+    ``convex_part``: for an objective that is not convex. ``excluded``: sites that the run went on without, because
+    their answers cannot be true; the model has nothing of theirs.
+
+    ``worst_case_risk`` is that of the weights over the sites' balls, in the worst mixture of ``mixture``, whatever the
+    method minimised; None where it is not known. ``objective``, ``lower_bound`` and ``certified_gap`` are of what it
+    minimised, ``objective_name`` says what that is: only where it is the worst-case risk the gap speaks of the best
+    robust model. A version from before these were told apart has its objective under ``worst_case_risk``.
     """
 
     name: Slug
@@ -80,18 +92,38 @@ class ModelVersion(RegressionScores):
     weights: FloatArray
     rounds: int
     certified_gap: float
-    worst_case_risk: float
+    absolute_gap: float = Field(default=0.0, description="distance of the bounds that is near enough, as the plan says")
+    worst_case_risk: float | None
+    objective: float
+    objective_name: str
     lower_bound: float
     fresh_weight: float
     f1: float | None = None
     error_interval: ErrorInterval | None = None
     sites: tuple[SiteScore, ...] = ()
+    excluded: tuple[ExcludedSite, ...] = ()
     solvers: tuple[str, ...] = ()
     mixture_confidence: float | None = None
     radii_are_estimates: bool = False
     convex_part: ConvexPart | None = None
     note: str = ""
     created_at: datetime
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_before_objectives(cls, data: Any) -> Any:
+        """A version that has no objective of its own: ``worst_case_risk`` is the objective of its method."""
+        if not isinstance(data, Mapping) or "objective" in data:
+            return data
+        method = METHODS.get(str(data.get("method")))
+        name = "objective of its method" if method is None else method.objective
+        told = {**data, "objective": data.get("worst_case_risk"), "objective_name": name}
+        if method is not None and method.is_robust:
+            return told
+        # The sites' risks and the interval were of that objective too: nothing is known of the risk over the balls.
+        sites = (SiteScore.model_validate(site) for site in data.get("sites", ()))
+        unknown = tuple(site.model_copy(update={"worst_case_risk": None}) for site in sites)
+        return told | {"worst_case_risk": None, "error_interval": None, "coverage": None, "sites": unknown}
 
     @cached_property
     def lift(self) -> FourierLift | None:
@@ -131,7 +163,7 @@ class ModelVersion(RegressionScores):
 
     @model_validator(mode="after")
     def _weights_fit(self) -> Self:
-        missing = self.asset_type.why_not(self.task)
+        missing = self.asset_type.missing_for_task(self.task)
         if missing:
             raise ValueError(missing)
         wanted = (self.asset_type.heads(self.task), lifted_size(self.spec.lift, len(self.asset_type.features)) + 1)

@@ -9,7 +9,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from models.losses.base import Task
-from models.mixture import MixtureBall, MixtureNorm
+from models.site_ambiguity.ball import MixtureBall, MixtureNorm
 from services.contracts.base import Contract, Slug
 from services.contracts.fairness import FairnessGate
 from services.contracts.messages import RadiusRule, TrainingSpec
@@ -18,6 +18,7 @@ from services.contracts.messages import RadiusRule, TrainingSpec
 class Gates(Contract):
     """Conditions on a new version before it becomes champion; None: not asked.
 
+    ``max_gap`` holds too where the bounds are within the plan's ``absolute_gap``.
     ``min_f1`` and ``min_site_f1`` are for classes; ``max_mae``, ``max_site_mae`` (in the target's unit) and
     ``min_coverage`` (of the 0.9 interval) for a target.
     """
@@ -93,6 +94,11 @@ class Plan(Contract):
     parameters: dict[str, float] = Field(default_factory=dict, description="the method's own numbers")
     spec: TrainingSpec = TrainingSpec()
     gap: float = Field(default=1e-3, gt=0, lt=1, description="certified relative gap at which training stops")
+    absolute_gap: float | None = Field(
+        default=None, ge=0, allow_inf_nan=False,
+        description="distance of the bounds that is near enough too, for an optimum at or near 0, in the units of the "
+        "loss; None: gap times a thousandth of the risk of zero weights",
+    )
     max_rounds: int = Field(default=100, ge=1, le=10_000)
     sites: tuple[Slug, ...] = Field(default=(), description="empty: every active site of the asset type")
     site_weights: Literal["equal", "samples"] = "equal"

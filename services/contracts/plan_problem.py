@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from models.basics import ProblemError
 from models.methods.catalogue import check_method_problem, check_parameters, get_method
-from models.problem import ProblemError, RobustSpec
+from models.problem import RobustSpec
 from services.contracts.asset_type import AssetType
 from services.contracts.errors import InvalidInputError
 from services.contracts.lift import lifted_size
@@ -25,7 +26,7 @@ def check_problem(plan: Plan, asset_type: AssetType, n_sites: int | None = None)
     InvalidInputError
         With one line of what does not fit.
     """
-    missing = asset_type.why_not(plan.spec.loss.task)
+    missing = asset_type.missing_for_task(plan.spec.loss.task)
     if missing:
         raise InvalidInputError(
             f"plan {plan.name}: {missing}, and the plan's loss is {plan.spec.loss.name}", code="wrong_task"
@@ -36,7 +37,7 @@ def check_problem(plan: Plan, asset_type: AssetType, n_sites: int | None = None)
         check_method_problem(
             method, mixture_of(plan).ball, loss=plan.spec.loss.loss, n_sites=n_sites, parameters=parameters,
             supported=plan.spec.support != "unbounded",
-        )  # fmt: skip
+        )
         _check_support(plan.spec, asset_type)
     except ProblemError as error:
         raise InvalidInputError(f"plan {plan.name}: {error}", code="unknown_method_or_parameter") from None

@@ -7,9 +7,9 @@ from datetime import datetime
 from models.losses.base import Task
 from services.contracts.base import Contract, RunId, Slug
 from services.contracts.messages import TrainingSpec
-from services.contracts.model_version import ConvexPart
+from services.contracts.model_version import Confusion, ConvexPart
 from services.contracts.plan import MixtureSpec
-from services.contracts.run import AnswerStatus
+from services.contracts.run import AnswerStatus, ExcludedSite
 from services.contracts.scores import ErrorInterval, RegressionScores
 
 
@@ -27,14 +27,16 @@ class GateResult(Contract):
 
 
 class CertificateReport(Contract):
-    """Bounds on the optimal worst-case risk, and the problem that they belong to.
+    """Bounds on what the method minimised, the problem that they belong to, and the worst-case risk of the weights.
 
-    ``worst_case_risk`` is the risk of the version's weights and the upper bound; ``gap`` is
-    ``(worst_case_risk - lower_bound) / worst_case_risk``. ``mixture_confidence``, ``radii_are_estimates``,
-    ``convex_part`` and ``note``: as in :class:`services.contracts.model_version.ModelVersion`.
+    ``gap`` is ``(objective - lower_bound) / objective``. ``worst_case_risk``, ``objective_name``,
+    ``mixture_confidence``, ``radii_are_estimates``, ``convex_part`` and ``note``: as in
+    :class:`services.contracts.model_version.ModelVersion`.
     """
 
-    worst_case_risk: float
+    worst_case_risk: float | None
+    objective: float
+    objective_name: str
     lower_bound: float
     gap: float
     fresh_weight: float
@@ -77,6 +79,8 @@ class SiteReport(RegressionScores):
     n_samples: int | None = None
     worst_case_risk: float | None = None
     f1: float | None = None
+    confusion: Confusion | None = None
+    recall: tuple[float | None, ...] | None = None
     fresh: bool = True
     accepted: int = 0
     absent: int = 0
@@ -102,10 +106,12 @@ class MissedRound(Contract):
 class ModelReport(RegressionScores):
     """Everything a reader needs to judge a model version, and no data.
 
-    ``f1`` and ``worst_site_f1`` belong to a model of classes; ``target``, ``unit``, ``worst_site_mae`` and the
+    ``f1``, ``worst_site_f1``, ``classes``, ``confusion`` (true class by row) and ``recall`` by class (None: the class
+    has no counted row) belong to a model of classes; ``target``, ``unit``, ``worst_site_mae`` and the
     inherited scores to a model of a target.
 
-    ``missed`` are rounds that a site of the run missed, ``absentees`` (round 0) sites that did not join the run.
+    ``missed`` are rounds that a site of the run missed, ``absentees`` (round 0) sites that did not join the run,
+    ``excluded`` those that it went on without.
     ``wanted_gap`` is the gap at which the plan stops training, ``seconds`` the time of all rounds. ``promotable``:
     every gate that was asked for holds.
     """
@@ -124,6 +130,9 @@ class ModelReport(RegressionScores):
     target: str | None = None
     unit: str | None = None
     f1: float | None = None
+    classes: tuple[str, ...] = ()
+    confusion: Confusion | None = None
+    recall: tuple[float | None, ...] | None = None
     worst_site_f1: float | None = None
     worst_site_mae: float | None = None
     error_interval: ErrorInterval | None = None
@@ -131,6 +140,7 @@ class ModelReport(RegressionScores):
     rounds: tuple[RoundPoint, ...] = ()
     missed: tuple[MissedRound, ...] = ()
     absentees: tuple[MissedRound, ...] = ()
+    excluded: tuple[ExcludedSite, ...] = ()
     gates: tuple[GateResult, ...] = ()
     promotable: bool
     seconds: float

@@ -7,19 +7,20 @@ from typing import Literal
 
 from pydantic import Field
 
-from models.radius import mixture_confidence
+from models.worst_case.radius import mixture_confidence
 from services.contracts.base import Contract, RunId, Slug
 from services.contracts.plan import Plan
 
 RunStatus = Literal["pending", "running", "completed", "failed", "cancelled"]
-AnswerStatus = Literal["accepted", "absent", "late", "refused_by_site", "rejected"]
+AnswerStatus = Literal["accepted", "absent", "late", "refused_by_site", "rejected", "excluded"]
 
 
 class SiteAnswer(Contract):
     """Metadata of what one site did in one round.
 
     ``status``: ``accepted``; ``absent`` (nobody there); ``late`` (no answer by the deadline); ``refused_by_site`` (the
-    site said no); ``rejected`` (admission said no). ``code`` and ``reason`` say why.
+    site said no); ``rejected`` (admission said no); ``excluded`` (its answers cannot be true, and the run goes on
+    without it). ``code`` and ``reason`` say why.
     """
 
     site_id: Slug
@@ -63,6 +64,19 @@ class SiteTermsRecord(Contract):
     label_flip_cost: float | None = None
 
 
+class ExcludedSite(Contract):
+    """A site that a run went on without from ``round`` on, because its answers cannot be true.
+
+    ``code``: ``implausible`` or ``not_finite`` (one answer alone), ``contradiction`` (two of its answers, whose rounds
+    the reason names; the SHA-256 of both stand in the round records).
+    """
+
+    site_id: Slug
+    round: int = Field(ge=1)
+    code: str
+    reason: str
+
+
 class Run(Contract):
     """One execution of a plan. ``plan`` is the plan as it was when the run began."""
 
@@ -75,6 +89,7 @@ class Run(Contract):
     rounds: int = 0
     sites: tuple[SiteTermsRecord, ...] = ()
     absentees: tuple[SiteAnswer, ...] = Field(default=(), description="sites that did not join, and why")
+    excluded: tuple[ExcludedSite, ...] = Field(default=(), description="sites that the run went on without, and why")
     upper: float | None = None
     lower: float | None = None
     gap: float | None = None
@@ -85,9 +100,19 @@ class Run(Contract):
     model_version: str | None = None
 
     @property
+    def members(self) -> tuple[SiteTermsRecord, ...]:
+        """Sites whose answers make the model: those that joined and were not excluded, their weights summing to 1."""
+        excluded = {each.site_id for each in self.excluded}
+        left = [site for site in self.sites if site.site_id not in excluded]
+        total = sum(site.weight for site in left)
+        if not excluded or total <= 0:
+            return tuple(left)
+        return tuple(site.model_copy(update={"weight": site.weight / total}) for site in left)
+
+    @property
     def mixture_confidence(self) -> float | None:
         """Probability that the mixture of the sites' balls holds the mixture of their truths; None: none is claimed."""
-        confidences = [site.confidence for site in self.sites]
+        confidences = [site.confidence for site in self.members]
         if not confidences or None in confidences:
             return None
         return mixture_confidence(confidence for confidence in confidences if confidence is not None)

@@ -8,7 +8,7 @@ from typing import Final, Self
 
 from pydantic import Field
 
-from models.intervals import residual_interval
+from models.evaluation.intervals import residual_interval
 from models.losses.base import Loss
 from services.contracts.base import Contract
 from services.contracts.target import Target
@@ -18,7 +18,7 @@ COVERAGE_CONFIDENCE: Final = 0.9
 
 REGRESSION_SUMS: Final = (
     "n_test", "absolute_error", "squared_error", "target_sum", "target_squares", "pinball_loss", "covered",
-)  # fmt: skip
+)
 """What a site sends of its held-out rows, all targets scaled: their number, sums of |error|, error^2, target,
 target^2 and pinball loss, and how many lie in the interval."""
 

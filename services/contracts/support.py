@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import Discriminator, Field, Tag, model_validator
 
+from models.basics import ProblemError
+from models.geometry.supports import BoxSupport, PolytopeSupport
 from models.losses.base import Task
-from models.problem import BoxSupport, PolytopeSupport, ProblemError
 from services.contracts.asset_type import AssetType
 from services.contracts.base import Contract
 

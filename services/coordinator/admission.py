@@ -1,24 +1,31 @@
 """Admission: what an answer must be before it may touch a model.
 
 An answer is let in only if it is small enough, a whole frame, signed by the site's enrolled key, of the right site,
-run, round and task, and holds exactly the arrays that the method expects, finite. Anything else is refused with a
-reason, recorded, and never aggregated.
+run, round and task, and holds exactly the arrays that the method expects, with numbers that can be true. Anything else
+is refused with a reason, recorded, and never aggregated.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from models.basics import FloatArray
 from services.contracts.codec import SIGNATURE_BYTES, FrameError, decode, digest, unpack_arrays
 from services.contracts.errors import InvalidInputError
 from services.contracts.messages import Kind, SiteRefusal, SiteUpdate
 from services.contracts.signing import verify
 
 HEADER_ALLOWANCE = 4096
+LARGEST = 1e100
+"""No honest number comes near; larger ones would overflow where they are multiplied."""
+
+
+Doubt = Callable[[Mapping[str, FloatArray]], str]
+"""Why the numbers of a well-formed answer cannot be true, on one line; empty where nothing speaks against them."""
 
 
 class AdmissionError(InvalidInputError):
@@ -38,6 +45,7 @@ class Expected:
     task_sha256: str
     public_key: str
     shapes: Mapping[str, tuple[int, ...]]
+    doubt: Doubt = lambda arrays: ""
 
     @property
     def max_bytes(self) -> int:
@@ -63,6 +71,8 @@ def admit(frame: bytes, expected: Expected) -> SiteUpdate | SiteRefusal:
     _check_address(message, expected)
     if isinstance(message, SiteUpdate):
         _check_arrays(message, expected)
+        if found := expected.doubt(message.arrays):
+            raise AdmissionError(found, code="implausible")
     return message
 
 
@@ -90,9 +100,11 @@ def _check_arrays(update: SiteUpdate, expected: Expected) -> None:
             )
         if not np.isfinite(array).all():
             raise AdmissionError(f"array {name} holds a value that is not finite", code="not_finite")
+        if (np.abs(array) > LARGEST).any():
+            raise AdmissionError(f"array {name} holds a value above {LARGEST:g}", code="implausible")
 
 
 def expect(frame: bytes, *, kind: Kind, site_id: str, run_id: str, round_number: int, public_key: str,
-           shapes: Mapping[str, tuple[int, ...]]) -> Expected:
+           shapes: Mapping[str, tuple[int, ...]], doubt: Doubt) -> Expected:
     """State what is expected in answer to a task frame."""
-    return Expected(kind, site_id, run_id, round_number, digest(frame), public_key, shapes)
+    return Expected(kind, site_id, run_id, round_number, digest(frame), public_key, shapes, doubt)

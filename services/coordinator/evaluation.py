@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.intervals import residual_interval
-from models.mixture import worst_mixture
-from models.problem import FloatArray, ServerProblem
+from models.basics import FloatArray
+from models.evaluation.intervals import residual_interval
+from models.problem import ServerProblem
+from models.site_ambiguity.ball import worst_mixture
 from services.contracts.plan import Plan
-from services.contracts.run import SiteAnswer
+from services.contracts.plan_problem import mixture_of
+from services.contracts.run import Run, SiteAnswer
 from services.contracts.scores import COVERAGE_CONFIDENCE, REGRESSION_SUMS
 
 
@@ -21,13 +23,32 @@ class Evaluation:
     """What each site that answered found on its held-out part, by site id.
 
     ``confusion`` : counts (C, C) of a classification. ``sums`` : those of a regression, ``scores.REGRESSION_SUMS``.
-    ``loss`` : mean training loss, the heads summed.
+    ``loss`` : mean training loss, the heads summed. ``risk`` : exact worst-case risk over the site's ball at the
+    weights, the heads summed. ``worst_case_risk`` : that of the worst mixture in the plan's ball, whatever the method
+    minimised, infinite where it is not known; ``worst_weights`` : the mixture, the mean over the heads.
     """
 
     confusion: Mapping[str, FloatArray]
     sums: Mapping[str, Mapping[str, float]]
     loss: Mapping[str, float]
+    risk: Mapping[str, float]
+    worst_case_risk: float
+    worst_weights: Mapping[str, float]
     answers: tuple[SiteAnswer, ...]
+
+
+def worst_over_sites(run: Run, risks: Mapping[str, FloatArray], otherwise: float) -> tuple[float, dict[str, float]]:
+    """Risk of the worst mixture in the plan's ball from the risks (K,) of all sites, each head with its own mixture.
+
+    Where a site's risk is missing: ``otherwise``, and no mixture.
+    """
+    names = [site.site_id for site in run.members]
+    if any(name not in risks for name in names):
+        return otherwise, {}
+    centre, ball = np.array([site.weight for site in run.members]), mixture_of(run.plan).ball
+    heads = [worst_mixture(head, centre, ball) for head in np.stack([risks[name] for name in names], axis=1)]
+    shares = np.mean([head.weights for head in heads], axis=0)
+    return sum(head.value for head in heads), dict(zip(names, shares.tolist(), strict=True))
 
 
 def risk_bound(upper: float, risks: Mapping[str, float], problem: ServerProblem) -> float:
@@ -35,7 +56,7 @@ def risk_bound(upper: float, risks: Mapping[str, float], problem: ServerProblem)
     known = np.array([risks[site.site_id] for site in problem.sites])
     if not np.isfinite(known).all():
         return upper
-    return max(upper, worst_mixture(known, np.array([site.weight for site in problem.sites]), problem.mixture).value)
+    return max(upper, worst_mixture(known, problem.weights, problem.mixture).value)
 
 
 def interval_ends(plan: Plan, risk_bound: float) -> FloatArray:

@@ -14,7 +14,7 @@ from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
 from services.contracts.errors import UnavailableError
-from services.contracts.link_noise import silence_link_libraries
+from services.contracts.log_filters import silence_link_libraries
 from services.coordinator.ports import RawAnswer
 
 INBOX = b"_COORD"

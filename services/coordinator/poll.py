@@ -1,17 +1,26 @@
-"""One question to all sites: build the tasks, ask, admit the answers, account for every site."""
+"""One question to all sites: build the tasks, ask, admit the answers, account for every site.
+
+A site whose answer to a round cannot be true is excluded: it signed it, and asking again would only get another.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
-from models.problem import Arrays
+from models.basics import Arrays
+from services.contracts.asset_type import AssetType
 from services.contracts.codec import digest, encode
 from services.contracts.messages import Kind, SiteRefusal, SiteUpdate, Task, TrainingSpec
 from services.contracts.plan import Plan
 from services.contracts.run import SiteAnswer
 from services.coordinator.admission import AdmissionError, admit, expect
+from services.coordinator.plausibility import doubt
 from services.coordinator.ports import RawAnswer, SiteTransport
+
+NEVER_TRUE = frozenset({"not_finite", "implausible"})
+"""Codes of admission for a signed answer to the very task whose numbers no data give."""
 
 FAILURE_TEXT = {"absent": "nobody answers for the site", "late": "no answer by the deadline"}
 
@@ -24,7 +33,7 @@ class Question:
     run_id: str
     round: int
     plan: Plan
-    contract: str
+    asset_type: AssetType
     specs: Mapping[str, TrainingSpec]
     parameters: Mapping[str, float]
     arrays: Mapping[str, Arrays]
@@ -38,6 +47,11 @@ class Poll:
     updates: Mapping[str, SiteUpdate]
     answers: tuple[SiteAnswer, ...]
     slowest_seconds: float
+
+    @property
+    def excluded(self) -> tuple[SiteAnswer, ...]:
+        """Accounts of the sites whose answers cannot be true."""
+        return tuple(answer for answer in self.answers if answer.status == "excluded")
 
 
 async def poll(question: Question, keys: Mapping[str, str], transport: SiteTransport, deadline_seconds: float) -> Poll:
@@ -57,9 +71,14 @@ async def poll(question: Question, keys: Mapping[str, str], transport: SiteTrans
 def _task(question: Question, site: str) -> Task:
     return Task(
         kind=question.kind, site_id=site, run_id=question.run_id, round=question.round, method=question.plan.method,
-        asset_type=question.plan.asset_type, contract=question.contract, spec=question.specs[site],
+        asset_type=question.plan.asset_type, contract=question.asset_type.fingerprint, spec=question.specs[site],
         parameters=dict(question.parameters), arrays=dict(question.arrays.get(site, {})),
     )
+
+
+def _doubt(question: Question, site: str, said: Arrays) -> str:
+    asked, n_features = question.arrays.get(site, {}), len(question.asset_type.features)
+    return doubt(question.kind, question.specs[site], asked, said, n_features)
 
 
 def _account(
@@ -71,12 +90,13 @@ def _account(
     base |= {"bytes_in": len(raw.frame), "payload_sha256": digest(raw.frame)}
     expected = expect(
         frame, kind=question.kind, site_id=site, run_id=question.run_id, round_number=question.round, public_key=key,
-        shapes=question.shapes,
+        shapes=question.shapes, doubt=partial(_doubt, question, site),
     )
     try:
         message = admit(raw.frame, expected)
     except AdmissionError as error:
-        return SiteAnswer(**base, status="rejected", code=error.code, reason=str(error)), None
+        status = "excluded" if question.kind == "round" and error.code in NEVER_TRUE else "rejected"
+        return SiteAnswer(**base, status=status, code=error.code, reason=str(error)), None
     if isinstance(message, SiteRefusal):
         return SiteAnswer(**base, status="refused_by_site", code=message.code, reason=message.reason), None
     return SiteAnswer(**base, status="accepted"), message

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from models.problem import FloatArray
+from models.basics import FloatArray
 from services.contracts.run import RoundRecord, Run, SiteAnswer, SiteTermsRecord
 
 
@@ -46,7 +46,7 @@ class RunStore(Protocol):
         ...
 
     def commit_round(self, record: RoundRecord, state: Mapping[str, FloatArray]) -> None:
-        """Commit record, site answers and method state at once; ``ConflictError`` if it is not the next round."""
+        """Commit record, site answers, exclusions and method state at once; ``ConflictError`` if it is not the next."""
         ...
 
     def finish_run(self, run_id: str, status: str, reason: str) -> Run:

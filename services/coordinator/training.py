@@ -6,27 +6,26 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-import numpy as np
-
-from models.methods.base import ServerHalf
+from models.basics import Arrays, FloatArray
 from models.methods.catalogue import check_parameters, get_method
 from models.multiclass import OneVsRestServer
-from models.problem import Certificate, FloatArray, ServerProblem, SiteTerms, Status
+from models.problem import ServerProblem, SiteTerms, Status
 from services.contracts.asset_type import AssetType
 from services.contracts.errors import BallastError
 from services.contracts.lift import lifted_size
 from services.contracts.plan_problem import check_problem, mixture_of
-from services.contracts.run import RoundRecord, Run
+from services.contracts.run import ExcludedSite, RoundRecord, Run, SiteAnswer
 from services.contracts.scores import REGRESSION_SUMS
-from services.coordinator.held_out import Evaluation, interval_ends, risk_bound, scalars
+from services.coordinator.evaluation import Evaluation, interval_ends, scalars, worst_over_sites
 from services.coordinator.poll import Poll, Question, poll
 from services.coordinator.ports import RunStore, SiteTransport
-from services.coordinator.terms import JOIN_SHAPES, check_asked, joined_terms, site_specs
+from services.coordinator.terms import JOIN_SHAPES, check_asked, exclusions_note, joined_terms, site_specs
+from services.coordinator.training_state import TrainedModel, Training
 
 LOG = logging.getLogger("ballast.coordinator")
 RETRY_SECONDS = 0.5
@@ -43,30 +42,6 @@ class RunCancelledError(BallastError):
     """An operator cancelled the run."""
 
     code = "cancelled"
-
-
-@dataclass(frozen=True)
-class TrainedModel:
-    """What training leaves: weights (K, D), certificate, why it stopped, and each site's worst-case risk.
-
-    ``worst_weights`` is each site's share in the worst mixture there, the mean over the heads. ``risk_bound`` bounds
-    the expected loss at the weights in every mixture of the ball: the upper bound, and where the method descends on
-    something else than that, the worst mixture of the sites' risks; infinite where neither is known. ``convex_part``:
-    bounds of the convex part, for a method whose objective is not convex. ``note``: what the method says of its result.
-    """
-
-    weights: FloatArray
-    status: Status
-    upper: float
-    lower: float
-    gap: float
-    fresh_weight: float
-    rounds: int
-    site_risks: Mapping[str, float]
-    worst_weights: Mapping[str, float]
-    risk_bound: float
-    convex_part: Certificate | None = None
-    note: str = ""
 
 
 class Coordinator:
@@ -93,8 +68,6 @@ class Coordinator:
         InvalidInputError
             The plan's loss does not fit the asset type, or the plan weighs some of the sites that are asked, or its
             weights do not sum to 1.
-        LiftsDifferError
-            Sites lift their features differently.
         """
         if run.status != "pending":
             return run
@@ -109,76 +82,125 @@ class Coordinator:
         return self._store.begin_run(run.run_id, terms, absentees)
 
     async def train(self, run: Run, progress: Progress | None = None) -> TrainedModel:
-        """Run rounds from the last committed one until the method says stop or the plan's round limit is reached."""
-        server, problem = self._server(run)
+        """Run rounds from the last committed one until the method says stop or the plan's round limit is reached.
+
+        A site whose answers cannot be true is excluded: its cuts leave the bounds, and the run goes on without it, also
+        after a resume. The store's record of the run then names it.
+
+        Raises
+        ------
+        TooFewSitesError, RunCancelledError
+            Fewer sites than the plan needs answer or are left, or nobody wants the model.
+        ContradictingAnswersError
+            The answers contradict one another, and no site's contradict themselves.
+        """
+        at = self._training(run)
         saved = self._store.load_state(run.run_id)
-        number, state = (saved[0], server.unpack(saved[1])) if saved else (0, server.init(problem))
         if saved:
-            LOG.info("run %s goes on after round %d", run.run_id, number)
-        keys = {site.site_id: self._keys[site.site_id] for site in run.sites if site.site_id in self._keys}
-        status = server.status(state, problem) if saved else Status.CONTINUE
-        while status is Status.CONTINUE and number < run.plan.max_rounds:
+            at = replace(at, number=saved[0], state=at.server.unpack(saved[1]))
+            LOG.info("run %s goes on after round %d", run.run_id, at.number)
+        status = at.status() if saved else Status.CONTINUE
+        while status is Status.CONTINUE and at.number < run.plan.max_rounds:
             self._check_cancelled(run)
-            started = time.perf_counter()
-            began = datetime.now(UTC)
-            number += 1
-            question = self._question(
-                run, "round", number, server.messages(state, problem), server.answer_shapes(problem)
-            )
-            outcome = await self._until_enough(run, question, keys)
-            state = server.step(state, problem, {site: update.arrays for site, update in outcome.updates.items()})
-            record = _record(run, number, began, started, outcome, server, state)
-            self._store.commit_round(record, server.pack(state))
-            status = server.status(state, problem)
+            at, record = await self._round(replace(at, number=at.number + 1))
+            self._store.commit_round(record, at.server.pack(at.state))
+            status = at.status()
             if progress is not None:
                 await progress(record)
-        certificate = server.certificate(state)
-        return TrainedModel(
-            weights=server.weights(state), status=Status.ROUND_LIMIT if status is Status.CONTINUE else status,
-            upper=certificate.upper, lower=certificate.lower, gap=certificate.gap,
-            fresh_weight=certificate.fresh_weight, rounds=number, site_risks=server.site_risks(state, problem),
-            worst_weights=server.mixture_weights(state, problem),
-            risk_bound=risk_bound(certificate.upper, server.site_risks(state, problem), problem),
-            convex_part=server.convex_part(state), note=server.note(state, problem),
-        )
+        return at.trained(status)
 
     async def evaluate(self, run: Run, weights: FloatArray, risk_bound: float = math.inf) -> Evaluation:
-        """Ask each site for its held-out scores under the weights, shape (K, P + 1).
+        """Ask each site for its worst-case risk and its held-out scores under the weights, shape (K, P + 1).
 
-        ``risk_bound`` is that of the weights; it gives the interval whose coverage the sites of a regression count.
+        ``risk_bound`` stands in for the worst-case risk where a site does not tell its own. A regression asks twice:
+        the interval whose coverage the sites count follows from the risk.
         """
-        keys = {site.site_id: self._keys[site.site_id] for site in run.sites if site.site_id in self._keys}
+        keys = self._keys_of(run)
         arrays = {"weights": weights}
         shapes: dict[str, tuple[int, ...]] = {"risk": (weights.shape[0],), "loss": ()}
         if run.plan.spec.loss.task == "regression":
-            arrays["interval"] = interval_ends(run.plan, risk_bound)
+            arrays["interval"] = interval_ends(run.plan, math.inf)
             shapes |= dict.fromkeys(REGRESSION_SUMS, ())
         else:
             shapes["confusion"] = (len(self._asset_type.fault_classes),) * 2
-        question = self._question(run, "evaluate", 0, dict.fromkeys(keys, arrays), shapes)
-        outcome = await poll(question, keys, self._transport, run.plan.round_deadline_seconds)
-        found = {site: update.arrays for site, update in outcome.updates.items()}
+        found, answers = await self._evaluated(run, keys, arrays, shapes)
+        risks = {site: each["risk"] for site, each in found.items()}
+        risk, mixture = worst_over_sites(run, risks, risk_bound)
+        if "interval" in arrays and math.isfinite(risk):
+            arrays["interval"] = interval_ends(run.plan, risk)
+            found, answers = await self._evaluated(run, keys, arrays, shapes)
         return Evaluation(
             confusion={site: each["confusion"] for site, each in found.items() if "confusion" in each},
             sums={site: scalars(each) for site, each in found.items() if REGRESSION_SUMS[0] in each},
             loss={site: float(each["loss"]) for site, each in found.items()},
-            answers=outcome.answers,
+            risk={site: float(each.sum()) for site, each in risks.items()},
+            worst_case_risk=risk, worst_weights=mixture, answers=answers,
         )
 
-    def _server(self, run: Run) -> tuple[OneVsRestServer, ServerProblem]:
+    async def _evaluated(
+        self, run: Run, keys: Mapping[str, str], arrays: Arrays, shapes: Mapping[str, tuple[int, ...]]
+    ) -> tuple[dict[str, Arrays], tuple[SiteAnswer, ...]]:
+        question = self._question(run, "evaluate", 0, dict.fromkeys(keys, arrays), shapes)
+        outcome = await poll(question, keys, self._transport, run.plan.round_deadline_seconds)
+        return {site: update.arrays for site, update in outcome.updates.items()}, outcome.answers
+
+    async def _round(self, at: Training) -> tuple[Training, RoundRecord]:
+        """One round: asked until it has enough answers and none that cannot be true; nothing is committed yet."""
+        started, began = time.perf_counter(), datetime.now(UTC)
+        excluded: list[SiteAnswer] = []
+        while True:
+            outcome = await self._until_enough(at.run, self._round_question(at), self._keys_of(at.run))
+            answers = {site: update.arrays for site, update in outcome.updates.items()}
+            found = at.convicted(outcome, answers)
+            if not found:
+                break
+            excluded += found
+            at = self._without(at, found)
+        at = at.stepped(answers)
+        return at, _record(at, began, started, outcome, excluded)
+
+    def _without(self, at: Training, convicted: Sequence[SiteAnswer]) -> Training:
+        """Training that goes on without these sites; :class:`TooFewSitesError` where too few are left."""
+        for answer in convicted:
+            LOG.warning("run %s goes on without site %s: %s", at.run.run_id, answer.site_id, answer.reason)
+        left_out = [
+            ExcludedSite(site_id=answer.site_id, round=at.number, code=answer.code, reason=answer.reason)
+            for answer in convicted
+        ]
+        run = at.run.model_copy(update={"excluded": (*at.run.excluded, *left_out)})
+        if len(run.members) < run.plan.min_sites:
+            needs = f"{len(run.members)} of the {run.plan.min_sites} sites that the plan needs are left"
+            raise TooFewSitesError(f"{needs}: {exclusions_note(run)}")
+        check_problem(run.plan, self._asset_type, len(run.members))
+        fewer = self._training(run)
+        places = {site.site_id: place for place, site in enumerate(at.run.members)}
+        kept = [places[site.site_id] for site in run.members]
+        return replace(fewer, number=at.number, state=at.server.of_sites(at.state, fewer.problem, kept))
+
+    def _round_question(self, at: Training) -> Question:
+        messages, shapes = at.server.messages(at.state, at.problem), at.server.answer_shapes(at.problem)
+        return self._question(at.run, "round", at.number, messages, shapes)
+
+    def _keys_of(self, run: Run) -> dict[str, str]:
+        return {site.site_id: self._keys[site.site_id] for site in run.members if site.site_id in self._keys}
+
+    def _training(self, run: Run) -> Training:
+        """A run before its first round."""
         plan = run.plan
         method = get_method(plan.method)
-        specs = site_specs(run, self._asset_type, [site.site_id for site in run.sites])
+        specs = site_specs(run, self._asset_type, [site.site_id for site in run.members])
         problem = ServerProblem(
             n_features=lifted_size(plan.spec.lift, len(self._asset_type.features)),
             sites=tuple(
                 SiteTerms(site.site_id, site.weight, site.radius, specs[site.site_id].label_flip_cost)
-                for site in run.sites
+                for site in run.members
             ),
             transport_norm=plan.spec.transport_norm, fit_intercept=plan.spec.fit_intercept, feature_bound=1.0,
-            gap=plan.gap, parameters=check_parameters(method, plan.parameters), mixture=mixture_of(plan).ball,
+            gap=plan.gap, absolute_gap=plan.absolute_gap, parameters=check_parameters(method, plan.parameters),
+            mixture=mixture_of(plan).ball, box=method.place(plan.spec.support_kind) == "box",
         )
-        return OneVsRestServer(method.server, self._asset_type.heads(plan.spec.loss.task)), problem
+        server = OneVsRestServer(method.server, self._asset_type.heads(plan.spec.loss.task))
+        return Training(run, server, problem, server.init(problem))
 
     def _question(
         self, run: Run, kind: Any, number: int, arrays: Mapping[str, Mapping[str, FloatArray]],
@@ -187,15 +209,18 @@ class Coordinator:
         parameters = check_parameters(get_method(run.plan.method), run.plan.parameters)
         specs = site_specs(run, self._asset_type, self._keys)
         return Question(
-            kind, run.run_id, number, run.plan, self._asset_type.fingerprint, specs, parameters, arrays, shapes
+            kind, run.run_id, number, run.plan, self._asset_type, specs, parameters, arrays, shapes
         )
 
     async def _until_enough(self, run: Run, question: Question, keys: Mapping[str, str]) -> Poll:
-        """Ask, and ask again while fewer than ``min_sites`` answer, for as long as the plan's patience lasts."""
+        """Ask, and ask again while fewer than ``min_sites`` answer, for as long as the plan's patience lasts.
+
+        An outcome with a site to exclude is enough as it is: the question is asked of fewer sites then.
+        """
         deadline = time.monotonic() + run.plan.absence_patience_seconds
         while True:
             outcome = await poll(question, keys, self._transport, run.plan.round_deadline_seconds)
-            if len(outcome.updates) >= run.plan.min_sites:
+            if len(outcome.updates) >= run.plan.min_sites or outcome.excluded:
                 return outcome
             if time.monotonic() >= deadline:
                 raise TooFewSitesError(_shortage(run, question, outcome))
@@ -205,13 +230,6 @@ class Coordinator:
     def _check_cancelled(self, run: Run) -> None:
         if self._store.get_run(run.run_id).cancel_requested:
             raise RunCancelledError("an operator cancelled the run")
-
-
-def full_weights(weights: FloatArray, *, fit_intercept: bool) -> FloatArray:
-    """Weights with an intercept column, shape (K, P + 1): 0 where the model has none."""
-    if fit_intercept:
-        return weights
-    return np.concatenate([weights, np.zeros((weights.shape[0], 1))], axis=1)
 
 
 def _shortage(run: Run, question: Question, outcome: Poll) -> str:
@@ -226,13 +244,14 @@ def _shortage(run: Run, question: Question, outcome: Poll) -> str:
 
 
 def _record(
-    run: Run, number: int, began: datetime, started: float, outcome: Poll, server: ServerHalf[Any], state: object
+    at: Training, began: datetime, started: float, outcome: Poll, excluded: Sequence[SiteAnswer]
 ) -> RoundRecord:
-    certificate = server.certificate(state)
+    certificate = at.server.certificate(at.state)
     elapsed = time.perf_counter() - started
     return RoundRecord(
-        run_id=run.run_id, round=number, started_at=began, seconds=elapsed,
+        run_id=at.run.run_id, round=at.number, started_at=began, seconds=elapsed,
         overhead_seconds=max(0.0, elapsed - outcome.slowest_seconds), upper=certificate.upper,
-        lower=certificate.lower, gap=certificate.gap, fresh_weight=certificate.fresh_weight, answers=outcome.answers,
+        lower=certificate.lower, gap=certificate.gap, fresh_weight=certificate.fresh_weight,
+        answers=(*excluded, *outcome.answers),
     )
 

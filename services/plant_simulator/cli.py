@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--faults", nargs="+", default=["leak"], metavar="FAULT",
         help=f"some of {', '.join(FAULTS)}; with several, their combinations too (default leak)",
-    )  # fmt: skip
+    )
     parser.add_argument("--format", default="npz", help=f"one of {', '.join(FORMATS)} (default npz)")
 
 

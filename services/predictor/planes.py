@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from models.certificates import robustness_radius
+from models.basics import FloatArray
+from models.evaluation.robustness_radius import robustness_radius
 from models.multiclass import predict_scores
-from models.problem import FloatArray
 from services.contracts.model_version import ModelVersion
 
 
@@ -33,7 +33,7 @@ class Planes:
     def radii(self, scaled: FloatArray) -> FloatArray:
         """Smallest move of the scaled features, in the transport norm, that changes the class, shape (n,).
 
-        With a lift a lower bound of it.
+        With a lift a lower bound of it; so it is of the smallest move inside the sensor ranges, or a polytope.
         """
         return robustness_radius(self._heads, scaled, self._transport_norm, self._lift)
 

@@ -10,7 +10,7 @@ from numbers import Real
 
 import numpy as np
 
-from models.problem import FloatArray
+from models.basics import FloatArray
 from services.contracts.asset_type import AssetType
 from services.contracts.errors import InvalidInputError
 

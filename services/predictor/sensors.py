@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.problem import FloatArray
+from models.basics import FloatArray
 from services.contracts.asset_type import AssetType
 from services.contracts.diagnosis import ContributingSensor
 

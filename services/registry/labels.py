@@ -8,10 +8,11 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from models.methods.catalogue import METHODS
 from services.contracts.base import Slug
 from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError
+from services.contracts.model_summary import ModelSummary, VersionSummary
 from services.contracts.model_version import ModelVersion
-from services.contracts.registered import ModelSummary, VersionSummary
 
 CHAMPION = "champion"
 CHALLENGER = "challenger"
@@ -59,7 +60,7 @@ def run_tags(version: ModelVersion) -> dict[str, str]:
         "ballast.task": version.task,
         "ballast.loss": str(version.spec.loss),
         "ballast.gap": repr(version.certified_gap),
-        "ballast.worst_case_risk": repr(version.worst_case_risk),
+        "ballast.objective": repr(version.objective),
         "ballast.fingerprint": version.asset_type.fingerprint,
     }
 
@@ -75,7 +76,7 @@ def version_tags(version: ModelVersion, document_sha256: str) -> dict[str, str]:
         "ballast.fingerprint": version.asset_type.fingerprint,
         "ballast.rounds": str(version.rounds),
         "ballast.gap": repr(version.certified_gap),
-        "ballast.worst_case_risk": repr(version.worst_case_risk),
+        "ballast.objective": repr(version.objective),
         "ballast.lower_bound": repr(version.lower_bound),
         "ballast.fresh_weight": repr(version.fresh_weight),
         "ballast.created_at": version.created_at.isoformat(),
@@ -84,7 +85,9 @@ def version_tags(version: ModelVersion, document_sha256: str) -> dict[str, str]:
         "ballast.loss": str(version.spec.loss),
         DOCUMENT_SHA256: document_sha256,
     }
-    figures = {"f1": version.f1, "mae": version.mae, "coverage": version.coverage}
+    figures = {
+        "worst_case_risk": version.worst_case_risk, "f1": version.f1, "mae": version.mae, "coverage": version.coverage,
+    }
     return tags | {f"ballast.{name}": repr(figure) for name, figure in figures.items() if figure is not None}
 
 
@@ -102,7 +105,7 @@ def summary(entry: Any, aliases: Mapping[str, str]) -> VersionSummary:
             fingerprint=tags["ballast.fingerprint"],
             rounds=int(tags["ballast.rounds"]),
             certified_gap=float(tags["ballast.gap"]),
-            worst_case_risk=float(tags["ballast.worst_case_risk"]),
+            worst_case_risk=_risk(tags),
             fresh_weight=float(tags["ballast.fresh_weight"]),
             task=tags.get("ballast.task", "classification"),
             loss=tags.get("ballast.loss", "hinge"),
@@ -117,6 +120,14 @@ def summary(entry: Any, aliases: Mapping[str, str]) -> VersionSummary:
         raise ConflictError(
             f"version {entry.version} of model {entry.name} lacks the tag {missing.args[0]}: it was changed in MLflow"
         ) from None
+
+
+def _risk(tags: Mapping[str, str]) -> float | None:
+    """Worst-case risk; a label without an objective is from before the two were told apart, and names the objective."""
+    method = METHODS.get(tags["ballast.method"])
+    if "ballast.objective" not in tags and not (method is not None and method.is_robust):
+        return None
+    return _figure(tags, "worst_case_risk")
 
 
 def _figure(tags: Mapping[str, str], name: str) -> float | None:

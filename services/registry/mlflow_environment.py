@@ -24,7 +24,7 @@ QUIET = MappingProxyType(
 """Environment of every process that uses MLflow."""
 
 
-def quiet_mlflow() -> None:
+def silence_mlflow() -> None:
     """Set :data:`QUIET` in this process; what the operator has set already stays."""
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
@@ -32,6 +32,6 @@ def quiet_mlflow() -> None:
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
 
 
-def quiet_environment() -> dict[str, str]:
+def mlflow_environment() -> dict[str, str]:
     """Copy of this process's environment with :data:`QUIET` in it, for a child process that runs ``mlflow``."""
     return {**QUIET, **os.environ}

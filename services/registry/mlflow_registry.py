@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from services.contracts.errors import ConflictError
+from services.contracts.model_summary import ModelSummary, VersionSummary
 from services.contracts.model_version import ModelVersion
 from services.contracts.plan import Gates
-from services.contracts.registered import ModelSummary, VersionSummary
 from services.contracts.report import ModelReport
 from services.contracts.run import RoundRecord
 from services.registry import history, labels
+from services.registry.error_translation import mlflow_errors
 from services.registry.gates import check_gates, failed_gates
-from services.registry.guard import mlflow_errors
 from services.registry.mlflow_store import MlflowStore
 
 
@@ -157,6 +157,14 @@ class ModelRegistry:
         """
         with mlflow_errors(f"read model {name}"):
             return self._store.load(self._store.entry(name, alias_or_version))
+
+    def report(self, version: ModelVersion) -> ModelReport | None:
+        """The report that a version was registered with; None where it has none.
+
+        ``ConflictError`` when the report's certificate is not the version's.
+        """
+        with mlflow_errors(f"read the report of version {version.version} of model {version.name}"):
+            return self._store.load_report(version)
 
     def champion(self, name: str) -> ModelVersion:
         """The champion; ``NotFoundError`` when none was promoted yet."""

@@ -14,11 +14,11 @@ from services.contracts.model_version import ModelVersion
 from services.contracts.report import ModelReport
 from services.contracts.run import RoundRecord
 from services.registry import labels
-from services.registry.guard import mlflow_errors
+from services.registry.error_translation import mlflow_errors
+from services.registry.mlflow_environment import silence_mlflow
 from services.registry.model_files import DOCUMENT, document_text, read_document, sha256, write_model
-from services.registry.opening import opening
-from services.registry.quiet import quiet_mlflow
-from services.registry.run_log import chunks, metric_rows, parameters, write_report_files
+from services.registry.run_log import REPORT, chunks, metric_rows, parameters, read_report, write_report_files
+from services.registry.store_lock import opening
 
 
 class MlflowStore:
@@ -37,7 +37,7 @@ class MlflowStore:
 
     @cached_property
     def _connected(self) -> Any:
-        quiet_mlflow()
+        silence_mlflow()
         from mlflow import MlflowClient
 
         with opening(self._uri), mlflow_errors("open its store"):
@@ -112,6 +112,15 @@ class MlflowStore:
         where = f"version {entry.version} of model {entry.name}"
         version = read_document(text, entry.tags.get(labels.DOCUMENT_SHA256, ""), where)
         return version.model_copy(update={"version": str(entry.version)})
+
+    def load_report(self, version: ModelVersion) -> ModelReport | None:
+        """The report that was logged with a version; None where there is none that this release can read."""
+        run_id = self.entry(version.name, version.version).run_id
+        if all(file.path != REPORT for file in self.client.list_artifacts(run_id)):
+            return None
+        with tempfile.TemporaryDirectory() as scratch:
+            text = Path(self.client.download_artifacts(run_id, REPORT, scratch)).read_text(encoding="utf-8")
+        return read_report(text, version)
 
     # ---- runs
 

@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from services.contracts.documents import to_plain
-from services.contracts.errors import InvalidInputError
+from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.model_version import ModelVersion
 from services.contracts.report import ModelReport
 from services.contracts.run import RoundRecord
@@ -18,6 +20,9 @@ from services.contracts.support import support_name
 
 BATCH = 1000
 """Metrics in one call: MLflow's limit."""
+
+REPORT = "report.json"
+"""File of the report in the MLflow run."""
 
 ROUND_METRICS = ("upper", "lower", "gap", "fresh_weight", "seconds", "overhead_seconds")
 
@@ -57,6 +62,7 @@ def final_metrics(version: ModelVersion) -> dict[str, float]:
     figures: dict[str, float | None] = {
         "certified_gap": version.certified_gap,
         "worst_case_risk": version.worst_case_risk,
+        "objective": version.objective,
         "lower_bound": version.lower_bound,
         "rounds": float(version.rounds),
         "f1": version.f1,
@@ -98,8 +104,30 @@ def write_report_files(
 ) -> None:
     """Write ``report.json`` and the attachments (a file name each, its text) into a folder."""
     text = json.dumps(to_plain(report), indent=2, allow_nan=False)
-    (folder / "report.json").write_text(text + "\n", encoding="utf-8")
+    (folder / REPORT).write_text(text + "\n", encoding="utf-8")
     for name, content in attachments.items():
-        if Path(name).name != name or name in {"", ".", "..", "report.json"}:
+        if Path(name).name != name or name in {"", ".", "..", REPORT}:
             raise InvalidInputError(f"an attachment needs a plain file name other than report.json, got {name[:60]!r}")
         (folder / name).write_text(content, encoding="utf-8")
+
+
+def read_report(text: str, version: ModelVersion) -> ModelReport | None:
+    """Report of a version from its file; None where the file is no report of this release's form.
+
+    Raises
+    ------
+    ConflictError
+        When the file belongs to another version, or was changed: its certificate is not the version's.
+    """
+    try:
+        found = ModelReport.model_validate(json.loads(text))
+    except (json.JSONDecodeError, ValidationError):
+        return None
+    held = found.certificate
+    reported = (found.run_id, held.rounds, held.worst_case_risk, held.lower_bound, held.gap)
+    certified = (version.rounds, version.worst_case_risk, version.lower_bound, version.certified_gap)
+    if reported != (version.run_id, *certified):
+        raise ConflictError(
+            f"the report of version {version.version} of model {version.name} is not the one that was registered"
+        )
+    return found.model_copy(update={"version": version.version})  # it was written before the version had a number

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from services.contracts.errors import UnavailableError
-from services.registry.guard import database_reason
+from services.registry.error_translation import database_reason
 
 if TYPE_CHECKING:
     from sqlalchemy import URL

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from models.fairness import atkinson, best_share, gini, lorenz_curve, palma, twenty_twenty, worst_share
+from models.fairness.indices import atkinson, best_share, gini, lorenz_curve, palma, twenty_twenty, worst_share
 from services.contracts.fairness import (
     BASIS_NAMES,
     FEW_SITES,
@@ -22,7 +22,7 @@ from services.contracts.model_version import ModelVersion, SiteScore
 BASES: tuple[Basis, ...] = ("loss", "worst_case_risk")
 COMPARED = (
     "relative_unfairness", "palma", "gini", "atkinson", "atkinson_infinite", "worst_share", "worst_site", "mean",
-)  # fmt: skip
+)
 """Indices of which less is better."""
 
 ROUNDING = 1e-12

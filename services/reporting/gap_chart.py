@@ -75,8 +75,8 @@ def _decade_lines(low: int, high: int, down: Callable[[float], float]) -> list[s
 def _round_ticks(last: int, across: Callable[[int], float]) -> list[str]:
     step = next(step for step in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000) if last / step <= 12)
     numbers = [1, *range(step if step > 1 else 2, last + 1, step)]
-    bottom = HEIGHT - BOTTOM
-    ticks = [_text(across(number), bottom + 18, str(number), "middle") for number in numbers]
+    model_minimiser = HEIGHT - BOTTOM
+    ticks = [_text(across(number), model_minimiser + 18, str(number), "middle") for number in numbers]
     ticks.append(_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, "round (hollow: not every site answered)", "middle"))
     return ticks
 

@@ -11,7 +11,7 @@ Format = Literal["svg", "png"]
 STYLES = {
     ("loss", False): ("-", "o"), ("worst_case_risk", False): ("--", "s"),
     ("loss", True): (":", "^"), ("worst_case_risk", True): ("-.", "v"),
-}  # fmt: skip
+}
 """Line style and mark by basis, and whether it is the champion's."""
 
 
@@ -46,4 +46,4 @@ def _draw(axes: object, indices: FairnessIndices, label: str, *, champion: bool)
     axes.plot(  # type: ignore[attr-defined]  # matplotlib has no types here
         across, up, color="0.45" if champion else "black", linestyle=line, marker=mark, markersize=4,
         markerfacecolor="white", label=label,
-    )  # fmt: skip
+    )

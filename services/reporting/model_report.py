@@ -7,7 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from services.contracts.model_version import ModelVersion, SiteScore
+import numpy as np
+
+from models.evaluation.scores import class_recalls
+from services.contracts.model_version import Confusion, ModelVersion, SiteScore
 from services.contracts.report import CertificateReport, GateResult, MissedRound, ModelReport, RoundPoint, SiteReport
 from services.contracts.run import RoundRecord, Run, SiteAnswer
 from services.contracts.scores import SCORE_NAMES, RegressionScores
@@ -23,18 +26,20 @@ def model_report(
     """
     ordered = sorted(rounds, key=lambda record: record.round)
     scores = {site.site_id: site for site in version.sites}
-    terms = {site.site_id: site for site in run.sites}
+    terms, members = {site.site_id: site for site in run.sites}, {site.site_id for site in run.members}
     answers = _answers(ordered)
     sites = []
     for site_id in sorted({*scores, *terms, *answers}):
         term = terms.get(site_id)
         score = scores.get(site_id) or SiteScore(
-            site_id=site_id, weight=term.weight if term else 0.0, radius=term.radius if term else 0.0, fresh=False
+            site_id=site_id, weight=term.weight if term and site_id in members else 0.0,
+            radius=term.radius if term else 0.0, fresh=False,
         )
         sites.append(_site(score, term.n_samples if term else None, answers.get(site_id, [])))
     known = [site.f1 for site in version.sites if site.f1 is not None and not math.isnan(site.f1)]
     errors = [site.mae for site in version.sites if site.mae is not None]
     target = version.asset_type.target if version.task == "regression" else None
+    together = _added([site.confusion for site in version.sites if site.confusion is not None])
     return ModelReport(
         name=version.name,
         version=version.version,
@@ -47,6 +52,9 @@ def model_report(
         certificate=_certificate(version),
         wanted_gap=run.plan.gap,
         f1=version.f1,
+        classes=() if target else version.asset_type.class_names,
+        confusion=together,
+        recall=_recalls(together),
         worst_site_f1=min(known, default=None),
         worst_site_mae=max(errors, default=None),
         task=version.task,
@@ -63,6 +71,7 @@ def model_report(
             if answer.status != "accepted"
         ),
         absentees=tuple(_missed(0, answer) for answer in run.absentees),
+        excluded=version.excluded,
         gates=tuple(gates),
         promotable=all(gate.holds for gate in gates),
         seconds=math.fsum(record.seconds for record in ordered),
@@ -91,6 +100,8 @@ def _site(score: SiteScore, n_samples: int | None, answers: Sequence[tuple[int, 
         n_samples=n_samples,
         worst_case_risk=score.worst_case_risk,
         f1=score.f1,
+        confusion=score.confusion,
+        recall=_recalls(score.confusion),
         fresh=score.fresh,
         accepted=counts["accepted"],
         absent=counts["absent"],
@@ -104,9 +115,23 @@ def _site(score: SiteScore, n_samples: int | None, answers: Sequence[tuple[int, 
     )
 
 
+def _added(counts: Sequence[Confusion]) -> Confusion | None:
+    """Counts of all sites together; None where none has any."""
+    return tuple(map(tuple, np.sum(counts, axis=0).tolist())) if counts else None
+
+
+def _recalls(counts: Confusion | None) -> tuple[float | None, ...] | None:
+    if counts is None:
+        return None
+    recalls = class_recalls(np.array(counts, dtype=np.float64)).tolist()
+    return tuple(None if math.isnan(each) else each for each in recalls)
+
+
 def _certificate(version: ModelVersion) -> CertificateReport:
     return CertificateReport(
         worst_case_risk=version.worst_case_risk,
+        objective=version.objective,
+        objective_name=version.objective_name,
         lower_bound=version.lower_bound,
         gap=version.certified_gap,
         fresh_weight=version.fresh_weight,

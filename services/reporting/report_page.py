@@ -9,6 +9,7 @@ from services.contracts.lift import LiftSpec
 from services.contracts.messages import RadiusRule
 from services.contracts.plan import MixtureSpec
 from services.contracts.report import CertificateReport, GateResult, MissedRound, ModelReport, SiteReport
+from services.contracts.run import ExcludedSite
 from services.contracts.support import support_name
 from services.reporting.gap_chart import gap_chart
 from services.reporting.html import STYLE, figure, table
@@ -32,6 +33,8 @@ def report_page(report: ModelReport) -> str:
         gap_chart(report.rounds, report.wanted_gap),
         _gates(report.gates),
         _sites(report),
+        *_confusions(report),
+        _excluded(report.excluded),
         _missed("Sites that did not join the run", report.absentees),
         _missed("Rounds that sites missed", report.missed),
     ]
@@ -52,8 +55,9 @@ def _verdict(report: ModelReport) -> str:
         "Every gate holds." if report.promotable else "Not every gate holds."
     )
     return (
-        f"After {certificate.rounds} rounds ({report.seconds:.1f} s) the worst-case risk of the model is at most "
-        f"{figure(certificate.worst_case_risk)}, and no model has one below {figure(certificate.lower_bound)}: "
+        f"The worst-case risk of the model is {figure(certificate.worst_case_risk)}. What the method minimised is the "
+        f"{certificate.objective_name}: after {certificate.rounds} rounds ({report.seconds:.1f} s) it is at most "
+        f"{figure(certificate.objective)}, and no model has one below {figure(certificate.lower_bound)}: "
         f"certified relative gap {figure(certificate.gap)}.{fresh} {gates}"
     )
 
@@ -188,6 +192,33 @@ def _site_scores(site: SiteReport, unit: str | None) -> tuple[str, ...]:
     if unit is None:
         return (figure(site.f1),)
     return (figure(site.mae), figure(site.r2), figure(site.coverage))
+
+
+def _confusions(report: ModelReport) -> list[str]:
+    """Counts of true by diagnosed class, with recalls: of all sites together, then of each that sent any."""
+    named = [("all sites", report.confusion, report.recall)]
+    named += [(site.site_id, site.confusion, site.recall) for site in report.sites]
+    head = ("true class", *(f"diagnosed {name}" for name in report.classes), "recall")
+    tables = [
+        table(f"Held-out rows by true and diagnosed class, {name}", head, [
+            [true, *map(str, row), figure(share)]
+            for true, row, share in zip(report.classes, counts, recall, strict=True)
+        ])
+        for name, counts, recall in named
+        if counts is not None and recall is not None
+    ]
+    note = (
+        "<p>F-1 is the mean over the classes that the counted rows have; with two classes it is that of the fault, or "
+        "where no counted row is faulty that of the other. Classes with fewer rows than a site's policy asks for are "
+        "not counted.</p>"
+    )
+    return [note, *tables] if tables else []
+
+
+def _excluded(excluded: Sequence[ExcludedSite]) -> str:
+    rows = [[str(each.round), each.site_id, each.code, each.reason] for each in excluded]
+    caption = "Sites that the run went on without: their answers cannot be true"
+    return table(caption, ("from round", "site", "what", "why"), rows) if rows else ""
 
 
 def _missed(caption: str, missed: Sequence[MissedRound]) -> str:

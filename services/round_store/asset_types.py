@@ -9,14 +9,14 @@ from services.contracts.asset_type import AssetType
 from services.contracts.errors import ConflictError, NotFoundError
 from services.contracts.records import AssetTypeRecord
 from services.round_store.documents import document
-from services.round_store.session import Scope, utc_now
+from services.round_store.session import SessionProvider, utc_now
 from services.round_store.tables import AssetTypeRow
 
 
 class AssetTypeRepository:
     """Asset types. A stored version never changes: sites and models rely on its fingerprint."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: SessionProvider) -> None:
         self._scope = scope
 
     def add(self, asset_type: AssetType) -> AssetTypeRecord:

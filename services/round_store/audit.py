@@ -12,7 +12,7 @@ from services.contracts.errors import UnavailableError
 from services.contracts.identity import Role
 from services.round_store.documents import metadata, sentence
 from services.round_store.queries import page
-from services.round_store.session import Scope, utc_now
+from services.round_store.session import SessionProvider, utc_now
 from services.round_store.tables import AuditEventRow, AuditHeadRow
 
 _FIELDS = tuple(AuditEvent.model_fields)
@@ -27,7 +27,7 @@ class AuditRepository:
     other, and the turn that writers take is short.
     """
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: SessionProvider) -> None:
         self._scope = scope
 
     def append(

@@ -13,7 +13,7 @@ from services.contracts.errors import ConflictError, InvalidInputError, NotFound
 from services.contracts.records import AliasChange, VersionRecord, VersionStatus
 from services.round_store.documents import metadata, sentence
 from services.round_store.queries import page
-from services.round_store.session import Scope, utc_now
+from services.round_store.session import SessionProvider, utc_now
 from services.round_store.tables import AliasChangeRow, ModelVersionRow, RunRow
 
 _FIELDS = tuple(VersionRecord.model_fields)
@@ -23,7 +23,7 @@ _ALIAS_FIELDS = tuple(AliasChange.model_fields)
 class ModelVersionRepository:
     """Where each version in the registry came from, what it scored, and which aliases it bore when."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: SessionProvider) -> None:
         self._scope = scope
 
     def add(self, name: str, version: str, run_id: str, metrics: Mapping[str, Any]) -> VersionRecord:

@@ -10,14 +10,14 @@ from services.contracts.errors import ConflictError, InvalidInputError, NotFound
 from services.contracts.plan import Plan
 from services.contracts.records import PlanRecord
 from services.round_store.documents import document
-from services.round_store.session import Scope, utc_now
+from services.round_store.session import SessionProvider, utc_now
 from services.round_store.tables import UNFINISHED_STATUSES, AssetTypeRow, PlanRow, RunRow
 
 
 class PlanRepository:
     """Plans as operators wrote them, and whether each is paused."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: SessionProvider) -> None:
         self._scope = scope
 
     def create(self, plan: Plan, *, paused: bool = False) -> PlanRecord:

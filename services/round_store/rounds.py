@@ -9,10 +9,10 @@ from typing import Any
 from sqlalchemy import delete, insert, select, update
 from sqlalchemy.orm import Session
 
-from models.problem import FloatArray
+from models.basics import FloatArray
 from services.contracts.codec import FrameError, pack_arrays, unpack_arrays
 from services.contracts.errors import BallastError, InvalidInputError
-from services.contracts.run import RoundRecord, SiteAnswer
+from services.contracts.run import ExcludedSite, RoundRecord, SiteAnswer
 from services.round_store.documents import sentence
 from services.round_store.queries import rows_touched
 from services.round_store.session import utc_now
@@ -46,6 +46,15 @@ def insert_round(session: Session, record: RoundRecord) -> None:
     session.execute(insert(RoundRow).values(**row, committed_at=utc_now(session)))
     if record.answers:
         session.execute(insert(SiteUpdateRow), [_answer_row(record, answer) for answer in record.answers])
+
+
+def exclusions(record: RoundRecord) -> list[ExcludedSite]:
+    """Sites that the run goes on without from this round on."""
+    return [
+        ExcludedSite(site_id=answer.site_id, round=record.round, code=answer.code, reason=answer.reason)
+        for answer in map(cleaned, record.answers)
+        if answer.status == "excluded"
+    ]
 
 
 def replace_state(session: Session, run_id: str, round_: int, state: Mapping[str, FloatArray]) -> None:

@@ -11,27 +11,27 @@ from sqlalchemy import Select, and_, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from models.problem import FloatArray
+from models.basics import FloatArray
 from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError
 from services.contracts.plan import Plan
 from services.contracts.run import RoundRecord, Run, RunStatus, SiteAnswer, SiteTermsRecord
 from services.round_store import rounds
 from services.round_store.documents import document, sentence
 from services.round_store.queries import page, rows_touched
-from services.round_store.session import Scope, utc_now
+from services.round_store.session import SessionProvider, utc_now
 from services.round_store.tables import UNFINISHED_STATUSES, RunRow
 
 FINAL = ("completed", "failed", "cancelled")
 _SAME_NAME = (
-    "run_id", "plan", "status", "reason", "created_at", "updated_at", "rounds", "sites", "absentees", "upper",
-    "lower", "gap", "fresh_weight", "cancel_requested", "flow_run_id", "mlflow_run_id", "model_version",
-)  # fmt: skip
+    "run_id", "plan", "status", "reason", "created_at", "updated_at", "rounds", "sites", "absentees", "excluded",
+    "upper", "lower", "gap", "fresh_weight", "cancel_requested", "flow_run_id", "mlflow_run_id", "model_version",
+)
 
 
 class RunRepository:
     """Runs, rounds and method state; what the coordinator calls its ``RunStore``."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: SessionProvider) -> None:
         self._scope = scope
 
     def create_run(self, plan: Plan, run_id: str | None = None) -> Run:
@@ -45,7 +45,7 @@ class RunRepository:
             if other is not None:
                 raise ConflictError(f"plan {plan.name} has an unfinished run: {other}", code="run_unfinished")
             values = {name: getattr(run, name) for name in _SAME_NAME}
-            documents = {"plan": document(plan), "sites": [], "absentees": []}
+            documents = {"plan": document(plan), "sites": [], "absentees": [], "excluded": []}
             session.add(RunRow(plan_name=plan.name, **(values | documents)))
             try:
                 session.flush()
@@ -105,7 +105,7 @@ class RunRepository:
             return rounds.read_state(session, run_id)
 
     def commit_round(self, record: RoundRecord, state: Mapping[str, FloatArray]) -> None:
-        """Commit record, site answers, method state and the run's bounds in one transaction.
+        """Commit record, site answers, exclusions, method state and the run's bounds in one transaction.
 
         Raises
         ------
@@ -132,6 +132,9 @@ class RunRepository:
             if not rows_touched(taken):
                 raise ConflictError(_why_not(_row(session, record.run_id), record.round))
             rounds.insert_round(session, record)
+            if left_out := rounds.exclusions(record):
+                row = _row(session, record.run_id)
+                row.excluded = [*row.excluded, *map(document, left_out)]
             rounds.replace_state(session, record.run_id, record.round, state)
 
     def get_rounds(self, run_id: str, after: int = 0, limit: int | None = None) -> list[RoundRecord]:

@@ -23,7 +23,7 @@ BUSY_SECONDS = 15.0
 """How long a SQLite writer waits for the one before it."""
 
 
-class Scope(Protocol):
+class SessionProvider(Protocol):
     """Where a repository gets its session: a database (each call a transaction) or a unit (all calls one)."""
 
     def read(self) -> AbstractContextManager[Session]:
@@ -60,7 +60,7 @@ class Database:
         self.engine.dispose()
 
 
-class Unit:
+class UnitOfWork:
     """Several calls in one transaction."""
 
     def __init__(self, session: Session) -> None:

@@ -12,7 +12,7 @@ from services.contracts.errors import ConflictError, NotFoundError
 from services.contracts.site import Site, SiteStatus
 from services.round_store.documents import sentence
 from services.round_store.queries import rows_touched
-from services.round_store.session import Scope, utc_now
+from services.round_store.session import SessionProvider, utc_now
 from services.round_store.tables import SiteRow
 
 _FIELDS = tuple(Site.model_fields)
@@ -21,7 +21,7 @@ _FIELDS = tuple(Site.model_fields)
 class SiteRepository:
     """Enrolled plants. A removed site stays as a row: its rounds name it, and its key is never given to another."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: SessionProvider) -> None:
         self._scope = scope
 
     def enrol(self, site_id: str, public_key: str, asset_types: Sequence[str] = (), description: str = "") -> Site:

@@ -14,7 +14,7 @@ from services.round_store.model_versions import ModelVersionRepository
 from services.round_store.plans import PlanRepository
 from services.round_store.runs import RunRepository
 from services.round_store.schema import check_schema
-from services.round_store.session import Database, Scope, Unit, make_engine
+from services.round_store.session import Database, SessionProvider, UnitOfWork, make_engine
 from services.round_store.sites import SiteRepository
 from services.round_store.tokens import TokenRepository
 
@@ -22,7 +22,7 @@ from services.round_store.tokens import TokenRepository
 class Repositories:
     """The repositories of one scope."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: SessionProvider) -> None:
         self.asset_types = AssetTypeRepository(scope)
         self.audit = AuditRepository(scope)
         self.model_versions = ModelVersionRepository(scope)
@@ -62,7 +62,7 @@ class RoundStore(Repositories):
         Do not await or wait for others inside: on SQLite no one else can write meanwhile.
         """
         with self.database.write() as session:
-            yield Repositories(Unit(session))
+            yield Repositories(UnitOfWork(session))
 
     def close(self) -> None:
         """Close all connections."""

@@ -80,6 +80,7 @@ class RunRow(Base):
     rounds: Mapped[int]
     sites: Mapped[list[Any]]
     absentees: Mapped[list[Any]]
+    excluded: Mapped[list[Any]]
     upper: Mapped[float | None]
     lower: Mapped[float | None]
     gap: Mapped[float | None]

@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from services.contracts.errors import ConflictError, NotFoundError
 from services.contracts.identity import ApiToken, StoredToken
 from services.round_store.queries import rows_touched
-from services.round_store.session import Scope, utc_now
+from services.round_store.session import SessionProvider, utc_now
 from services.round_store.tables import ApiTokenRow
 
 TOUCH_SECONDS = 60.0
@@ -22,7 +22,7 @@ _FIELDS = tuple(ApiToken.model_fields)
 class TokenRepository:
     """API tokens. Names are unique among the tokens that are not revoked."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: SessionProvider) -> None:
         self._scope = scope
 
     def add(self, stored: StoredToken) -> ApiToken:

@@ -13,7 +13,7 @@ from services.contracts.messages import Hello
 from services.contracts.signing import public_key, signer
 from services.site_agent.egress import Egress
 from services.site_agent.ledger import Ledger
-from services.site_agent.local_round import LocalRound, survey
+from services.site_agent.local_round import LocalRound, data_summary
 from services.site_agent.logs import LOG
 from services.site_agent.policy import SitePolicy
 from services.site_agent.settings import SiteSettings
@@ -41,7 +41,7 @@ def open_local_round(settings: SiteSettings) -> Iterator[tuple[LocalRound, Egres
 def check(settings: SiteSettings) -> list[str]:
     """What the site's data hold, for the plant's own screen; raise ``BallastError`` with what does not fit."""
     policy = SitePolicy.from_toml(settings.policy)
-    return survey(settings.data, AssetType.from_toml(settings.asset_type), policy)
+    return data_summary(settings.data, AssetType.from_toml(settings.asset_type), policy)
 
 
 async def serve(settings: SiteSettings, connect_timeout: float | None = None) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from services.contracts.errors import BallastError
-from services.site_agent.founding import DEFAULT_SERVER, Founding, found_site
 from services.site_agent.settings import CsvSource, SiteSettings
+from services.site_agent.site_setup import DEFAULT_SERVER, SiteSetup, create_site
 
 DEFAULT_CONFIG = Path("site.toml")
 
@@ -31,8 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _init(chosen: argparse.Namespace) -> int:
-    key = found_site(
-        Founding(
+    key = create_site(
+        SiteSetup(
             site_id=chosen.site_id, folder=chosen.dir, asset_type=chosen.asset_type, data=chosen.data,
             servers=tuple(chosen.server or [DEFAULT_SERVER]), authority=chosen.ca,
             methods=tuple(chosen.allow_method or ()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from services.contracts.codec import Signer, encode
 from services.contracts.errors import BallastError
-from services.site_agent.ledger import Departure, Ledger
+from services.site_agent.ledger import Ledger, OutboundMessage
 
 
 class TooLargeError(BallastError):
@@ -21,7 +21,7 @@ class Egress:
         self._sign = sign
         self._max_bytes = max_bytes
 
-    def release(self, message: Departure) -> bytes:
+    def release(self, message: OutboundMessage) -> bytes:
         """Signed frame of a message that is in the ledger, on the disk.
 
         Raises

@@ -23,10 +23,10 @@ from services.contracts.codec import digest
 from services.contracts.messages import Hello, SiteRefusal, SiteUpdate
 from services.site_agent.ledger_check import FIRST_HASH, LedgerError, entry_hash, head_path, read_ledger
 
-Departure = SiteUpdate | SiteRefusal | Hello
+OutboundMessage = SiteUpdate | SiteRefusal | Hello
 
 
-def describe(message: Departure) -> dict[str, Any]:
+def describe(message: OutboundMessage) -> dict[str, Any]:
     """What the ledger says of a message: its kind, run and round, the names and shapes of its arrays; no values."""
     arrays = message.arrays if isinstance(message, SiteUpdate) else {}
     entry: dict[str, Any] = {
@@ -93,7 +93,7 @@ class Ledger:
         """How many rounds of a run have been answered, repeats too."""
         return self._rounds[run_id]
 
-    def append(self, message: Departure, frame: bytes) -> None:
+    def append(self, message: OutboundMessage, frame: bytes) -> None:
         """Write a message down; when this returns, the line is on the disk and the frame may be sent.
 
         Raises

@@ -20,7 +20,7 @@ from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
 from services.contracts.errors import BallastError, UnavailableError
-from services.contracts.link_noise import silence_link_libraries
+from services.contracts.log_filters import silence_link_libraries
 from services.site_agent.logs import LOG
 
 RECONNECT_SECONDS = 0.5

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from models.certificates import robustness_radius
+from models.evaluation.robustness_radius import robustness_radius
 from models.multiclass import predict_class, predict_scores
 from services.contracts.errors import InvalidInputError
 from services.contracts.model_version import ModelVersion

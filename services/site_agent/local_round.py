@@ -11,8 +11,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from models.basics import FloatArray, ProblemError
 from models.losses.base import Task as LearningTask
-from models.problem import FloatArray, ProblemError, SiteProblem
+from models.problem import SiteProblem
 from services.contracts.asset_type import AssetType
 from services.contracts.codec import FrameError, decode, digest, unpack_arrays
 from services.contracts.lift import LiftMismatchError, draw_lift, lift_check
@@ -34,7 +35,7 @@ from services.site_agent.logs import LOG, PRIVATE
 from services.site_agent.policy import Refusal, SitePolicy
 from services.site_agent.settings import CsvSource, DataSource
 from services.site_agent.vault.csv_source import read_measurements
-from services.site_agent.vault.dataset import Dataset, Part, hold_to_contract
+from services.site_agent.vault.dataset import Dataset, Part, apply_contract
 from services.site_agent.vault.reader import Vault
 from services.site_agent.vault.table import VaultError
 
@@ -107,7 +108,7 @@ class LocalRound:
             raise Refusal("asset_type_not_allowed", f"this site holds {self._asset_type.name}, not {task.asset_type}")
         if task.contract != self._asset_type.fingerprint:
             raise Refusal("contract_mismatch", "the OEM's asset type file differs from the one here")
-        missing = self._asset_type.why_not(task.spec.loss.task)
+        missing = self._asset_type.missing_for_task(task.spec.loss.task)
         if missing:
             raise Refusal("no_labels", missing)
         return task
@@ -164,7 +165,8 @@ class LocalRound:
         if loss.task == "regression":
             interval, quantile = check_interval(task.arrays.get("interval")), task.spec.loss.quantile or 0.5
             return answer | regression_sums(weights, held_out, test.targets, interval, quantile)
-        return answer | {"confusion": confusion_counts(weights, held_out, test.classes, n_classes)}
+        counts = confusion_counts(weights, held_out, test.classes, n_classes, self._policy.min_class_samples)
+        return answer | {"confusion": counts}
 
     def _refuse(self, refusal: Refusal, reply_to: dict[str, Any]) -> bytes:
         """Refusal with the fixed sentence of its code; the detail goes to the site's own log alone."""
@@ -173,7 +175,7 @@ class LocalRound:
         return self._egress.release(SiteRefusal(**reply_to, code=refusal.refusal_code, reason=refusal.reason))
 
 
-def survey(source: DataSource, asset_type: AssetType, policy: SitePolicy) -> list[str]:
+def data_summary(source: DataSource, asset_type: AssetType, policy: SitePolicy) -> list[str]:
     """What the data hold, for the plant's own screen.
 
     Raises
@@ -192,7 +194,7 @@ def survey(source: DataSource, asset_type: AssetType, policy: SitePolicy) -> lis
     if dataset.absent:
         lines.append(f"optional features that are not measured: {', '.join(dataset.absent)}")
     both: tuple[LearningTask, ...] = ("classification", "regression")
-    tasks = [task for task in both if not asset_type.why_not(task)]
+    tasks = [task for task in both if not asset_type.missing_for_task(task)]
     problems: list[VaultError | Refusal] = []
     for task in tasks:
         try:
@@ -220,7 +222,7 @@ def scaled_measurements(source: CsvSource, asset_type: AssetType) -> FloatArray:
     VaultError
         Something does not fit the contract.
     """
-    return hold_to_contract(*read_measurements(source, asset_type), asset_type).features
+    return apply_contract(*read_measurements(source, asset_type), asset_type).features
 
 
 def _part_line(name: str, part: Part, asset_type: AssetType) -> str:

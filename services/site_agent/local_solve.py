@@ -8,17 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from models.basics import Arrays, FloatArray, ProblemError
+from models.geometry.supports import BoxSupport
 from models.losses.base import Loss
-from models.methods.base import Method
-from models.problem import (
-    Arrays,
-    FloatArray,
-    ProblemError,
-    RobustSpec,
-    ServerProblem,
-    SiteProblem,
-    SiteTerms,
-)
+from models.methods.protocol import Method
+from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms
 from services.contracts.asset_type import AssetType
 from services.contracts.lift import draw_lift
 from services.contracts.messages import TrainingSpec
@@ -45,7 +39,7 @@ def radius_of(spec: TrainingSpec, features: FloatArray, outcomes: FloatArray | I
     An estimate resamples rows from the rule's seed, so the same data give the same radius. One estimate serves all
     heads: a change of class costs a flip, which is at least what it costs in any of them.
     """
-    from models.radius import LightTail, confidence_radius, estimated_radius, samples_radius
+    from models.worst_case.radius import LightTail, confidence_radius, estimated_radius, samples_radius
 
     rule, n_samples = spec.radius, features.shape[0]
     if rule.rule == "fixed":
@@ -93,8 +87,8 @@ def site_problems(
     A regression has one head, its labels are the targets. Rows that lie outside the support are refused with
     :class:`ProblemError`.
     """
-    from models.ambiguity import check_site_problem
     from models.multiclass import head_labels
+    from models.validation import check_site_problem
 
     robust = robust_spec(spec, features, outcomes, asset_type)
     if spec.loss.task == "regression":
@@ -136,12 +130,15 @@ def check_interval(interval: FloatArray | None) -> FloatArray:
     return interval
 
 
-def confusion_counts(weights: FloatArray, features: FloatArray, classes: IntArray, n_classes: int) -> FloatArray:
-    """Counts (C, C) of true class by diagnosed class."""
+def confusion_counts(
+    weights: FloatArray, features: FloatArray, classes: IntArray, n_classes: int, least_rows: int
+) -> FloatArray:
+    """Counts (C, C) of true class by diagnosed class; 0 for a class with fewer than ``least_rows`` rows."""
     from models.multiclass import predict_class
 
     counts = np.zeros((n_classes, n_classes))
     np.add.at(counts, (classes, predict_class(weights, features)), 1.0)
+    counts[counts.sum(axis=1) < least_rows] = 0.0
     return counts
 
 
@@ -181,7 +178,7 @@ def regression_sums(
 
 def head_risks(weights: FloatArray, problems: Sequence[SiteProblem]) -> FloatArray:
     """Exact worst-case risk (K,) of each head at weights (K, P + 1) on the training rows."""
-    from models.worst_case import site_risk
+    from models.worst_case.risk import site_risk
 
     return np.array([
         site_risk(row if head.spec.fit_intercept else row[:-1], head).value
@@ -233,6 +230,7 @@ def _stated_shapes(
     problem = ServerProblem(
         n_features=n_features, sites=(SiteTerms("self", 1.0, spec.radius, spec.label_flip_cost),),
         transport_norm=spec.transport_norm, fit_intercept=spec.fit_intercept, parameters=method.parameters,
+        box=method.place("box") == "box" and isinstance(spec.support, BoxSupport),
     )
     return OneVsRestServer(method.server, n_heads).answer_shapes(problem)
 

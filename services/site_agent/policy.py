@@ -50,7 +50,8 @@ class SitePolicy(Contract):
 
     ``min_samples`` and ``min_test_samples``: with fewer training or held-out rows nothing leaves but a refusal, since a
     subgradient over one row is that row; no step of local training goes by fewer rows than ``min_samples`` either.
-    ``max_rounds_per_run`` counts every answered round, repeats too.
+    A class with fewer held-out rows than ``min_class_samples`` is not in the counts of an evaluation: how two rows were
+    diagnosed says what they are. ``max_rounds_per_run`` counts every answered round, repeats too.
     """
 
     methods: tuple[Slug, ...] = ()
@@ -59,6 +60,7 @@ class SitePolicy(Contract):
     max_message_bytes: int = Field(default=1_048_576, ge=1024)
     min_samples: int = Field(default=20, ge=1)
     min_test_samples: int = Field(default=5, ge=1)
+    min_class_samples: int = Field(default=5, ge=1)
     max_rounds_per_run: int | None = Field(default=None, ge=1)
 
     @classmethod
@@ -121,6 +123,10 @@ min_samples = 20
 
 # With fewer held-out rows than this no evaluation is answered.
 min_test_samples = 5
+
+# A class with fewer held-out rows than this is left out of the counts of true by diagnosed class, and so of the scores
+# and of the confusion matrix in the OEM's reports.
+min_class_samples = 5
 
 # At most this many rounds of one run are answered; without the line there is no limit.
 # max_rounds_per_run = 200

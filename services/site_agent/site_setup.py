@@ -21,7 +21,7 @@ KINDS = {".csv": "csv", ".parquet": "parquet"}
 
 
 @dataclass(frozen=True)
-class Founding:
+class SiteSetup:
     """What is asked of ``init``. ``data`` is a simulator's plant folder, a CSV file or a Parquet file.
 
     ``methods`` are those that the policy allows; empty: all.
@@ -36,7 +36,7 @@ class Founding:
     methods: tuple[str, ...] = ()
 
 
-def found_site(wish: Founding) -> str:
+def create_site(setup: SiteSetup) -> str:
     """Write key, settings, policy and a copy of the asset type; return the public key to give to the OEM.
 
     Raises
@@ -46,46 +46,46 @@ def found_site(wish: Founding) -> str:
     InvalidInputError
         The site id, the asset type, an address, a method's name or the folder does not fit; nothing was written.
     """
-    texts = _texts(wish)
+    texts = _texts(setup)
     for name in (*texts, SEED):
-        if (wish.folder / name).exists():
-            raise ConflictError(f"{wish.folder / name} exists already; nothing is overwritten")
+        if (setup.folder / name).exists():
+            raise ConflictError(f"{setup.folder / name} exists already; nothing is overwritten")
     written: list[Path] = []
     try:
-        wish.folder.mkdir(parents=True, exist_ok=True)
+        setup.folder.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
-            path = wish.folder / name
+            path = setup.folder / name
             with path.open("x", encoding="utf-8") as file:
                 written.append(path)
                 file.write(text)
-        return new_seed_file(wish.folder / SEED)
+        return new_seed_file(setup.folder / SEED)
     except OSError as error:
         for path in written:
             path.unlink(missing_ok=True)
-        raise InvalidInputError(f"cannot write to {wish.folder}: {error.strerror}") from None
+        raise InvalidInputError(f"cannot write to {setup.folder}: {error.strerror}") from None
 
 
-def _texts(wish: Founding) -> dict[str, str]:
+def _texts(setup: SiteSetup) -> dict[str, str]:
     """Text of each file but the key's, held to the types that will read them."""
-    asset_type = AssetType.from_toml(wish.asset_type) if wish.asset_type else None
-    settings = _settings_text(wish, asset_type)
-    policy = default_policy_text((asset_type.name,) if asset_type else (), wish.methods)
+    asset_type = AssetType.from_toml(setup.asset_type) if setup.asset_type else None
+    settings = _settings_text(setup, asset_type)
+    policy = default_policy_text((asset_type.name,) if asset_type else (), setup.methods)
     try:
         SiteSettings.model_validate(tomllib.loads(settings))
         SitePolicy.model_validate(tomllib.loads(policy))
     except ValidationError as error:
         raise InvalidInputError(explain(error)) from None
     texts = {SETTINGS: settings, POLICY: policy}
-    if wish.asset_type is not None:
-        texts[ASSET_TYPE] = wish.asset_type.read_text(encoding="utf-8")
+    if setup.asset_type is not None:
+        texts[ASSET_TYPE] = setup.asset_type.read_text(encoding="utf-8")
     return texts
 
 
-def _settings_text(wish: Founding, asset_type: AssetType | None) -> str:
-    ca = f"ca = {_quoted(_reference(wish.authority, wish.folder))}" if wish.authority else '# ca = "ca.pem"'
+def _settings_text(setup: SiteSetup, asset_type: AssetType | None) -> str:
+    ca = f"ca = {_quoted(_reference(setup.authority, setup.folder))}" if setup.authority else '# ca = "ca.pem"'
     return f"""# Settings of the site agent. Paths are relative to this file.
-site_id = {_quoted(wish.site_id)}
-servers = [{", ".join(_quoted(server) for server in wish.servers)}]
+site_id = {_quoted(setup.site_id)}
+servers = [{", ".join(_quoted(server) for server in setup.servers)}]
 
 # Certificate of the OEM's authority; without it the system's authorities are asked.
 {ca}
@@ -95,13 +95,13 @@ policy = "{POLICY}"
 ledger = "ledger.jsonl"
 log = "site.log"
 
-{_data_text(wish, asset_type)}"""
+{_data_text(setup, asset_type)}"""
 
 
-def _data_text(wish: Founding, asset_type: AssetType | None) -> str:
-    data = wish.data if wish.data is not None else wish.folder / "data.csv"
+def _data_text(setup: SiteSetup, asset_type: AssetType | None) -> str:
+    data = setup.data if setup.data is not None else setup.folder / "data.csv"
     kind = KINDS.get(data.suffix.lower(), "simulator")
-    text = f'[data]\nkind = "{kind}"\npath = {_quoted(_reference(data, wish.folder))}\n'
+    text = f'[data]\nkind = "{kind}"\npath = {_quoted(_reference(data, setup.folder))}\n'
     if kind == "simulator":
         return text
     text += """label_column = "label"

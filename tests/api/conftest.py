@@ -18,17 +18,20 @@ from fastapi import FastAPI
 from httpx import ASGITransport, AsyncClient, Response
 
 from api.app import create_app
-from api.schemas import TokenRequest
-from api.use_cases import tokens
-from api.use_cases.actor import Actor
-from api.wiring import Backend, open_backend
+from api.backend.actor import Actor
+from api.backend.wiring import Backend, open_backend
+from api.tokens import service as tokens
+from api.tokens.schemas import TokenRequest
+from models.methods.protocol import WORST_CASE
 from services.contracts.identity import Role
 from services.contracts.model_version import ModelVersion, SiteScore
 from services.contracts.plan import Gates, Plan
-from services.contracts.run import RoundRecord, SiteAnswer, SiteTermsRecord
+from services.contracts.run import RoundRecord, Run, SiteAnswer, SiteTermsRecord
 from services.contracts.settings import Settings
 from services.plant_simulator.assets import builtin_asset_type
+from services.registry.gates import check_gates
 from services.registry.mlflow_registry import ModelRegistry
+from services.reporting.model_report import model_report
 from services.round_store.store import RoundStore
 
 START = datetime(2031, 5, 6, 7, 8, tzinfo=UTC)
@@ -62,9 +65,11 @@ def a_version(name: str, run_id: str, *, seed: int = 0, worst_f1: float = 0.9) -
     )
     return ModelVersion(
         name=name, run_id=run_id, plan=name, method="level-bundle", asset_type=asset_type, spec=a_plan(name).spec,
-        weights=weights, rounds=ROUNDS, certified_gap=8e-4, worst_case_risk=0.25, lower_bound=0.2498, fresh_weight=1.0,
+        weights=weights, rounds=ROUNDS, certified_gap=8e-4,
+        worst_case_risk=0.25, objective=0.25, objective_name=WORST_CASE,
+        lower_bound=0.2498, fresh_weight=1.0,
         f1=0.93, created_at=START, solvers=("cuts",), sites=scores,
-    )  # fmt: skip
+    )
 
 
 def the_rounds(run_id: str) -> list[RoundRecord]:
@@ -83,15 +88,30 @@ def the_rounds(run_id: str) -> list[RoundRecord]:
             answers=tuple(answer(site, number) for site in SITES),
         )
         for number in range(1, ROUNDS + 1)
-    ]  # fmt: skip
+    ]
+
+
+def the_run(name: str, run_id: str) -> Run:
+    """The run when its model is registered: one site did not join it."""
+    away = SiteAnswer(site_id="plant-north", status="absent", code="no_responders", reason="plant-north is not there")
+    return Run(
+        run_id=run_id, plan=a_plan(name), status="running", created_at=START, updated_at=START, absentees=(away,),
+        sites=tuple(SiteTermsRecord(site_id=site, weight=0.5, radius=1e-3, n_samples=100) for site in SITES),
+    )
+
+
+def register(registry: ModelRegistry, version: ModelVersion) -> str:
+    """Register a version with its report, as the flow does; its number."""
+    run, rounds = the_run(version.name, version.run_id), the_rounds(version.run_id)
+    report = model_report(version, run, rounds, check_gates(run.plan.gates, version))
+    return registry.register(version, rounds, report).version
 
 
 def put_run(store: RoundStore, name: str, run_id: str, version: str) -> None:
     """A finished run with its rounds, as the flow would have left it."""
-    store.runs.create_run(a_plan(name), run_id)
-    terms = [SiteTermsRecord(site_id=site, weight=0.5, radius=1e-3, n_samples=100) for site in SITES]
-    away = SiteAnswer(site_id="plant-north", status="absent", code="no_responders", reason="plant-north is not there")
-    store.runs.begin_run(run_id, terms, [away])
+    run = the_run(name, run_id)
+    store.runs.create_run(run.plan, run_id)
+    store.runs.begin_run(run_id, run.sites, run.absentees)
     for record in the_rounds(run_id):
         store.runs.commit_round(record, {"weights": np.zeros(3)})
     store.model_versions.add(name, version, run_id, {"f1": 0.93})
@@ -105,7 +125,7 @@ def put_model(backend: Backend, name: str, *scores: float) -> list[str]:
     for index, score in enumerate(scores):
         run_id = os.urandom(16).hex()
         version = a_version(name, run_id, seed=index, worst_f1=score)
-        numbers.append(backend.registry.register(version, the_rounds(run_id), {"text": "report"}).version)
+        numbers.append(register(backend.registry, version))
         put_run(backend.store, name, run_id, numbers[-1])
     return numbers
 
@@ -116,8 +136,7 @@ def mlflow_settings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     home = tmp_path_factory.mktemp("mlflow")
     settings = {"tracking_uri": f"sqlite:///{home / 'mlflow.db'}", "artifact_root": (home / "artifacts").as_uri()}
     registry = ModelRegistry(settings["tracking_uri"], settings["artifact_root"])
-    made = registry.register(a_version(MODEL, RUN_ID), the_rounds(RUN_ID), {"text": "report"})
-    registry.promote(MODEL, made.version)
+    registry.promote(MODEL, register(registry, a_version(MODEL, RUN_ID)))
     return settings
 
 
@@ -151,7 +170,7 @@ class World:
 
     def snapshot(self) -> dict[str, int]:
         """Number of rows of every table: a refused request must not change one."""
-        from services.round_store.walk import all_columns
+        from tests.oracles.store_walk import all_columns
 
         counts: dict[str, int] = {}
         for cell in all_columns(self.backend.store.engine):
@@ -226,3 +245,16 @@ def opening() -> Callable[..., Any]:
 def a_model() -> Callable[..., list[str]]:
     """Register versions of a model, each with its run, in a backend."""
     return put_model
+
+
+@pytest.fixture(scope="session")
+def a_registered() -> Callable[..., tuple[ModelVersion, Run, list[RoundRecord]]]:
+    """Register a version without a report, and its run."""
+
+    def put(backend: Backend, name: str) -> tuple[ModelVersion, Run, list[RoundRecord]]:
+        run_id = os.urandom(16).hex()
+        made = backend.registry.register(a_version(name, run_id), the_rounds(run_id), {"text": "no report"})
+        put_run(backend.store, name, run_id, made.version)
+        return made, backend.store.runs.get_run(run_id), backend.store.runs.get_rounds(run_id)
+
+    return put

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from starlette.routing import Route
 
 from api.app import api_routes
 from services.contracts.identity import Role
@@ -63,6 +64,8 @@ def address(path: str) -> str:
 def test_the_table_above_names_every_route(shared_world: Any) -> None:
     found = {(method, route.path) for route in api_routes() for method in route.methods}
     assert found == OPEN | set(NEEDED)
+    beside = {route.path for route in shared_world.app.routes if isinstance(route, Route)} - {path for _, path in found}
+    assert beside == {"/openapi.json"}
     document = shared_world.app.openapi()
     described = {(method.upper(), path) for path, operations in document["paths"].items() for method in operations}
     assert described == found - {("GET", "/"), ("GET", "/docs")}

@@ -24,17 +24,19 @@ import httpx
 import numpy as np
 
 from api.app import create_app
-from api.schemas import FEATURES_EXAMPLE, TokenRequest
-from api.use_cases import tokens
-from api.use_cases.actor import local_administrator
-from api.wiring import open_backend
+from api.backend.actor import local_administrator
+from api.backend.wiring import open_backend
+from api.models.examples import FEATURES_EXAMPLE
+from api.tokens import service as tokens
+from api.tokens.schemas import TokenRequest
 from migrations.run import upgrade
+from models.methods.protocol import WORST_CASE
 from services.contracts.identity import Role
 from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion
 from services.contracts.settings import Settings
 from services.plant_simulator.assets import builtin_asset_type
-from services.registry.quiet import quiet_environment
+from services.registry.mlflow_environment import mlflow_environment
 
 TARGET_MILLISECONDS = 5.0
 CASES = (("asgi", 1, 1, 500), ("http", 1, 1, 500), ("http", 1, 8, 800), ("http", 100, 1, 100), ("http", 10_000, 1, 5))
@@ -50,9 +52,11 @@ def prepare(home: Path) -> tuple[Settings, str]:
     weights = np.random.default_rng(0).normal(size=(asset_type.n_heads, len(asset_type.features) + 1))
     version = ModelVersion(
         name="benchmark", run_id="0" * 32, plan="benchmark", method="level-bundle", asset_type=asset_type,
-        spec=TrainingSpec(), weights=weights, rounds=1, certified_gap=0.0, worst_case_risk=1.0, lower_bound=1.0,
+        spec=TrainingSpec(), weights=weights, rounds=1, certified_gap=0.0,
+        worst_case_risk=1.0, objective=1.0, objective_name=WORST_CASE,
+        lower_bound=1.0,
         fresh_weight=1.0, created_at=datetime.now(UTC),
-    )  # fmt: skip
+    )
     with open_backend(settings) as backend:
         registered = backend.registry.register(version, (), {})
         backend.registry.promote("benchmark", registered.version)
@@ -117,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         url = f"http://127.0.0.1:{port}"
         program = [sys.executable, "-m", "uvicorn", "--factory", "api.app:create_app", "--port", str(port)]
         server = subprocess.Popen(
-            [*program, "--log-level", "warning"], env=quiet_environment() | {"BALLAST_HOME": scratch}
+            [*program, "--log-level", "warning"], env=mlflow_environment() | {"BALLAST_HOME": scratch}
         )
         try:
             wait_ready(server, url)

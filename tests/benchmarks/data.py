@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from models.problem import FloatArray
+from models.basics import FloatArray
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -29,13 +29,15 @@ from pathlib import Path  # noqa: E402
 import cvxpy as cp  # noqa: E402
 import numpy as np  # noqa: E402
 
-from models.federation import server_problem, train  # noqa: E402
+from models.basics import Arrays  # noqa: E402
+from models.geometry.supports import BoxSupport  # noqa: E402
 from models.losses.huber import Huber  # noqa: E402
 from models.methods.catalogue import get_method  # noqa: E402
-from models.mixture import MixtureBall  # noqa: E402
-from models.problem import Arrays, BoxSupport, RobustSpec, SiteProblem  # noqa: E402
-from models.prox_bundle import Height, local_step  # noqa: E402
+from models.problem import RobustSpec, SiteProblem  # noqa: E402
+from models.prox.bundle import RiskPenalty, local_step  # noqa: E402
 from models.reference.worst_case import risk_model  # noqa: E402
+from models.simulation.federation import server_problem, train  # noqa: E402
+from models.site_ambiguity.ball import MixtureBall  # noqa: E402
 from tests.benchmarks.prox import skewed_sites  # noqa: E402
 
 GAP, MAX_ROUNDS = 1e-3, 100
@@ -119,7 +121,7 @@ def client_step(n: int = 1_000, p: int = 14) -> dict[str, object]:
     site, ours, values = problems["site-0"], list[float](), list[float]()
     for message in met:
         start = time.perf_counter()
-        height = Height(-stiffness * float(message["target"]), stiffness)
+        height = RiskPenalty(-stiffness * float(message["target"]), stiffness)
         values.append(local_step(site, message["centre"], height, start=message["point"]).value)
         ours.append(time.perf_counter() - start)
     program, centre, target = cvxpy_step(site, stiffness)
@@ -136,7 +138,7 @@ def client_step(n: int = 1_000, p: int = 14) -> dict[str, object]:
     return {
         "n": n, "p": p, "seconds": seconds, "cvxpy_seconds": cvxpy_seconds, "ratio": cvxpy_seconds / seconds,
         "relatively_apart": max(apart), "objective": float(np.median(values[-CVXPY_ROUNDS:])),
-    }  # fmt: skip
+    }
 
 
 def missed(rows: Sequence[dict[str, object]], client: dict[str, object]) -> list[str]:

@@ -71,7 +71,7 @@ SOURCES: Mapping[str, Source] = {
         257, "10.24432/C5231X", "UNS",
         "c0cc881352c87f459c36ad64a0eda194da1bd97cd2f9e6fffeb3cccfaa9fc3f7", labels={"very_low": "Very Low"},
     ),
-}  # fmt: skip
+}
 
 
 def canonical(rows: Sequence[Sequence[str]]) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from models.problem import FloatArray
+from models.basics import FloatArray
 from tests.benchmarks.data import MissingDataError, data_folder
 
 TIMEOUT = 60.0

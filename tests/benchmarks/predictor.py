@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from models.methods.protocol import WORST_CASE
 from services.contracts.asset_type import AssetType, FaultClass, Feature
 from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion
@@ -41,6 +42,8 @@ def version(n_classes: int, n_features: int, rng: np.random.Generator) -> ModelV
         rounds=1,
         certified_gap=0.0,
         worst_case_risk=1.0,
+        objective=1.0,
+        objective_name=WORST_CASE,
         lower_bound=1.0,
         fresh_weight=1.0,
         created_at=datetime.now(UTC),

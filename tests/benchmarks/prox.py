@@ -23,8 +23,9 @@ from pathlib import Path  # noqa: E402
 
 import numpy as np  # noqa: E402
 
-from models.problem import FloatArray, ProxSolution, RobustSpec, SiteProblem, TransportNorm  # noqa: E402
-from models.prox import robust_prox  # noqa: E402
+from models.basics import FloatArray, TransportNorm  # noqa: E402
+from models.problem import ProxSolution, RobustSpec, SiteProblem  # noqa: E402
+from models.prox.hinge import robust_prox  # noqa: E402
 from tests.benchmarks.prox_rivals import Step, clarabel_step, cvxpy_step, piqp_step  # noqa: E402
 
 SIZES = ((100, 14), (1_000, 14), (1_000, 60), (10_000, 14), (100_000, 14))

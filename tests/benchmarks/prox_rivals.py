@@ -19,7 +19,8 @@ import numpy as np
 import piqp
 import scipy.sparse as sp
 
-from models.problem import FloatArray, SiteProblem
+from models.basics import FloatArray
+from models.problem import SiteProblem
 
 Step = Callable[[FloatArray], float]
 """Objective, as a mean and without the constant of the proximal term, for a centre (D,); NaN where it gave up."""

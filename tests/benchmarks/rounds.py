@@ -20,8 +20,9 @@ from pathlib import Path  # noqa: E402
 
 import numpy as np  # noqa: E402
 
-from models.federation import Training, train  # noqa: E402
-from models.problem import RobustSpec, SiteProblem, TransportNorm  # noqa: E402
+from models.basics import TransportNorm  # noqa: E402
+from models.problem import RobustSpec, SiteProblem  # noqa: E402
+from models.simulation.federation import Training, train  # noqa: E402
 from tests.benchmarks.data import load_binary  # noqa: E402
 
 ROWS, SITES, MAX_ROUNDS = 398, 4, 220

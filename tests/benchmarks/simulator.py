@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from models.features import condition_indicators
+from models.features.condition_indicators import condition_indicators
 from services.plant_simulator import simulate_measurement, simulate_plants
 
 LIMIT_SECONDS = 60.0

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.benchmarks.data import load_binary
-from tests.benchmarks.fetch import SOURCES, FetchError, Source, digest, fetch, main
+from tests.benchmarks.fetch import SOURCES, Source, digest, fetch, main
+from tests.benchmarks.images import FetchError
 from tests.tables import table_or_skip
 
 ROWS = [["1.50", "2", "a"], ["-3e-1", "?", "b"]]

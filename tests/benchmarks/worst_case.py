@@ -23,8 +23,8 @@ import numpy as np  # noqa: E402
 from scipy import sparse  # noqa: E402
 from scipy.optimize import linprog  # noqa: E402
 
-from models.problem import FloatArray, TransportNorm  # noqa: E402
-from models.worst_case import worst_case_risk  # noqa: E402
+from models.basics import FloatArray, TransportNorm  # noqa: E402
+from models.worst_case.risk import worst_case_risk  # noqa: E402
 
 TARGET = 200.0
 PLANES = 11
@@ -75,7 +75,7 @@ def linear_program(weights: FloatArray, features: FloatArray, labels: FloatArray
     return {
         "c": -gain.ravel() / n, "A_ub": inequalities, "b_ub": limits,
         "A_eq": sparse.kron(every, whole).tocsr(), "b_eq": np.ones(n), "bounds": free * n,
-    }  # fmt: skip
+    }
 
 
 def against_highs(n: int, p: int) -> list[dict[str, object]]:
@@ -114,7 +114,7 @@ def alone(n: int, p: int, norm: TransportNorm) -> dict[str, object]:
     return {
         "n": n, "p": p, "norm": norm, "solver": "ballast", "seconds": seconds, "value": value,
         "memory_mb": peak / 2**20, "data_mb": features.nbytes / 2**20,
-    }  # fmt: skip
+    }
 
 
 def _risk(weights: FloatArray, features: FloatArray, labels: FloatArray, norm: TransportNorm) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from flows.publish import register
-from flows.wiring import Workshop
+from flows.wiring import FlowContext
 from models.methods.catalogue import METHODS
 from services.bus.configuration import BusFiles
 from services.bus.server import prepare, start
@@ -26,7 +26,7 @@ from services.contracts.plan import Plan
 from services.contracts.run import Run
 from services.contracts.settings import Settings
 from services.contracts.signing import new_seed_file, public_key, signer
-from services.coordinator.training import TrainedModel, full_weights
+from services.coordinator.training_state import TrainedModel
 from services.round_store.store import RoundStore
 from services.site_agent.egress import Egress
 from services.site_agent.ledger import Ledger
@@ -37,6 +37,7 @@ from services.site_agent.settings import CsvSource, DataSource
 from services.site_agent.vault.dataset import Dataset
 from services.site_agent.vault.reader import Vault
 from tests.ports import free_port
+from tests.waiting import PATIENCE
 
 RIG = AssetType(
     name="rig",
@@ -55,7 +56,7 @@ def policy(asset_type: AssetType) -> SitePolicy:
 class Works:
     """The OEM's side, and the plants' doors and addresses."""
 
-    shop: Workshop
+    context: FlowContext
     doors: dict[str, LocalRound]
     egress: dict[str, Egress]
     addresses: dict[str, Address]
@@ -71,26 +72,26 @@ class Works:
             "sites": tuple(self.doors), "min_sites": 2,
             "gates": {"max_gap": None}, "round_deadline_seconds": 30, "absence_patience_seconds": 5,
         }
-        return self.shop.store.plans.create(Plan.model_validate(values | changes)).plan
+        return self.context.store.plans.create(Plan.model_validate(values | changes)).plan
 
     def train(self, plan: Plan, absent: tuple[str, ...] = ()) -> tuple[Run, TrainedModel, ModelVersion]:
         """Join, train, evaluate and register, as the flow does."""
         return asyncio.run(self._train(plan, absent))
 
     async def _train(self, plan: Plan, absent: tuple[str, ...]) -> tuple[Run, TrainedModel, ModelVersion]:
-        run = self.shop.store.runs.create_run(plan)
-        async with self._plants(absent), self.shop.plant_link() as transport:
-            coordinator = self.shop.coordinator(run, transport)
+        run = self.context.store.runs.create_run(plan)
+        async with self._plants(absent), self.context.plant_link() as transport:
+            coordinator = self.context.coordinator(run, transport)
             try:
                 run = await coordinator.join(run)
                 trained = await coordinator.train(run)
-                weights = full_weights(trained.weights, fit_intercept=plan.spec.fit_intercept)
-                evaluation = await coordinator.evaluate(run, weights, trained.risk_bound)
+                run = self.context.store.runs.get_run(run.run_id)
+                evaluation = await coordinator.evaluate(run, trained.weights, trained.risk_bound)
             except Exception as error:
-                self.shop.store.runs.finish_run(run.run_id, "failed", str(error))
+                self.context.store.runs.finish_run(run.run_id, "failed", str(error))
                 raise
-        version = register(self.shop, run, trained, evaluation)
-        return self.shop.store.runs.finish_run(run.run_id, "completed", "done"), trained, version
+        version = register(self.context, run, trained, evaluation)
+        return self.context.store.runs.finish_run(run.run_id, "completed", "done"), trained, version
 
     @asynccontextmanager
     async def _plants(self, absent: tuple[str, ...]) -> AsyncIterator[None]:
@@ -109,7 +110,7 @@ class Works:
             asyncio.create_task(PlantLink(self.addresses[site], self.doors[site].answer, hello(site)).run(stop))
             for site in greeted
         ]
-        await asyncio.wait_for(asyncio.gather(*(event.wait() for event in greeted.values())), 20)
+        await asyncio.wait_for(asyncio.gather(*(event.wait() for event in greeted.values())), PATIENCE)
         try:
             yield
         finally:
@@ -173,7 +174,7 @@ def open_works(
         store.asset_types.add(asset_type)
         for site, key in keys.items():
             store.sites.enrol(site, key, [asset_type.name])
-        yield Works(Workshop(settings, store), doors, ways, addresses, sources, asset_type)
+        yield Works(FlowContext(settings, store), doors, ways, addresses, sources, asset_type)
 
 
 @pytest.fixture(scope="session")

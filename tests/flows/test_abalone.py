@@ -62,10 +62,10 @@ def test_rings_are_estimated_in_rings_and_the_interval_covers(
     assert outcome.gap <= 1e-3
     assert version.mae is not None and version.mae < (2.0 if name != "rings-upper" else 4.0)
     assert version.coverage is not None and version.coverage >= 0.9
-    works.shop.registry.promote(name, version.version)
+    works.context.registry.promote(name, version.version)
     asked = table[:200]
     samples = [{measure: float(row[measure]) for measure in MEASURES} for row in asked]
-    estimates = PredictorCache(works.shop.registry).estimator(name, "champion").estimate(samples, confidence=0.9)
+    estimates = PredictorCache(works.context.registry).estimator(name, "champion").estimate(samples, confidence=0.9)
     values = np.array([each.value for each in estimates])
     truth = np.array([float(row["label"]) for row in asked])
     assert {each.unit for each in estimates} == {"rings"}

@@ -12,14 +12,16 @@ from anyio.from_thread import start_blocking_portal
 from httpx import ASGITransport, AsyncClient
 
 from api.app import create_app
-from api.schemas import TokenRequest
-from api.use_cases import plans, tokens
-from api.use_cases.actor import Actor
-from api.wiring import open_backend
+from api.backend.actor import Actor
+from api.backend.wiring import open_backend
+from api.plans import service as plans
+from api.tokens import service as tokens
+from api.tokens.schemas import TokenRequest
 from flows.publish import promote_if_gates_hold
-from models.features import INDICATOR_NAMES, condition_indicators
+from models.features.condition_indicators import INDICATOR_NAMES, condition_indicators
 from models.methods.catalogue import METHODS
-from models.mixture import MixtureBall, worst_mixture
+from models.site_ambiguity.ball import MixtureBall, worst_mixture
+from models.worst_case import worst_case_risk
 from services.contracts.codec import decode, encode
 from services.contracts.errors import BallastError
 from services.contracts.identity import Role
@@ -56,7 +58,7 @@ def works(tmp_path_factory: pytest.TempPathFactory, new_sqlite: Any, opening_wor
 @pytest.fixture(scope="module")
 def rest(works: Any) -> Iterator[Any]:
     """Asks the API of the works as a viewer."""
-    settings = works.shop.settings
+    settings = works.context.settings
     with open_backend(settings) as backend:
         token = tokens.create(backend, Actor("test", Role.ADMINISTRATOR), TokenRequest(name="gate", role=Role.VIEWER))
     app = create_app(settings)
@@ -82,7 +84,7 @@ def fresh_sample(severity: float = SEVERITY, seed: int = 11) -> dict[str, float]
 
 def trained(works: Any, name: str, **changes: Any) -> tuple[Any, Any, ModelVersion]:
     run, outcome, version = works.train(works.plan(name, **({"max_rounds": 25, "gap": 5e-2} | changes)))
-    assert "champion" in promote_if_gates_hold(works.shop, run, version)
+    assert "champion" in promote_if_gates_hold(works.context, run, version)
     return run, outcome, version
 
 
@@ -114,11 +116,11 @@ def test_a_leaks_area_is_estimated_in_its_unit_with_an_interval_that_covers(
     assert status == 409 and f"/v1/models/{name}/estimate" in answer["detail"]
     status, detail = rest("GET", f"/v1/models/{name}/versions/champion")
     assert status == 200 and detail["mae"] == version.mae and detail["asset_type"]["target"]["unit"] == "mm^2"
-    page = report_page(model_report(version, run, works.shop.store.runs.get_rounds(run.run_id)))
+    page = report_page(model_report(version, run, works.context.store.runs.get_rounds(run.run_id)))
     assert "leak_area in mm^2" in page and "mean error (mm^2)" in page and "F-1" not in page
-    stored = works.shop.registry.get(name, version.version)
+    stored = works.context.registry.get(name, version.version)
     assert stored.to_document() == version.to_document()
-    (summary,) = works.shop.registry.versions(name)
+    (summary,) = works.context.registry.versions(name)
     assert (summary.task, summary.mae, summary.coverage) == ("regression", version.mae, version.coverage)
 
 
@@ -149,6 +151,28 @@ def test_a_ball_over_the_plants_makes_the_worst_mixture_count(works: Any, method
     assert [site.worst_weight for site in version.sites] == pytest.approx(worst.weights.tolist(), abs=1e-9)
     assert worst.value > risks.mean()
     assert "l2, radius 0.3" in report_page(model_report(version, run, []))
+
+
+def test_a_method_without_a_ball_is_judged_by_the_risk_over_the_balls(works: Any) -> None:
+    plan = works.plan("no-ball", method="standard", spec=PINBALL, max_rounds=15, gates={"max_gap": None})
+    _, outcome, version = works.train(plan)
+    risks = []
+    for site in version.sites:
+        rows = works.dataset(site.site_id).rows_for("regression").train
+        risks.append(
+            worst_case_risk(
+                version.weights[0, :-1], rows.features, rows.targets, radius=site.radius, label_flip_cost=1.0,
+                transport_norm="l2", intercept=version.weights[0, -1], loss="pinball",
+            ).value
+        )
+    assert [site.worst_case_risk for site in version.sites] == pytest.approx(risks, rel=1e-9)
+    assert version.worst_case_risk == pytest.approx(np.mean(risks), rel=1e-9)
+    assert version.worst_case_risk > version.objective == outcome.upper
+    assert version.error_interval is not None and version.error_interval.risk == version.worst_case_risk
+    report = model_report(version, works.context.store.runs.get_run(version.run_id), [])
+    assert "minimised is the mean loss with the site weights, without a ball" in report_page(report)
+    (summary,) = works.context.registry.versions("no-ball")
+    assert summary.worst_case_risk == version.worst_case_risk
 
 
 def test_classes_are_told_with_another_loss_from_the_same_rows(works: Any, rest: Any) -> None:
@@ -186,8 +210,8 @@ def test_what_a_site_sends_of_a_target_is_of_model_size(works: Any) -> None:
 
 def test_a_plan_whose_loss_the_machine_has_nothing_for_is_refused_at_both_ends(works: Any) -> None:
     faults = builtin_asset_type("triplex-pump")
-    works.shop.store.asset_types.add(faults)
-    with open_backend(works.shop.settings) as backend, pytest.raises(BallastError) as refusal:
+    works.context.store.asset_types.add(faults)
+    with open_backend(works.context.settings) as backend, pytest.raises(BallastError) as refusal:
         plans.create(
             backend, Actor("test", Role.ADMINISTRATOR),
             Plan.model_validate({"name": "blind", "asset_type": faults.name, "spec": PINBALL}),
@@ -207,6 +231,6 @@ def test_a_site_refuses_a_target_that_its_machine_does_not_have(works: Any) -> N
     task = Task(
         kind="join", site_id="plant-1", run_id="d" * 32, round=0, method="level-bundle", asset_type=faults.name,
         contract=faults.fingerprint, spec=TrainingSpec.model_validate(PINBALL),
-    )  # fmt: skip
+    )
     answer = decode(door.answer(encode(task)), 1 << 20)
     assert isinstance(answer, SiteRefusal) and answer.code == "no_labels"

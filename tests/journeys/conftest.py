@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from services.registry.mlflow_environment import QUIET
 from services.registry.mlflow_registry import ModelRegistry
-from services.registry.quiet import QUIET
-from tests.journeys.works import Works, open_works, rows_of, wait_until
+from tests.journeys.works import Works, open_works, rows_of
 from tests.ports import free_port
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="session")
@@ -42,16 +43,11 @@ def prefect_url(prefect_home: Path) -> Iterator[str]:
             return False
 
     try:
-        wait_until(answers, 120, "Prefect server")
+        wait_until(answers, "Prefect server")
         yield url
     finally:
         os.killpg(server.pid, 15)
         server.wait()
-
-
-@pytest.fixture(scope="session")
-def wait() -> Callable[[Callable[[], bool], float, str], None]:
-    return wait_until
 
 
 @pytest.fixture(scope="session")

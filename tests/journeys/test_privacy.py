@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import ssl
@@ -16,7 +17,8 @@ import numpy as np
 import pytest
 
 from services.contracts.signing import new_seed_file, public_key
-from services.round_store.walk import all_columns
+from tests.oracles.store_walk import all_columns
+from tests.waiting import PATIENCE
 
 NUMBER = 1.35791197531  # twelve odd digits
 WORD = "ZebraQuartzCanary"
@@ -28,7 +30,7 @@ def planted(works: Any, rig_rows: Any) -> Iterator[str]:
     rows = rig_rows(4, 60, 11)
     rows = [[*row[:3], WORD if row[3] == "leak" else row[3]] for row in rows]
     rows[7][1] = f"{NUMBER:.11f}"
-    works.found_site("plant-5", rows, ["flow", "pressure", "speed", "label"])
+    works.create_site("plant-5", rows, ["flow", "pressure", "speed", "label"])
     settings = works.plants / "plant-5" / "site.toml"
     text = settings.read_text()
     assert "[data.labels]\n" in text
@@ -76,8 +78,6 @@ def files_with_a_canary(*folders: Path) -> list[Path]:
 
 async def record_traffic(works: Any, plan: str) -> list[bytes]:
     """All messages on the plant link while a run of the plan goes from start to end."""
-    import asyncio
-
     seed = works.home / "recorder.nk"
     new_seed_file(seed)
     users = works.files.users
@@ -94,17 +94,23 @@ async def record_traffic(works: Any, plan: str) -> list[bytes]:
     await client.subscribe(">", cb=note)
     await client.flush()
     flow = works.start_flow(plan)
-    await asyncio.to_thread(flow.wait, 120)
+    await asyncio.to_thread(flow.wait, PATIENCE)
     await client.drain()
     return heard
 
 
-async def test_canaries_stay_in_the_plant(works: Any, planted: str, prefect_home: Path) -> None:
+@pytest.fixture(scope="module")
+def heard(works: Any, planted: str) -> list[bytes]:
+    """All that was said on the plant link in a whole run with the planted plant."""
     works.plan("canary", method="level-bundle", gap=1e-3, min_sites=5, max_rounds=100)
-    heard = await record_traffic(works, "canary")
+    messages = asyncio.run(record_traffic(works, "canary"))
     run = works.newest_run("canary")
     assert run.status == "completed", run.reason
     assert {site.site_id for site in run.sites} >= {planted}
+    return messages
+
+
+def test_canaries_stay_in_the_plant(works: Any, planted: str, heard: list[bytes], prefect_home: Path) -> None:
     assert sum(b"site.plant-5.task" in message for message in heard) > 3, "the recorder heard nothing"
     answers = [message for message in heard if b"_COORD" in message[:20]]
     assert len(answers) > 3, "the recorder heard no answer"
@@ -119,6 +125,7 @@ async def test_canaries_stay_in_the_plant(works: Any, planted: str, prefect_home
         assert not any(needle in value for needle in needles()), f"a canary is in {cell.table}.{cell.column}"
 
 
+@pytest.mark.usefixtures("heard")
 def test_the_ledger_accounts_for_every_message(works: Any, planted: str) -> None:
     bin_folder = Path(works.environment["BALLAST_BIN"])
     checked = subprocess.run(
@@ -136,7 +143,8 @@ def test_the_ledger_accounts_for_every_message(works: Any, planted: str) -> None
     assert received and received <= sent
 
 
-def test_the_vectors_are_gone_when_the_run_is_over(works: Any, planted: str) -> None:
+@pytest.mark.usefixtures("heard")
+def test_the_vectors_are_gone_when_the_run_is_over(works: Any) -> None:
     cells = all_columns(works.store.engine)
     kept = {cell.value for cell in cells if (cell.table, cell.column) == ("run_states", "run_id")}
     finished = {run.run_id for run in works.store.runs.list_runs() if run.status not in ("pending", "running")}

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import wait_until
+
 
 @pytest.fixture(scope="module")
 def runner(works: Any) -> Iterator[Callable[[], subprocess.Popen[bytes]]]:
@@ -76,10 +78,16 @@ def flow_process_of(works: Any, run_id: str) -> int | None:
     return None
 
 
-def test_a_cron_plan_has_scheduled_runs_in_prefect(works: Any, running: Any, wait: Any) -> None:
+@pytest.fixture(scope="module")
+def weekly(works: Any, running: Any) -> str:
+    """A plan with a schedule, whose deployment Prefect has."""
     works.plan("weekly", cron="0 3 * * 1", max_rounds=20)
-    wait(lambda: deployment(works, "weekly") is not None, 60, "deployment")
-    made = deployment(works, "weekly")
+    wait_until(lambda: deployment(works, "weekly") is not None, "deployment")
+    return "weekly"
+
+
+def test_a_cron_plan_has_scheduled_runs_in_prefect(works: Any, weekly: str) -> None:
+    made = deployment(works, weekly)
     assert made is not None
     assert made["schedules"][0]["schedule"]["cron"] == "0 3 * * 1"
 
@@ -88,44 +96,47 @@ def test_a_cron_plan_has_scheduled_runs_in_prefect(works: Any, running: Any, wai
         wanted = {"deployments": {"id": {"any_": [made["id"]]}}, "flow_runs": state}
         return len(ask_prefect(works, "/flow_runs/filter", wanted)) > 0
 
-    wait(scheduled, 90, "scheduled flow run")
+    wait_until(scheduled, "scheduled flow run")
 
 
-def test_pausing_a_plan_pauses_its_schedule(works: Any, running: Any, wait: Any) -> None:
-    works.store.plans.set_paused("weekly", True)
-    wait(lambda: (deployment(works, "weekly") or {}).get("paused") is True, 20, "paused deployment")
-    works.store.plans.set_paused("weekly", False)
-    wait(lambda: (deployment(works, "weekly") or {}).get("paused") is False, 20, "resumed deployment")
+def test_pausing_a_plan_pauses_its_schedule(works: Any, weekly: str) -> None:
+    def shown() -> object:
+        return (deployment(works, weekly) or {}).get("paused")
+
+    works.store.plans.set_paused(weekly, True)
+    wait_until(lambda: shown() is True, "paused deployment")
+    works.store.plans.set_paused(weekly, False)
+    wait_until(lambda: shown() is False, "resumed deployment")
 
 
-def test_a_triggered_plan_is_trained(works: Any, running: Any, wait: Any) -> None:
+def test_a_triggered_plan_is_trained(works: Any, running: Any) -> None:
     plan = works.plan("triggered", max_rounds=20)
     run = works.store.runs.create_run(plan)
-    wait(lambda: works.store.runs.get_run(run.run_id).status in ("completed", "failed"), 60, "end of the run")
+    wait_until(lambda: works.store.runs.get_run(run.run_id).status in ("completed", "failed"), "end of the run")
     done = works.store.runs.get_run(run.run_id)
     assert done.status == "completed", done.reason
     assert done.flow_run_id and done.mlflow_run_id and done.model_version
 
 
-def test_a_killed_flow_run_is_picked_up_again(works: Any, running: Any, wait: Any) -> None:
+def test_a_killed_flow_run_is_picked_up_again(works: Any, running: Any) -> None:
     plan = works.plan("flow-run-killed", max_rounds=600)
     run = works.store.runs.create_run(plan)
-    wait(lambda: works.store.runs.get_run(run.run_id).rounds >= 10, 60, "tenth round")
+    wait_until(lambda: works.store.runs.get_run(run.run_id).rounds >= 10, "tenth round")
     process = flow_process_of(works, run.run_id)
     assert process is not None
     os.kill(process, signal.SIGKILL)
     first = works.store.runs.get_run(run.run_id)
-    wait(lambda: works.store.runs.get_run(run.run_id).status in ("completed", "failed"), 90, "end of the run")
+    wait_until(lambda: works.store.runs.get_run(run.run_id).status in ("completed", "failed"), "end of the run")
     done = works.store.runs.get_run(run.run_id)
     assert done.status == "completed", done.reason
     assert done.rounds == 600
     assert done.flow_run_id != first.flow_run_id
 
 
-def test_flow_and_runner_killed_together(works: Any, running: Any, runner: Any, wait: Any) -> None:
+def test_flow_and_runner_killed_together(works: Any, running: Any, runner: Any) -> None:
     plan = works.plan("both-killed", max_rounds=600)
     run = works.store.runs.create_run(plan)
-    wait(lambda: works.store.runs.get_run(run.run_id).rounds >= 10, 60, "tenth round")
+    wait_until(lambda: works.store.runs.get_run(run.run_id).rounds >= 10, "tenth round")
     process = flow_process_of(works, run.run_id)
     stop(running[0], signal.SIGKILL)
     if process is not None:
@@ -136,7 +147,7 @@ def test_flow_and_runner_killed_together(works: Any, running: Any, runner: Any, 
     left = works.store.runs.get_run(run.run_id)
     assert left.status == "running"
     running[0] = runner()
-    wait(lambda: works.store.runs.get_run(run.run_id).status in ("completed", "failed"), 120, "end of the run")
+    wait_until(lambda: works.store.runs.get_run(run.run_id).status in ("completed", "failed"), "end of the run")
     done = works.store.runs.get_run(run.run_id)
     assert done.status == "completed", done.reason
     assert [record.round for record in works.store.runs.get_rounds(run.run_id)] == list(range(1, 601))

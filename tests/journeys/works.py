@@ -6,8 +6,7 @@ import csv
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,10 +21,11 @@ from services.contracts.asset_type import AssetType
 from services.contracts.plan import Plan
 from services.contracts.run import Run
 from services.contracts.settings import Settings
+from services.registry.mlflow_environment import QUIET
 from services.registry.mlflow_registry import ModelRegistry
-from services.registry.quiet import QUIET
 from services.round_store.store import RoundStore
 from tests.ports import free_port
+from tests.waiting import PATIENCE, wait_until
 
 BIN = Path(sys.executable).parent
 ASSET = """
@@ -54,13 +54,6 @@ severity = 3
 """
 
 
-def wait_until(holds: Callable[[], bool], seconds: float, what: str) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, f"no {what} in {seconds} s"
-        time.sleep(0.02)
-
-
 @dataclass
 class Works:
     """The OEM's side in ``home`` and the plants beside it."""
@@ -86,7 +79,7 @@ class Works:
         self.server.kill()
         self.server.wait()
 
-    def found_site(self, site: str, rows: list[list[str]], header: list[str]) -> None:
+    def create_site(self, site: str, rows: list[list[str]], header: list[str]) -> None:
         folder = self.plants / site
         folder.mkdir(parents=True)
         with (folder / "data.csv").open("w", newline="") as file:
@@ -101,10 +94,12 @@ class Works:
         self.store.sites.enrol(site, done.stdout.split()[-1], ["rig"])
         update_users(self.files, {each.site_id: each.public_key for each in self.store.sites.list_sites("active")})
 
-    def start_agent(self, site: str) -> None:
+    def start_agent(self, site: str, program: str = "") -> None:
+        """Start a plant's agent, or a program of the tests that stands in for it."""
+        command = [sys.executable, program] if program else [str(BIN / "ballast-site")]
         with (self.plants / site / "console.log").open("ab") as log:
             self.agents[site] = subprocess.Popen(
-                [str(BIN / "ballast-site"), "run", "--config", str(self.plants / site / "site.toml")],
+                [*command, "run", "--config", str(self.plants / site / "site.toml")],
                 stdout=log, stderr=log, env={**self.environment, "OPENBLAS_NUM_THREADS": "1"},
             )
 
@@ -116,7 +111,7 @@ class Works:
         def all_said_hello() -> bool:
             return all("connected" in (self.plants / site / "console.log").read_text() for site in self.agents)
 
-        wait_until(all_said_hello, 40, "connection of every agent")
+        wait_until(all_said_hello, "connection of every agent")
 
     def plan(self, name: str, **changes: object) -> Plan:
         values: dict[str, object] = {
@@ -139,16 +134,16 @@ class Works:
         runs = self.store.runs.list_runs(plan=plan, limit=1)
         return runs[0] if runs else None
 
-    def wait_for_round(self, plan: str, number: int, seconds: float = 60) -> None:
+    def wait_for_round(self, plan: str, number: int) -> None:
         def reached() -> bool:
             run = self.newest_run(plan)
             assert run is None or run.status in ("pending", "running"), f"{run} ended early"
             return run is not None and run.rounds >= number
 
-        wait_until(reached, seconds, f"round {number} of {plan}")
+        wait_until(reached, f"round {number} of {plan}")
 
-    def wait_for_end(self, plan: str, process: subprocess.Popen[bytes], seconds: float = 90) -> Run:
-        process.wait(timeout=seconds)
+    def wait_for_end(self, plan: str, process: subprocess.Popen[bytes]) -> Run:
+        process.wait(timeout=PATIENCE)
         run = self.newest_run(plan)
         assert run is not None
         return run
@@ -194,7 +189,8 @@ def open_works(base: Path, prefect_url: str, *, sites: int = 4, rows: int = 120)
         running.start_server()
         running.store.asset_types.add(AssetType.from_toml(plants / "rig.toml"))
         for site in range(sites):
-            running.found_site(f"plant-{site + 1}", rows_of(site, rows, seed=7), ["flow", "pressure", "speed", "label"])
+            header = ["flow", "pressure", "speed", "label"]
+            running.create_site(f"plant-{site + 1}", rows_of(site, rows, seed=7), header)
             running.start_agent(f"plant-{site + 1}")
         running.wait_for_agents()
         yield running

@@ -18,6 +18,7 @@ from services.contracts.plan import Plan
 from services.round_store.session import make_engine
 from services.round_store.store import RoundStore
 from services.round_store.tables import METADATA
+from tests.waiting import PATIENCE
 
 
 def tables(url: str) -> set[str]:
@@ -58,6 +59,17 @@ def test_an_upgrade_keeps_what_is_there(database_url: str) -> None:
     created = store.runs.create_run(Plan(name="weekly", asset_type="pump"))
     assert run.upgrade(database_url) == run.head()
     assert store.runs.get_run(created.run_id) == created
+    store.close()
+
+
+def test_a_run_of_the_first_schema_excluded_nobody(database_url: str) -> None:
+    store = RoundStore.open(database_url)
+    created = store.runs.create_run(Plan(name="weekly", asset_type="pump"))
+    store.close()
+    assert run.downgrade(database_url, "0001") == "0001"
+    assert run.upgrade(database_url) == run.head()
+    store = RoundStore.open(database_url)
+    assert store.runs.get_run(created.run_id) == created and created.excluded == ()
     store.close()
 
 
@@ -137,7 +149,7 @@ def test_migrations_run_from_an_installed_package(tmp_path: Path) -> None:
         env={"PYTHONPATH": str(site), "PATH": ""},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{run.head()}\n", "")
     assert run.differences(url) == []

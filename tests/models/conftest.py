@@ -9,18 +9,10 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from models.basics import FloatArray, TransportNorm
+from models.geometry.supports import BoxSupport, PolytopeSupport, Support
 from models.losses.catalogue import get_loss
-from models.problem import (
-    BoxSupport,
-    FloatArray,
-    PolytopeSupport,
-    RobustSpec,
-    ServerProblem,
-    SiteProblem,
-    SiteTerms,
-    Support,
-    TransportNorm,
-)
+from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms
 
 Drawn = tuple[SiteProblem, FloatArray]
 
@@ -173,6 +165,7 @@ def server_view() -> Callable[..., ServerProblem]:
             fit_intercept=spec.fit_intercept,
             gap=gap,
             parameters=parameters,
+            box=isinstance(spec.support, BoxSupport),
         )
 
     return view

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from models.basics import ProblemError
+from models.centralised.box import train_pooled_box
+from models.centralised.hinge import train_pooled
+from models.geometry.supports import BoxSupport, PolytopeSupport
 from models.losses.catalogue import LOSS_NAMES, get_loss
-from models.pooled import train_pooled
-from models.pooled_box import train_pooled_box
-from models.problem import BoxSupport, PolytopeSupport, ProblemError, RobustSpec, SiteProblem
-from models.prox import robust_prox
-from models.worst_case import worst_case_risk
+from models.problem import RobustSpec, SiteProblem
+from models.prox.hinge import robust_prox
+from models.worst_case.risk import worst_case_risk
 
 
 def _site(name: str, support: BoxSupport | PolytopeSupport | None = None) -> SiteProblem:
@@ -32,7 +34,7 @@ def test_other_losses_are_refused(name: str) -> None:
 def test_polytopes_are_refused_where_a_box_is_meant() -> None:
     walls = PolytopeSupport(np.vstack([np.eye(2), -np.eye(2)]), np.ones(4))
     site = _site("hinge", walls)
-    with pytest.raises(ProblemError, match="for a box support"):
+    with pytest.raises(ProblemError, match="for features without bounds"):
         robust_prox(site, np.zeros(3), 1.0)
     with pytest.raises(ProblemError, match="support box"):
         train_pooled_box({"a": site})

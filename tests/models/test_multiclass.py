@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from models.basics import ProblemError
 from models.methods.catalogue import METHODS, get_method
 from models.multiclass import OneVsRestServer, OneVsRestSite, head_labels, n_heads, predict_class, predict_scores
-from models.problem import ProblemError, RobustSpec, ServerProblem, SiteProblem, SiteTerms, Status
+from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms, Status
 
 
 def _data(n_classes: int) -> tuple[np.ndarray, np.ndarray]:

@@ -15,7 +15,9 @@ from typing import Literal
 import cvxpy as cp
 import numpy as np
 
-from models.problem import BoxSupport, FloatArray, ProblemError, SiteProblem
+from models.basics import FloatArray, ProblemError
+from models.geometry.supports import BoxSupport
+from models.problem import SiteProblem
 from models.reference.solve import CVXPY_NORM, minimise
 
 Variant = Literal["printed", "mended", "complete"]

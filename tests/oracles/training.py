@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import cvxpy as cp
 import numpy as np
 
-from models.problem import FloatArray, SiteProblem
+from models.basics import FloatArray
+from models.problem import SiteProblem
 from models.reference.solve import minimise
 from models.reference.worst_case import risk_model
 

@@ -19,10 +19,10 @@ import cvxpy as cp
 import numpy as np
 
 from models.basics import FloatArray, ProblemError
-from models.mixture import MixtureBall
 from models.problem import SiteProblem
 from models.reference.solve import minimise
 from models.reference.worst_case import risk_model
+from models.site_ambiguity.ball import MixtureBall
 
 _DUAL_NORM = {"l1": "inf", "l2": 2, "linf": 1}
 

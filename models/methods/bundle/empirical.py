@@ -3,7 +3,7 @@ r"""The kin of DRFL (DRFL section 4.1), solved exactly by the level bundle: no b
 - standard federated training: fixed site weights, ``min sum_s q_s E_s L``;
 - AFL (Mohri et al. 2019): ``min max_{q in Q} sum_s q_s E_s L``, Q the ball over the sites as the problem states it;
 - the problem of DRFA (Deng et al. 2020): Q is the whole simplex, so the worst plant counts; the stochastic method of
-  that paper is ``models.methods.drfa``.
+  that paper is ``models.methods.local_sgd.drfa``.
 """
 
 from __future__ import annotations
@@ -11,13 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from models.methods.base import SiteHalf
-from models.methods.level_bundle import BundleServer, BundleState
-from models.mixture import MixtureBall
-from models.problem import Arrays, FloatArray, ServerProblem, SiteProblem
-
-WHOLE_SIMPLEX = MixtureBall("l2", 2.0)
-"""No two mixtures are farther apart than the square root of 2."""
+from models.basics import Arrays, FloatArray
+from models.methods.bundle.level import BundleServer, BundleState
+from models.methods.protocol import SiteHalf
+from models.problem import ServerProblem, SiteProblem
+from models.site_ambiguity.ball import WHOLE_SIMPLEX
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@ r"""The level bundle over sites: few rounds, and a certificate from the method i
 
 Each round the server asks every site for its exact risk at one point and what that proves: a cut of the site's risk
 that holds for ever. The server keeps the cuts of each site apart and the norm part of each cut apart
-(``models.cut_model``), takes the lower bound from the minimum m of the cut model, the upper bound U from the
+(``models.cuts.cut_model``), takes the lower bound from the minimum m of the cut model, the upper bound U from the
 best point, and asks next at the projection of the best point on the level set ``{model <= m + level (U - m)}``
 (Lemarechal, Nemirovskii, Nesterov 1995, with one model a site).
 
@@ -27,30 +27,35 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.cut_model import CutModel, ModelPoint, project
+from models.basics import Arrays, FloatArray
+from models.cuts.cut_model import CutModel, ModelPoint, project
+from models.cuts.evidence import Evidence, cut_model, no_evidence, record, tighten_lower_bound, unpack_evidence
 from models.methods.certified import CertifiedServer
-from models.methods.evidence import Evidence, cut_model, no_evidence, raise_lower, record, unpack_evidence
 from models.methods.site_answers import ProxCutSite, RiskSite
-from models.problem import Arrays, FloatArray, ServerProblem, Status
+from models.problem import ServerProblem, Status
 
 _STILL = 1e-14
 _LEAST_WEIGHT = 1e-9
-_STIFFEST = 1e9
-"""Penalty from which a prox point is its centre to working precision, risks and features being of order one."""
+_SOFTEST, _STIFFEST = 1e-6, 1e9
+"""Penalties at which a centre is so far off that rounding spoils the cut, and a prox point is its centre, risks and
+features being of order one."""
+
+_NEEDLESS, _COARSEST = 1e-5, 1e-8
+"""Digits of a point, relative to the point, that are dropped: this share of the wanted gap, and what at most."""
 
 
 @dataclass(frozen=True)
 class BundleState:
     """Evidence and what is asked next: ``point`` (D,), and for prox cuts ``centre`` (G, D) and ``penalty`` (G,).
 
-    ``still``: the next point is the best one again, or the risk is 0 but for rounding.
+    ``stagnated``: the next point is the best one again, or the risk is 0 but for rounding.
     """
 
     evidence: Evidence
     point: FloatArray
     centre: FloatArray
     penalty: FloatArray
-    still: bool = False
+    stagnated: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,11 @@ class BundleServer(CertifiedServer[BundleState]):
     """Server half of the level bundle, with or without prox cuts."""
 
     prox_cuts: bool
+    per_site = ("centre", "penalty")
+
+    def asked(self, state: BundleState) -> FloatArray:
+        """The point."""
+        return state.point
 
     def init(self, problem: ServerProblem) -> BundleState:
         """Nothing known; the first point is zero."""
@@ -74,34 +84,36 @@ class BundleServer(CertifiedServer[BundleState]):
 
     def step(self, state: BundleState, problem: ServerProblem, answers: Mapping[str, Arrays]) -> BundleState:
         """Add the cuts, bound the optimum, project the best point on the level set."""
-        evidence, bottom = raise_lower(record(state.evidence, problem, state.point, answers), problem)
+        evidence, model_minimiser = tighten_lower_bound(record(state.evidence, problem, state.point, answers), problem)
         model, best = cut_model(evidence, problem), evidence.best_point
-        lowest = model.value(bottom.point)
+        lowest = model.value(model_minimiser.point)
         height = evidence.upper if math.isfinite(evidence.upper) else model.value(best)
         level = lowest + problem.parameters["level"] * max(height - lowest, 0.0)
         found = project(model, best, level)
         moved = float(np.abs(found.point - best).max())
-        still = moved <= _STILL * (1.0 + float(np.abs(best).max())) or evidence.upper <= _STILL
+        stagnated = moved <= _STILL * (1.0 + float(np.abs(best).max())) or evidence.upper <= _STILL
+        point = _shortened(found.point, problem.gap)
         if not (self.prox_cuts and found.level_price > 0):
-            return BundleState(evidence, found.point, state.centre, state.penalty, still)
+            return BundleState(evidence, point, state.centre, state.penalty, stagnated)
         penalty = problem.parameters["closeness"] / (found.level_price * np.maximum(found.mixture, _LEAST_WEIGHT))
-        penalty = np.minimum(penalty, _STIFFEST)
-        centre = found.point + _site_slopes(model, found, best) / penalty[:, None]
-        return BundleState(evidence, found.point, centre, penalty, still)
+        penalty = np.clip(penalty, _SOFTEST, _STIFFEST)
+        penalty = np.array([float(_shortened(each, problem.gap)) for each in penalty])
+        centre = _shortened(found.point + _site_slopes(model, found, best) / penalty[:, None], problem.gap)
+        return BundleState(evidence, point, centre, penalty, stagnated)
 
     def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
         """Risk and its cut, and the prox minorant."""
-        return (ProxCutSite() if self.prox_cuts else RiskSite()).shapes(problem.dimension)
+        return (ProxCutSite() if self.prox_cuts else RiskSite()).shapes(problem.dimension, problem.n_swings)
 
     def status(self, state: BundleState, problem: ServerProblem) -> Status:
         """Certified at the wanted gap; stalled where no further progress is possible in float64."""
         status = super().status(state, problem)
-        return Status.STALLED if status is Status.CONTINUE and state.still else status
+        return Status.STALLED if status is Status.CONTINUE and state.stagnated else status
 
     def pack(self, state: BundleState) -> dict[str, FloatArray]:
         """Evidence and what is asked next."""
         asked = {"point": state.point, "centre": state.centre, "penalty": state.penalty}
-        return {**state.evidence.pack(), **asked, "still": np.array(float(state.still))}
+        return {**state.evidence.pack(), **asked, "still": np.array(float(state.stagnated))}
 
     def unpack(self, arrays: Arrays) -> BundleState:
         """State from :meth:`pack`."""
@@ -109,18 +121,37 @@ class BundleServer(CertifiedServer[BundleState]):
         return BundleState(unpack_evidence(arrays), point, centre, penalty, bool(arrays["still"]))
 
 
+def _shortened(point: FloatArray, gap: float) -> FloatArray:
+    """The point without the digits that the wanted gap has no use for, relative to its largest.
+
+    Any point may be asked, so no bound is touched; but what rounding did in one round cannot grow in the next, and the
+    same data in other units, which differ in their last digits, are asked the same.
+    """
+    size = float(np.abs(point).max(initial=0.0))
+    if not (size > 0 and gap > 0):
+        return point
+    unit = 2.0 ** math.floor(math.log2(size) + math.log2(min(_NEEDLESS * gap, _COARSEST)))
+    return np.asarray(np.round(point / unit) * unit)
+
+
 def _site_slopes(model: CutModel, found: ModelPoint, best: FloatArray) -> FloatArray:
     """Slope v_g that each site's model had in the projection, (G, D).
 
     The weighted slopes sum to ``(best - point) / nu``; what the cuts' slopes leave of that is the norm's.
     """
-    n_sites = model.shares.shape[0]
+    n_sites = model.site_weights.shape[0]
     model = model.with_mixture(found.mixture)
     slopes = np.zeros((n_sites, found.point.shape[0]))
     np.add.at(slopes, model.site, found.multipliers[:, None] * model.slope)
+    left, swings = (best - found.point) / found.level_price - slopes.sum(axis=0), np.zeros((n_sites, model.n_features))
+    if model.swing is not None:
+        np.add.at(swings, model.site, found.multipliers[:, None] * model.swing)
+        total = swings.sum(axis=0)
+        sides = np.divide(left[: model.n_features], total, out=np.zeros_like(total), where=total > 0)
+        slopes[:, : model.n_features] += swings * np.clip(sides, -1.0, 1.0)
     norm_weights = model.floors_left(found.multipliers) * model.floor
     np.add.at(norm_weights, model.site, found.multipliers * model.norm_weight)
     if norm_weights.sum() > 0:
         of_norm = (best - found.point) / found.level_price - slopes.sum(axis=0)
         slopes = slopes + np.outer(norm_weights / norm_weights.sum(), of_norm)
-    return np.asarray(slopes / np.maximum(model.shares, _LEAST_WEIGHT)[:, None])
+    return np.asarray(slopes / np.maximum(model.site_weights, _LEAST_WEIGHT)[:, None])

@@ -1,7 +1,7 @@
 r"""Relative fairness over worst-case risks by a level bundle: an outer convex-concave loop whose cuts are never lost.
 
 The objective ``F(w) = max_{lambda in Lambda_phi(A, B)} sum_g lambda_g r_g(w)`` is a difference of convex functions
-(``models.relative_fairness``). Around the centre u, a visited point, the server keeps the convex majorant M_u, and asks
+(``fairness.relative_risk``). Around the centre u, a visited point, the server keeps the convex majorant M_u, and asks
 where a level bundle of M_u would: at the projection of the best visited point of M_u on a level set of its cut model. A
 cut of a site's risk holds whatever the centre, so a new centre starts with all that is known. The centre moves to a
 visited point that is lower in F by a tenth of what M_u could still give.
@@ -29,14 +29,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from models.certificates import combined_certificate
-from models.cut_model import minimise, project
+from models.basics import Arrays, FloatArray
+from models.cuts.certificate import combined_certificate
+from models.cuts.cut_model import minimise, project
+from models.cuts.evidence import Evidence, cut_model, no_evidence, of_sites, record, risks_or_models, unpack_evidence
+from models.fairness.ambiguity_set import RelativeSet
+from models.fairness.relative_risk import Majorant, global_bound, reach_of, weighted_set
 from models.methods.certified import CertifiedServer
-from models.methods.evidence import Evidence, cut_model, no_evidence, record, risks_or_models, unpack_evidence
 from models.methods.site_answers import RiskSite
-from models.problem import Arrays, Certificate, FloatArray, ServerProblem, Status
-from models.relative_fairness import Majorant, global_bound, reach_of, weighted_set
-from models.relative_set import RelativeSet
+from models.problem import Certificate, ServerProblem, Status
 
 _SERIOUS = 0.1
 _STILL = 1e-14
@@ -46,8 +47,8 @@ _STILL = 1e-14
 class RelativeState:
     """Evidence, the next point (D,), and the centre: its round, the value there, and the bound of its majorant.
 
-    ``since``: the first round after the centre was chosen. ``first``: still in the stage with ``phi = 0``, to which
-    centre, value and bound belong then. ``still``: the next point is one that was asked already.
+    ``since``: the first round after the centre was chosen. ``first``: stagnated in the stage with ``phi = 0``, to which
+    centre, value and bound belong then. ``stagnated``: the next point is one that was asked already.
     """
 
     evidence: Evidence
@@ -57,18 +58,26 @@ class RelativeState:
     since: int = 0
     centre_value: float = math.inf
     convex_lower: float = -math.inf
-    still: bool = False
+    stagnated: bool = False
 
     @property
     def convex_part(self) -> Certificate:
         """F at the centre, and how low the majorant around it can be at most."""
         lower = min(self.convex_lower, self.centre_value)
-        return Certificate(self.centre_value, lower, self.evidence.fresh_weight)
+        return Certificate(self.centre_value, lower, self.evidence.fresh_weight, self.evidence.scale)
 
 
 @dataclass(frozen=True)
 class RelativeServer(CertifiedServer[RelativeState]):
     """Server half of the relative-fairness bundle."""
+
+    def asked(self, state: RelativeState) -> FloatArray:
+        """The point."""
+        return state.point
+
+    def of_sites(self, state: RelativeState, problem: ServerProblem, kept: Sequence[int]) -> RelativeState:
+        """The first stage anew: the centre of the second was chosen among the risks of all sites."""
+        return RelativeState(of_sites(state.evidence, kept), state.point)
 
     def init(self, problem: ServerProblem) -> RelativeState:
         """Nothing known; the first point is zero."""
@@ -93,7 +102,7 @@ class RelativeServer(CertifiedServer[RelativeState]):
         state = replace(state, evidence=replace(evidence, best=best, upper=upper, lower=max(evidence.lower, bound)))
         if state.first:
             found = _turn(state, problem, plain, risks)
-            if found.convex_part.gap > problem.gap and not found.still:
+            if not (found.convex_part.meets(problem.gap, problem.absolute_gap) or found.stagnated):
                 return found
             start = int(np.argmin(_values(plain, risks)))
             state = replace(state, first=False, centre=start, since=len(values), convex_lower=-math.inf)
@@ -101,16 +110,17 @@ class RelativeServer(CertifiedServer[RelativeState]):
 
     def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
         """Risk and its cut."""
-        return RiskSite().shapes(problem.dimension)
+        return RiskSite().shapes(problem.dimension, problem.n_swings)
 
     def status(self, state: RelativeState, problem: ServerProblem) -> Status:
         """Certified where both bounds of F meet; critical where the convex part's do; stalled where nothing moves."""
         status = super().status(state, problem)
         if status is not Status.CONTINUE:
             return status
-        if state.first or not (state.convex_part.gap <= problem.gap or state.still):
+        near = state.convex_part.meets(problem.gap, problem.absolute_gap)
+        if state.first or not (near or state.stagnated):
             return Status.CONTINUE
-        return Status.CRITICAL if state.convex_part.gap <= problem.gap else Status.STALLED
+        return Status.CRITICAL if near else Status.STALLED
 
     def convex_part(self, state: RelativeState) -> Certificate:
         """F at the centre, and the bound of the majorant around it: what tells a critical point, and no more."""
@@ -131,26 +141,26 @@ class RelativeServer(CertifiedServer[RelativeState]):
 
     def mixture_weights(self, state: RelativeState, problem: ServerProblem) -> dict[str, float]:
         """The worst lambda at the best weights; it sums to 1, and negative entries are sites that have it too well."""
-        weights = np.array([site.weight for site in problem.sites])
+        weights = problem.weights
         if state.evidence.best >= 0:
             weights = ambiguity_of(problem).member(risks_or_models(state.evidence, problem, state.evidence.best))
         return {site.site_id: float(weight) for site, weight in zip(problem.sites, weights, strict=True)}
 
     def pack(self, state: RelativeState) -> dict[str, FloatArray]:
         """Evidence, the next point and the centre."""
-        parts = (state.first, state.centre, state.since, state.centre_value, state.convex_lower, state.still)
+        parts = (state.first, state.centre, state.since, state.centre_value, state.convex_lower, state.stagnated)
         return {**state.evidence.pack(), "point": state.point, "centre": np.array([float(part) for part in parts])}
 
     def unpack(self, arrays: Arrays) -> RelativeState:
         """State from :meth:`pack`."""
-        first, centre, since, value, lower, still = (float(part) for part in arrays["centre"])
+        first, centre, since, value, lower, stagnated = (float(part) for part in arrays["centre"])
         evidence, point = unpack_evidence(arrays), np.asarray(arrays["point"])
-        return RelativeState(evidence, point, bool(first), int(centre), int(since), value, lower, bool(still))
+        return RelativeState(evidence, point, bool(first), int(centre), int(since), value, lower, bool(stagnated))
 
 
 def ambiguity_of(problem: ServerProblem) -> RelativeSet:
     """Lambda of the plan's ``phi``, ``alpha`` and ``beta`` over its site weights."""
-    weights = np.array([site.weight for site in problem.sites])
+    weights = problem.weights
     return weighted_set(weights, *(problem.parameters[name] for name in ("phi", "alpha", "beta")))
 
 
@@ -165,9 +175,9 @@ def _turn(state: RelativeState, problem: ServerProblem, ambiguity: RelativeSet, 
         for point, each, value in zip(points, risks, values, strict=True)
     ]
     best = points[int(np.argmin(seen))]
-    bottom = minimise(model, best, majorant.rule)
+    model_minimiser = minimise(model, best, majorant.rule)
     reach = reach_of(model, float(values[centre]))
-    lowest = majorant.value(bottom.point, model.site_values(bottom.point[None])[0])
+    lowest = majorant.value(model_minimiser.point, model.site_values(model_minimiser.point[None])[0])
     level = lowest + problem.parameters["level"] * max(min(seen) - lowest, 0.0)
     point = project(model, best, level - majorant.constant, majorant.rule).point
     moved = float(np.abs(points - point).max(axis=1).min())
@@ -177,8 +187,8 @@ def _turn(state: RelativeState, problem: ServerProblem, ambiguity: RelativeSet, 
         centre=centre,
         since=state.since if centre == state.centre else len(values),
         centre_value=float(values[centre]),
-        convex_lower=majorant.bound(model, bottom, reach),
-        still=moved <= _STILL * (1.0 + float(np.abs(best).max())) or state.evidence.upper <= _STILL,
+        convex_lower=majorant.bound(model, model_minimiser, reach),
+        stagnated=moved <= _STILL * (1.0 + float(np.abs(best).max())) or state.evidence.upper <= _STILL,
     )
 
 

@@ -1,11 +1,11 @@
 r"""WAFL: one ball around the mixture of all sites' rows, federated exactly by a level bundle in (w, price).
 
-    F(w) = min_{t >= ||w||_*} sum_s q_s (radius_s c t + f_s(w, c t)),      f_s in ``models.methods.wafl_site``
+    F(w) = min_{t >= ||w||_*} sum_s q_s (radius_s c t + f_s(w, c t)),      f_s in ``models.methods.bundle.wafl_site``
 
-The sites answer at a point w and a price t with what is a cut in both. Cuts are those of ``models.cut_model`` with the
+The sites answer at a point w and a price t with what is a cut in both. Cuts are those of ``cuts.cut_model`` with the
 slope in t in the place of the norm weight: there it may be below 0, since a higher price makes flips worth less, and
 the norm's column of the cone programs, an upper bound of the norm, is the price. The floors ``radius_s c t`` keep it
-finite. The bound of ``models.lower_bound`` holds as it is: with ``sum = C + <v, w> + Z t`` and Phi the floors' share,
+finite. The bound of ``cuts.lower_bound`` holds as it is: with ``sum = C + <v, w> + Z t`` and Phi the floors' share,
 
     (1 - s) (C + <v, w> + Z t) + s Phi t >= (1 - s) C     for t >= ||w||_* and s = (||v|| - Z) / (||v|| - Z + Phi).
 
@@ -20,14 +20,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from models.cut_model import CutModel, minimise, project
-from models.lower_bound import lower_bound
+from models.basics import Arrays, FloatArray, ProblemError
+from models.cuts.cut_model import CutModel, minimise, project
+from models.cuts.evidence import Evidence, cut_model, no_evidence, record, unpack_evidence
+from models.cuts.lower_bound import lower_bound
+from models.geometry.projections import least_where
+from models.methods.bundle.wafl_site import WaflSite
 from models.methods.certified import CertifiedServer
-from models.methods.evidence import Evidence, cut_model, no_evidence, record, unpack_evidence
-from models.methods.wafl_site import WaflSite
-from models.problem import Arrays, FloatArray, ProblemError, ServerProblem, Status
+from models.problem import ServerProblem, Status
 
-_HALVINGS = 100
 _STILL = 1e-14
 
 
@@ -38,12 +39,25 @@ class WaflState:
     evidence: Evidence
     point: FloatArray
     floor: FloatArray
-    still: bool = False
+    stagnated: bool = False
 
 
 @dataclass(frozen=True)
 class WaflServer(CertifiedServer[WaflState]):
     """Server half of WAFL."""
+
+    per_site = ("floor",)
+
+    def asked(self, state: WaflState) -> FloatArray:
+        """The point and, last, the price."""
+        return state.point
+
+    def as_cuts(self, answer: Arrays) -> Arrays:
+        """As a cut in weights and price, the floor being another one."""
+        floor = np.zeros(answer["slope"].shape[0] + 1)
+        floor[-1] = answer["floor"]
+        zero = np.array(0.0)
+        return {**_joint(answer), "minorant_offset": zero, "minorant_slope": floor, "minorant_norm_weight": zero}
 
     def init(self, problem: ServerProblem) -> WaflState:
         """Nothing known; the first weights and the first price are zero."""
@@ -69,20 +83,20 @@ class WaflServer(CertifiedServer[WaflState]):
         if not floor.any():
             return replace(state, evidence=evidence)
         model, best = priced_model(evidence, problem, floor), evidence.best_point[:-1]
-        bottom = minimise(model, best)
-        evidence = replace(evidence, lower=max(evidence.lower, lower_bound(model, bottom.multipliers, best)))
-        lowest = priced_value(model, bottom.point)[0]
+        model_minimiser = minimise(model, best)
+        evidence = replace(evidence, lower=max(evidence.lower, lower_bound(model, model_minimiser.multipliers, best)))
+        lowest = priced_value(model, model_minimiser.point)[0]
         height = evidence.upper if np.isfinite(evidence.upper) else priced_value(model, best)[0]
         level = lowest + problem.parameters["level"] * max(height - lowest, 0.0)
         found = project(model, best, level).point
         asked = np.append(found, priced_value(model, found)[1])
-        still = float(np.abs(asked - state.point).max()) <= _STILL * (1.0 + float(np.abs(asked).max()))
-        return WaflState(evidence, asked, floor, still or evidence.upper <= _STILL)
+        stagnated = float(np.abs(asked - state.point).max()) <= _STILL * (1.0 + float(np.abs(asked).max()))
+        return WaflState(evidence, asked, floor, stagnated or evidence.upper <= _STILL)
 
     def status(self, state: WaflState, problem: ServerProblem) -> Status:
         """Certified at the wanted gap; stalled where the same point would be asked again."""
         status = super().status(state, problem)
-        return Status.STALLED if status is Status.CONTINUE and state.still else status
+        return Status.STALLED if status is Status.CONTINUE and state.stagnated else status
 
     def weights(self, state: WaflState) -> FloatArray:
         """The visited weights that attain the upper bound, without their price."""
@@ -94,7 +108,7 @@ class WaflServer(CertifiedServer[WaflState]):
 
     def pack(self, state: WaflState) -> dict[str, FloatArray]:
         """Evidence and what is asked next."""
-        own = {"point": state.point, "floor": state.floor, "still": np.array(float(state.still))}
+        own = {"point": state.point, "floor": state.floor, "still": np.array(float(state.stagnated))}
         return {**state.evidence.pack(), **own}
 
     def unpack(self, arrays: Arrays) -> WaflState:
@@ -116,25 +130,23 @@ def priced_value(model: CutModel, point: FloatArray) -> tuple[float, float]:
 
     def at(price: float) -> tuple[float, float]:
         lines, total, rate = heights + model.norm_weight * price, 0.0, 0.0
-        for s in range(model.shares.shape[0]):
+        for s in range(model.site_weights.shape[0]):
             own = np.flatnonzero(model.site == s)
             top = own[int(np.argmax(lines[own]))] if own.size else -1
             held = top < 0 or lines[top] < model.floor[s] * price
-            total += model.shares[s] * (model.floor[s] * price if held else lines[top])
-            rate += model.shares[s] * (model.floor[s] if held else model.norm_weight[top])
+            total += model.site_weights[s] * (model.floor[s] * price if held else lines[top])
+            rate += model.site_weights[s] * (model.floor[s] if held else model.norm_weight[top])
         return total, rate
 
-    support = float(model.shares @ model.floor)
+    support = float(model.site_weights @ model.floor)
     high = max(at(low)[0] / support, low) if support > 0 else low
     if at(low)[1] >= 0:
         return at(low)[0], low
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if at(middle)[1] < 0 else (low, middle)
+    high = least_where(lambda price: at(price)[1] >= 0, low, high)
     return at(high)[0], high
 
 
 def _joint(answer: Arrays) -> dict[str, FloatArray]:
     """An answer as a cut in (w, t)."""
     slope = np.append(answer["slope"], answer["price_slope"])
-    return {"risk": answer["risk"], "slope": slope, "norm_weight": np.array(0.0)}
+    return {"risk": answer["risk"], "cut_height": answer["risk"], "slope": slope, "norm_weight": np.array(0.0)}

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.problem import Arrays, FloatArray, ProblemError, SiteProblem
+from models.basics import Arrays, FloatArray, ProblemError
+from models.problem import SiteProblem
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,10 @@ def priced_risk(weights: FloatArray, price: float, problem: SiteProblem) -> tupl
         losses = np.where(flip, flipped, kept)
         rates = problem.labels * np.where(flip, -spec.loss.slope(-margins), spec.loss.slope(margins))
         toll, toll_rate = price, 1.0
-        flips = spec.label_flip_cost * steep * float(flip.mean()) if flip.any() else 0.0
+        flips = spec.label_flip_cost * steep * float(problem.counts[flip].sum()) / count if flip.any() else 0.0
+    rates = problem.weigh(rates)
     slope = rates @ features / count
     if spec.fit_intercept:
         slope = np.append(slope, rates.mean())
-    return spec.radius * steep * toll + float(losses.mean()), slope, spec.radius * steep * toll_rate - flips
+    mean_loss = float(problem.weigh(losses).mean())
+    return spec.radius * steep * toll + mean_loss, slope, spec.radius * steep * toll_rate - flips

@@ -1,4 +1,4 @@
-"""Methods of local gradient steps, and what their parameters may be; all train the plain problem, without a ball."""
+"""Methods of local gradient steps, and what their parameters may be; all train without a Wasserstein ball."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from models.methods.averaging import AveragingRule
-from models.methods.base import Method
-from models.methods.local_rule import LocalRule, LocalServer
-from models.methods.local_steps import LocalStepsSite
-from models.methods.parameter_range import Range
-from models.methods.q_fedavg import FairAveragingRule
-from models.methods.scaff_pd import ScaffRule
-from models.methods.scaff_steps import check_steps
+from models.methods.local_sgd.drfa import DrfaRule, WorstMixtureServer
+from models.methods.local_sgd.fedavg import AveragingRule
+from models.methods.local_sgd.feddro import FedDroRule, FedDroServer, FedDroSite
+from models.methods.local_sgd.mixup import MixupSite
+from models.methods.local_sgd.q_fedavg import FairAveragingRule
+from models.methods.local_sgd.rule import LocalRule
+from models.methods.local_sgd.scaff_pd import ScaffRule
+from models.methods.local_sgd.scaff_steps import check_steps
+from models.methods.local_sgd.server import LocalServer
+from models.methods.local_sgd.site import LocalStepsSite
+from models.methods.local_sgd.stochastic_afl import StochasticAflRule
+from models.methods.protocol import Method, Range
 
 LOCAL_RANGES: Final[Mapping[str, Range]] = {
     "batch": Range(0.0, 1.0),
@@ -35,30 +39,49 @@ LOCAL_RANGES: Final[Mapping[str, Range]] = {
     "coupling": Range(0.0, math.inf, open_low=False),
     "tau0": Range(0.0, math.inf, open_low=False),
     "gamma0": Range(0.0, math.inf, open_low=False),
+    "mixture_step": Range(0.0, math.inf, open_low=False),
+    "worst_share": Range(0.0, 1.0, open_low=False),
+    "mixup_alpha": Range(0.0, 1e6),
+    "mixup_beta": Range(0.0, 1e6),
+    "mixup_ratio": Range(0.0, 1.0, open_low=False),
+    "temperature": Range(0.0, 1e6),
+    "tracking": Range(0.0, 1.0),
+    "over_rows": Range(0.0, 1.0, open_low=False, whole=True),
 }
-"""Allowed values of each parameter, whichever method it belongs to."""
+"""Allowed values of each parameter, whichever method it belongs to.
+
+``worst_share`` 0: the whole simplex, or the problem's ball. ``mixup_ratio`` 0: drawn from the Beta distribution."""
 
 _SGD = {"step_size": 0.1, "step_power": 0.0, "batch": 1.0, "ridge": 0.0, "clients": 0.0, "seed": 0.0}
 _AVERAGING = {**_SGD, "epochs": 5.0}
 _CONTROLLED = {
     "step_size": 0.01, "global_step": 0.025, "local_steps": 5.0, "batch": 1.0, "ridge": 0.0, "seed": 0.0,
     "strong_convexity": 0.0, "smoothness": 0.0, "tau0": 0.0,
-}  # fmt: skip
+}
 _FAIR = {**_CONTROLLED, "alpha": 0.2, "dual_step": 0.001, "coupling": 0.0, "gamma0": 0.0}
 _RELATIVE = {**_FAIR, "beta": 0.2, "phi": 0.2, "choose_after": 0.0}
+_SAMPLED = {
+    "step_size": 0.1, "step_power": 0.0, "local_steps": 10.0, "epochs": 1.0, "batch": 0.2, "ridge": 0.0, "seed": 0.0,
+}
+_MIXTURE = {"mixture_step": 0.01, "worst_share": 0.0, "clients": 0.0}
+_ONE_STEP = {name: value for name, value in _SAMPLED.items() if name not in ("local_steps", "epochs")}
+_MIXUP = {"mixup_alpha": 1.0, "mixup_beta": 1.0, "mixup_ratio": 0.0}
+_KL = {"temperature": 1.0, "tracking": 0.5, "over_rows": 1.0}
 
+_WORST_LOSS = "loss of the worst mixture, in the ball stated where there is one, without a ball at the sites"
 _SOLVER = "exact mean loss and gradient, then gradient steps"
 
 
 def local_method(
-    name: str, rule: LocalRule, parameters: Mapping[str, float], summary: str, *, controlled: bool = False
+    name: str, rule: LocalRule, parameters: Mapping[str, float], summary: str, *, controlled: bool = False,
+    objective: str = "mean loss with the site weights, without a ball",
 ) -> Method:
     """A method of local steps; ``controlled``: by control variates, which want a smooth loss."""
     return Method(
         name, LocalStepsSite(one_step=name == "fedsgd"), LocalServer(rule), parameters, summary, _SOLVER, _SOLVER,
-        supports_mixture=False, ignores_radius=True, needs_smooth_loss=controlled,
+        objective=objective, supports_mixture=False, ignores_radius=True, needs_smooth_loss=controlled,
         check=check_steps if controlled else None,
-    )  # fmt: skip
+    )
 
 
 LOCAL_METHODS: Final[tuple[Method, ...]] = (
@@ -67,11 +90,35 @@ LOCAL_METHODS: Final[tuple[Method, ...]] = (
     local_method("fedprox", AveragingRule(), {**_AVERAGING, "proximal": 1.0}, "local steps that stay near, averaged"),
     local_method("q-fedavg", FairAveragingRule(), {**_AVERAGING, "q": 1.0}, "local steps, weighed by the losses"),
     local_method("scaffold", ScaffRule(), _CONTROLLED, "controlled averaging", controlled=True),
-    local_method("scaff-pd", ScaffRule(), _FAIR, "controlled averaging for the worst share of sites", controlled=True),
+    local_method(
+        "scaff-pd", ScaffRule(), _FAIR, "controlled averaging for the worst share of sites", controlled=True,
+        objective="mean loss of the worst share of the sites, without a ball",
+    ),
     local_method(
         "scaff-pd-ia", ScaffRule(), _RELATIVE,
         "controlled averaging for relative fairness; for phi above 0 the lower bound is that of the convex part only",
-        controlled=True,
+        controlled=True, objective="relative fairness of the losses, without a ball",
     ),
-)  # fmt: skip
-"""FedSGD, FedAvg, FedProx, q-FedAvg, SCAFFOLD, Scaff-PD and Scaff-PD-IA."""
+    Method(
+        "drfa", LocalStepsSite(), WorstMixtureServer(DrfaRule()), {**_SAMPLED, **_MIXTURE},
+        "DRFA, the worst mixture of sites by local steps", _SOLVER, _SOLVER, objective=_WORST_LOSS,
+        ignores_radius=True,
+    ),
+    Method(
+        "drflm", MixupSite(), WorstMixtureServer(DrfaRule("mixed_risk"), MixupSite()),
+        {**_SAMPLED, **_MIXTURE, **_MIXUP},
+        "DRFLM, DRFA with mixup in the vault; certified for the problem without mixup", _SOLVER, _SOLVER,
+        objective=_WORST_LOSS, ignores_radius=True,
+    ),
+    Method(
+        "safl", LocalStepsSite(one_step=True), WorstMixtureServer(StochasticAflRule()), {**_ONE_STEP, **_MIXTURE},
+        "Stochastic AFL, the worst mixture of sites by single steps", _SOLVER, _SOLVER, objective=_WORST_LOSS,
+        ignores_radius=True,
+    ),
+    Method(
+        "feddro", FedDroSite(), FedDroServer(FedDroRule()), {**_SAMPLED, **_KL},
+        "FedDRO, a Kullback-Leibler ball by compositional local steps", _SOLVER, _SOLVER, ignores_radius=True,
+        supports_mixture=False, objective="loss over a Kullback-Leibler ball, without a ball at the sites",
+    ),
+)
+"""Averaging, controlled averaging, and those that walk towards the worst mixture of the sites; none has a ball."""

@@ -23,19 +23,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.methods.local_rule import LocalRule, LocalServer, LocalState, Memory, draw_number, message
-from models.methods.local_steps import LocalStepsSite
-from models.methods.sampled_sites import (
+from models.basics import Arrays, FloatArray
+from models.fairness.ambiguity_set import RelativeSet
+from models.methods.local_sgd.rule import LocalRule, Memory, check_clients, draw_number, message
+from models.methods.local_sgd.sampled_sites import (
     SampledRound,
     capped,
-    check_clients,
     mean_answer,
     nearest_weights,
     reckoned,
-    told_losses,
+    reported_losses,
 )
-from models.problem import Arrays, FloatArray, ServerProblem
-from models.relative_set import RelativeSet
+from models.methods.local_sgd.server import LocalServer, LocalState
+from models.methods.local_sgd.site import LocalStepsSite
+from models.problem import ServerProblem
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class DrfaRule(LocalRule):
         zero = np.array(0.0)
         return {
             "point": point, "round": zero, "lambda": mixture, "shares": mixture, "snapshot": point, "telling": zero,
-        }  # fmt: skip
+        }
 
     def asked(self, memory: Memory) -> FloatArray:
         """The snapshot in the second exchange."""
@@ -82,7 +83,7 @@ class DrfaRule(LocalRule):
             point = mean_answer(problem, answers, "local_point", drawn.stepping, memory["point"])
             snapshot = mean_answer(problem, answers, "snapshot", drawn.stepping, memory["point"])
             return {**memory, "point": point, "snapshot": snapshot, "telling": np.array(1.0)}
-        losses = told_losses(problem, answers, self.told, drawn.telling)
+        losses = reported_losses(problem, answers, self.told, drawn.telling)
         rate = problem.parameters["mixture_step"] * steps_of(problem.parameters)
         mixture = nearest_weights(problem, memory["lambda"] + rate * losses)
         moved = {"lambda": mixture, "shares": mixture, "round": memory["round"] + 1.0, "telling": np.array(0.0)}
@@ -124,8 +125,8 @@ class WorstMixtureServer(LocalServer):
 
 def first_mixture(problem: ServerProblem) -> FloatArray:
     """The site weights, or the mixture of Lambda that is nearest to them; refuses more clients than there are sites."""
-    check_clients(problem)
-    return nearest_weights(problem, np.array([site.weight for site in problem.sites]))
+    check_clients(int(problem.parameters["clients"]), len(problem.sites))
+    return nearest_weights(problem, problem.weights)
 
 
 def steps_of(parameters: Mapping[str, float]) -> int:

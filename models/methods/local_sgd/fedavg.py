@@ -17,8 +17,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.methods.local_rule import LocalRule, Memory, draw_number, message, server_draws
-from models.problem import Arrays, FloatArray, ProblemError, ServerProblem
+from models.basics import Arrays, FloatArray
+from models.methods.local_sgd.rule import (
+    LocalRule,
+    Memory,
+    check_clients,
+    draw_number,
+    message,
+    server_draws,
+    step_size,
+)
+from models.problem import ServerProblem
 
 
 @dataclass(frozen=True)
@@ -27,7 +36,7 @@ class AveragingRule(LocalRule):
 
     def begin(self, problem: ServerProblem, point: FloatArray) -> Memory:
         """Nothing but the point to remember; refuses more clients than there are sites."""
-        check_clients(problem)
+        check_clients(int(problem.parameters["clients"]), len(problem.sites))
         return {"point": point, "round": np.array(0.0)}
 
     def messages(self, memory: Memory, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
@@ -52,11 +61,6 @@ class AveragingRule(LocalRule):
         return {"point": point, "round": np.array(number + 1.0)}
 
 
-def step_size(problem: ServerProblem, finished: float) -> float:
-    """Step of the round that follows ``finished`` ones."""
-    return float(problem.parameters["step_size"] / (finished + 1.0) ** problem.parameters["step_power"])
-
-
 def drawn_sites(problem: ServerProblem, finished: float) -> list[int]:
     """Indices of the sites that take steps in this round, in order."""
     count, wanted = len(problem.sites), int(problem.parameters["clients"])
@@ -64,10 +68,3 @@ def drawn_sites(problem: ServerProblem, finished: float) -> list[int]:
         return list(range(count))
     draws = server_draws(problem.parameters["seed"], finished)
     return sorted(int(g) for g in draws.choice(count, wanted, replace=False))
-
-
-def check_clients(problem: ServerProblem) -> None:
-    """Refuse to draw more sites than there are."""
-    clients, there = int(problem.parameters["clients"]), len(problem.sites)
-    if clients > there:
-        raise ProblemError(f"parameter clients must be at most the number of sites, {there}, got {clients}")

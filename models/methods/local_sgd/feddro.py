@@ -24,26 +24,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import logsumexp
 
-from models.certificates import check_certificate
-from models.cut_model import minimise
-from models.lower_bound import lower_bound
-from models.methods.evidence import Evidence, cut_model, record
-from models.methods.local_rule import (
-    LocalRule,
-    LocalServer,
-    LocalState,
-    Memory,
-    draw_number,
-    message,
-    raise_due,
-    site_weights,
-)
-from models.methods.local_steps import LocalStepsSite
-from models.methods.sampled_sites import mean_answer
-from models.objectives.base import Objective
-from models.objectives.linear import LinearObjective
-from models.objectives.tilted import TiltedObjective
-from models.problem import Arrays, Certificate, FloatArray, ProblemError, ServerProblem, SiteProblem
+from models.basics import Arrays, FloatArray, ProblemError
+from models.cuts.certificate import check_certificate
+from models.cuts.cut_model import minimise
+from models.cuts.evidence import Evidence, cut_model, record
+from models.cuts.lower_bound import lower_bound
+from models.methods.local_sgd.objectives.base import Objective
+from models.methods.local_sgd.objectives.linear import LinearObjective
+from models.methods.local_sgd.objectives.tilted import TiltedObjective
+from models.methods.local_sgd.rule import LocalRule, Memory, draw_number, message
+from models.methods.local_sgd.sampled_sites import mean_answer
+from models.methods.local_sgd.server import LocalServer, LocalState, raise_due
+from models.methods.local_sgd.site import LocalStepsSite
+from models.problem import Certificate, ServerProblem, SiteProblem
 
 
 @dataclass(frozen=True)
@@ -122,7 +115,7 @@ class FedDroServer(LocalServer):
     def mixture_weights(self, state: LocalState, problem: ServerProblem) -> dict[str, float]:
         """Worst mixture of the sites at the best weights, against its price."""
         names = [site.site_id for site in problem.sites]
-        weights, risks = site_weights(problem), np.array(list(self.site_risks(state, problem).values()))
+        weights, risks = problem.weights, np.array(list(self.site_risks(state, problem).values()))
         worst = weights if np.isnan(risks).any() else tilt(risks, weights, problem.parameters["temperature"])
         return dict(zip(names, worst.tolist(), strict=True))
 
@@ -140,7 +133,7 @@ def tilt(risks: FloatArray, weights: FloatArray, mu: float) -> FloatArray:
 
 def bound(evidence: Evidence, lower: float, problem: ServerProblem, *, raised: bool) -> Evidence:
     """Evidence with the bounds of F; ``raised``: with a new lower one, not only the one so far."""
-    weights, mu = site_weights(problem), problem.parameters["temperature"]
+    weights, mu = problem.weights, problem.parameters["temperature"]
     model, missing = cut_model(evidence, problem), np.isnan(evidence.risks)
     filled = np.where(missing & missing[-1], model.site_values(evidence.points), evidence.risks)
     filled = np.where(np.isnan(filled), np.inf, filled)
@@ -151,7 +144,7 @@ def bound(evidence: Evidence, lower: float, problem: ServerProblem, *, raised: b
     if raised:
         worst = tilt(filled[best], weights, mu)
         price = mu * float(np.sum(worst * np.log(np.divide(worst, weights, out=np.ones_like(worst), where=worst > 0))))
-        model, near = replace(model, shares=worst), evidence.points[best]
+        model, near = replace(model, site_weights=worst), evidence.points[best]
         lower = max(lower, lower_bound(model, minimise(model, near).multipliers, near) - price)
     held = check_certificate(Certificate(float(totals[best]), lower, evidence.fresh_weight))
     return replace(evidence, upper=held.upper, lower=held.lower, best=best)

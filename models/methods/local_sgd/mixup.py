@@ -21,10 +21,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.methods.local_steps import LocalStepsSite
-from models.objectives.linear import LinearObjective
-from models.objectives.wrapped import WrappedObjective
-from models.problem import Arrays, FloatArray, SiteProblem
+from models.basics import Arrays, FloatArray
+from models.methods.local_sgd.objectives.linear import LinearObjective
+from models.methods.local_sgd.objectives.wrapped import WrappedObjective
+from models.methods.local_sgd.site import LocalStepsSite
+from models.problem import SiteProblem
 
 _RATIOS = 8
 """How many ratios the mean mixed loss is taken over where they are drawn."""

@@ -16,8 +16,8 @@ import math
 import numpy as np
 
 from models.basics import FloatArray
-from models.methods.local_rule import Memory
-from models.relative_set import RelativeSet, balanced_phi
+from models.fairness.ambiguity_set import RelativeSet, balanced_phi
+from models.methods.local_sgd.rule import Memory
 
 _STEP = 1e-5
 _SMALL = 1e-8

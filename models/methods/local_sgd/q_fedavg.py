@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.methods.averaging import AveragingRule, drawn_sites, step_size
-from models.methods.local_rule import Memory
-from models.problem import Arrays, ServerProblem
+from models.basics import Arrays
+from models.methods.local_sgd.fedavg import AveragingRule, drawn_sites
+from models.methods.local_sgd.rule import Memory, step_size
+from models.problem import ServerProblem
 
 _LEAST_LOSS = 1e-12
 

@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from models.capped_simplex import CappedSimplex
-from models.methods.local_rule import server_draws, site_weights
-from models.mixture import MixtureBall
-from models.mixture_projection import nearest_mixture
-from models.problem import Arrays, FloatArray, ProblemError, ServerProblem
-from models.relative_set import RelativeSet
-
-WHOLE_SIMPLEX = MixtureBall("l1", 2.0)
+from models.basics import Arrays, FloatArray
+from models.fairness.ambiguity_set import RelativeSet
+from models.geometry.capped_simplex import CappedSimplex
+from models.methods.local_sgd.rule import check_clients, server_draws
+from models.problem import ServerProblem
+from models.site_ambiguity.ball import WHOLE_SIMPLEX
+from models.site_ambiguity.projection import nearest_mixture
 
 
 def reckoned(problem: ServerProblem) -> ServerProblem:
@@ -27,27 +26,13 @@ def nearest_weights(problem: ServerProblem, point: FloatArray) -> FloatArray:
     share = problem.parameters["worst_share"]
     if share > 0:
         return CappedSimplex.of_share(len(problem.sites), share).nearest(point)
-    return nearest_mixture(point, site_weights(problem), reckoned(problem).mixture)
+    return nearest_mixture(point, problem.weights, reckoned(problem).mixture)
 
 
 def capped(problem: ServerProblem) -> RelativeSet | None:
     """Lambda as a capped simplex where ``worst_share`` wants one."""
     share = problem.parameters["worst_share"]
     return RelativeSet.of_shares(len(problem.sites), 0.0, share, 1.0) if share > 0 else None
-
-
-def check_clients(problem: ServerProblem) -> int:
-    """How many sites are drawn in a round, 0 for all.
-
-    Raises
-    ------
-    ProblemError
-        More than there are.
-    """
-    clients, there = int(problem.parameters["clients"]), len(problem.sites)
-    if clients > there:
-        raise ProblemError(f"parameter clients must be at most the number of sites, {there}, got {clients}")
-    return clients
 
 
 @dataclass(frozen=True)
@@ -64,7 +49,8 @@ class SampledRound:
     @staticmethod
     def draw(problem: ServerProblem, mixture: FloatArray, number: float, steps: int) -> SampledRound:
         """Draw for round ``number``: the same draw whenever it is asked for."""
-        n_sites, clients = len(problem.sites), check_clients(problem)
+        n_sites = len(problem.sites)
+        clients = check_clients(int(problem.parameters["clients"]), n_sites)
         random = server_draws(problem.parameters["seed"], number)
         snapshot_step = int(random.integers(1, steps + 1))
         if clients == 0:
@@ -87,7 +73,7 @@ def mean_answer(
     return total / weight if weight > 0 else otherwise
 
 
-def told_losses(problem: ServerProblem, answers: Mapping[str, Arrays], name: str, scale: FloatArray) -> FloatArray:
+def reported_losses(problem: ServerProblem, answers: Mapping[str, Arrays], name: str, scale: FloatArray) -> FloatArray:
     """``scale_g f_g`` (G,), 0 for the sites that are not there."""
     return np.array(
         [

@@ -12,13 +12,13 @@ round of the paper is two exchanges of messages:
    ``w <- w - tau sum_g lambda_g (w - u_g) / (eta J)``. Weights lambda_g may be negative.
 
 c_g is the gradient over all rows, which the paper's stochastic one may be. An absent site stays with its last loss and
-gradient, and its local steps count as c. Step sizes: ``models.methods.scaff_steps``. Losses must be smooth.
+gradient, and its local steps count as c. Step sizes: ``models.methods.local_sgd.scaff_steps``. Losses must be smooth.
 
 phi is given, or chosen by eq. (8): with ``choose_after`` R above 0 the first R rounds run with phi 0, some exchanges
-more find the curvature (``models.methods.phi_choice``), and the run goes on with the phi that they give.
+more find the curvature (``models.methods.local_sgd.phi_choice``), and the run goes on with the phi that they give.
 
 For phi = 0 the bounds close on the optimum. For phi > 0 the upper one is the exact objective at the best point and the
-lower one that of its convex part, max_A, so a gap stays (``models.methods.local_rule.judge_lower``).
+lower one that of its convex part, max_A, so a gap stays (``models.methods.local_sgd.server.evaluate_lower``).
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from models.capped_simplex import CappedSimplex
-from models.methods.local_rule import LocalRule, Memory, draw_number, message, site_weights, stacked
-from models.methods.phi_choice import absorb, begin_choice, chosen_phi, probe, without_choice
-from models.methods.scaff_steps import StepRule, Steps, fairness_note, step_rule
-from models.problem import Arrays, FloatArray, ServerProblem
-from models.relative_dual import dual_step
-from models.relative_set import RelativeSet
+from models.basics import Arrays, FloatArray
+from models.fairness.ambiguity_set import RelativeSet
+from models.fairness.dual_step import dual_step
+from models.geometry.capped_simplex import CappedSimplex
+from models.methods.local_sgd.phi_choice import absorb, begin_choice, chosen_phi, probe, without_choice
+from models.methods.local_sgd.rule import LocalRule, Memory, draw_number, message, stacked
+from models.methods.local_sgd.scaff_steps import StepRule, Steps, fairness_note, step_rule
+from models.problem import ServerProblem
 
 _LOSSES, _STEPS, _CURVATURE = 0.0, 1.0, 2.0
 
@@ -45,13 +46,13 @@ class ScaffRule(LocalRule):
 
     def ambiguity(self, problem: ServerProblem) -> RelativeSet:
         """Lambda_phi(A, B) of the parameters; without them the single point of the site weights."""
-        weights, parameters = site_weights(problem), problem.parameters
+        weights, parameters = problem.weights, problem.parameters
         caps = (weights / parameters.get("alpha", 1.0), weights / parameters.get("beta", 1.0))
         return RelativeSet(CappedSimplex(caps[0]), CappedSimplex(caps[1]), parameters.get("phi", 0.0))
 
     def begin(self, problem: ServerProblem, point: FloatArray) -> Memory:
         """Start from a point, with the site weights for lambda."""
-        count, weights = len(problem.sites), site_weights(problem)
+        count, weights = len(problem.sites), problem.weights
         size = replace(self.ambiguity(problem), phi=self._first_phi(problem)).sum_norm()
         return {
             "point": point,

@@ -15,8 +15,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from models.problem import ProblemError
-from models.relative_set import Convexity, RelativeSet, check_convexity
+from models.basics import ProblemError
+from models.fairness.ambiguity_set import Convexity, RelativeSet, check_convexity
 
 _C_ALPHA = 0.5
 """The paper's free constant c_alpha in (0, 1)."""

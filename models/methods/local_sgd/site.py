@@ -17,9 +17,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.objectives.base import Objective
-from models.objectives.linear import LinearObjective
-from models.problem import Arrays, FloatArray, SiteProblem
+from models.basics import Arrays, FloatArray
+from models.methods.local_sgd.objectives.base import Objective
+from models.methods.local_sgd.objectives.linear import LinearObjective
+from models.methods.site_answers import cut_answer, cut_shapes
+from models.problem import SiteProblem
+from models.worst_case.risk import RiskCut
 
 Rows = tuple[FloatArray, FloatArray]
 
@@ -28,7 +31,8 @@ Rows = tuple[FloatArray, FloatArray]
 class LocalStepsSite:
     """Message: ``point`` (D,), ``correction`` (D,), and scalars ``step_size``, ``draw``, ``snapshot_step``.
 
-    Answer: ``risk`` () and ``slope`` (D,), mean loss and gradient at the point over all rows; ``norm_weight`` () 0;
+    Answer: ``risk`` () and ``slope`` (D,), mean loss and gradient at the point over all rows, as an exact cut
+    (``cut_height`` () is the risk, ``norm_weight`` () 0);
     ``local_point`` (D,) after the steps, ``snapshot`` (D,) after ``snapshot_step`` of them, or after
     all where they are fewer.
 
@@ -46,19 +50,11 @@ class LocalStepsSite:
         point = message["point"]
         loss, gradient = objective.loss_and_gradient(point, problem.features, problem.labels)
         ended, snapshot = self._steps(objective, problem, message, parameters)
-        return {
-            "risk": np.array(loss),
-            "slope": gradient,
-            "norm_weight": np.array(0.0),
-            "local_point": ended,
-            "snapshot": snapshot,
-        }
+        return {**cut_answer(RiskCut(loss, loss, gradient, 0.0)), "local_point": ended, "snapshot": snapshot}
 
     def shapes(self, dimension: int) -> dict[str, tuple[int, ...]]:
         """Shapes of a valid answer."""
-        return {
-            "risk": (), "slope": (dimension,), "norm_weight": (), "local_point": (dimension,), "snapshot": (dimension,),
-        }  # fmt: skip
+        return {**cut_shapes(dimension), "local_point": (dimension,), "snapshot": (dimension,)}
 
     def _steps(
         self, objective: Objective, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]

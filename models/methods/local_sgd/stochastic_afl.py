@@ -4,7 +4,7 @@ r"""Stochastic AFL (Mohri et al. 2019): one stochastic step of the weights and o
 
 Both at the same w, in one exchange. With ``clients`` m > 0 the step is the mean of m sites drawn by lambda with
 replacement, and the losses are those of m sites drawn evenly, times G / m, as in DRFA.
-Lambda and ``worst_share`` are as in ``models.methods.drfa``.
+Lambda and ``worst_share`` are as in ``models.methods.local_sgd.drfa``.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.methods.drfa import first_mixture
-from models.methods.local_rule import LocalRule, Memory, draw_number, message
-from models.methods.sampled_sites import SampledRound, capped, mean_answer, nearest_weights, told_losses
-from models.problem import Arrays, FloatArray, ServerProblem
-from models.relative_set import RelativeSet
+from models.basics import Arrays, FloatArray
+from models.fairness.ambiguity_set import RelativeSet
+from models.methods.local_sgd.drfa import first_mixture
+from models.methods.local_sgd.rule import LocalRule, Memory, draw_number, message
+from models.methods.local_sgd.sampled_sites import SampledRound, capped, mean_answer, nearest_weights, reported_losses
+from models.problem import ServerProblem
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class StochasticAflRule(LocalRule):
     def advance(self, memory: Memory, problem: ServerProblem, answers: Mapping[str, Arrays]) -> Memory:
         """Descend in the weights, climb in the mixture."""
         drawn = self._drawn(memory, problem)
-        losses = told_losses(problem, answers, "risk", drawn.telling)
+        losses = reported_losses(problem, answers, "risk", drawn.telling)
         mixture = nearest_weights(problem, memory["lambda"] + problem.parameters["mixture_step"] * losses)
         point = mean_answer(problem, answers, "local_point", drawn.stepping, memory["point"])
         return {"point": point, "round": memory["round"] + 1.0, "lambda": mixture, "shares": mixture}

@@ -1,7 +1,7 @@
 r"""AD-LPMM of the DRFL paper (Algorithm 1), with a certificate in every round.
 
-    server:  w, then z and t, then eta and gamma          (equations 6 to 10; models.methods.drfl_operators)
-    site:    (w_s, pi_s) <- C_s(w, z_s, psi_s, zeta_s)    (models.methods.drfl_site)
+    server:  w, then z and t, then eta and gamma          (equations 6 to 10; ad_lpmm_operators)
+    site:    (w_s, pi_s) <- C_s(w, z_s, psi_s, zeta_s)    (ad_lpmm_site)
     server:  sigma += c (t - z - gamma e - eta),   psi_s += c_weights (w - w_s),   zeta_s += c (pi_s - z_s)
 
 It minimises ``max_{q in Q} sum_s q_s r_s(w)``, Q the ball around the site weights. Of psi, zeta and z a site sees only
@@ -12,7 +12,7 @@ site keeps its last (w_s, pi_s, psi_s, zeta_s).
 Its own numbers:
 
 - ``c`` : step size of the constraints on the heights; 0 (the default) for sizes that follow from the data
-  (models.methods.drfl_steps), for which the first round asks for the risks at 0 and takes no step;
+  (models.methods.splitting.ad_lpmm_steps), for which the first round asks for the risks at 0 and takes no step;
 - ``c_weights`` : step size of ``w = w_s``; 0 for the same as c, as in the paper. It goes with a c above 0;
 - ``tight`` : 1 for the least proximal constants, 0 for the paper's;
 - ``probe`` : every how manieth round the exact risk is asked at the minimiser of the cut model instead of at w; 0 for
@@ -31,18 +31,36 @@ bound, and the method may need many rounds. Prefer the level bundle where rounds
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from models.cut_model import ModelPoint
+from models.basics import Arrays, FloatArray, ProblemError
+from models.cuts.cut_model import ModelPoint
+from models.cuts.evidence import (
+    Evidence,
+    kept_cuts,
+    no_evidence,
+    of_sites,
+    record,
+    tighten_lower_bound,
+    unpack_evidence,
+)
 from models.methods.certified import CertifiedServer
-from models.methods.drfl_operators import Duals, Heights, Local, Steps, consensus, move_duals, move_heights, residuals
-from models.methods.drfl_site import DrflSite
-from models.methods.drfl_steps import balanced, first_sizes
-from models.methods.evidence import Evidence, no_evidence, raise_lower, record, unpack_evidence
-from models.problem import Arrays, FloatArray, ProblemError, ServerProblem, Status
+from models.methods.splitting.ad_lpmm_operators import (
+    Duals,
+    Heights,
+    Local,
+    Steps,
+    consensus,
+    move_duals,
+    move_heights,
+    residuals,
+)
+from models.methods.splitting.ad_lpmm_site import DrflSite
+from models.methods.splitting.ad_lpmm_steps import balanced, first_sizes
+from models.problem import ServerProblem, Status
 
 _RECENT = 4
 """Rounds whose cuts are kept whether or not the bound has use for them."""
@@ -82,9 +100,17 @@ class DrflState:
 class DrflServer(CertifiedServer[DrflState]):
     """Server half of AD-LPMM."""
 
+    def asked(self, state: DrflState) -> FloatArray:
+        """Where the risk is asked, which need not be where the iterates are."""
+        return state.probe
+
+    def of_sites(self, state: DrflState, problem: ServerProblem, kept: Sequence[int]) -> DrflState:
+        """A new start of the iterates, whose heights and duals belong to all sites together; the cuts stay."""
+        return replace(self.init(problem), evidence=of_sites(state.evidence, kept))
+
     def init(self, problem: ServerProblem) -> DrflState:
         """All variables 0 and the duals where they end for equal risks; the first half of a step if c is given."""
-        n_sites, weights = len(problem.sites), _weights(problem)
+        n_sites, weights = len(problem.sites), problem.weights
         nothing, origin = np.zeros(n_sites), np.zeros(problem.dimension)
         zero = Heights(nothing, nothing, nothing, 0.0)
         local = Local(np.zeros((n_sites, problem.dimension)), nothing)
@@ -115,7 +141,7 @@ class DrflServer(CertifiedServer[DrflState]):
 
     def step(self, state: DrflState, problem: ServerProblem, answers: Mapping[str, Arrays]) -> DrflState:
         """Take the local answers, move the duals, measure the residuals, move the first half again."""
-        evidence, bottom = raise_lower(record(state.evidence, problem, state.probe, answers), problem)
+        evidence, model_minimiser = tighten_lower_bound(record(state.evidence, problem, state.probe, answers), problem)
         here = np.array([float(site.site_id in answers) for site in problem.sites])
         if not state.sized:
             return _sized(replace(state, evidence=evidence), problem, answers, here)
@@ -127,13 +153,14 @@ class DrflServer(CertifiedServer[DrflState]):
         left = residuals(state.point, state.heights, state.before, local, state.local, steps)
         duals = move_duals(state.duals, state.point, state.heights, local, steps, here)
         moved = replace(
-            state, evidence=_pruned(evidence, bottom, problem), local=local, duals=duals, residuals=np.array(left)
+            state, evidence=_pruned(evidence, model_minimiser, problem), local=local, duals=duals,
+            residuals=np.array(left),
         )
         if problem.parameters["c"] == 0 and here.all():
             number = evidence.points.shape[0]
             heights = (state.heights, state.before)
             moved = replace(moved, sizes=balanced(number, steps, state.point, heights, (local, state.local), duals))
-        return _ask(moved, problem, bottom)
+        return _ask(moved, problem, model_minimiser)
 
     def status(self, state: DrflState, problem: ServerProblem) -> Status:
         """Certified at the wanted gap, residuals as small as asked for, or a risk of which nothing is left."""
@@ -147,7 +174,7 @@ class DrflServer(CertifiedServer[DrflState]):
 
     def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
         """Risk and its cut, local weights and risk, minorant."""
-        return DrflSite().shapes(problem.dimension)
+        return DrflSite().shapes(problem.dimension, problem.n_swings)
 
     def pack(self, state: DrflState) -> dict[str, FloatArray]:
         """Evidence and all variables."""
@@ -171,7 +198,7 @@ class DrflServer(CertifiedServer[DrflState]):
         return DrflState(
             unpack_evidence(arrays), parts["point"], parts["probe"], heights, before, local, duals, parts["residuals"],
             parts["sizes"],
-        )  # fmt: skip
+        )
 
 
 _PREFIX = "admm_"
@@ -190,34 +217,24 @@ def _sized(state: DrflState, problem: ServerProblem, answers: Mapping[str, Array
     return _ask(replace(state, sizes=first_sizes(answers, len(risks)), heights=heights, local=local), problem, None)
 
 
-def _ask(state: DrflState, problem: ServerProblem, bottom: ModelPoint | None) -> DrflState:
+def _ask(state: DrflState, problem: ServerProblem, model_minimiser: ModelPoint | None) -> DrflState:
     """Move w, z, t, eta and gamma: none of them waits for the sites' next answers; choose where to ask the risk."""
     steps = _steps(state, problem)
-    heights = move_heights(state.heights, state.local, state.duals, steps, _weights(problem), problem.mixture)
+    heights = move_heights(state.heights, state.local, state.duals, steps, problem.weights, problem.mixture)
     point = probe = consensus(state.local, state.duals, steps)
     every, number = int(problem.parameters["probe"]), state.evidence.points.shape[0]
-    if bottom is not None and every and number % every == 0 and np.isfinite(bottom.point).all():
-        probe = bottom.point
+    if model_minimiser is not None and every and number % every == 0 and np.isfinite(model_minimiser.point).all():
+        probe = model_minimiser.point
     return replace(state, point=point, probe=probe, heights=heights, before=state.heights)
 
 
-def _pruned(evidence: Evidence, bottom: ModelPoint, problem: ServerProblem) -> Evidence:
+def _pruned(evidence: Evidence, model_minimiser: ModelPoint, problem: ServerProblem) -> Evidence:
     """Evidence without the cuts that are neither recent nor of use to the bound, where there are many."""
     if evidence.cut_site.shape[0] <= _CUTS_EACH * (problem.dimension + len(problem.sites)):
         return evidence
-    keep = bottom.multipliers > _OF_USE
+    keep = model_minimiser.multipliers > _OF_USE
     keep[-2 * _RECENT * len(problem.sites) :] = True
-    return replace(
-        evidence,
-        cut_site=evidence.cut_site[keep],
-        cut_offset=evidence.cut_offset[keep],
-        cut_slope=evidence.cut_slope[keep],
-        cut_norm_weight=evidence.cut_norm_weight[keep],
-    )
-
-
-def _weights(problem: ServerProblem) -> FloatArray:
-    return np.array([site.weight for site in problem.sites])
+    return kept_cuts(evidence, keep)
 
 
 def _steps(state: DrflState, problem: ServerProblem) -> Steps:

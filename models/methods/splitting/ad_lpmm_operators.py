@@ -24,8 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import FloatArray
-from models.lower_bound import nearest_in_ball
-from models.mixture import MixtureBall
+from models.geometry.projections import nearest_in_ball
+from models.site_ambiguity.ball import MixtureBall
 
 
 @dataclass(frozen=True)

@@ -8,22 +8,23 @@ With ``b = z - zeta / c`` and ``centre = w + psi / c_w`` (c_w = c in the paper) 
 
     min  c/2 (r_s(w_s) - b)_+^2 + c_w/2 ||w_s - centre||^2,      pi = max(r_s(w_s), b),
 
-the local step of ``models.prox_bundle`` for any loss and support.
+the local step of ``models.prox.bundle`` for any loss and support.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from models.ambiguity import dual_norm
+from models.basics import Arrays, FloatArray
+from models.geometry.norms import dual_norm
 from models.methods.site_answers import ProxCutSite, RiskSite, minorant, step_minorant
-from models.problem import Arrays, FloatArray, SiteProblem
-from models.prox_bundle import Height, local_step
-from models.worst_case import site_cut
+from models.problem import SiteProblem
+from models.prox.bundle import RiskPenalty, local_step
+from models.worst_case.risk import site_cut
 
 LEAST_ROWS = 20
 """A drawn subset has at least so many rows: the step of a handful would tell of single ones."""
@@ -38,7 +39,7 @@ class DrflSite:
     (D,), ``local_risk`` pi (), and a minorant of the risk. Without a step w_s is the point and pi its risk.
 
     Parameter ``batch``: share of the rows that the step is taken on, 1 for all, never fewer than ``least_rows`` (see
-    :class:`models.methods.local_steps.LocalStepsSite`). The risk, its cut and the minorant are
+    :class:`models.methods.local_sgd.site.LocalStepsSite`). The risk, its cut and the minorant are
     of all rows whatever it is, so the certificate is exact.
     """
 
@@ -50,30 +51,29 @@ class DrflSite:
             return {
                 **answer, "local_point": message["point"], "local_risk": answer["risk"],
                 **_cut_minorant(message["point"], problem),
-            }  # fmt: skip
+            }
         least = int(parameters.get("least_rows", LEAST_ROWS))
-        rows = drawn_rows(problem, parameters["batch"], int(message["draw"]), least)
-        height = Height(-stiffness * target, stiffness)
+        rows = sampled_rows(problem, parameters["batch"], int(message["draw"]), least)
+        height = RiskPenalty(-stiffness * target, stiffness)
         step = local_step(rows, message["centre"], height, start=message["point"])
         answer |= {"local_point": step.point, "local_risk": np.array(max(step.risk, target))}
         if rows is problem:
             return {**answer, **step_minorant(step)}
         return {**answer, **_cut_minorant(step.point, problem)}
 
-    def shapes(self, dimension: int) -> dict[str, tuple[int, ...]]:
+    def shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
         """Shapes of a valid answer."""
-        return {**ProxCutSite().shapes(dimension), "local_point": (dimension,), "local_risk": ()}
+        return {**ProxCutSite().shapes(dimension, n_swings), "local_point": (dimension,), "local_risk": ()}
 
 
 def _cut_minorant(point: FloatArray, problem: SiteProblem) -> dict[str, FloatArray]:
     """What the exact risk at a point proves everywhere."""
     cut = site_cut(point, problem)
     norm = dual_norm(point[: problem.features.shape[1]], problem.spec.transport_norm)
-    offset = cut.value - float(cut.slope @ point) - cut.norm_weight * norm
-    return minorant(offset, cut.slope, cut.norm_weight)
+    return minorant(cut.offset(point, norm), cut.slope, cut.norm_weight, cut.swing)
 
 
-def drawn_rows(problem: SiteProblem, batch: float, draw: int, least: int = LEAST_ROWS) -> SiteProblem:
+def sampled_rows(problem: SiteProblem, batch: float, draw: int, least: int = LEAST_ROWS) -> SiteProblem:
     """The site with a share of its rows, drawn by a number, so that a repeated message meets the same rows.
 
     ``least`` is how many they are at least, a site's own number; never below :data:`LEAST_ROWS`.
@@ -83,4 +83,5 @@ def drawn_rows(problem: SiteProblem, batch: float, draw: int, least: int = LEAST
     if wanted >= count:
         return problem
     rows = np.sort(np.random.default_rng(draw).choice(count, wanted, replace=False))
-    return replace(problem, features=problem.features[rows], labels=problem.labels[rows])
+    counts = None if problem.row_weights is None else problem.row_weights[rows] / problem.row_weights[rows].mean()
+    return SiteProblem(problem.features[rows], problem.labels[rows], problem.spec, counts)

@@ -18,8 +18,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from models.methods.drfl_operators import Duals, Heights, Local, Steps, height_residuals, norm
-from models.problem import Arrays, FloatArray
+from models.basics import Arrays, FloatArray
+from models.methods.splitting.ad_lpmm_operators import Duals, Heights, Local, Steps, height_residuals, norm
 
 EVERY, LAST = 10, 120
 """The sizes may change after each ``EVERY``-th round up to ``LAST``."""

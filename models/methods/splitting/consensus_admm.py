@@ -21,10 +21,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from models.basics import Arrays, FloatArray, ProblemError
+from models.cuts.evidence import Evidence, no_evidence, record, tighten_lower_bound, unpack_evidence
 from models.methods.certified import CertifiedServer
-from models.methods.evidence import Evidence, no_evidence, raise_lower, record, unpack_evidence
 from models.methods.site_answers import AdmmSite
-from models.problem import Arrays, FloatArray, ProblemError, ServerProblem, SiteProblem
+from models.problem import ServerProblem, SiteProblem
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,11 @@ class AdmmServer(CertifiedServer[AdmmState]):
     """Server half of ADMM; ``strongly_convex`` adds the ridge of ADMM-SC."""
 
     strongly_convex: bool = False
+    per_site = ("local", "dual")
+
+    def asked(self, state: AdmmState) -> FloatArray:
+        """The consensus point."""
+        return state.point
 
     def init(self, problem: ServerProblem) -> AdmmState:
         """Weights 0 and duals ``mu0``, as in the paper."""
@@ -64,19 +70,19 @@ class AdmmServer(CertifiedServer[AdmmState]):
 
     def step(self, state: AdmmState, problem: ServerProblem, answers: Mapping[str, Arrays]) -> AdmmState:
         """Take the local weights, average, move the duals of the sites that answered."""
-        evidence, _ = raise_lower(record(state.evidence, problem, state.point, answers), problem)
+        evidence, _ = tighten_lower_bound(record(state.evidence, problem, state.point, answers), problem)
         local, here = state.local.copy(), np.zeros(len(problem.sites), dtype=bool)
         for g, site in enumerate(problem.sites):
             if site.site_id in answers:
                 local[g], here[g] = answers[site.site_id]["local_point"], True
-        weights = np.array([site.weight for site in problem.sites])
+        weights = problem.weights
         point = weights @ (local + state.dual)
         dual = np.where(here[:, None], state.dual + local - point, state.dual)
         return AdmmState(evidence, point, local, dual)
 
     def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
         """Risk, subgradient, local weights and minorant."""
-        return AdmmSite().shapes(problem.dimension)
+        return AdmmSite().shapes(problem.dimension, problem.n_swings)
 
     def pack(self, state: AdmmState) -> dict[str, FloatArray]:
         """Evidence, consensus, local weights and duals."""

@@ -16,20 +16,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.ambiguity import steepest_move
-from models.methods.certified import CertifiedServer
-from models.methods.evidence import (
+from models.basics import Arrays, FloatArray
+from models.cuts.evidence import (
     Evidence,
     cut_model,
     no_evidence,
-    raise_lower,
     record,
     risks_or_models,
+    tighten_lower_bound,
     unpack_evidence,
 )
+from models.geometry.norms import steepest_move
+from models.methods.certified import CertifiedServer
 from models.methods.site_answers import RiskSite
-from models.mixture import worst_mixture
-from models.problem import Arrays, FloatArray, ServerProblem
+from models.problem import ServerProblem
+from models.site_ambiguity.ball import worst_mixture
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,10 @@ class SubgradientState:
 class SubgradientServer(CertifiedServer[SubgradientState]):
     """Server half of SM."""
 
+    def asked(self, state: SubgradientState) -> FloatArray:
+        """The point."""
+        return state.point
+
     def init(self, problem: ServerProblem) -> SubgradientState:
         """Start from zero weights."""
         return SubgradientState(no_evidence(problem), np.zeros(problem.dimension))
@@ -55,10 +60,10 @@ class SubgradientServer(CertifiedServer[SubgradientState]):
     def step(self, state: SubgradientState, problem: ServerProblem, answers: Mapping[str, Arrays]) -> SubgradientState:
         """Add the cuts, bound the optimum, step against the weighted subgradients."""
         evidence = record(state.evidence, problem, state.point, answers)
-        evidence, _ = raise_lower(evidence, problem)
+        evidence, _ = tighten_lower_bound(evidence, problem)
         model = cut_model(evidence, problem)
         move = steepest_move(state.point[: problem.n_features], problem.transport_norm)
-        shares = np.array([site.weight for site in problem.sites])
+        shares = problem.weights
         mixture = worst_mixture(risks_or_models(evidence, problem, -1), shares, problem.mixture).weights
         direction = np.zeros_like(state.point)
         for g, site in enumerate(problem.sites):
@@ -67,6 +72,8 @@ class SubgradientServer(CertifiedServer[SubgradientState]):
                 slope, norm_weight = model.site_slope(g, state.point)
             else:
                 slope, norm_weight = answer["slope"], float(answer["norm_weight"])
+                slope = slope.copy()
+                slope[: problem.n_features] += np.sign(state.point[: problem.n_features]) * answer.get("swing", 0.0)
             direction += mixture[g] * slope
             direction[: problem.n_features] += mixture[g] * norm_weight * move
         step = problem.parameters["step_size"] / evidence.points.shape[0] ** problem.parameters["step_power"]
@@ -74,7 +81,7 @@ class SubgradientServer(CertifiedServer[SubgradientState]):
 
     def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
         """Risk and its cut."""
-        return RiskSite().shapes(problem.dimension)
+        return RiskSite().shapes(problem.dimension, problem.n_swings)
 
     def pack(self, state: SubgradientState) -> dict[str, FloatArray]:
         """Evidence and next point."""

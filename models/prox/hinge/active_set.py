@@ -15,10 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.problem import FloatArray
-from models.prox.equations import on_face, solve_equations, state_equations
-from models.prox.pattern import Pattern, Trial, collect, revise
-from models.prox.statement import Statement, dual_norm_value
+from models.basics import FloatArray
+from models.geometry.norms import dual_norm
+from models.prox.hinge.equations import on_face, solve_equations, state_equations
+from models.prox.hinge.pattern import Pattern, Trial, collect, revise
+from models.prox.hinge.statement import Statement
 
 _MORE_TIES = 3  # how many more rows than weights may tie, duplicate ones included
 _SMALL = 10_000  # rows whose copies do not matter
@@ -101,7 +102,7 @@ def solve_pattern(problem: Statement, pattern: Pattern, soft: Softness | None = 
             weights = weights[:-1].copy()
             weights[: problem.n_features] += pattern.signs * multiplier
         else:
-            multiplier = dual_norm_value(weights[: problem.n_features], problem.norm)
+            multiplier = dual_norm(weights[: problem.n_features], problem.norm)
     shares = solved.shares
     stationarity = problem.stiffness * weights - equations.target
     stationarity += shares @ equations.rows

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from models.problem import FloatArray
+from models.basics import FloatArray
 
 _CLEARLY = 1e-9  # a row counts as flipped only when that piece is higher by this much
 

@@ -23,10 +23,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.problem import FloatArray, TransportNorm
-from models.prox.kinks import row_losses
-from models.prox.pattern import Trial
-from models.prox.statement import Iterate, Statement, dual_norm_value, transport_norm_value
+from models.basics import FloatArray, TransportNorm
+from models.geometry.norms import dual_norm, vector_norm
+from models.prox.hinge.breakpoints import row_losses
+from models.prox.hinge.pattern import Trial
+from models.prox.hinge.statement import Iterate, Statement
 
 _A_HAIR = 1.0 - 4.0 * float(np.finfo(float).eps)  # so that rounding of a scaling cannot leave a vector outside
 
@@ -63,7 +64,7 @@ def clip_weights(keep: FloatArray, flip: FloatArray, budget: float) -> tuple[Flo
 
 def clip_norm_dual(dual: FloatArray, bound: float, norm: TransportNorm) -> FloatArray:
     """Scale ``dual`` so that its transport norm is at most ``bound``."""
-    size = transport_norm_value(dual, norm)
+    size = vector_norm(dual, norm)
     return dual if size <= bound else dual * (bound / size * _A_HAIR)
 
 
@@ -91,7 +92,7 @@ def lower_value(problem: Statement, bound: Bound) -> float:
 def upper_value(problem: Statement, weights: FloatArray, multiplier: float) -> tuple[float, float]:
     """Primal objective at a point, and the multiplier raised to the dual norm where it was below."""
     if problem.is_robust:
-        multiplier = max(multiplier, dual_norm_value(weights[: problem.n_features], problem.norm))
+        multiplier = max(multiplier, dual_norm(weights[: problem.n_features], problem.norm))
     losses = row_losses(problem.rows @ weights, multiplier, problem.flip)
     away = weights - problem.anchor
     value = problem.constant + float(losses.sum() + problem.linear @ weights)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg.lapack import dgesv, dgetrs, dposv
 
-from models.problem import FloatArray
-from models.prox.pattern import Pattern, Ties
-from models.prox.statement import Statement
+from models.basics import FloatArray
+from models.prox.hinge.pattern import Pattern, Ties
+from models.prox.hinge.statement import Statement
 
 _NUDGE = 1e-13  # relative diagonal that keeps the equations of duplicate rows solvable
 

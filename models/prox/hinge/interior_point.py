@@ -15,9 +15,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from models.problem import FloatArray
-from models.prox.cones import CONES, NormCone
-from models.prox.statement import Iterate, Statement
+from models.basics import FloatArray
+from models.prox.hinge.cones import CONES, NormCone
+from models.prox.hinge.statement import Iterate, Statement
 
 _STEP_SHARE = 0.995  # how far towards the boundary a step may go
 _SHORTEST_STEP = 1e-10

@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from models.problem import FloatArray, ProblemError
-from models.prox.active_set import settle
-from models.prox.certify import certified
-from models.prox.interior_point import InteriorPoint, start_interior
-from models.prox.kinks import best_multiplier
-from models.prox.pattern import Codes, Trial, pattern_at, pattern_of
-from models.prox.smoothing import approach
-from models.prox.statement import Iterate, Statement, dual_norm_value
+from models.basics import FloatArray, ProblemError
+from models.geometry.norms import dual_norm
+from models.prox.hinge.active_set import settle
+from models.prox.hinge.breakpoints import best_multiplier
+from models.prox.hinge.certify import certified
+from models.prox.hinge.interior_point import InteriorPoint, start_interior
+from models.prox.hinge.pattern import Codes, Trial, pattern_at, pattern_of
+from models.prox.hinge.smoothing import approach
+from models.prox.hinge.statement import Iterate, Statement
 
 _KINK_WIDTH = 1e-7  # how near a kink the last answer must be for the kink to be guessed active
 _WARM_TRIALS = 10
@@ -116,7 +117,7 @@ def _interior(problem: Statement, run: InteriorPoint, tolerance: float, spent: i
 def _at_zero(problem: Statement, trial: Trial) -> Iterate | None:
     """The trial with weights that are nearly 0 put to 0: at a large radius their last digits would cost."""
     features = trial.weights[: problem.n_features]
-    if not problem.is_robust or dual_norm_value(features, problem.norm) > _NEARLY_ZERO:
+    if not problem.is_robust or dual_norm(features, problem.norm) > _NEARLY_ZERO:
         return None
     weights = trial.weights.copy()
     weights[: problem.n_features] = 0.0

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from models.problem import FloatArray
-from models.prox.interior_point import InteriorPoint
-from models.prox.statement import Statement, dual_norm_value, transport_norm_value
+from models.basics import FloatArray
+from models.geometry.norms import dual_norm, vector_norm
+from models.prox.hinge.interior_point import InteriorPoint
+from models.prox.hinge.statement import Statement
 
 # A row's support is the sum of the pieces in which its maximum is attained.
 ZERO, KEEP, FLIP = 1, 2, 4
@@ -132,7 +133,7 @@ def pattern_at(problem: Statement, weights: FloatArray, multiplier: float, width
         support = np.zeros(kept.size, dtype=np.uint8)
     support += (kept >= floor) * np.uint8(KEEP)
     support += (floor <= 0.0).view(np.uint8)
-    size = dual_norm_value(features, problem.norm)
+    size = dual_norm(features, problem.norm)
     if problem.norm == "linf":
         signs = np.sign(features) * (np.abs(features) > _FACE * size)
     elif problem.norm == "l1":
@@ -154,11 +155,11 @@ def pattern_of(run: InteriorPoint) -> Pattern:
         return Pattern(support, False, np.ones_like(features), run.weights.copy(), 0.0)
     pull = run.cone.pull()
     price = max(float(pull[-1]), 0.0)
-    room = 1.0 - dual_norm_value(features, problem.norm) / run.multiplier
+    room = 1.0 - dual_norm(features, problem.norm) / run.multiplier
     signs = np.sign(features)
     if problem.norm != "linf" and price > 0.0:
         # the norm dual is inside its bound by more than the multiplier costs a row: the weights go to 0
-        inside = 1.0 - transport_norm_value(pull[:-1], problem.norm) / price
+        inside = 1.0 - vector_norm(pull[:-1], problem.norm) / price
         if inside > run.multiplier * price / problem.total:
             return Pattern(support, True, np.zeros_like(features), run.weights.copy(), price)
     if problem.norm == "l1":
@@ -223,13 +224,13 @@ def _revise_norm(problem: Statement, pattern: Pattern, trial: Trial) -> tuple[bo
     features, old = trial.weights[: problem.n_features], pattern.signs
     price = problem.price - (problem.flip * float(trial.flip.sum()) if problem.can_flip else 0.0)
     if pattern.tied and problem.norm != "linf" and not old.any():
-        held = transport_norm_value(trial.norm_dual, problem.norm) <= price * (1.0 + 1e-9)
+        held = vector_norm(trial.norm_dual, problem.norm) <= price * (1.0 + 1e-9)
         return True, old if held else -np.sign(trial.norm_dual), price
     if pattern.tied and problem.norm == "l2":
         crossed = float(features @ pattern.around[: problem.n_features]) <= 0.0
         return price >= -_ROUNDING * problem.price, np.zeros_like(old) if crossed else old, price
     if not pattern.tied:
-        size = dual_norm_value(features, problem.norm)
+        size = dual_norm(features, problem.norm)
         signs = np.sign(features)
         if problem.norm == "l1":
             signs *= np.abs(features) >= size * (1.0 - _ROUNDING)

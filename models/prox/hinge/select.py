@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from models.fallback import reference_prox
+from models.basics import FloatArray, ProblemError
+from models.geometry.norms import dual_norm, vector_norm
 from models.losses.hinge import Hinge
-from models.problem import FloatArray, ProblemError, ProxSolution, SiteProblem
-from models.prox.site_rows import SiteRows
-from models.prox.statement import dual_norm_value, transport_norm_value
-from models.prox.working_set import Ball, SiteAnswer, solve_site
+from models.problem import ProxSolution, SiteProblem
+from models.prox.hinge.site_rows import SiteRows
+from models.prox.hinge.working_set import Ball, SiteAnswer, solve_site
 
 _TOLERANCE = 1e-10  # duality gap over the objective
 _LARGE = 1e3  # radius from which on it is worth asking whether it crushes all weights
@@ -36,7 +36,7 @@ def robust_prox(
     Parameters
     ----------
     problem : SiteProblem
-        Rows and Wasserstein ball of the site. A box support has no fast solver and goes to the reference one.
+        Rows and Wasserstein ball of the site, for the hinge loss and features without bounds.
     centre : (D,)
         Prox centre, D = P or P + 1 with the intercept last.
     penalty, ridge : float
@@ -49,12 +49,12 @@ def robust_prox(
     -------
     ProxSolution
         ``value`` is the objective at ``point`` with all its terms; ``offset + <slope, u> <= r(u)`` for every u,
-        touching r at ``point`` (see ``models.prox.certify`` for the derivation).
+        touching r at ``point`` (see ``models.prox.hinge.certify`` for the derivation).
 
     Raises
     ------
     ProblemError
-        When an input has no meaning, the loss is not the hinge, or the reference solver is needed and not installed.
+        When an input has no meaning, the loss is not the hinge, or there is a support.
     """
     centre = np.asarray(centre, dtype=float)
     warm_start = None if warm_start is None else np.asarray(warm_start, dtype=float)
@@ -62,7 +62,7 @@ def robust_prox(
         raise ProblemError(f"this client step is for the hinge loss, the loss is {problem.spec.loss.name}")
     _check(problem, centre, penalty, ridge, warm_start)
     if problem.spec.support is not None:
-        return reference_prox(problem, centre, penalty, ridge)
+        raise ProblemError("this client step is for features without bounds; with a support take models.prox.dispatch")
     rows = SiteRows(problem.features, problem.labels, problem.spec.fit_intercept)
     if not rows.are_finite():
         raise ProblemError("features must be finite")
@@ -77,11 +77,11 @@ def robust_prox(
 def _ball(problem: SiteProblem, anchor: FloatArray, stiffness: float) -> Ball:
     spec, count = problem.spec, problem.labels.size
     radius, flip = spec.radius, spec.label_flip_cost
-    if radius <= _NOTHING * min(flip, 1.0):
-        # The multiplier is free of charge and so large that no flip pays: the plain support vector machine. What a
-        # radius this small adds to the objective is below its rounding; leaving it out keeps the minorant below.
-        radius, flip = 0.0, math.inf
-    elif radius > _LARGE:
+    if radius <= _NOTHING * flip:
+        # So few flips add less to the objective than its rounding, and so does a radius this small, with which it is
+        # the plain support vector machine; leaving them out keeps the minorant below.
+        radius, flip = 0.0 if radius <= _NOTHING else radius, math.inf
+    if radius > _LARGE:
         radius = min(radius, 2.0 * _crushing_radius(problem, anchor, stiffness))
     return Ball(count * radius, flip, count * stiffness, spec.transport_norm, anchor)
 
@@ -95,8 +95,8 @@ def _crushing_radius(problem: SiteProblem, anchor: FloatArray, stiffness: float)
     """
     features, norm = problem.features, problem.spec.transport_norm
     largest = max(float(features.max()), -float(features.min()))
-    rows = transport_norm_value(np.full(features.shape[1], largest), norm)
-    pull = stiffness * transport_norm_value(anchor[: features.shape[1]], norm)
+    rows = float(vector_norm(np.full(features.shape[1], largest), norm))
+    pull = stiffness * float(vector_norm(anchor[: features.shape[1]], norm))
     flip = problem.spec.label_flip_cost
     return rows + pull + (flip if math.isfinite(flip) else 0.0)
 
@@ -112,7 +112,7 @@ def _solution(
     residual = slope + stiffness * (point - anchor)
     short = 0.0
     if math.isfinite(answer.multiplier):
-        short = dual_norm_value(point[: rows.n_features], problem.spec.transport_norm) - answer.multiplier
+        short = dual_norm(point[: rows.n_features], problem.spec.transport_norm) - answer.multiplier
     norm_slope = np.zeros_like(point)
     norm_slope[: rows.n_features] = bound.norm_slope / count
     return ProxSolution(
@@ -141,6 +141,8 @@ def _check(
         raise ProblemError(f"labels must have shape ({features.shape[0]},) like the rows, got {labels.shape}")
     if not (np.abs(labels) == 1.0).all():
         raise ProblemError("labels must be -1 or +1")
+    if problem.row_weights is not None:
+        raise ProblemError("this client step counts every row once; rows that have weights go to models.prox_bundle")
     if not (math.isfinite(penalty) and penalty >= 0.0):
         raise ProblemError(f"penalty must be a finite number at or above 0, got {penalty}")
     if not (math.isfinite(ridge) and ridge >= 0.0):

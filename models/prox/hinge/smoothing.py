@@ -16,12 +16,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from models.problem import FloatArray
-from models.prox.active_set import Softness, solve_pattern
-from models.prox.certify import certified
-from models.prox.kinks import best_multiplier, kink_distance
-from models.prox.pattern import Pattern, Trial, pattern_at, revise, tied_rows
-from models.prox.statement import Iterate, Statement, dual_norm_value
+from models.basics import FloatArray
+from models.geometry.norms import dual_norm
+from models.prox.hinge.active_set import Softness, solve_pattern
+from models.prox.hinge.breakpoints import best_multiplier, kink_distance
+from models.prox.hinge.certify import certified
+from models.prox.hinge.pattern import Pattern, Trial, pattern_at, revise, tied_rows
+from models.prox.hinge.statement import Iterate, Statement
 
 _TIES = (2.0, 0.6)  # ties over weights while the width shrinks
 _HARDENING = 6
@@ -66,7 +67,7 @@ def approach(problem: Statement, weights: FloatArray, multiplier: float, toleran
             return Approach(None, None, spent + 1)
         face, _ = revise(problem, pattern, trial)
         weights = trial.weights
-        least = dual_norm_value(weights[: problem.n_features], problem.norm)
+        least = dual_norm(weights[: problem.n_features], problem.norm)
         multiplier = best_multiplier(problem.rows @ weights, problem.price, problem.flip, least)
         face = replace(face, tied=multiplier <= least * (1.0 + _LOOSE))
     if face is None or trial is None:

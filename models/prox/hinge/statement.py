@@ -12,9 +12,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
-from models.problem import FloatArray, TransportNorm
+from models.basics import FloatArray, TransportNorm
 
 _LEAST_OBJECTIVE = 1e-3
 
@@ -72,21 +70,3 @@ class Iterate:
     norm_dual: FloatArray
     gap: float
     objective: float
-
-
-def dual_norm_value(features: FloatArray, norm: TransportNorm) -> float:
-    """Dual of the transport norm at the feature weights."""
-    if norm == "l1":
-        return float(np.abs(features).max())
-    if norm == "linf":
-        return float(np.abs(features).sum())
-    return math.sqrt(float(features @ features))
-
-
-def transport_norm_value(vector: FloatArray, norm: TransportNorm) -> float:
-    """Transport norm itself, which bounds the dual vector of the norm constraint."""
-    if norm == "l1":
-        return float(np.abs(vector).sum())
-    if norm == "linf":
-        return float(np.abs(vector).max())
-    return math.sqrt(float(vector @ vector))

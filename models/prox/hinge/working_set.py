@@ -14,12 +14,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from models.problem import FloatArray, TransportNorm
-from models.prox.certify import Bound, minorant
-from models.prox.kinks import best_multiplier, held_pieces, kink_distance, row_losses
-from models.prox.local import solve_locally
-from models.prox.site_rows import SiteRows
-from models.prox.statement import Statement, dual_norm_value
+from models.basics import FloatArray, TransportNorm
+from models.geometry.norms import dual_norm
+from models.prox.hinge.breakpoints import best_multiplier, held_pieces, kink_distance, row_losses
+from models.prox.hinge.certify import Bound, minorant
+from models.prox.hinge.local import solve_locally
+from models.prox.hinge.site_rows import SiteRows
+from models.prox.hinge.statement import Statement
 
 _DIRECT = 400  # this many rows are solved over at once
 _THINNING = 8  # a cold start comes from every 8th row, which starts from every 64th, and so on
@@ -77,7 +78,7 @@ def solve_site(rows: SiteRows, ball: Ball, start: FloatArray | None, tolerance: 
     stage = 0
     while True:
         stage += 1
-        least = dual_norm_value(start[: rows.n_features], ball.norm)
+        least = dual_norm(start[: rows.n_features], ball.norm)
         floor = best_multiplier(margins, ball.price, ball.flip, least)
         members = _choose(margins, floor, ball.flip, size, members if stage > _FREE_STAGES else None)
         keep, flip = held_pieces(margins, floor, ball.flip)
@@ -158,7 +159,7 @@ def _solve_directly(rows: SiteRows, ball: Ball, start: FloatArray | None, tolera
     statement = _whole(rows, ball)
     warm = start is not None
     weights = ball.anchor if start is None else start
-    size = dual_norm_value(weights[: rows.n_features], ball.norm)
+    size = dual_norm(weights[: rows.n_features], ball.norm)
     floor = best_multiplier(statement.rows @ weights, ball.price, ball.flip, size)
     answer = solve_locally(statement, weights, floor, tolerance, warm)
     found = answer.found

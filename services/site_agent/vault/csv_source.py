@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from models.problem import FloatArray
+from models.basics import FloatArray
 from services.contracts.asset_type import AssetType
 from services.site_agent.settings import CsvSource
 from services.site_agent.vault.table import (

@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from models.basics import FloatArray
 from models.losses.base import Task
-from models.problem import FloatArray
 from services.contracts.asset_type import AssetType
 from services.site_agent.vault.table import HoldOut, RawTable, VaultError
 
@@ -50,7 +50,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Held:
+class ContractedFeatures:
     """Features (N, P) in [0, 1], how many values of each feature were clipped, and the features not measured."""
 
     features: FloatArray
@@ -114,7 +114,7 @@ def build_dataset(raw: RawTable, asset_type: AssetType) -> Dataset:
     bare = np.flatnonzero((classes < 0) & np.isnan(targets))
     if len(bare):
         raise VaultError(f"{raw.row_name(int(bare[0]))}: the row has neither a class nor a value of the target")
-    held = hold_to_contract(raw.values, raw.row_name, asset_type)
+    held = apply_contract(raw.values, raw.row_name, asset_type)
     features = held.features
     is_test = hold_out(features, classes, raw.split) if isinstance(raw.split, HoldOut) else raw.split
     if is_test.all():
@@ -123,14 +123,14 @@ def build_dataset(raw: RawTable, asset_type: AssetType) -> Dataset:
     return Dataset(whole.chosen(~is_test), whole.chosen(is_test), {**held.clipped, **outside}, held.absent)
 
 
-def hold_to_contract(values: FloatArray, row_name: Callable[[int], str], asset_type: AssetType) -> Held:
+def apply_contract(values: FloatArray, row_name: Callable[[int], str], asset_type: AssetType) -> ContractedFeatures:
     """Clip or refuse values outside the sensor ranges as the contract says, scale, and fill what is not measured."""
     inside, clipped = _hold_to_ranges(values, row_name, asset_type)
     features = asset_type.scale(inside)
     is_absent = np.asarray(np.isnan(features).all(axis=0))
     features[:, is_absent] = MIDDLE
     absent = tuple(name for name, gone in zip(asset_type.feature_names, is_absent, strict=True) if gone)
-    return Held(features, clipped, absent)
+    return ContractedFeatures(features, clipped, absent)
 
 
 def _class_indices(raw: RawTable, asset_type: AssetType) -> IntArray:

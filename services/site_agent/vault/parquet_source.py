@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from models.problem import FloatArray
+from models.basics import FloatArray
 from services.contracts.asset_type import AssetType
 from services.site_agent.settings import ParquetSource
 from services.site_agent.vault.table import (

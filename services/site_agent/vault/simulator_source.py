@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from models.features import INDICATOR_NAMES, INDICATOR_UNITS, condition_indicators
-from models.problem import FloatArray
+from models.basics import FloatArray
+from models.features.condition_indicators import INDICATOR_NAMES, INDICATOR_UNITS, condition_indicators
 from services.contracts.asset_type import AssetType, explain
 from services.site_agent.settings import SimulatorSource
 from services.site_agent.vault.parquet_source import read_table
@@ -77,7 +77,7 @@ def read(source: SimulatorSource, asset_type: AssetType) -> RawTable:
     return RawTable(
         np.concatenate(values), tuple(labels) if asset_type.fault_classes else None, np.array(is_test),
         names.__getitem__, np.concatenate(targets) if goal else None,
-    )  # fmt: skip
+    )
 
 
 def _target_array(manifest: _Manifest, asset_type: AssetType) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from models.problem import FloatArray
+from models.basics import FloatArray
 from services.contracts.asset_type import AssetType
 from services.contracts.errors import BallastError
 from services.contracts.messages import RefusalCode

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from api.pseudonyms import Pseudonyms
+from api.backend.pseudonyms import Pseudonyms
 from services.contracts.errors import UnavailableError
 from services.contracts.plan import Plan
 from services.contracts.report import GateResult, MissedRound
@@ -20,7 +20,7 @@ def run(*sites: str, reason: str = "") -> Run:
         "reason": reason, "created_at": "2031-01-01T00:00:00Z", "updated_at": "2031-01-01T00:00:00Z",
         "sites": tuple(SiteTermsRecord(site_id=site, weight=0.5, radius=1.0, n_samples=3) for site in sites),
         "absentees": tuple(SiteAnswer(site_id=site, status="absent", reason=f"{site} is away") for site in sites),
-    })  # fmt: skip
+    })
 
 
 def test_a_name_depends_on_key_model_and_site_alone() -> None:
@@ -48,7 +48,7 @@ def test_sites_that_key_settings_bear_their_pseudonyms_too() -> None:
     shown = names.applied("pumps", run().model_copy(update={"plan": plan})).plan
     assert {site: settings.weight for site, settings in shown.site_settings.items()} == {
         names.name("pumps", "plant"): 0.4, names.name("pumps", "plant-2"): 0.6,
-    }  # fmt: skip
+    }
     assert list(shown.site_settings) == sorted(shown.site_settings)
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from api.backend.wiring import Backend, open_backend
 from api.cli.main import main
-from api.wiring import Backend, open_backend
 from services.contracts.settings import Settings
 
 

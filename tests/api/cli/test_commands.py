@@ -61,7 +61,7 @@ def test_a_site_is_enrolled_suspended_activated_and_removed(
         ("site.remove", "site:p1", "because"), ("site.activate", "site:p1", "because"),
         ("site.suspend", "site:p1", "because"), ("site.enrol", "site:p1", ""),
         ("asset_type.put", "asset-type:triplex-pump", ""),
-    ]  # fmt: skip
+    ]
 
 
 def test_a_plan_is_created_triggered_and_its_run_cancelled(
@@ -88,7 +88,7 @@ def test_a_plan_is_created_triggered_and_its_run_cancelled(
     assert "cancel_requested  yes" in shell.good("run", "show", run_id)
     assert [action for action, _, _ in actions(behind)] == [
         "run.cancel", "plan.trigger", "plan.resume", "plan.pause", "plan.create", "asset_type.put",
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_unknown_things_are_one_line(shell: Any) -> None:
         ("run", "rounds", "x"), ("model", "show", "nobody"), ("model", "show", "pumps", "99"),
         ("model", "fairness", "nobody"), ("model", "fairness", "pumps", "99"),
         ("model", "rollback", "nobody", "--reason", "bad"),
-    ):  # fmt: skip
+    ):
         shell.refused(*command)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from api.cli.supervisor import Child, Supervisor
 from services.contracts.errors import UnavailableError
+from tests.waiting import wait_until
 
 SLEEP = [sys.executable, "-c", "import time; print('awake', flush=True); time.sleep(60)"]
 
@@ -23,6 +23,13 @@ def alive(process_id: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def is_zombie(process_id: int) -> bool:
+    try:
+        return Path(f"/proc/{process_id}/stat").read_text().split()[2] == "Z"
+    except FileNotFoundError:
+        return False
 
 
 def said(log: Path, text: str) -> Callable[[], bool]:
@@ -36,12 +43,13 @@ def test_a_child_that_dies_is_started_again(tmp_path: Path) -> None:
         supervisor.wait_ready("sleeper")
         first = supervisor.process_id("sleeper")
         os.kill(first, signal.SIGKILL)
-        deadline = time.monotonic() + 5
-        while supervisor.process_id("sleeper") == first and time.monotonic() < deadline:
-            time.sleep(0.02)
+
+        def another() -> bool:
             supervisor.tend()
+            return supervisor.process_id("sleeper") != first
+
+        wait_until(another, "second sleeper")
         second = supervisor.process_id("sleeper")
-        assert second != first
         assert alive(second)
     assert not alive(second)
     assert told == ["sleeper ended (exit code -9); starting it again"]
@@ -55,11 +63,7 @@ def test_grandchildren_are_stopped_too(tmp_path: Path) -> None:
         supervisor.wait_ready("parent")
         grandchild = int(log.read_text().split()[0])
         assert alive(grandchild)
-    deadline = time.monotonic() + 5
-    while alive(grandchild) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    state = Path(f"/proc/{grandchild}/stat")
-    assert not alive(grandchild) or state.read_text().split()[2] == "Z"
+    wait_until(lambda: not alive(grandchild) or is_zombie(grandchild), "end of the grandchild")
 
 
 def test_a_child_that_cannot_start_is_told_with_its_last_line(tmp_path: Path) -> None:
@@ -70,15 +74,28 @@ def test_a_child_that_cannot_start_is_told_with_its_last_line(tmp_path: Path) ->
             supervisor.wait_ready("broken")
 
 
+def test_the_last_words_name_the_error_of_this_life_and_not_only_that_there_was_one(tmp_path: Path) -> None:
+    (tmp_path / "broken.log").write_text("OldError: of a life before\n")
+    script = (
+        "import sys, traceback\n"
+        "try:\n    import no_such_module\nexcept ImportError:\n    traceback.print_exc()\n"
+        "sys.exit('ERROR:    Application startup failed. Exiting.')"
+    )
+    with Supervisor(tmp_path, print) as supervisor:
+        supervisor.start(Child("broken", [sys.executable, "-c", script], lambda: False))
+        with pytest.raises(UnavailableError) as failure:
+            supervisor.wait_ready("broken")
+    assert "ready: ModuleNotFoundError: No module named 'no_such_module'; ERROR:    Application" in str(failure.value)
+    assert "OldError" not in str(failure.value) and "\n" not in str(failure.value)
+
+
 def test_a_child_that_ends_again_and_again_is_given_up(tmp_path: Path) -> None:
     with Supervisor(tmp_path, lambda _: None) as supervisor:
         supervisor.start(Child("broken", [sys.executable, "-c", "raise SystemExit(3)"], lambda: True))
-
-        def tend_for_ever() -> None:
-            deadline = time.monotonic() + 20
-            while time.monotonic() < deadline:
-                supervisor.tend()
-                time.sleep(0.02)
-
         with pytest.raises(UnavailableError, match="broken ends again and again"):
-            tend_for_ever()
+
+            def never() -> bool:
+                supervisor.tend()
+                return False
+
+            wait_until(never, "end of the supervisor's patience")

@@ -11,22 +11,18 @@ from pathlib import Path
 import pytest
 
 from api.cli import demo, stack
+from api.cli.main import main
+from api.cli.supervisor import Supervisor
+from api.cli.up import prepare_stores
 from services.contracts.errors import ConflictError
 from services.contracts.settings import Settings
 from tests.ports import free_port
 
-BALLAST = Path(sys.executable).parent / "ballast"
 SECTIONS = ("api", "nats", "prefect", "mlflow")
 
 
-def up(home: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(BALLAST), "up", "--home", str(home)], capture_output=True, text=True, timeout=60, check=False
-    )
-
-
 @pytest.mark.parametrize("section", SECTIONS)
-def test_a_taken_port_is_one_clear_line(tmp_path: Path, section: str) -> None:
+def test_a_taken_port_is_one_clear_line(tmp_path: Path, section: str, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         holder.listen()
@@ -35,19 +31,19 @@ def test_a_taken_port_is_one_clear_line(tmp_path: Path, section: str) -> None:
         home.mkdir()
         ports = {name: free_port() for name in SECTIONS} | {section: port}
         (home / "ballast.toml").write_text("".join(f"[{name}]\nport = {ports[name]}\n" for name in SECTIONS))
-        done = up(home)
-    assert done.returncode == 1
-    assert done.stderr.count("\n") == 1
-    assert f"port {port} on 127.0.0.1 is taken already" in done.stderr
+        assert main(["up", "--home", str(home)]) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert f"port {port} on 127.0.0.1 is taken already" in said
     assert os.listdir(home) == ["ballast.toml"]
 
 
-def test_settings_that_do_not_fit_are_one_clear_line(tmp_path: Path) -> None:
+def test_settings_that_do_not_fit_are_one_clear_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "ballast.toml").write_text("[api]\nport = 99999\n")
-    done = up(tmp_path)
-    assert done.returncode == 1
-    assert done.stderr.count("\n") == 1
-    assert "api.port" in done.stderr
+    assert main(["up", "--home", str(tmp_path)]) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "api.port" in said
 
 
 def test_the_demo_does_not_empty_a_folder_that_is_not_its_own(tmp_path: Path) -> None:
@@ -68,6 +64,33 @@ def test_the_demo_takes_free_ports(tmp_path: Path) -> None:
         settings = demo.prepare_home(tmp_path / "demo")
     assert settings.nats.port != 4222
     stack.check_ports(settings)
+
+
+@pytest.fixture
+def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to start from that holds modules of our names, and of others'."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    for name in ("api", "models", "services", "flows", "migrations", "numpy", "prefect", "mlflow", "uvicorn"):
+        (folder / f"{name}.py").write_text("raise SystemExit('imported from the folder where we were started')\n")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_children_import_nothing_from_the_folder_where_they_are_started(hostile: Path, tmp_path: Path) -> None:
+    settings = Settings.load(tmp_path / "home", {"BALLAST_API_PORT": str(free_port())})
+    settings.home.mkdir()
+    prepare_stores(settings)
+    with Supervisor(tmp_path / "logs", print) as supervisor:
+        stack.start_api(supervisor, settings)
+        supervisor.wait_ready("api")
+    modules = "import flows.runner, flows.retrain, prefect.engine, mlflow; print(flows.runner.__file__)"
+    done = subprocess.run(
+        [sys.executable, "-c", modules], env={**stack.inherited(), **stack.environment(settings)},
+        capture_output=True, text=True, check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert Path(done.stdout.split()[-1]).is_relative_to(stack.PACKAGES)
 
 
 def test_phone_home_is_off_for_every_child(tmp_path: Path) -> None:

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from api.routers.diagnose import EXAMPLES
-from api.schemas import FEATURES_EXAMPLE
+from api.models.examples import DIAGNOSE, FEATURES_EXAMPLE
 from services.contracts.diagnosis import DiagnoseResponse
 from services.contracts.identity import Role
 
@@ -17,7 +16,7 @@ def ask(world: Any, body: Any, path: str = PATH, **more: Any) -> Any:
     return world.call(Role.VIEWER, "POST", path, body, **more)
 
 
-@pytest.mark.parametrize("example", sorted(EXAMPLES))
+@pytest.mark.parametrize("example", sorted(DIAGNOSE))
 def test_the_documented_examples_work(shared_world: Any, example: str) -> None:
     shown = shared_world.app.openapi()["paths"]["/v1/models/{name}/diagnose"]["post"]["requestBody"]
     body = shown["content"]["application/json"]["examples"][example]["value"]

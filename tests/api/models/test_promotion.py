@@ -27,7 +27,7 @@ def test_versions_are_promoted_and_rolled_back_with_a_reason(any_world: Any, req
     assert promote(any_world, name, version=first).json() == {
         "model": name, "version": first, "previous_version": None, "reason": "tested on line 4",
         "actor": any_world.backend.store.audit.list_events()[0].actor,
-    }  # fmt: skip
+    }
     assert promote(any_world, name).json()["version"] == second  # the challenger
     assert champion(any_world, name) == second
     back = rollback(any_world, name)
@@ -39,7 +39,7 @@ def test_versions_are_promoted_and_rolled_back_with_a_reason(any_world: Any, req
     changes = any_world.backend.store.model_versions.alias_history(name, "champion")
     assert [(change.previous_version, change.version) for change in changes] == [
         (second, first), (first, second), (None, first),
-    ]  # fmt: skip
+    ]
     assert any_world.backend.store.audit.verify_chain().ok
 
 

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from services.contracts.identity import Role
 from services.contracts.report import ModelReport
-from services.contracts.run import RoundRecord, Run
+from services.registry.gates import check_gates
+from services.reporting.model_report import model_report
 
 REAL_NAMES = ("plant-east", "plant-west", "plant-north")
 
@@ -35,14 +38,27 @@ def test_a_version_shows_its_certificates_sites_and_gates(shared_world: Any) -> 
     assert "weights" not in by_alias
 
 
-def test_a_version_whose_run_is_gone_has_no_gates(world: Any) -> None:
-    from sqlalchemy import text
-
+def forget_runs(world: Any) -> None:
     with world.backend.store.engine.execution_options(ballast_writes=True).begin() as connection:
         for table in ("site_updates", "rounds", "model_versions", "runs"):
             connection.execute(text(f"DELETE FROM {table}"))
-    assert get(world, "/v1/models/pumps/versions/1")["gates"] is None
-    assert world.call(Role.VIEWER, "GET", "/v1/models/pumps/versions/1/report").status_code == 404
+
+
+def test_a_version_whose_run_is_gone_has_no_gates_and_keeps_its_report(world: Any) -> None:
+    path = "/v1/models/pumps/versions/1"
+    before = get(world, f"{path}/report")
+    forget_runs(world)
+    assert get(world, path)["gates"] is None
+    assert get(world, f"{path}/report") == before
+
+
+def test_a_report_that_the_registry_has_not_is_made_from_the_run(world: Any, a_registered: Callable[..., Any]) -> None:
+    version, run, rounds = a_registered(world.backend, "unreported")
+    path = f"/v1/models/unreported/versions/{version.version}/report"
+    made = ModelReport.model_validate(get(world, path))
+    assert made == model_report(version, run, rounds, check_gates(run.plan.gates, version))
+    forget_runs(world)
+    assert world.call(Role.VIEWER, "GET", path).status_code == 404
 
 
 def test_a_report_is_the_contract_and_a_page(shared_world: Any) -> None:
@@ -55,21 +71,6 @@ def test_a_report_is_the_contract_and_a_page(shared_world: Any) -> None:
     assert "http://" not in page.text.replace("http://www.w3.org/2000/svg", "")
 
 
-def test_runs_and_rounds_are_the_contracts_also_without_bounds(shared_world: Any) -> None:
-    runs = [Run.model_validate(run) for run in get(shared_world, "/v1/runs?plan=pumps&status=completed")["runs"]]
-    assert [run.status for run in runs] == ["completed"]
-    one = Run.model_validate(get(shared_world, f"/v1/runs/{runs[0].run_id}"))
-    assert one == runs[0]
-    path = f"/v1/runs/{one.run_id}/rounds"
-    rounds = [RoundRecord.model_validate(record) for record in get(shared_world, path)["rounds"]]
-    assert rounds == shared_world.backend.store.runs.get_rounds(one.run_id)
-    assert rounds[0].lower == float("-inf")
-    later = get(shared_world, f"{path}?after=1&limit=1")["rounds"]
-    assert [record["round"] for record in later] == [2]
-    assert get(shared_world, "/v1/runs?plan=nobody") == {"runs": []}
-    assert get(shared_world, "/v1/runs?offset=1000") == {"runs": []}
-
-
 @pytest.mark.parametrize("role", list(Role))
 @pytest.mark.parametrize(
     "path",
@@ -77,11 +78,11 @@ def test_runs_and_rounds_are_the_contracts_also_without_bounds(shared_world: Any
         "/v1/runs", f"/v1/runs/{'ab' * 16}", f"/v1/runs/{'ab' * 16}/rounds", "/v1/models/pumps/versions/1",
         "/v1/models/pumps/versions/1/report", "/v1/models/pumps/versions/1/report.html",
     ],
-)  # fmt: skip
+)
 def test_viewers_see_pseudonyms_and_others_names(shared_world: Any, role: Role, path: str) -> None:
-    text = shared_world.call(role, "GET", path).text
-    seen = [name for name in REAL_NAMES if name in text]
-    pseudonyms = [name for name in REAL_NAMES if shared_world.backend.pseudonyms.name("pumps", name) in text]
+    shown = shared_world.call(role, "GET", path).text
+    seen = [name for name in REAL_NAMES if name in shown]
+    pseudonyms = [name for name in REAL_NAMES if shared_world.backend.pseudonyms.name("pumps", name) in shown]
     if role is Role.VIEWER:
         assert (seen, bool(pseudonyms)) == ([], True)
     else:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api.use_cases.cron import check_cron
+from api.plans.cron import check_cron
 from services.contracts.errors import InvalidInputError
 
 
@@ -14,7 +14,7 @@ from services.contracts.errors import InvalidInputError
         "* * * * *", "0 2 * * *", "*/15 0-6,22,23 1,15 jan-mar MON-FRI", "0 0 29 2 *", "59 23 31 12 7", "5/10 * * * 0",
         "0 0 31 1,2 *", "0 0 31 2 1",
     ],
-)  # fmt: skip
+)
 def test_schedules_that_come(text: str) -> None:
     check_cron(text)
 
@@ -27,7 +27,7 @@ def test_schedules_that_come(text: str) -> None:
         "* * 30 2 *", "* * 31 4,6,9,11 *", "* * L * *", "* * * * 1#2", "R * * * *", "H * * * *", "* * * * *-5",
         "1/-2 * * * *", "1.5 * * * *", "\u0663 * * * *",
     ],
-)  # fmt: skip
+)
 def test_schedules_that_are_none(text: str) -> None:
     with pytest.raises(InvalidInputError, match="^cron: ") as found:
         check_cron(text)

@@ -68,7 +68,7 @@ def test_per_site_settings_step_rules_and_a_lift_go_round(any_world: Any) -> Non
             "plant-west": {"weight": 0.75, "radius": {"rule": "confidence", "confidence": 0.9}},
         },
         "spec": {"lift": {"components": 16, "bandwidth": 0.5, "seed": 3}},
-    }  # fmt: skip
+    }
     made = send(any_world, "POST", PATH, PLAN | changes)
     assert made.status_code == 201, made.text
     plan = made.json()["plan"]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from services.bus import server
 from services.bus.configuration import BusFiles
 from services.contracts.identity import Role
+from tests.waiting import PATIENCE
 
 PATH = "/v1/admin/sites"
 
@@ -64,7 +66,7 @@ REFUSED: dict[str, tuple[Callable[[str], dict[str, Any]], int, str, str]] = {
     "an unknown field": (
         lambda key: {"site_id": "new", "public_key": key, "seed": "S"}, 422, "invalid_input", "body.seed",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", sorted(REFUSED))
@@ -125,20 +127,24 @@ def test_the_embedded_nats_server_learns_of_sites_at_once(world: Any, tmp_path: 
             refused.append(error)
 
         context = ssl.create_default_context(cafile=str(files.authority))
+        client = nats.NATS()
         try:
-            connection = await nats.connect(
+            await client.connect(
                 f"tls://127.0.0.1:{port}", tls=context, nkeys_seed=str(seed), allow_reconnect=False, error_cb=note
             )
         except (NoServersError, nats.errors.Error):
             return False
-        await connection.close()
+        finally:
+            # A connection that was refused holds its socket until it is closed.
+            await client.close()
         return True
 
     def seen(wanted: bool) -> bool:
         """The server reads its users on a signal, so give it a moment."""
 
         async def look() -> bool:
-            for _ in range(40):
+            deadline = time.monotonic() + PATIENCE
+            while time.monotonic() < deadline:
                 if await can_connect() is wanted:
                     return True
                 await asyncio.sleep(0.05)
@@ -158,7 +164,7 @@ def test_the_embedded_nats_server_learns_of_sites_at_once(world: Any, tmp_path: 
         assert seen(False)
     finally:
         process.terminate()
-        process.wait(timeout=10)
+        process.wait(timeout=PATIENCE)
 
 
 def test_users_that_cannot_be_written_are_told_of(world: Any, new_key: Callable[[], str]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from services.contracts.identity import Role
-from services.round_store.walk import all_columns
+from tests.oracles.store_walk import all_columns
 
 PATH = "/v1/admin/tokens"
 
@@ -58,20 +58,3 @@ def test_a_token_that_does_not_fit_is_refused(lasting_world: Any, body: dict[str
 
 def test_an_unknown_token_cannot_be_revoked(shared_world: Any) -> None:
     assert shared_world.call(Role.ADMINISTRATOR, "POST", f"{PATH}/{'0' * 12}/revoke").status_code == 404
-
-
-def test_the_audit_trail_is_listed_by_pages_and_verified(any_world: Any) -> None:
-    for number in range(4):
-        any_world.call(Role.ADMINISTRATOR, "POST", PATH, {"name": f"gateway {number}", "role": "viewer"})
-    path = "/v1/admin/audit"
-
-    def listed(query: str = "") -> list[dict[str, Any]]:
-        return any_world.call(Role.ADMINISTRATOR, "GET", path + query).json()["events"]
-
-    everything = listed()
-    assert [event["number"] for event in everything] == [7, 6, 5, 4, 3, 2, 1]
-    assert listed("?limit=2&offset=1") == everything[1:3]
-    assert listed(f"?target={everything[0]['target']}") == everything[:1]
-    assert listed("?action=site.enrol") == []
-    report = any_world.call(Role.ADMINISTRATOR, "GET", f"{path}/verify").json()
-    assert report == {"ok": True, "events": 7, "head": everything[0]["hash"], "problem": ""}

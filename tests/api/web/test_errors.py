@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from api.errors import STATUS, Problem, status_of
-from api.limits import LARGEST_BODY_BYTES
+from api.web.errors import STATUS, Problem, status_of
+from api.web.limits import LARGEST_BODY_BYTES
 from services.contracts.errors import BallastError, ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from services.contracts.identity import Role
 from services.identity.errors import ForbiddenError, UnauthenticatedError
@@ -63,6 +63,14 @@ def test_a_refusal_is_a_problem_document(lasting_world: Any, method: str, path: 
     assert (answer.status_code, problem.status, problem.code) == (status, status, code)
     assert problem.type == f"urn:ballast:problem:{code}"
     assert problem.detail
+
+
+def test_a_wrong_method_is_told_every_method_of_the_address(shared_world: Any) -> None:
+    for path, operations in shared_world.app.openapi()["paths"].items():
+        answer = shared_world.call(Role.VIEWER, "PATCH", path.replace("{", "").replace("}", ""))
+        taken = {method.upper() for method in operations}
+        assert (answer.status_code, set(answer.headers["Allow"].split(", "))) == (405, taken), path
+    assert shared_world.call(None, "PATCH", "/openapi.json").headers["Allow"] in ("GET, HEAD", "HEAD, GET")
 
 
 def test_a_body_that_is_not_json_is_refused(shared_world: Any) -> None:

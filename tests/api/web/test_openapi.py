@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from api.openapi import MAY_BE_INFINITE
+from api.web.openapi import MAY_BE_INFINITE
 
 
 def test_the_document_says_how_to_authenticate_and_how_it_fails(shared_world: Any) -> None:

@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 from models.basics import FloatArray, ProblemError
-from models.federation import train
+from models.geometry.supports import BoxSupport, PolytopeSupport, Support
 from models.losses.catalogue import LOSS_NAMES, get_loss
-from models.mixture import MixtureBall
-from models.problem import BoxSupport, PolytopeSupport, RobustSpec, SiteProblem, Support
-from models.worst_case import site_risk
+from models.problem import RobustSpec, SiteProblem
+from models.simulation.federation import train
+from models.site_ambiguity.ball import MixtureBall
+from models.worst_case.risk import site_risk
 
 pytest.importorskip("cvxpy", reason="the reference needs the extra 'reference'")
 
-from models.reference.whole_problem import solve_whole  # noqa: E402
+from tests.oracles.whole_problem import solve_whole  # noqa: E402
 
 CENTRE = np.array([0.5, 0.3, 0.2])
 PIECEWISE = ("hinge", "epsilon_insensitive", "pinball")

@@ -16,11 +16,12 @@ from sklearn.exceptions import ConvergenceWarning, SkipTestWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import check_estimator
 
-from models.ambiguity import box_support
 from models.estimators import DRSVC, FederatedDRSVC
 from models.problem import RobustSpec, SiteProblem
-from models.reference.worst_case import minimise, risk_model
-from models.worst_case import worst_case_risk
+from models.reference.solve import minimise
+from models.reference.worst_case import risk_model
+from models.validation import box_support
+from models.worst_case.risk import worst_case_risk
 
 NORMS = ("l1", "l2", "linf")
 
@@ -50,6 +51,7 @@ def problem(seed: int, n: int, p: int, *, separable: bool = False) -> tuple[np.n
 def test_passes_the_checks_of_scikit_learn(estimator: DRSVC | FederatedDRSVC) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SkipTestWarning)
+        warnings.filterwarnings("ignore", "fit got no groups")
         results = check_estimator(estimator)
     assert len(results) > 40
     assert not [each for each in results if each["status"] == "failed"]
@@ -107,7 +109,7 @@ def test_raw_unscaled_features_are_solved_to_the_gap(norm: str, radius: float) -
     again = worst_case_risk(
         model.coef_[0], features, np.where(labels == 1, 1.0, -1.0), radius=radius, label_flip_cost=1.0,
         transport_norm=norm, intercept=float(model.intercept_[0]),
-    )  # fmt: skip
+    )
     assert again.value == pytest.approx(model.worst_case_risk_, rel=1e-9, abs=1e-12)
 
 
@@ -195,7 +197,7 @@ def test_no_move_within_the_robustness_radius_changes_a_prediction(norm: str) ->
 def test_says_when_the_gap_was_not_reached() -> None:
     features, labels = problem(23, 60, 6)
     with pytest.warns(ConvergenceWarning, match="round limit"):
-        model = FederatedDRSVC(0.05, method="fdr-sm", max_rounds=3).fit(features, labels)
+        model = FederatedDRSVC(0.05, method="fdr-sm", max_rounds=3).fit(features, labels, groups=[0] * 60)
     assert model.certified_gap_ > 1e-4
     assert model.n_rounds_ == 3
 
@@ -229,7 +231,7 @@ X, Y = problem(31, 12, 2)
 @pytest.mark.parametrize("kind", [DRSVC, FederatedDRSVC])
 def test_refuses_what_has_no_meaning(kind: type, parameters: dict[str, object], line: str) -> None:
     with pytest.raises(ValueError, match=line) as refused:
-        kind(**parameters).fit(X, Y)
+        kind(**parameters).fit(X, Y, **({} if kind is DRSVC else {"groups": [0] * 12}))
     assert "\n" not in str(refused.value)
 
 

@@ -1,6 +1,5 @@
 """The joint dual step against CVXPY and its own gap; the set Lambda against brute force; refusals."""
 
-import time
 from itertools import combinations, permutations
 
 import cvxpy as cp
@@ -10,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.basics import ProblemError
-from models.capped_simplex import CappedSimplex, water_level
-from models.relative_dual import dual_step, nearest_member
-from models.relative_set import RelativeSet, balanced_phi, check_convexity
+from models.fairness.ambiguity_set import RelativeSet, balanced_phi, check_convexity
+from models.fairness.dual_step import dual_step, nearest_member
+from models.geometry.capped_simplex import CappedSimplex
+from models.geometry.projections import water_level
 
 SHARES = (1.0, 0.7, 0.5, 1 / 3, 0.2, 0.1)
 
@@ -59,19 +59,13 @@ def test_dual_step_is_optimal_and_agrees_with_cvxpy(seed, n, phi, ties):
 
 
 @pytest.mark.parametrize("n", [100, 500])
-def test_many_sites_agree_with_cvxpy_to_1e_8_and_are_fast(n):
+def test_many_sites_agree_with_cvxpy_to_1e_8(n):
     rng = np.random.default_rng(n)
     ambiguity = RelativeSet.of_shares(n, 0.2, 0.2, 0.2)
     losses, current = rng.random(n), np.full(n, 1 / n)
     found = dual_step(ambiguity, losses, current, 0.05)
     weights, _ = by_cvxpy(ambiguity, losses, current, 0.05)
     assert np.abs(found.weights - weights).max() <= 1e-8
-    times = []
-    for _ in range(20):
-        start = time.perf_counter()
-        dual_step(ambiguity, losses, current, 0.05)
-        times.append(time.perf_counter() - start)
-    assert min(times) < (5e-3 if n == 100 else 2e-2)
 
 
 def test_equal_caps_give_the_projection_on_the_orders_of_one_vector():

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.basics import ProblemError
-from models.capped_simplex import CappedSimplex
-from models.fairness import (
+from models.fairness.ambiguity_set import RelativeSet
+from models.fairness.generalisation import generalisation_bound, log_covering_number
+from models.fairness.indices import (
     INDICES,
     atkinson,
     best_share,
@@ -25,8 +26,7 @@ from models.fairness import (
     unfairness_over,
     worst_share,
 )
-from models.generalisation import generalisation_bound, log_covering_number
-from models.relative_set import RelativeSet
+from models.geometry.capped_simplex import CappedSimplex
 
 LOSSES = st.lists(st.floats(0.0, 100.0), min_size=1, max_size=12)
 

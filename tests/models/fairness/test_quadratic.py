@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.basics import ProblemError
-from models.fairness import relative_unfairness
-from models.quadratic_losses import QuadraticLosses, solve_relative
-from models.relative_set import RelativeSet, check_convexity
+from models.fairness.ambiguity_set import RelativeSet, check_convexity
+from models.fairness.indices import relative_unfairness
+from models.fairness.quadratic import QuadraticLosses, solve_relative
 
 
 def squares(seed, n, p, rows=15):

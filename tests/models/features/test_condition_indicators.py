@@ -5,7 +5,7 @@ import pytest
 import scipy.signal
 import scipy.stats
 
-from models.features import (
+from models.features.condition_indicators import (
     FRAME,
     FRAME_HOP,
     INDICATOR_NAMES,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from models.ambiguity import DUAL_NORM, vector_norm
-from models.lift import check_same_lift, fourier_lift
-from models.problem import ProblemError, TransportNorm
+from models.basics import ProblemError, TransportNorm
+from models.features.lift import fourier_lift
+from models.geometry.norms import DUAL_NORM, vector_norm
 
 
 def test_same_seed_same_lift() -> None:
@@ -73,6 +73,3 @@ def test_refusals() -> None:
         fourier_lift(3, 5, bandwidth=1.0, seed=0).apply(np.zeros((2, 4)))
     with pytest.raises(ProblemError, match="slopes must have length 8, got 4"):
         fourier_lift(3, 5, bandwidth=1.0, seed=0).steepness(np.zeros((2, 4)), "l2")
-    with pytest.raises(ProblemError, match="sites a and c lift their features differently"):
-        check_same_lift({"a": "x", "b": "x", "c": "y"})
-    check_same_lift({"a": "x", "b": "x"})

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.ambiguity import check_rows, check_site_problem
 from models.basics import ProblemError
+from models.geometry.polytopes import check_bounded, combination, inner_point
+from models.geometry.supports import BoxSupport, PolytopeSupport
 from models.losses.catalogue import get_loss
-from models.polytopes import check_bounded, combination, inner_point
-from models.problem import BoxSupport, PolytopeSupport, RobustSpec, SiteProblem
+from models.problem import RobustSpec, SiteProblem
+from models.validation import check_rows, check_site_problem
 
 SQUARE = np.vstack([np.eye(2), -np.eye(2)])
 UNIT = np.array([1.0, 1.0, 0.0, 0.0])
@@ -123,11 +124,13 @@ def test_says_that_a_polytope_needs_the_extra() -> None:
 import sys
 sys.modules["cvxpy"] = None
 import numpy as np
-from models.problem import PolytopeSupport, ProblemError, RobustSpec, SiteProblem
-from models.worst_case import site_risk
+from models.basics import ProblemError
+from models.geometry.supports import PolytopeSupport
+from models.problem import RobustSpec, SiteProblem
+from models.worst_case.risk import site_risk
 walls = PolytopeSupport(np.vstack([np.eye(2), -np.eye(2)]), np.ones(4))
 try:
-    site_risk(np.ones(3), SiteProblem(np.zeros((2, 2)), np.array([1.0, -1.0]), RobustSpec(0.1, np.inf, "l2", walls)))
+    site_risk(np.ones(3), SiteProblem(np.zeros((2, 2)), np.array([1.0, -1.0]), RobustSpec(5.0, np.inf, "l2", walls)))
 except ProblemError as refusal:
     print(refusal)
 """

@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.federation import train
+from models.basics import ProblemError
+from models.geometry.supports import BoxSupport
 from models.losses.catalogue import get_loss
 from models.losses.hinge import Hinge
-from models.methods import drfl_site, site_answers
+from models.methods import site_answers
 from models.methods.catalogue import METHODS, RANGES, check_parameters, get_method
-from models.methods.solver_names import SupportKind
-from models.problem import BoxSupport, ProblemError, ProxSolution, RobustSpec, SiteProblem
+from models.methods.protocol import SupportKind
+from models.methods.splitting import ad_lpmm_site
+from models.problem import ProxSolution, RobustSpec, SiteProblem
+from models.simulation.federation import train
 
 
 def test_names_and_defaults() -> None:
@@ -80,10 +83,9 @@ def test_every_method_names_what_solves_it_and_that_is_what_runs(
 
         return call
 
-    monkeypatch.setattr(site_answers, "robust_prox", noted(site_answers.robust_prox))
-    monkeypatch.setattr(site_answers, "local_minorant", noted(site_answers.local_minorant))
-    monkeypatch.setattr(site_answers, "local_prox", noted(site_answers.local_prox))
-    monkeypatch.setattr(drfl_site, "local_step", noted(drfl_site.local_step))
+    where = [(site_answers, each) for each in ("robust_prox", "local_minorant", "local_prox")]
+    for module, each in [*where, (ad_lpmm_site, "local_step")]:
+        monkeypatch.setattr(module, each, noted(getattr(module, each)))
     draw = np.random.default_rng(1)
     box = BoxSupport(np.zeros(2), np.ones(2)) if boxed else None
     site = SiteProblem(draw.uniform(size=(12, 2)), np.tile([-1.0, 1.0], 6), RobustSpec(0.05, 1.0, support=box))
@@ -111,7 +113,7 @@ def test_every_method_names_what_solves_it_and_that_is_what_runs(
         ("standard", "pinball", "box", ("exact worst case in closed form", "local bundle of exact cuts")),
         ("fedavg", "logistic", "unbounded", ("exact mean loss and gradient, then gradient steps",)),
     ],
-)  # fmt: skip
+)
 def test_solvers_are_those_of_the_loss_and_the_support(
     name: str, loss: str, support: SupportKind, names: tuple[str, ...]
 ) -> None:

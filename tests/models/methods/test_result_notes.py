@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.federation import Training, train
 from models.losses.catalogue import get_loss
 from models.methods.catalogue import METHODS, get_method
 from models.multiclass import OneVsRestServer, OneVsRestSite
 from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms, Status
+from models.simulation.federation import Training, train
 
 SHARES = {"alpha": 1 / 3, "beta": 1 / 3, "phi": 0.2}
 

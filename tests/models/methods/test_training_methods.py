@@ -10,20 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.certificates import CertificateError
+from models.basics import FloatArray, ProblemError, TransportNorm
+from models.cuts.certificate import CertificateError
 from models.methods.catalogue import METHODS, check_parameters, get_method
-from models.methods.fdr_admm import smallest_ridge
-from models.problem import (
-    Certificate,
-    FloatArray,
-    ProblemError,
-    ServerProblem,
-    SiteProblem,
-    SiteTerms,
-    Status,
-    TransportNorm,
-)
-from models.worst_case import site_risk
+from models.methods.splitting.consensus_admm import smallest_ridge
+from models.problem import Certificate, ServerProblem, SiteProblem, SiteTerms, Status
+from models.worst_case.risk import site_risk
 
 pytest.importorskip("cvxpy", reason="the oracle of these tests needs the extra 'reference'")
 
@@ -76,7 +68,7 @@ class Trained:
 
 
 def _optimum(sites: Sites) -> float:
-    from models.reference.training import reference_training
+    from tests.oracles.training import reference_training
 
     return reference_training(list(sites.values()), [1 / len(sites)] * len(sites))[0]
 
@@ -95,7 +87,7 @@ def test_bundle_reaches_the_optimum_and_brackets_it(
     sites = make_sites(
         norm=norm, intercept=intercept, box=kind == "box", radius=0.0 if kind == "radius 0" else 0.02,
         flip_cost=math.inf if kind == "labels trusted" else 1.0,
-    )  # fmt: skip
+    )
     run, optimum = Trained(name, sites, server_view), _optimum(sites)
     for certificate in run.certificates:
         assert certificate.lower <= optimum * (1 + 1e-8)
@@ -126,7 +118,8 @@ def test_admm_is_the_recursion_of_the_paper(make_sites: MakeSites, server_view: 
     """Algorithm 2 by hand, the client step by CVXPY, from w = 0 and mu = 1."""
     import cvxpy as cp
 
-    from models.reference.worst_case import minimise, risk_model
+    from models.reference.solve import minimise
+    from models.reference.worst_case import risk_model
 
     sites = make_sites(sizes=(12, 9), n_features=3, intercept=False)
     for name, ridge in (("fdr-admm", 0.0), ("fdr-admm-sc", 0.3)):
@@ -150,7 +143,7 @@ def test_admm_is_the_recursion_of_the_paper(make_sites: MakeSites, server_view: 
 
 def test_admm_sc_ends_at_the_optimum_of_its_own_problem(make_sites: MakeSites, server_view: ServerView) -> None:
     """Its certificate is of the problem without the ridge, so its gap stays open, and honestly so."""
-    from models.reference.training import reference_training
+    from tests.oracles.training import reference_training
 
     sites = make_sites(intercept=False)
     run = Trained("fdr-admm-sc", sites, server_view, rounds=80, rho=0.5, tau=0.1)

@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.ambiguity import dual_norm
+from models.basics import FloatArray, TransportNorm
+from models.geometry.norms import dual_norm
+from models.geometry.supports import BoxSupport
 from models.losses.catalogue import get_loss
-from models.problem import BoxSupport, FloatArray, RobustSpec, SiteProblem, TransportNorm
-from models.prox import robust_prox
-from models.prox_bundle import Height, LocalStep, local_step
-from models.worst_case import site_risk
+from models.problem import RobustSpec, SiteProblem
+from models.prox.bundle import LocalStep, RiskPenalty, local_step
+from models.prox.hinge import robust_prox
+from models.worst_case.risk import site_risk
 
 QUICK = settings(max_examples=20, deadline=None, derandomize=True)
 LOSSES = ["hinge", "smooth_hinge", "logistic", "huber", "epsilon_insensitive", "pinball"]
@@ -27,7 +29,7 @@ def drawn_site(seed: int, loss: str, norm: TransportNorm, box: bool = False, n: 
     return SiteProblem(features, labels, RobustSpec(0.05, 1.0, norm, support, True, judged))
 
 
-def check(step: LocalStep, site: SiteProblem, centre: FloatArray, height: Height, seed: int) -> None:
+def check(step: LocalStep, site: SiteProblem, centre: FloatArray, height: RiskPenalty, seed: int) -> None:
     """Value, risk and minorant are what they are said to be."""
     assert step.risk == pytest.approx(site_risk(step.point, site).value, rel=1e-12, abs=1e-12)
     away = step.point - centre
@@ -37,6 +39,7 @@ def check(step: LocalStep, site: SiteProblem, centre: FloatArray, height: Height
     for scale in (0.0, 0.3, 5.0):
         u = step.point + scale * random.normal(size=centre.size)
         minorant = step.offset + step.slope @ u + step.norm_weight * dual_norm(u[:p], site.spec.transport_norm)
+        minorant += 0.0 if step.swing is None else step.swing @ np.abs(u[:p])
         assert minorant <= site_risk(u, site).value + 1e-9 * (1 + abs(minorant))
 
 
@@ -45,9 +48,11 @@ def check(step: LocalStep, site: SiteProblem, centre: FloatArray, height: Height
     seed=st.integers(0, 10**6),
     loss=st.sampled_from(LOSSES),
     norm=st.sampled_from(["l1", "l2", "linf"]),
-    height=st.sampled_from([Height(0.2), Height(30.0), Height(-0.3, 1.0), Height(-2.0, 50.0), Height(1.0, 0.5)]),
+    height=st.sampled_from(
+        [RiskPenalty(0.2), RiskPenalty(30.0), RiskPenalty(-0.3, 1.0), RiskPenalty(-2.0, 50.0), RiskPenalty(1.0, 0.5)]
+    ),
 )
-def test_step_is_proved_for_every_loss(seed: int, loss: str, norm: TransportNorm, height: Height) -> None:
+def test_step_is_proved_for_every_loss(seed: int, loss: str, norm: TransportNorm, height: RiskPenalty) -> None:
     site = drawn_site(seed, loss, norm)
     centre = np.random.default_rng(seed + 1).normal(size=4)
     check(local_step(site, centre, height), site, centre, height, seed)
@@ -58,13 +63,13 @@ def test_step_is_proved_for_every_loss(seed: int, loss: str, norm: TransportNorm
 def test_prox_step_is_that_of_the_fast_solver(seed: int, norm: TransportNorm, size: float) -> None:
     site = drawn_site(seed, "hinge", norm)
     centre = np.random.default_rng(seed + 1).normal(size=4)
-    step, fast = local_step(site, centre, Height(size)), robust_prox(site, centre, 1 / size)
+    step, fast = local_step(site, centre, RiskPenalty(size)), robust_prox(site, centre, 1 / size)
     assert step.value / size == pytest.approx(fast.value, rel=1e-8, abs=1e-9)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "pinball"])
-@pytest.mark.parametrize("height", [Height(3.0), Height(-0.2, 10.0)])
-def test_box_step_is_that_of_cvxpy(loss: str, height: Height) -> None:
+@pytest.mark.parametrize("height", [RiskPenalty(3.0), RiskPenalty(-0.2, 10.0)])
+def test_box_step_is_that_of_cvxpy(loss: str, height: RiskPenalty) -> None:
     cp = pytest.importorskip("cvxpy", reason="the oracle needs the extra 'reference'")
     from models.reference.worst_case import risk_model
 
@@ -85,7 +90,7 @@ def test_box_step_is_that_of_cvxpy(loss: str, height: Height) -> None:
 
 def test_one_row_and_a_start_that_is_the_answer() -> None:
     site = drawn_site(1, "hinge", "l2", n=1)
-    centre, height = np.zeros(4), Height(-0.1, 2.0)
+    centre, height = np.zeros(4), RiskPenalty(-0.1, 2.0)
     cold = local_step(site, centre, height)
     warm = local_step(site, centre, height, start=cold.point)
     assert warm.value == pytest.approx(cold.value, rel=1e-9)
@@ -95,6 +100,6 @@ def test_one_row_and_a_start_that_is_the_answer() -> None:
 def test_a_risk_below_the_target_costs_nothing() -> None:
     site = drawn_site(2, "huber", "l2")
     centre = np.zeros(4)
-    step = local_step(site, centre, Height(-100.0, 1.0))
+    step = local_step(site, centre, RiskPenalty(-100.0, 1.0))
     np.testing.assert_array_equal(step.point, centre)
     assert step.value == 0 and step.gap == 0

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.cone_program import ConeProgram, solve_cone_program
+from models.solvers.conic_interior_point import ConeProgram, solve_cone_program
+from models.solvers.solution import SolverStatus
 
 cp = pytest.importorskip("cvxpy", reason="the oracle of these tests needs the extra 'reference'")
 
@@ -33,7 +34,8 @@ def test_agrees_with_cvxpy(seed: int, n: int, cones: list[int], quadratic: bool)
     limits = rows @ random.normal(size=n) + inside
     curvature = random.uniform(0, 2, n) if quadratic else np.zeros(n)
     linear = -rows.T @ duals
-    point, found = solve_cone_program(ConeProgram(curvature, linear, rows, limits, tuple(cones)))
+    solved = solve_cone_program(ConeProgram(curvature, linear, rows, limits, tuple(cones)))
+    point, found = solved.point, solved.multipliers
 
     x = cp.Variable(n)
     slack = limits - rows @ x
@@ -46,7 +48,11 @@ def test_agrees_with_cvxpy(seed: int, n: int, cones: list[int], quadratic: bool)
     value = 0.5 * curvature @ point**2 + linear @ point
     assert value == pytest.approx(reference.value, rel=1e-6, abs=1e-6)
     assert found[:m].min() >= 0
-    np.testing.assert_allclose(curvature * point + linear + rows.T @ found, 0, atol=1e-7)
+    stationarity = curvature * point + linear + rows.T @ found
+    np.testing.assert_allclose(stationarity, 0, atol=1e-7)
+    assert solved.dual_residual == pytest.approx(np.abs(stationarity).max(), abs=1e-12)
+    assert np.abs(np.minimum(limits - rows @ point, 0.0)[:m]).max() <= solved.primal_residual + 1e-12
+    assert solved.status in (SolverStatus.SOLVED, SolverStatus.ROUNDING) and 0 < solved.iterations < 60
 
 
 def test_is_deterministic() -> None:
@@ -54,4 +60,4 @@ def test_is_deterministic() -> None:
     rows = random.normal(size=(20, 4))
     program = ConeProgram(np.ones(4), random.normal(size=4), rows, random.uniform(0, 1, 20))
     first, second = solve_cone_program(program), solve_cone_program(program)
-    assert (first[0] == second[0]).all() and (first[1] == second[1]).all()
+    assert (first.point == second.point).all() and (first.multipliers == second.multipliers).all()

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DataObject, SearchStrategy
 
-from models.ambiguity import vector_norm
-from models.atoms import worst_case_atoms
-from models.problem import FloatArray, ProblemError, SiteProblem
-from models.worst_case import worst_case_risk
+from models.basics import FloatArray, ProblemError
+from models.geometry.norms import vector_norm
+from models.problem import SiteProblem
+from models.worst_case.distribution import worst_case_atoms
+from models.worst_case.risk import worst_case_risk
 
 Problems = SearchStrategy[tuple[SiteProblem, FloatArray]]
 SHORTFALL = 1e-7
@@ -30,7 +31,7 @@ def test_atoms_attain_the_risk_within_the_ball(
     arguments: dict[str, Any] = {
         "radius": spec.radius, "label_flip_cost": spec.label_flip_cost, "transport_norm": spec.transport_norm,
         "support": None if spec.support is None else (spec.support.low, spec.support.high), "intercept": intercept,
-    }  # fmt: skip
+    }
     risk = worst_case_risk(plane, problem.features, problem.labels, **arguments).value
     atoms = worst_case_atoms(plane, problem.features, problem.labels, shortfall=SHORTFALL, **arguments)
 

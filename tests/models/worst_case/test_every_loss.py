@@ -14,11 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DataObject, SearchStrategy
 
-from models.ambiguity import check_site_problem, dual_norm
+from models.basics import FloatArray
+from models.geometry.norms import dual_norm
+from models.geometry.supports import BoxSupport, PolytopeSupport
 from models.losses.catalogue import LOSS_NAMES, get_loss
-from models.problem import BoxSupport, FloatArray, PolytopeSupport, RobustSpec, SiteProblem
+from models.problem import RobustSpec, SiteProblem
 from models.reference.worst_case import reference_risk
-from models.worst_case import site_cut, site_risk, worst_case_risk
+from models.validation import check_site_problem
+from models.worst_case.risk import site_cut, site_risk, worst_case_risk
 
 pytest.importorskip("cvxpy", reason="the oracle of these tests needs the extra 'reference'")
 
@@ -42,7 +45,7 @@ def test_agrees_with_cvxpy_and_its_cut_holds(
         here, cut = site_risk(weights, problem), site_cut(weights, problem)
         reference = reference_risk(weights, problem)
         assert abs(here.value - reference) <= AGREED * abs(reference) + ORACLE_ZERO, (here.value, reference)
-        assert 0.0 <= cut.slack <= 1e-8 * (abs(cut.value) + 0.1)
+        assert 0.0 <= cut.risk - cut.height <= 1e-8 * (abs(cut.risk) + 0.1)
         _cut_holds(problem, weights, np.random.default_rng(seed), 1 if kind == "polytope" else 4)
 
     check()
@@ -52,13 +55,16 @@ def _cut_holds(problem: SiteProblem, weights: FloatArray, random: np.random.Gene
     here, cut = site_risk(weights, problem), site_cut(weights, problem)
     n_features, norm = problem.features.shape[1], problem.spec.transport_norm
     size = dual_norm(weights[:n_features], norm)
-    assert 0.0 <= cut.norm_weight * size <= cut.value + ROUNDING * (1 + cut.value)
-    for step in (0.1, 20.0, 1e-5, 1.0)[:points]:
-        other = weights + step * random.normal(size=weights.shape)
+    assert 0.0 <= cut.norm_weight * size <= cut.risk + ROUNDING * (1 + cut.risk)
+    swing = np.zeros(n_features) if cut.swing is None else cut.swing
+    assert (swing >= 0).all() and (cut.swing is None) == (problem.spec.support is None or points == 1)
+    others = [weights + step * random.normal(size=weights.shape) for step in (0.1, 20.0, 1e-5, 1.0)]
+    for other in [*others, -weights][-points:]:
         there = site_risk(other, problem).value
         longer = dual_norm(other[:n_features], norm) - size
-        plane = here.value - cut.slack + here.subgradient @ (other - weights)
-        sharper = cut.value - cut.slack + cut.slope @ (other - weights) + cut.norm_weight * longer
+        plane = cut.height + here.subgradient @ (other - weights)
+        sharper = cut.height + cut.slope @ (other - weights) + cut.norm_weight * longer
+        sharper += swing @ (np.abs(other) - np.abs(weights))[:n_features]
         assert there >= sharper - ROUNDING * (1 + abs(there))
         assert sharper >= plane - ROUNDING * (1 + abs(plane))
 
@@ -82,12 +88,12 @@ def test_dual_is_the_price_of_radius(loss_problems: Make, names: tuple[str, ...]
 @given(data=st.data())
 def test_the_hinge_among_the_losses_is_the_hinge(loss_problems: Make, data: DataObject) -> None:
     """The formula for every loss and the saddle point of the hinge give the same risk."""
-    from models.free_worst_case import judge_classification
+    from models.worst_case.unbounded import evaluate_classification
 
     problem, weights = data.draw(loss_problems(("hinge",), ("free",)))
     plane = weights[: problem.features.shape[1]]
     intercept = float(weights[-1]) if problem.spec.fit_intercept else 0.0
-    other = judge_classification(plane, intercept, problem)
+    other = evaluate_classification(plane, intercept, problem)
     assert other.value == pytest.approx(site_risk(weights, problem).value, rel=1e-12, abs=1e-12)
 
 
@@ -116,7 +122,7 @@ def test_one_program_a_site_that_goes_with_it() -> None:
     from models.reference import polytope
 
     support = PolytopeSupport(np.vstack([np.eye(2), -np.eye(2)]), np.ones(4))
-    problem = SiteProblem(np.zeros((3, 2)), np.array([1.0, -1.0, 1.0]), RobustSpec(0.5, 9.0, "l1", support))
+    problem = SiteProblem(np.zeros((3, 2)), np.array([1.0, -1.0, 1.0]), RobustSpec(3.0, 9.0, "l1", support))
     before = len(polytope._PROGRAMS)
     here, there = np.array([1.0, 1.0, 0.1]), np.array([-0.4, 2.0, 0.0])
     values = [site_risk(weights, problem).value for weights in (here, there, here, there)]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from models.problem import BoxSupport, ProblemError, RobustSpec, SiteProblem, TransportNorm
-from models.worst_case import site_risk
+from models.basics import ProblemError, TransportNorm
+from models.geometry.supports import BoxSupport
+from models.problem import RobustSpec, SiteProblem
+from models.worst_case.risk import site_risk
 
 pytest.importorskip("cvxpy", reason="the oracle of these tests needs the extra 'reference'")
 
@@ -21,7 +23,7 @@ def _problem(norm: TransportNorm, flip_cost: float) -> tuple[SiteProblem, np.nda
 
 def test_printed_mended_complete_side_by_side() -> None:
     """The printed signs move features the harmless way; mended, the hinge's zero piece is still missing."""
-    from models.reference.paper_program import solve_paper_program
+    from tests.oracles.paper_program import solve_paper_program
 
     problem, weights = _problem("linf", 5.0)
     empirical = np.maximum(0, 1 - problem.labels * (problem.features @ weights)).mean()
@@ -36,7 +38,7 @@ def test_printed_mended_complete_side_by_side() -> None:
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
 @pytest.mark.parametrize("flip_cost", [0.2, 1.0])
 def test_the_complete_program_is_exact(norm: TransportNorm, flip_cost: float) -> None:
-    from models.reference.paper_program import solve_paper_program
+    from tests.oracles.paper_program import solve_paper_program
 
     problem, weights = _problem(norm, flip_cost)
     complete = solve_paper_program(weights, problem, "complete")
@@ -44,7 +46,7 @@ def test_the_complete_program_is_exact(norm: TransportNorm, flip_cost: float) ->
 
 
 def test_the_program_wants_a_box() -> None:
-    from models.reference.paper_program import solve_paper_program
+    from tests.oracles.paper_program import solve_paper_program
 
     problem, weights = _problem("l2", 1.0)
     free = SiteProblem(problem.features, problem.labels, RobustSpec(0.3, 1.0, "l2", None, fit_intercept=False))

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from models.problem import ProblemError
-from models.radius import LightTail, confidence_radius, estimated_radius, mixture_confidence, samples_radius
+from models.basics import ProblemError
+from models.worst_case.radius import LightTail, confidence_radius, estimated_radius, mixture_confidence, samples_radius
 
 
 def test_radius_from_samples() -> None:
@@ -50,7 +50,7 @@ def test_estimate_by_resampling() -> None:
         estimate = estimated_radius(
             scale * features[:count], labels[:count], label_flip_cost=flip_cost, transport_norm="l2", confidence=0.9,
             seed=seed, n_resamples=20,
-        )  # fmt: skip
+        )
         assert estimate.label == "estimate by resampling"
         return estimate.radius
 
@@ -66,7 +66,7 @@ def test_estimate_by_resampling() -> None:
 def test_distance_of_a_split_is_exact() -> None:
     """Two rows a half, by hand: the cheaper of the two pairings, a label flip included."""
     features, labels = np.array([[0.0], [1.0], [0.1], [1.2]]), np.array([1.0, 1.0, 1.0, -1.0])
-    from models.radius import _split_distance
+    from models.worst_case.radius import _split_distance
 
     found = _split_distance(features, labels, np.arange(4), 0.3, "l1", "classification")
     assert found == pytest.approx(0.5 * min(0.1 + 0.2 + 0.3, 1.2 + 0.3 + 0.9))
@@ -78,6 +78,6 @@ def test_estimate_refuses() -> None:
             estimated_radius(
                 np.zeros((9, 2)), np.ones(9),
                 **({"label_flip_cost": 1.0, "transport_norm": "l2", "confidence": 0.9, "seed": 0} | change),
-            )  # fmt: skip
+            )
     with pytest.raises(ProblemError, match="at least four rows"):
         estimated_radius(np.zeros((3, 2)), np.ones(3), label_flip_cost=1, transport_norm="l2", confidence=0.9, seed=0)

@@ -12,10 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DataObject, SearchStrategy
 
-from models.ambiguity import dual_norm
-from models.problem import FloatArray, ProblemError, SiteProblem
+from models.basics import FloatArray, ProblemError
+from models.geometry.norms import dual_norm
+from models.geometry.supports import BoxSupport
+from models.problem import RobustSpec, SiteProblem
 from models.reference.worst_case import reference_risk
-from models.worst_case import site_cut, site_risk, worst_case_risk
+from models.worst_case.risk import site_cut, site_risk, worst_case_risk
 
 pytest.importorskip("cvxpy", reason="the oracle of these tests needs the extra 'reference'")
 
@@ -51,12 +53,14 @@ def test_subgradient_is_a_minorant(
     here, cut = site_risk(weights, problem), site_cut(weights, problem)
     n_features, norm = problem.features.shape[1], problem.spec.transport_norm
     random = np.random.default_rng(seed)
-    for step in (1e-5, 0.1, 1.0, 20.0):
-        other = weights + step * random.normal(size=weights.shape)
+    swing = np.zeros(n_features) if cut.swing is None else cut.swing
+    assert (swing >= 0).all() and (cut.swing is None) != boxed
+    for other in [*(weights + step * random.normal(size=weights.shape) for step in (1e-5, 0.1, 1.0, 20.0)), -weights]:
         there = site_risk(other, problem).value
         longer = dual_norm(other[:n_features], norm) - dual_norm(weights[:n_features], norm)
         plane = here.value + here.subgradient @ (other - weights)
-        sharper = cut.value + cut.slope @ (other - weights) + cut.norm_weight * longer
+        sharper = cut.height + cut.slope @ (other - weights) + cut.norm_weight * longer
+        sharper += swing @ (np.abs(other) - np.abs(weights))[:n_features]
         assert there >= plane - ROUNDING * (1 + abs(there))
         assert there >= sharper - ROUNDING * (1 + abs(there))
         assert sharper >= plane - ROUNDING * (1 + abs(plane))
@@ -110,6 +114,17 @@ def test_a_far_box_is_no_box(unbounded_problems: Problems, data: DataObject) -> 
     assert closer.value <= boxed.value + 1e-9 * (1 + free.value)
 
 
+def test_on_a_box_a_cut_at_zero_promises_no_norm() -> None:
+    """Where no feature has a weight the radius is left over; walls keep it from being worth anything elsewhere."""
+    box = BoxSupport(np.zeros(2), np.ones(2))
+    rows, labels = np.array([[0.2, 0.8], [0.7, 0.1]]), np.array([1.0, -1.0])
+    problem = SiteProblem(rows, labels, RobustSpec(10.0, math.inf, "l2", box))
+    cut = site_cut(np.zeros(3), problem)
+    for point in np.random.default_rng(0).normal(size=(20, 3)):
+        norm = dual_norm(point[:2], "l2")
+        assert cut.height + cut.slope @ point + cut.norm_weight * norm <= site_risk(point, problem).value + ROUNDING
+
+
 def test_special_cases() -> None:
     random = np.random.default_rng(4)
     x, y, w = random.uniform(0, 1, (30, 3)), random.choice([-1.0, 1.0], 30), random.normal(size=3)
@@ -122,8 +137,8 @@ def test_special_cases() -> None:
     nothing = worst_case_risk(np.zeros(3), x, y, radius=5, label_flip_cost=1, transport_norm="l1", support=(0, 1))
     assert nothing.value == 1.0
     everything = worst_case_risk(w, x, y, radius=1e6, label_flip_cost=1, transport_norm="l1", support=(0, 1))
-    reach = np.maximum(0, w).sum(), np.minimum(0, w).sum()
-    assert everything.value == pytest.approx(1 + max(reach[0], -reach[1]), rel=1e-12)
+    extent = np.maximum(0, w).sum(), np.minimum(0, w).sum()
+    assert everything.value == pytest.approx(1 + max(extent[0], -extent[1]), rel=1e-12)
     assert everything.dual == 0
 
 
@@ -138,10 +153,10 @@ def test_many_rows_by_parts_and_at_once(norm: Any, monkeypatch: pytest.MonkeyPat
             arguments: dict[str, Any] = {
                 "radius": radius, "label_flip_cost": flip_cost, "transport_norm": norm, "support": (0, 1),
                 "intercept": -0.5 * w.sum(),
-            }  # fmt: skip
+            }
             whole = worst_case_risk(w, x, y, **arguments)
             with monkeypatch.context() as patch:
-                patch.setattr("models.box_worst_case.CHUNK", 256)
+                patch.setattr("models.worst_case.box_hinge.CHUNK", 256)
                 parts = worst_case_risk(w, x, y, **arguments)
             assert parts.value == pytest.approx(whole.value, rel=1e-12)
             np.testing.assert_allclose(parts.subgradient, whole.subgradient, rtol=0, atol=1e-5)
@@ -175,7 +190,7 @@ def test_refuses_what_has_no_meaning(change: dict[str, Any], text: str) -> None:
     arguments: dict[str, Any] = {
         "weights": [1.0, -1.0, 2.0], "features": [[0.1, 0.2, 0.3], [0.0, 1.0, 1.0]], "labels": [1.0, -1.0],
         "radius": 0.1, "label_flip_cost": 1.0, "transport_norm": "l2", "support": (0.0, 1.0),
-    } | change  # fmt: skip
+    } | change
     planes = [arguments.pop(name) for name in ("weights", "features", "labels")]
     with pytest.raises(ProblemError, match=text) as refusal:
         worst_case_risk(*planes, **arguments)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -10,7 +11,7 @@ from pydantic import ValidationError
 from services.contracts.audit import GENESIS, AuditEvent
 from services.contracts.identity import Role
 
-FIELDS = {
+FIELDS: dict[str, Any] = {
     "number": 1,
     "at": datetime(2030, 1, 2, 3, 4, 5, 678901, tzinfo=UTC),
     "actor": "ada",
@@ -41,7 +42,7 @@ def test_the_hash_does_not_depend_on_how_a_time_or_a_mapping_is_written() -> Non
         {"number": 2}, {"at": datetime(2030, 1, 2, 3, 4, 5, 678902, tzinfo=UTC)}, {"actor": "eve"}, {"role": None},
         {"action": "x"}, {"target": "x"}, {"reason": ""}, {"before": {}}, {"after": {}}, {"previous_hash": "1" * 64},
     ],
-)  # fmt: skip
+)
 def test_the_hash_depends_on_every_field(change: dict[str, object]) -> None:
     assert AuditEvent.sealed(**(FIELDS | change)).hash != AuditEvent.sealed(**FIELDS).hash
 

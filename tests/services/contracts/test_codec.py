@@ -53,11 +53,54 @@ def test_an_infinite_label_flip_cost_travels() -> None:
 def test_cut_and_altered_frames_are_refused_or_read_as_what_they_say(noise: bytes, at: int) -> None:
     frame = encode(update({"risk": np.array([1.0])}))
     damaged = frame[: at % len(frame)] + noise
-    if damaged != frame:
-        try:
-            decode(damaged, 10**6)
-        except FrameError as error:
-            assert "\n" not in str(error)
+    try:
+        back = decode(damaged, 10**6)
+    except FrameError as error:
+        assert "\n" not in str(error) and damaged != frame
+    else:
+        assert encode(back) == damaged, "what is read is what the bytes say, no more and no less"
+
+
+@pytest.mark.parametrize("more", [b"\x00", b"\x00" * 8, b"x" * 64])
+def test_a_frame_with_bytes_left_over_is_refused(more: bytes) -> None:
+    frame = encode(update({"risk": np.array([1.0])}))
+    with pytest.raises(FrameError, match=f"frame has {len(frame + more)} bytes, its header promises {len(frame)}"):
+        decode(frame + more, 10**6)
+    for cut in range(1, len(more) + 1):
+        with pytest.raises(FrameError):
+            decode(frame[:-cut], 10**6)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.integers(0, 7), st.integers(0, 10**6))
+def test_a_changed_number_is_read_as_what_it_says(bit: int, at: int) -> None:
+    """A bit that flips among the numbers changes that number alone; the signature is there to tell."""
+    frame = bytearray(encode(update({"risk": np.array([1.0, 2.0])})))
+    place = len(frame) - 16 + at % 16
+    frame[place] ^= 1 << bit
+    back = decode(bytes(frame), 10**6)
+    assert isinstance(back, SiteUpdate) and encode(back) == bytes(frame)
+    changed = back.arrays["risk"].view(np.uint64) != np.array([1.0, 2.0]).view(np.uint64)
+    assert changed.tolist() == [place < len(frame) - 8, place >= len(frame) - 8]
+
+
+@pytest.mark.parametrize("more", [b"\0", bytes(8), b"BLS1"])
+def test_bytes_that_are_left_over_are_refused(more: bytes) -> None:
+    frame = encode(update({"risk": np.array([1.0])}))
+    with pytest.raises(FrameError, match="its header promises"):
+        decode(frame + more, 10**6)
+
+
+def test_two_negative_lengths_do_not_make_a_positive_one() -> None:
+    text = b'{"arrays":[["a",[-1,-1]]],"signed":false,"type":"update"}'
+    with pytest.raises(FrameError, match="none negative"):
+        unpack_arrays(b"BLS1" + len(text).to_bytes(4, "little") + text + bytes(8))
+
+
+def test_an_array_that_is_named_twice_is_refused() -> None:
+    text = b'{"arrays":[["a",[1]],["a",[1]]],"signed":false,"type":"update"}'
+    with pytest.raises(FrameError, match="named twice"):
+        unpack_arrays(b"BLS1" + len(text).to_bytes(4, "little") + text + bytes(16))
 
 
 def test_a_frame_over_the_limit_is_refused() -> None:

@@ -19,8 +19,8 @@ from services.contracts.model_version import ModelVersion, SiteScore
 any_number = st.floats(width=64)
 RECENT = (
     "n_test", "mae", "rmse", "r2", "pinball", "coverage", "mixture", "error_interval", "worst_weight", "loss", "note",
-    "convex_part",
-)  # fmt: skip
+    "convex_part", "objective", "objective_name",
+)
 KIND = AssetType(
     name="triplex-pump",
     features=(Feature(name="flow", unit="l/min", low=0.1, high=0.3), Feature(name="oil", unit="degC", low=-1, high=1)),
@@ -34,7 +34,7 @@ def version(**changes: object) -> ModelVersion:
         "spec": TrainingSpec(label_flip_cost=math.inf), "weights": np.zeros((3, 3)), "rounds": 1,
         "certified_gap": math.inf, "worst_case_risk": 1.0, "lower_bound": -math.inf, "fresh_weight": 1.0,
         "created_at": datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC),
-    }  # fmt: skip
+    }
     return ModelVersion.model_validate(fields | changes)
 
 
@@ -87,7 +87,7 @@ def test_a_document_without_a_field_is_one_line() -> None:
 def test_plain_values() -> None:
     assert to_plain({"a": (1, True, None, "x"), "b": np.array([[1.5]]), "c": np.float64(2.0)}) == {
         "a": [1, True, None, "x"], "b": [[1.5]], "c": 2.0,
-    }  # fmt: skip
+    }
     assert to_plain([math.inf, -math.inf, math.nan]) == ["Infinity", "-Infinity", "NaN"]
     with pytest.raises(TypeError, match="set"):
         to_plain({"a": {1}})
@@ -102,3 +102,17 @@ def test_a_document_from_before_targets_losses_mixtures_and_notes_is_read_as_wha
     found = ModelVersion.from_document(old)
     assert found.task == "classification" and str(found.spec.loss) == "hinge" and found.mixture.radius == 0.0
     assert found.note == "" and found.convex_part is None and found.to_document() == document
+
+
+@pytest.mark.parametrize(("method", "risk"), [("fdr-admm", 1.0), ("standard", None), ("gone", None)])
+def test_a_version_from_before_objectives_claims_a_risk_over_balls_only_where_its_method_minimised_it(
+    method: str, risk: float | None
+) -> None:
+    site = SiteScore(site_id="plant-a", weight=1.0, radius=0.1, worst_case_risk=0.7)
+    document = version(method=method, objective=1.0, objective_name="", sites=(site,)).to_document()
+    old = {name: value for name, value in document.items() if not name.startswith("objective")}
+    found = ModelVersion.from_document(old)
+    assert (found.worst_case_risk, found.objective, found.lower_bound) == (risk, 1.0, -math.inf)
+    assert found.sites[0].worst_case_risk == (None if risk is None else 0.7)
+    assert ("worst-case risk" in found.objective_name) == (method == "fdr-admm")
+    assert ModelVersion.from_document(found.to_document()).to_document() == found.to_document()

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from models.lift import fourier_lift
+from models.features.lift import fourier_lift
 from services.contracts.asset_type import AssetType, FaultClass, Feature, explain
 from services.contracts.documents import to_plain
 from services.contracts.errors import ConflictError
@@ -119,7 +119,7 @@ def test_the_weights_of_a_lifted_version_have_the_size_of_the_lift() -> None:
         "name": "rig", "run_id": "0" * 32, "plan": "rig", "method": "level-bundle", "asset_type": kind,
         "spec": TrainingSpec(lift=pinned(LiftSpec(components=4, bandwidth=0.5), 2)), "rounds": 1, "certified_gap": 0.0,
         "worst_case_risk": 1.0, "lower_bound": 1.0, "fresh_weight": 1.0, "created_at": datetime(2030, 1, 1, tzinfo=UTC),
-    }  # fmt: skip
+    }
     version = ModelVersion(weights=np.ones((1, 7)), **fields)
     again = ModelVersion.from_document(json.loads(json.dumps(version.to_document())))
     assert again.lift is not None and again.spec == version.spec

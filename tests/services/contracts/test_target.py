@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from models.intervals import residual_interval
+from models.basics import ProblemError
+from models.evaluation.intervals import residual_interval
+from models.geometry.supports import BoxSupport, PolytopeSupport
 from models.losses.catalogue import get_loss
 from models.methods.catalogue import METHODS
-from models.problem import BoxSupport, PolytopeSupport, ProblemError
 from services.contracts.asset_type import AssetType, explain
 from services.contracts.errors import InvalidInputError
 from services.contracts.plan import Plan
@@ -23,7 +24,7 @@ from services.contracts.target import Target
 from services.plant_simulator.assets import builtin_asset_type
 
 FEATURES = [{"name": "flow", "unit": "L/min", "low": 20.0, "high": 60.0}, {"name": "speed", "unit": "rpm", "low": 0.0,
-            "high": 1000.0}]  # fmt: skip
+            "high": 1000.0}]
 TARGET = {"name": "gap", "unit": "mm", "low": 1.0, "high": 5.0}
 CLASSES = [{"name": "ok", "severity": 0}, {"name": "leak", "severity": 2}]
 
@@ -61,7 +62,7 @@ def test_the_fingerprint_of_a_type_without_a_target_is_what_it_was_and_the_targe
         kind(**changes).fingerprint
         for changes in ({}, {"target": {**TARGET, "unit": "cm"}}, {"target": {**TARGET, "high": 6.0}},
                         {"target": {**TARGET, "out_of_range": "refuse"}}, {"target": None, "fault_classes": CLASSES})
-    }  # fmt: skip
+    }
     assert len(marks) == 5
     assert kind(target={**TARGET, "description": "why"}).fingerprint == kind().fingerprint
 
@@ -69,8 +70,9 @@ def test_the_fingerprint_of_a_type_without_a_target_is_what_it_was_and_the_targe
 def test_one_head_for_a_target_and_what_is_missing_is_said() -> None:
     both, bare = kind(fault_classes=CLASSES), kind()
     assert (both.heads("regression"), both.heads("classification")) == (1, 1)
-    assert both.why_not("classification") == both.why_not("regression") == bare.why_not("regression") == ""
-    assert "has no fault classes" in bare.why_not("classification")
+    assert both.missing_for_task("classification") == both.missing_for_task("regression") == ""
+    assert bare.missing_for_task("regression") == ""
+    assert "has no fault classes" in bare.missing_for_task("classification")
 
 
 @pytest.mark.parametrize(
@@ -111,7 +113,7 @@ SQUARE = {"matrix": [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], "limits"
          "the support polytope is unbounded"),
         ({"spec": {"loss": "pinball"}, "method": "fdr-admm", "mixture": {"radius": 0.1}}, "fixed site weights"),
     ],
-)  # fmt: skip
+)
 def test_a_problem_that_does_not_fit_type_or_method_is_refused_in_one_line(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidInputError) as refusal:
         check_problem(plan(**changes), kind())
@@ -136,7 +138,7 @@ def test_supports_are_scaled_as_the_rows_are() -> None:
         {
             "matrix": [[2.0, 0.01], [-1.0, 0.0], [0.0, 0.01], [0.0, -0.01], [0.0, 0.0], [0.0, 0.0]],
             "limits": [100.0, -20.0, 9.0, -0.5, 4.5, -1.5], "target_column": [-3.0, 0.5, 0.0, 0.0, 1.0, -1.0],
-        }  # fmt: skip
+        }
     )
     polytope = scaled_support(spec, kind(), "regression", 2)
     assert isinstance(polytope, PolytopeSupport) and polytope.target_column is not None
@@ -162,7 +164,7 @@ def test_scores_of_sums_are_those_of_the_rows_together() -> None:
             "n_test": len(y), "absolute_error": abs(error).sum(), "squared_error": (error**2).sum(),
             "target_sum": y.sum(), "target_squares": (y**2).sum(), "pinball_loss": abs(error).sum() / 2,
             "covered": 30.0,
-        }  # fmt: skip
+        }
 
     scores = RegressionScores.from_sums(added([sums(truth[0], guess[0]), sums(truth[1], guess[1])]), target)
     y, p = target.unscale(truth.ravel()), target.unscale(guess.ravel())
@@ -175,7 +177,7 @@ def test_scores_of_sums_are_those_of_the_rows_together() -> None:
 
 
 @pytest.mark.parametrize(("name", "number"), [("huber", {"epsilon": 0.1}), ("epsilon_insensitive", {"epsilon": 0.05}),
-                                              ("pinball", {"quantile": 0.8})])  # fmt: skip
+                                              ("pinball", {"quantile": 0.8})])
 def test_the_interval_holds_at_least_the_confidence_where_the_mean_loss_is_the_risk(
     name: str, number: dict[str, float]
 ) -> None:

@@ -10,8 +10,10 @@ import pytest
 from services.bus.configuration import BusFiles
 from services.bus.server import prepare, start
 from services.contracts.signing import new_seed_file
+from services.coordinator import training
 from services.coordinator.nats_transport import NatsTransport
 from tests.ports import free_port
+from tests.services.coordinator.fake_ports import FakePlant, FakeWorks
 
 SITES = ("plant-1", "plant-2")
 
@@ -50,3 +52,11 @@ def bus(tmp_path: Path) -> Iterator[Bus]:
     running = Bus(files, port, seeds, keys, start(files, host="127.0.0.1", port=port))
     yield running
     running.kill()
+
+
+@pytest.fixture
+def works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeWorks:
+    """Four honest plants and a coordinator without a server; a question is asked again at once."""
+    monkeypatch.setattr(training, "RETRY_SECONDS", 0.0)
+    names = [f"plant-{number}" for number in range(1, 5)]
+    return FakeWorks({name: FakePlant(name, tmp_path / name / "site.nk", k) for k, name in enumerate(names)})

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from services.contracts.codec import encode
-from services.contracts.messages import SiteRefusal, SiteUpdate
+from services.contracts.messages import Hello, SiteRefusal, SiteUpdate
 from services.contracts.signing import new_seed_file, signer
 from services.coordinator.admission import AdmissionError, Expected, admit
 
@@ -56,6 +56,7 @@ def test_a_valid_update_is_admitted_bit_for_bit(seed: Path, expected: Expected) 
         ({"kind": "evaluate"}, "wrong_kind"),
         ({"task_sha256": "e" * 64}, "wrong_task"),
         ({"arrays": {"risk": np.array([1.0])}}, "wrong_fields"),
+        ({"arrays": {"risk": np.array([1.0]), "subgradient": np.zeros((1, 3)), "rows": np.zeros(2)}}, "wrong_fields"),
         ({"arrays": {"risk": np.array([1.0]), "subgradient": np.zeros((1, 4))}}, "wrong_dimension"),
         ({"arrays": {"risk": np.array([1.0]), "subgradient": np.zeros(3)}}, "wrong_dimension"),
         ({"arrays": {"risk": np.array([np.nan]), "subgradient": np.zeros((1, 3))}}, "not_finite"),
@@ -106,3 +107,9 @@ def test_a_refusal_passes_as_a_refusal(seed: Path, expected: Expected) -> None:
         kind="round", site_id="plant-1", run_id=RUN, round=7, task_sha256="d" * 64, code="too_few_samples", reason="no"
     )
     assert admit(encode(refusal, signer(seed)), expected) == refusal
+
+
+def test_a_hello_is_no_answer(seed: Path, expected: Expected) -> None:
+    with pytest.raises(AdmissionError) as refusal:
+        admit(encode(Hello(site_id="plant-1", version="1"), signer(seed)), expected)
+    assert refusal.value.code == "bad_type"

@@ -13,6 +13,7 @@ import pytest
 
 from services.contracts.errors import UnavailableError
 from services.coordinator.nats_transport import NatsTransport
+from tests.waiting import PATIENCE
 
 Handler = Callable[[Any], Awaitable[None]]
 
@@ -52,11 +53,11 @@ async def connected(bus: Any) -> AsyncIterator[NatsTransport]:
 
 async def test_answers_come_back_and_an_absent_site_is_known_at_once(bus: Any) -> None:
     async with site(bus, "plant-1", echo), connected(bus) as transport:
-        answers = await transport.ask({"plant-1": b"a", "plant-2": b"b"}, 5.0)
+        answers = await transport.ask({"plant-1": b"a", "plant-2": b"b"}, PATIENCE)
     assert answers["plant-1"].frame == b"answer to a"
     assert answers["plant-2"].frame is None
     assert answers["plant-2"].failure == "absent"
-    assert answers["plant-2"].seconds < 2.0
+    assert answers["plant-2"].seconds < PATIENCE / 2
 
 
 async def test_a_site_that_takes_too_long_is_late(bus: Any) -> None:

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-import math
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import pytest
 
-from models.lift import fourier_lift
 from services.contracts.asset_type import AssetType, FaultClass, Feature
-from services.contracts.errors import BallastError, InvalidInputError
-from services.contracts.lift import lift_check
+from services.contracts.errors import InvalidInputError
 from services.contracts.plan import Plan
-from services.contracts.run import Run, SiteTermsRecord
-from services.coordinator.terms import check_asked, joined_terms, shared_spec, site_spec, site_specs, weights_note
+from services.contracts.run import ExcludedSite, Run, SiteTermsRecord
+from services.coordinator.terms import (
+    check_asked,
+    exclusions_note,
+    joined_terms,
+    shared_spec,
+    site_spec,
+    site_specs,
+    weights_note,
+)
 
 RIG = AssetType(
     name="rig", features=tuple(Feature(name=name, unit="1", low=0, high=1) for name in ("p", "q")),
     fault_classes=(FaultClass(name="ok", severity=0), FaultClass(name="leak", severity=1)),
 )
-LIFT = {"components": 3, "bandwidth": 1.0, "seed": 4}
-CHECK = lift_check(fourier_lift(2, 3, bandwidth=1.0, seed=4))
 
 
 def plan(**changes: Any) -> Plan:
@@ -53,9 +56,11 @@ def test_after_the_join_the_radius_is_the_one_that_the_site_joined_with() -> Non
     assert specs["b"].radius == wanted.spec.radius
 
 
-def test_a_method_that_trusts_labels_does_so_at_every_site() -> None:
-    wanted = plan(method="fdr-admm-reg", site_settings={"a": {"label_flip_cost": 0.5}})
-    assert shared_spec(wanted, RIG).label_flip_cost == site_spec(wanted, RIG, "a").label_flip_cost == math.inf
+@pytest.mark.parametrize("method", ["fdr-admm-reg", "standard", "drfa"])
+def test_the_problem_stays_as_stated_whatever_the_method_leaves_out_of_it(method: str) -> None:
+    wanted = plan(method=method, site_settings={"a": {"label_flip_cost": 0.5}})
+    assert shared_spec(wanted, RIG).radius == site_spec(wanted, RIG, "a").radius == wanted.spec.radius
+    assert (shared_spec(wanted, RIG).label_flip_cost, site_spec(wanted, RIG, "a").label_flip_cost) == (1.0, 0.5)
 
 
 def test_weights_are_equal_by_samples_or_given() -> None:
@@ -100,22 +105,14 @@ def test_the_confidence_of_the_mixture_is_the_product_and_nothing_where_a_site_c
     assert run(0.9, 0.0).mixture_confidence is None
 
 
-@pytest.mark.parametrize("other", [CHECK + 1, 0.0])
-def test_lifts_that_differ_are_never_aggregated(other: float) -> None:
-    wanted = plan(spec={"lift": LIFT})
-    alike = joined_terms(wanted, RIG, {"a": joined(lift_check=CHECK), "b": joined(lift_check=CHECK)})
-    assert [terms.site_id for terms in alike] == ["a", "b"]
-    with pytest.raises(BallastError, match="sites a and b lift their features differently") as refusal:
-        joined_terms(wanted, RIG, {"a": joined(lift_check=CHECK), "b": joined(lift_check=other)})
-    assert refusal.value.code == "lifts_differ"
-    with pytest.raises(BallastError, match="otherwise than the plan says"):
-        joined_terms(wanted, RIG, {"a": joined(lift_check=other), "b": joined(lift_check=other)})
-
-
-@pytest.mark.parametrize(
-    "change", [{"n_samples": 0}, {"n_samples": 2.5}, {"radius": -1e-9}, {"confidence": 1.0}, {"radius_is_estimate": 2}]
-)
-def test_scalars_that_cannot_be_end_the_join_with_one_line(change: dict[str, float]) -> None:
-    with pytest.raises(InvalidInputError, match=f"site b joined with a {next(iter(change))} that cannot be") as refusal:
-        joined_terms(plan(), RIG, {"a": joined(), "b": joined(**change)})
-    assert refusal.value.code == "bad_join"
+def test_who_is_excluded_leaves_its_weight_to_the_others() -> None:
+    terms = joined_terms(plan(site_weights="samples"), RIG, {"a": joined(), "b": joined(n_samples=10), "c": joined()})
+    moment = datetime.now(UTC)
+    gone = ExcludedSite(site_id="c", round=4, code="implausible", reason="its risk is -1")
+    run = Run(
+        run_id="0" * 32, plan=plan(site_settings={name: {"weight": 1 / 3} for name in "abc"}), status="running",
+        created_at=moment, updated_at=moment, sites=tuple(terms), excluded=(gone,),
+    )
+    assert [(site.site_id, site.weight) for site in run.members] == [("a", pytest.approx(0.75)), ("b", 0.25)]
+    assert weights_note(run) == "weights scaled up to sum to 1 without c"
+    assert exclusions_note(run) == "c left out in round 4: its risk is -1"

@@ -40,4 +40,4 @@ def test_require_says_which_role_is_needed() -> None:
     assert failure.value.code == "forbidden"
     assert [least_role(permission) for permission in Permission] == [
         Role.VIEWER, Role.VIEWER, Role.OPERATOR, Role.ADMINISTRATOR,
-    ]  # fmt: skip
+    ]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from models.features import condition_indicators
+from models.features.condition_indicators import condition_indicators
 from services.plant_simulator import builtin_asset_type, simulate_plants
 
 svm = pytest.importorskip("sklearn.svm")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from models.features import INDICATOR_NAMES, condition_indicators
+from models.features.condition_indicators import INDICATOR_NAMES, condition_indicators
 from services.contracts.errors import InvalidInputError
 from services.plant_simulator.faults import (
     FAULTS,
@@ -71,7 +71,7 @@ def test_combinations_name_every_set_of_faults_once():
     assert every == (
         "healthy", "leak", "blocked_inlet", "worn_bearing", "leak+blocked_inlet", "leak+worn_bearing",
         "blocked_inlet+worn_bearing", "leak+blocked_inlet+worn_bearing",
-    )  # fmt: skip
+    )
     assert ordered(["worn_bearing", "leak", "leak"]) == ("leak", "worn_bearing")
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from models.features import condition_indicators
+from models.features.condition_indicators import condition_indicators
 from services.plant_simulator import pump
 from services.plant_simulator.integrate import advance, simulate, start
 from services.plant_simulator.pump import BAR, LITRE_PER_MINUTE, RPM
@@ -38,7 +38,7 @@ def test_mass_is_conserved_to_rounding(parameters, pumps):
         return state.content.sum(axis=0) + stores
 
     area = parameters.inlet_area * (1.0 - batch.inlet_blocking)
-    before, flowed, through = held(), 0.0, 0.0
+    before, flowed, through = held(), np.zeros(1), np.zeros(1)
     for _ in range(2000):
         inlet = state.manifold[0, 0]
         conductance = pump.conductance(parameters, area, parameters.feed_pressure - inlet)
@@ -54,16 +54,16 @@ def test_a_leak_takes_out_what_it_should(parameters, pumps):
     """What comes in and neither goes out nor stays is the leak: one orifice under the chamber's pressure."""
     batch = pumps(1, leak=1e-2)
     state = start(parameters, batch)
-    supplied = drained = leaked = 0.0
+    supplied = drained = leaked = np.zeros(1)
     for step in range(6000):
         inlet = state.manifold[0, 0]
         conductance = pump.conductance(parameters, parameters.inlet_area, parameters.feed_pressure - inlet)
         drop = state.pressure[0] - parameters.atmosphere
         advance(parameters, batch, state, H)
         if step >= 3000:
-            supplied += conductance * (parameters.feed_pressure - state.manifold[0, 0])
-            drained += state.load_flow
-            leaked += pump.conductance(parameters, batch.leak_area[0], drop) * drop
+            supplied = supplied + conductance * (parameters.feed_pressure - state.manifold[0, 0])
+            drained = drained + state.load_flow
+            leaked = leaked + pump.conductance(parameters, batch.leak_area[0], drop) * drop
     assert float((supplied - drained)[0]) == pytest.approx(float(leaked[0]), rel=0.05)
     assert 0.02 < float((leaked / drained)[0]) < 0.06
 

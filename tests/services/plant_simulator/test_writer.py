@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from services.contracts.errors import InvalidInputError
-from services.plant_simulator import simulate_plants, writer
+from services.plant_simulator import simulate_plants
 
 COLUMNS = {
     "time": "f", "flow": "f", "pressure": "f", "operating_speed": "f", "operating_load": "f", "label": "U",
     "severity": "f", "split": "U", "measurement": "i", "leak_area": "f", "leak_area_factor": "f", "inlet_blocking": "f",
     "bearing_friction": "f",
-}  # fmt: skip
+}
 SMALL = {"n_train": 40, "n_test": 16}
 
 
@@ -149,7 +149,7 @@ def test_a_disk_that_fails_in_the_middle_leaves_nothing_behind(tmp_path, monkeyp
             raise OSError(28, os.strerror(28))
         write(*args, **kwargs)
 
-    monkeypatch.setattr(writer.np.lib.format, "write_array", fail_late)
+    monkeypatch.setattr(np.lib.format, "write_array", fail_late)
     with pytest.raises(InvalidInputError, match="cannot write to .*: No space left"):
         simulate_plants(tmp_path / "out", sites=2, n_train=4, n_test=4)
     assert len(calls) == 31

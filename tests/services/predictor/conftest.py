@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
+from models.methods.protocol import WORST_CASE
 from services.contracts.asset_type import AssetType, FaultClass, Feature
 from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion
@@ -47,6 +48,8 @@ def make_version() -> MakeVersion:
             rounds=10,
             certified_gap=1e-4,
             worst_case_risk=0.2,
+            objective=0.2,
+            objective_name=WORST_CASE,
             lower_bound=0.19998,
             fresh_weight=1.0,
             created_at=datetime(2026, 3, 1, tzinfo=UTC),

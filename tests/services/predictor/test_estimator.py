@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from models.lift import fourier_lift
+from models.features.lift import fourier_lift
 from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.lift import LiftSpec, pinned
 from services.contracts.messages import TrainingSpec
@@ -38,7 +38,7 @@ def make_estimate(make_version: Callable[..., ModelVersion]) -> Callable[..., Mo
         fields = {name: getattr(plain, name) for name in ModelVersion.model_fields} | {
             "spec": spec, "asset_type": kind, "error_interval": around, "coverage": 0.97,
             "weights": np.random.default_rng(5).normal(size=(1, size)) / 4,
-        }  # fmt: skip
+        }
         return ModelVersion(**fields)
 
     return make

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from mlflow.exceptions import MlflowException
 
-from models.lift import fourier_lift
+from models.features.lift import fourier_lift
 from services.contracts.lift import LiftSpec, pinned
 from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion

@@ -5,15 +5,15 @@ import sys
 
 import pytest
 
-from services.registry.quiet import QUIET, quiet_environment, quiet_mlflow
+from services.registry.mlflow_environment import QUIET, mlflow_environment, silence_mlflow
 
 
 def test_what_the_operator_has_set_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in QUIET:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "7")
-    quiet_mlflow()
-    found = quiet_environment()
+    silence_mlflow()
+    found = mlflow_environment()
     assert found["MLFLOW_DISABLE_TELEMETRY"] == "true"
     assert found["MLFLOW_HTTP_REQUEST_TIMEOUT"] == "7"
 
@@ -24,8 +24,8 @@ def test_mlflow_takes_it_for_telemetry_off_and_is_not_imported_before_it_is_need
         "from services.registry.mlflow_registry import ModelRegistry\n"
         "ModelRegistry('sqlite:///never-made.db')\n"
         "assert 'mlflow' not in sys.modules and 'pandas' not in sys.modules\n"
-        "from services.registry.quiet import quiet_mlflow\n"
-        "quiet_mlflow()\n"
+        "from services.registry.mlflow_environment import silence_mlflow\n"
+        "silence_mlflow()\n"
         "from mlflow.telemetry.utils import is_telemetry_disabled\n"
         "print(is_telemetry_disabled())\n"
     )

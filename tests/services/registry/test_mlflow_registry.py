@@ -12,6 +12,7 @@ from services.contracts.errors import ConflictError, InvalidInputError, NotFound
 from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion
 from services.contracts.plan import Gates
+from services.contracts.report import CertificateReport, ModelReport
 from services.contracts.run import RoundRecord
 from services.registry.mlflow_registry import ModelRegistry
 
@@ -37,6 +38,39 @@ def test_a_registered_version_comes_back_bit_for_bit(
     assert found.weights.tobytes() == version.weights.tobytes()
     assert found.to_document() == registered.to_document() == {**version.to_document(), "version": "1"}
     assert found.spec.label_flip_cost == math.inf and found.lower_bound == -math.inf
+
+
+def a_report(version: ModelVersion, **changes: Any) -> ModelReport:
+    figures = {
+        "worst_case_risk": version.worst_case_risk, "objective": version.objective,
+        "objective_name": version.objective_name, "lower_bound": version.lower_bound, "gap": version.certified_gap,
+        "fresh_weight": version.fresh_weight, "rounds": version.rounds, "spec": version.spec,
+    }
+    return ModelReport(
+        name=version.name, version="", run_id=version.run_id, plan=version.plan, method=version.method,
+        asset_type=version.asset_type.name, fingerprint=version.asset_type.fingerprint, created_at=version.created_at,
+        certificate=CertificateReport.model_validate(figures | changes), wanted_gap=1e-3, promotable=True, seconds=0.5,
+    )
+
+
+def test_a_report_comes_back_with_the_versions_number(
+    registry: ModelRegistry, make_version: MakeVersion, make_rounds: MakeRounds, name: str
+) -> None:
+    version = make_version(name=name, lower_bound=-math.inf, certified_gap=math.inf)
+    registered = registry.register(version, make_rounds(version.run_id), a_report(version))
+    assert registry.report(registered) == a_report(version).model_copy(update={"version": registered.version})
+    without = registry.register(make_version(name=name), make_rounds(version.run_id), {"text": "report"})
+    assert registry.report(without) is None
+
+
+@pytest.mark.parametrize("change", [{"gap": 1e-9}, {"worst_case_risk": 0.0}, {"lower_bound": 9.0}, {"rounds": 1}])
+def test_a_report_with_another_certificate_is_not_the_versions(
+    registry: ModelRegistry, make_version: MakeVersion, make_rounds: MakeRounds, name: str, change: dict[str, Any]
+) -> None:
+    version = make_version(name=name)
+    registered = registry.register(version, make_rounds(version.run_id), a_report(version, **change))
+    with pytest.raises(ConflictError, match="not the one that was registered"):
+        registry.report(registered)
 
 
 def test_the_mlflow_run_holds_parameters_rounds_and_files(

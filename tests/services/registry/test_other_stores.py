@@ -21,8 +21,9 @@ from services.contracts.errors import ConflictError, NotFoundError
 from services.contracts.model_version import ModelVersion
 from services.contracts.run import RoundRecord
 from services.predictor.cache import PredictorCache
+from services.registry.mlflow_environment import mlflow_environment
 from services.registry.mlflow_registry import ModelRegistry
-from services.registry.quiet import quiet_environment
+from tests.waiting import PATIENCE, wait_until
 
 MakeVersion = Callable[..., ModelVersion]
 MakeRounds = Callable[..., tuple[RoundRecord, ...]]
@@ -71,7 +72,7 @@ def test_processes_that_open_a_new_store_at_the_same_time_do_not_break_it(tmp_pa
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)
     ]
     for process in started:
-        out, error = process.communicate(timeout=120)
+        out, error = process.communicate(timeout=PATIENCE)
         assert out == "()\n", error
 
 
@@ -85,7 +86,7 @@ def server(tmp_path: Path) -> Iterator[str]:
     command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
     command += ["--backend-store-uri", f"sqlite:///{tmp_path}/server.db"]
     command += ["--artifacts-destination", str(tmp_path / "kept")]
-    environment = {**quiet_environment(), "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    environment = {**mlflow_environment(), "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     with (tmp_path / "log").open("wb") as log:
         process = subprocess.Popen(
@@ -115,7 +116,7 @@ def test_behind_an_mlflow_server_that_keeps_the_artifacts(
     assert len(list((tmp_path / "kept").rglob("artifacts/model.json"))) == 2
 
 
-def test_a_promotion_is_seen_by_the_predictor_within_about_a_second(
+def test_a_promotion_is_seen_by_the_predictor(
     registry: ModelRegistry, make_version: MakeVersion, name: str
 ) -> None:
     for seed in range(2):
@@ -124,10 +125,7 @@ def test_a_promotion_is_seen_by_the_predictor_within_about_a_second(
     cache = PredictorCache(registry)
     assert cache.get(name).version.version == "1"
     registry.promote(name, "2")
-    promoted = time.monotonic()
-    while cache.get(name).version.version == "1":
-        assert time.monotonic() - promoted < 2.0
-        time.sleep(0.02)
+    wait_until(lambda: cache.get(name).version.version == "2", "second champion")
     assert cache.get(name) is cache.get(name, "2")
     with pytest.raises(NotFoundError):
         cache.get(name, "3")

@@ -21,8 +21,8 @@ import pytest
 from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion
 from services.predictor.predictor import Predictor
+from services.registry.mlflow_environment import mlflow_environment
 from services.registry.mlflow_registry import ModelRegistry
-from services.registry.quiet import quiet_environment
 from tests.ports import free_port
 
 MakeVersion = Callable[..., ModelVersion]
@@ -62,7 +62,7 @@ def address(
     command = [sys.executable, "-m", "mlflow", "models", "serve", "-m", f"models:/{NAME}@champion"]
     command += ["--env-manager", "local", "-h", "127.0.0.1", "-p", str(port)]
     folder: Path = tmp_path_factory.mktemp("serving")
-    environment = {**quiet_environment(), "MLFLOW_TRACKING_URI": tracking_uri, "PYTHONSAFEPATH": "1"}
+    environment = {**mlflow_environment(), "MLFLOW_TRACKING_URI": tracking_uri, "PYTHONSAFEPATH": "1"}
     environment.pop("PYTHONPATH", None)
     # MLflow starts uvicorn by name, as in an activated environment.
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"

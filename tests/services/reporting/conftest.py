@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
+from models.methods.protocol import WORST_CASE
 from services.contracts.asset_type import AssetType, FaultClass, Feature
 from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion, SiteScore
@@ -33,6 +34,8 @@ def version() -> ModelVersion:
         rounds=3,
         certified_gap=0.0,
         worst_case_risk=0.25,
+        objective=0.25,
+        objective_name=WORST_CASE,
         lower_bound=0.25,
         fresh_weight=0.75,
         f1=0.9,

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from models.methods.protocol import WORST_CASE
 from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion, SiteScore
 from services.plant_simulator.assets import builtin_asset_type
@@ -28,9 +29,10 @@ def version(number: str, losses: dict[str, float | None], risks: dict[str, float
     return ModelVersion(
         name="pumps", version=number, run_id="0" * 32, plan="pumps", method="level-bundle", asset_type=asset_type,
         spec=TrainingSpec(), weights=np.zeros((1, len(asset_type.features) + 1)), rounds=3, certified_gap=1e-3,
-        worst_case_risk=0.5, lower_bound=0.4995, fresh_weight=1.0, created_at=datetime(2031, 1, 2, tzinfo=UTC),
+        worst_case_risk=0.5, objective=0.5, objective_name=WORST_CASE,
+        lower_bound=0.4995, fresh_weight=1.0, created_at=datetime(2031, 1, 2, tzinfo=UTC),
         sites=sites,
-    )  # fmt: skip
+    )
 
 
 def test_indices_are_those_of_hand_calculation() -> None:

@@ -20,6 +20,7 @@ from services.contracts.plan import Plan
 from services.contracts.run import RoundRecord, Run
 from services.round_store.session import utc_now
 from services.round_store.store import RoundStore
+from tests.waiting import PATIENCE
 
 CONTENDERS = 8
 
@@ -40,7 +41,7 @@ def race(url: str, attempt: Callable[[RoundStore, int], bool]) -> list[bool]:
 
     def run(store: RoundStore, number: int) -> bool:
         store.runs.list_runs(limit=1)
-        barrier.wait(timeout=60)
+        barrier.wait(timeout=PATIENCE)
         return attempt(store, number)
 
     with stores(url) as opened, ThreadPoolExecutor(CONTENDERS) as pool:
@@ -83,7 +84,7 @@ def test_one_process_gets_the_lease(database_url: str, running: Run) -> None:
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    answers = [process.communicate(timeout=60)[0] for process in contenders]
+    answers = [process.communicate(timeout=PATIENCE)[0] for process in contenders]
     assert sorted(answers) == ["False\n", "False\n", "True\n"]
 
 
@@ -152,9 +153,8 @@ def test_readers_do_not_wait_for_a_writer(store: RoundStore, database_url: str, 
     other = RoundStore.open(database_url)
     with store.atomic() as unit:
         unit.runs.request_cancel(running.run_id)
-        began = time.monotonic()
+        # A reader that waits for the writer would wait for ever: the writer ends after it, in this thread.
         assert not other.runs.get_run(running.run_id).cancel_requested
-        assert time.monotonic() - began < 5
     assert other.runs.get_run(running.run_id).cancel_requested
     other.close()
 

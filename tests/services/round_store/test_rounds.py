@@ -18,6 +18,7 @@ from services.contracts.run import RoundRecord, Run, SiteAnswer
 from services.round_store.rounds import DamagedStateError
 from services.round_store.store import RoundStore
 from services.round_store.tables import RoundRow, RunStateRow, SiteUpdateRow
+from tests.waiting import PATIENCE
 
 MakeRecord = Callable[..., RoundRecord]
 STATE = {
@@ -51,7 +52,7 @@ def test_round_and_state_come_back_bit_for_bit(store: RoundStore, running: Run, 
     run = store.runs.get_run(running.run_id)
     assert (run.rounds, run.upper, run.lower, run.gap, run.fresh_weight) == (
         1, record.upper, record.lower, record.gap, record.fresh_weight,
-    )  # fmt: skip
+    )
 
 
 def test_the_first_upper_bound_may_be_infinite(store: RoundStore, running: Run, make_record: MakeRecord) -> None:
@@ -119,6 +120,22 @@ def test_records_that_must_not_be_stored(
     assert counts(store) == (0, 0, 0)
 
 
+def test_who_is_excluded_is_committed_with_the_round_or_not_at_all(
+    store: RoundStore, running: Run, make_record: MakeRecord
+) -> None:
+    gone = SiteAnswer(site_id="b", status="excluded", code="contradiction", reason="contradicts\x00 itself")
+    with pytest.raises(ValueError):
+        store.runs.commit_round(make_record(running.run_id, 1, answers=(gone,)), {"w": np.array(["no number"])})
+    assert store.runs.get_run(running.run_id).excluded == ()
+    store.runs.commit_round(make_record(running.run_id, 1, answers=(gone,)), STATE)
+    other = SiteAnswer(site_id="a", status="excluded", code="implausible", reason="its risk is -1")
+    store.runs.commit_round(make_record(running.run_id, 2, answers=(other,)), STATE)
+    found = [(each.site_id, each.round, each.code) for each in store.runs.get_run(running.run_id).excluded]
+    assert found == [("b", 1, "contradiction"), ("a", 2, "implausible")]
+    assert "\x00" not in store.runs.get_run(running.run_id).excluded[0].reason
+    assert store.runs.list_runs()[0].excluded == store.runs.get_run(running.run_id).excluded
+
+
 def test_what_a_site_writes_cannot_break_a_commit(store: RoundStore, running: Run, make_record: MakeRecord) -> None:
     hostile = SiteAnswer(site_id="a", status="refused_by_site", code="x\x00y", reason="\ud800" + "z" * 5000)
     store.runs.commit_round(make_record(running.run_id, 1, answers=(hostile,)), STATE)
@@ -159,7 +176,7 @@ def test_a_kill_in_mid_commit_leaves_nothing(
         [sys.executable, "-c", textwrap.dedent(script), database_url, record.model_dump_json()],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert (done.returncode, done.stdout) == (-9, "in mid-commit\n"), done.stderr
     assert counts(store) == (0, 0, 0)

@@ -20,7 +20,8 @@ from services.contracts.plan import Plan
 from services.round_store.schema import SCHEMA_REVISION
 from services.round_store.session import make_engine
 from services.round_store.store import RoundStore
-from services.round_store.walk import Cell, all_columns
+from tests.oracles.store_walk import Cell, all_columns
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -132,7 +133,7 @@ def test_a_write_protected_file_is_refused_and_left_alone(write_protected: Path)
     """
     before = write_protected.read_bytes()
     command = [sys.executable, "-c", textwrap.dedent(script), str(write_protected)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     wanted = f"database_read_only the database {write_protected} is read-only; nothing was written"
     assert done.stdout.startswith(wanted), done.stderr
     assert done.stdout.count("\n") == 1

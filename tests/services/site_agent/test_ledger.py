@@ -61,6 +61,13 @@ def test_an_entry_says_what_left_and_no_value(path: Path) -> None:
     assert entry["time"].endswith("+00:00")
 
 
+def test_rounds_are_counted_as_they_are_answered(path: Path) -> None:
+    with Ledger(path) as ledger:
+        for count in (1, 2):
+            ledger.append(update(1), encode(update(1)))
+            assert (ledger.rounds_answered(RUN), ledger.rounds_answered("c" * 32)) == (count, 0)
+
+
 def test_refusals_and_hellos_are_written_down_too(path: Path) -> None:
     refusal = SiteRefusal(
         kind="join", site_id="s", run_id=RUN, round=0, task_sha256="0" * 64, code="bad_data", reason="fixed"
@@ -194,6 +201,35 @@ def test_killed_at_any_moment_the_ledger_stays_sound(path: Path) -> None:
             said += [int(line) for line in process.stdout.read().splitlines() if line]
         entries = verify(path)
         assert len(entries) >= said[-1], "an entry that was written before it could be sent is gone"
+
+
+def test_the_line_is_forced_to_the_disk_before_the_frame_may_be_sent(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What only the operating system has is gone when the power is: the file is synced with the line in it."""
+    with Ledger(path) as ledger:
+        forced: list[tuple[bool, int]] = []
+        sync = os.fsync
+
+        def seen(descriptor: int) -> None:
+            forced.append((descriptor == ledger._file, path.read_text().count("\n")))
+            sync(descriptor)
+
+        monkeypatch.setattr("services.site_agent.ledger.os.fsync", seen)
+        for number in (1, 2):
+            ledger.append(update(number), encode(update(number)))
+            assert forced[-1:] == [(True, number)] and len(forced) == number
+
+
+def test_a_line_that_the_disk_does_not_confirm_is_not_sent(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Ledger(path) as ledger:
+
+        def broken(descriptor: int) -> None:
+            raise OSError(5, "Input/output error")
+
+        monkeypatch.setattr("services.site_agent.ledger.os.fsync", broken)
+        with pytest.raises(LedgerError, match="cannot be written: Input/output error; nothing was sent"):
+            ledger.append(update(1), encode(update(1)))
 
 
 def test_one_agent_at_a_time(six: Path) -> None:

@@ -25,10 +25,10 @@ from services.contracts.codec import decode, digest, encode
 from services.contracts.messages import Hello, SiteRefusal, SiteUpdate, Task, TrainingSpec
 from services.contracts.signing import new_seed_file, public_key
 from services.site_agent import ledger_check
-from services.site_agent.founding import Founding, found_site
+from services.site_agent.site_setup import SiteSetup, create_site
+from tests.waiting import PATIENCE, wait_until
 
 HOST = "127.0.0.1"
-PATIENCE = 15.0
 
 
 @dataclass
@@ -92,11 +92,8 @@ class Plant:
         return self.ended()
 
     def wait_for(self, text: str, times: int = 1) -> None:
-        deadline = time.monotonic() + PATIENCE
         log = self.folder / "site.log"
-        while not (log.exists() and log.read_text().count(text) >= times):
-            assert time.monotonic() < deadline, f"{text!r} was not said: {log.read_text() if log.exists() else ''}"
-            time.sleep(0.02)
+        wait_until(lambda: log.exists() and log.read_text().count(text) >= times, f"word {text!r} in the site's log")
 
 
 @pytest.fixture
@@ -104,8 +101,8 @@ def plant(
     tmp_path: Path, bus: Bus, asset_type_file: Path, make_table: Any, write_csv: Callable[..., Path]
 ) -> Iterator[Plant]:
     folder = tmp_path / "plant-1"
-    key = found_site(
-        Founding(
+    key = create_site(
+        SiteSetup(
             site_id="plant-1", folder=folder, asset_type=asset_type_file, data=write_csv(make_table(60)),
             servers=(bus.url,), authority=bus.files.authority,
         )

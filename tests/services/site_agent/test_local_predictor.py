@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from models.methods.protocol import WORST_CASE
 from services.contracts.asset_type import AssetType
 from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion
@@ -23,9 +24,10 @@ def version(asset_type: AssetType) -> ModelVersion:
     return ModelVersion(
         name="pump", run_id="a" * 32, plan="pump", method="level-bundle", asset_type=asset_type,
         spec=TrainingSpec(transport_norm="l1"), weights=np.array([[4.0, 3.0, -0.5, -3.6]]), rounds=3,
-        certified_gap=1e-3, worst_case_risk=0.4, lower_bound=0.39, fresh_weight=1.0,
+        certified_gap=1e-3, worst_case_risk=0.4, objective=0.4, objective_name=WORST_CASE,
+        lower_bound=0.39, fresh_weight=1.0,
         created_at=datetime(2026, 1, 1, tzinfo=UTC),
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture

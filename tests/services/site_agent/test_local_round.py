@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from models.geometry.supports import BoxSupport
+from models.methods.local_sgd.objectives.linear import LinearObjective
 from models.problem import RobustSpec, SiteProblem
-from models.worst_case import site_risk
+from models.worst_case.risk import site_risk
 from services.contracts.asset_type import AssetType
 from services.contracts.codec import decode, digest, encode, pack_arrays, unpack_arrays
 from services.contracts.messages import Hello, RadiusRule, SiteRefusal, SiteUpdate, TrainingSpec
 from services.contracts.signing import verify
 from services.site_agent import ledger_check
-from services.site_agent.local_round import survey
+from services.site_agent.local_round import data_summary
 from services.site_agent.logs import PRIVATE
 from services.site_agent.policy import REASONS, SitePolicy
 from services.site_agent.vault.dataset import Dataset
@@ -96,9 +98,13 @@ def test_evaluate_with_three_classes_takes_the_highest_score(
 
 def test_without_an_intercept_the_last_weight_is_not_used_for_the_risk(make_site: Make) -> None:
     site = make_site()
-    spec = TrainingSpec(fit_intercept=False, support="sensor_ranges")
-    answer = site.ask("evaluate", arrays={"weights": np.array([[1.0, 1.0, 0.0, 0.0]])}, spec=spec)
-    assert np.isfinite(answer.arrays["risk"]).all()
+    spec = TrainingSpec(fit_intercept=False, support="sensor_ranges", radius=RadiusRule(rule="fixed", value=0.05))
+    weights = np.array([[3.0, 2.0, -0.5, 7.0]])
+    answer = site.ask("evaluate", arrays={"weights": weights}, spec=spec)
+    train = dataset_of(site).train
+    ball = RobustSpec(0.05, 1.0, support=BoxSupport(np.zeros(3), np.ones(3)), fit_intercept=False)
+    problem = SiteProblem(train.features, np.where(train.classes == 1, 1.0, -1.0), ball)
+    assert answer.arrays["risk"] == pytest.approx([site_risk(weights[0, :3], problem).value], rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +137,7 @@ def test_a_task_that_is_not_for_this_site_is_refused(make_site: Make, kind: str,
         pack_arrays({"type": "task", "kind": "join"}, {}),
         encode(Hello(site_id="plant-1", version="1")),
     ],
-)  # fmt: skip
+)
 def test_bytes_that_are_no_task_are_refused(make_site: Make, frame: bytes) -> None:
     message = decode(make_site().door.answer(frame), 1 << 20)
     assert isinstance(message, SiteRefusal) and message.code == "bad_task"
@@ -142,6 +148,12 @@ def test_the_policy_decides_which_messages_leave_and_how_many(make_site: Make, p
     site = make_site(policy=joins_only)
     assert isinstance(site.ask("join"), SiteUpdate)
     assert site.refusal_code("evaluate", arrays={"weights": np.ones((1, 4))}) == "message_not_allowed"
+
+
+def test_the_policy_decides_for_which_machines_the_site_takes_part(make_site: Make, policy: SitePolicy) -> None:
+    """Though the site has such a machine."""
+    others_only = policy.model_copy(update={"asset_types": ("fan",)})
+    assert make_site(policy=others_only).refusal_code("join") == "asset_type_not_allowed"
 
 
 def test_an_answer_over_the_policys_size_is_not_sent(make_site: Make, policy: SitePolicy, tmp_path: Path) -> None:
@@ -204,6 +216,25 @@ def test_refusals_never_quote_the_data(
     assert not any(CANARY.encode() in text for text in outside)
 
 
+def test_the_private_log_reaches_no_logger_above_it() -> None:
+    heard: list[logging.LogRecord] = []
+
+    class Console(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            heard.append(record)
+
+    handler = Console()
+    above = [logging.getLogger(name) for name in ("", "ballast", "ballast.site")]
+    for logger in above:
+        logger.addHandler(handler)
+    try:
+        PRIVATE.warning("a row")
+    finally:
+        for logger in above:
+            logger.removeHandler(handler)
+    assert heard == []
+
+
 def test_the_detail_goes_to_the_sites_own_log(make_site: Make, make_table: Make, tmp_path: Path) -> None:
     handler = logging.FileHandler(tmp_path / "own.log")
     PRIVATE.addHandler(handler)
@@ -239,8 +270,43 @@ def test_survey_says_what_fits(make_site: Make, make_table: Make, policy: SitePo
     for row in rows:
         del row[2]
     site = make_site(rows)
-    text = "\n".join(survey(site.source, site.asset_type, policy))
+    text = "\n".join(data_summary(site.source, site.asset_type, policy))
     assert "training: 60 rows (healthy 30, leak 30)" in text
     assert "held out: 20 rows (healthy 10, leak 10)" in text
     assert "flow: 1 values outside the sensor range were clipped" in text
     assert "not measured: oil" in text
+
+
+def test_a_class_with_few_held_out_rows_is_not_counted(
+    make_site: Make, make_table: Make, three_classes: AssetType, policy: SitePolicy
+) -> None:
+    """4 held-out rows of the third class: how they were diagnosed would tell what they are."""
+    rows = make_table(101, classes=("healthy", "leak"))
+    rows += [[*row[:3], "worn"] for row in make_table(17)[1:]]
+    weights = np.vstack([np.zeros((2, 4)), [0.0, 0.0, 0.0, 1.0]])
+    for least, few in ((5, 0.0), (4, 4.0)):
+        wanted = policy.model_copy(update={"min_class_samples": least})
+        site = make_site(rows, asset_type=three_classes, policy=wanted, folder=f"site-{least}")
+        counts = site.ask("evaluate", arrays={"weights": weights}).arrays["confusion"]
+        assert counts[2].tolist() == [0.0, 0.0, few] and (counts[:2].sum(axis=1) >= 5).all()
+
+
+def test_the_policys_least_rows_hold_for_every_step_of_local_training(
+    make_site: Make, policy: SitePolicy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task that asks for tiny batches gets none under the policy's ``min_samples``."""
+    sizes: list[int] = []
+    whole = LinearObjective.loss_and_gradient
+
+    def seen(self: Any, point: Any, features: Any, *rest: Any) -> Any:
+        sizes.append(len(features))
+        return whole(self, point, features, *rest)
+
+    monkeypatch.setattr(LinearObjective, "loss_and_gradient", seen)
+    wanted = policy.model_copy(update={"methods": ("fedavg",), "min_samples": 23})
+    site = make_site(policy=wanted)
+    point, scalar = np.zeros((1, 4)), np.ones(1)
+    message = {"point": point, "correction": point, "step_size": scalar, "draw": scalar, "snapshot_step": scalar}
+    answer = site.ask("round", method="fedavg", arrays=message, parameters={"batch": 0.01})
+    assert isinstance(answer, SiteUpdate)
+    assert len(sizes) > 2 and min(sizes) == 23

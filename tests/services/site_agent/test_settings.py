@@ -76,7 +76,7 @@ def test_an_empty_policy_allows_nothing(path: Path) -> None:
     task = Task(
         kind="join", site_id="s", run_id="a" * 32, round=0, method="level-bundle", asset_type="pump", contract="",
         spec=TrainingSpec(),
-    )  # fmt: skip
+    )
     with pytest.raises(Refusal) as caught:
         SitePolicy.from_toml(path).check_task(task, 0)
     assert caught.value.reason == REASONS["message_not_allowed"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.features import INDICATOR_NAMES, INDICATOR_UNITS, condition_indicators
+from models.features.condition_indicators import INDICATOR_NAMES, INDICATOR_UNITS, condition_indicators
 from services.contracts.asset_type import AssetType, FaultClass, Feature
 from services.site_agent.settings import SimulatorSource
 from services.site_agent.vault.reader import Vault

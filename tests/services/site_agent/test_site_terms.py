@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.lift import fourier_lift
+from models.features.lift import fourier_lift
 from models.problem import RobustSpec, SiteProblem
-from models.radius import LightTail, confidence_radius, estimated_radius
-from models.worst_case import site_risk
+from models.worst_case.radius import LightTail, confidence_radius, estimated_radius
+from models.worst_case.risk import site_risk
 from services.contracts.asset_type import AssetType
 from services.contracts.lift import LiftSpec, lift_check, lifted_size, pinned
 from services.contracts.messages import RadiusRule, SiteUpdate, TailConstants, TrainingSpec

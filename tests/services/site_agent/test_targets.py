@@ -13,7 +13,7 @@ from services.contracts.asset_type import AssetType
 from services.contracts.errors import BallastError
 from services.contracts.messages import SiteUpdate, TrainingSpec
 from services.contracts.target import Target
-from services.site_agent.local_round import survey
+from services.site_agent.local_round import data_summary
 from services.site_agent.policy import SitePolicy
 from services.site_agent.settings import CsvSource, ParquetSource
 from services.site_agent.vault.dataset import Dataset
@@ -69,7 +69,7 @@ def test_a_type_without_classes_reads_no_labels_and_one_task_takes_all_rows_as_t
     load: Any, bare: AssetType
 ) -> None:
     dataset = load([["flow", "ripple", "Spalt"], [50, 0, 4], [25, 0, 2]], bare, target_column="Spalt",
-                   test_fraction=0.1, units={"gap": "mm"})  # fmt: skip
+                   test_fraction=0.1, units={"gap": "mm"})
     assert dataset.rows_for("regression") is dataset
     with pytest.raises(VaultError, match="no row of the training part has a class") as refusal:
         dataset.rows_for("classification")
@@ -134,14 +134,14 @@ def test_the_screen_of_the_plant_says_how_many_targets_there_are(
     both: AssetType, write_csv: Any, policy: SitePolicy
 ) -> None:
     source = CsvSource(kind="csv", path=write_csv(measured(120)))
-    lines = survey(source, both, policy)
+    lines = data_summary(source, both, policy)
     assert any(line.startswith("training: ") and "values of the target gap" in line for line in lines)
     few = [row if number < 30 else [*row[:3], row[3] or "leak", ""] for number, row in enumerate(measured(120))]
-    lines = survey(source.model_copy(update={"path": write_csv(few, "few.csv")}), both, policy)
+    lines = data_summary(source.model_copy(update={"path": write_csv(few, "few.csv")}), both, policy)
     assert any(line.startswith("no regression: ") for line in lines)
     nothing = [*measured(120)[:12]]
     with pytest.raises(BallastError):
-        survey(source.model_copy(update={"path": write_csv(nothing, "none.csv")}), both, policy)
+        data_summary(source.model_copy(update={"path": write_csv(nothing, "none.csv")}), both, policy)
 
 
 def test_an_evaluation_tells_sums_of_the_held_out_targets_alone(make_site: Any, both: AssetType) -> None:
@@ -157,7 +157,7 @@ def test_an_evaluation_tells_sums_of_the_held_out_targets_alone(make_site: Any, 
         "n_test": len(test), "absolute_error": abs(residuals).sum(), "squared_error": (residuals**2).sum(),
         "target_sum": test.targets.sum(), "target_squares": (test.targets**2).sum(),
         "pinball_loss": abs(residuals).sum() / 2, "covered": ((residuals >= -0.02) & (residuals <= 0.05)).sum(),
-    })  # fmt: skip
+    })
     assert 0 < sums["covered"] < len(test)
 
 
@@ -167,7 +167,7 @@ def test_both_tasks_are_answered_from_the_rows_that_each_has(
     site = make_site(measured(160), asset_type=both)
     whole = Vault(site.source, both).current()
     told = {name: site.ask("join", spec=spec) for name, spec in (("classification", TrainingSpec()),
-                                                                 ("regression", HUBER))}  # fmt: skip
+                                                                 ("regression", HUBER))}
     for name, answer in told.items():
         assert isinstance(answer, SiteUpdate)
         assert answer.arrays["n_samples"] == len(whole.rows_for(name).train) < len(whole.train)
@@ -187,16 +187,17 @@ def test_a_polytope_in_the_contracts_units_is_the_box_of_the_sensor_ranges(make_
     pytest.importorskip("cvxpy")
     site, weights = make_site(measured(80), asset_type=both), np.array([[0.6, 0.2, 0.1, 0.05]])
     ball = {"radius": {"rule": "fixed", "value": 3.0}, "transport_norm": "l1"}
-    for loss, ends in (("hinge", {}), ("pinball", {"target_column": [0.0] * 6 + [1.0, -1.0]})):
-        walls = {**WALLS, **ends}
+    cases: list[tuple[str, dict[str, Any]]] = [("hinge", {}), ("pinball", {"target_column": [0.0] * 6 + [1.0, -1.0]})]
+    for loss, ends in cases:
+        walls: dict[str, Any] = {**WALLS, **ends}
         if ends:
-            walls |= {"matrix": [*WALLS["matrix"], [0.0] * 3, [0.0] * 3], "limits": [*WALLS["limits"], 8.0, 0.0]}
+            walls |= {"matrix": [*walls["matrix"], [0.0] * 3, [0.0] * 3], "limits": [*walls["limits"], 8.0, 0.0]}
         risks = []
         for support in ("sensor_ranges", walls, "unbounded"):
             spec = TrainingSpec.model_validate({**ball, "loss": loss, "support": support})
             answer = site.ask("evaluate", spec=spec, arrays={
                 "weights": weights, **({"interval": np.array([-1.0, 1.0])} if ends else {}),
-            })  # fmt: skip
+            })
             assert isinstance(answer, SiteUpdate), answer
             risks.append(float(answer.arrays["risk"][0]))
         assert risks[0] == pytest.approx(risks[1], rel=1e-6) and risks[0] < risks[2]

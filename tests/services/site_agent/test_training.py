@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from models.methods.base import Method
+from models.basics import Arrays
 from models.methods.catalogue import METHODS, get_method
+from models.methods.protocol import Method
+from models.methods.site_answers import ProxCutSite
 from models.multiclass import OneVsRestServer
-from models.problem import Arrays, ServerProblem, SiteTerms, Status
+from models.problem import ServerProblem, SiteTerms, Status
 from services.contracts.asset_type import AssetType
 from services.contracts.codec import decode, encode
-from services.contracts.messages import SiteUpdate, TrainingSpec
+from services.contracts.messages import RadiusRule, SiteUpdate, TrainingSpec
 from services.site_agent import local_solve
 from services.site_agent.policy import SitePolicy
 
@@ -168,20 +171,94 @@ class RowsSite:
         return {"risk": np.array(0.0), "subgradient": problem.features[:, 0]}
 
 
+@dataclass
 class NotFiniteSite:
+    """All that is due, in its shape, but for one number."""
+
+    name: str
+    value: float
+
     def answer(self, problem: Any, message: Arrays, parameters: Any) -> dict[str, Any]:
-        return {"risk": np.array(np.nan), "subgradient": np.zeros(4)}
+        answer = {name: np.zeros(shape) for name, shape in ProxCutSite().shapes(4).items()}
+        answer[self.name].flat[-1] = self.value
+        return answer
 
 
-@pytest.mark.parametrize("half", [RowsSite(), NotFiniteSite()])
+class NotingSite:
+    """A site half that notes its parameters."""
+
+    def __init__(self) -> None:
+        self.noted: list[Mapping[str, float]] = []
+
+    def answer(self, problem: Any, message: Arrays, parameters: Any) -> dict[str, Any]:
+        self.noted.append(parameters)
+        return dict(SOUND.site.answer(problem, message, parameters))
+
+
+SOUND = get_method("level-bundle-plain")
+POINT = {"point": np.zeros((1, 4))}
+
+
+def put_half(monkeypatch: pytest.MonkeyPatch, half: Any) -> None:
+    """Let another site half answer for the method level-bundle."""
+    put = Method("level-bundle", half, SOUND.server, SOUND.parameters, "")
+    monkeypatch.setattr("models.methods.catalogue.METHODS", {"level-bundle": put})
+
+
+def test_the_guard_lets_whole_answers_pass(make_site: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    sound = get_method("level-bundle")
+    whole = Method("level-bundle", NotFiniteSite("slope", 1.0), sound.server, sound.parameters, "")
+    monkeypatch.setattr("models.methods.catalogue.METHODS", {"level-bundle": whole})
+    assert isinstance(make_site().ask("round", arrays={"point": np.zeros((1, 4))}), SiteUpdate)
+
+
+@pytest.mark.parametrize("half", [RowsSite(), *(
+    NotFiniteSite(name, value) for name in ("risk", "minorant_slope") for value in (np.nan, np.inf, -np.inf)
+)])
 def test_an_answer_that_has_not_the_models_shape_does_not_leave(
     make_site: Make, monkeypatch: pytest.MonkeyPatch, half: Any
 ) -> None:
-    sound = get_method("level-bundle")
-    leaky = Method("level-bundle", half, sound.server, sound.parameters, "")
-    monkeypatch.setattr("models.methods.catalogue.METHODS", {"level-bundle": leaky})
-    site = make_site()
-    assert site.refusal_code("round", arrays={"point": np.zeros((1, 4))}) == "internal_error"
+    put_half(monkeypatch, half)
+    assert make_site().refusal_code("round", arrays=POINT) == "internal_error"
+
+
+def test_no_step_goes_by_fewer_rows_than_the_sites_own_policy_says(
+    make_site: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    half = NotingSite()
+    put_half(monkeypatch, half)
+    site = make_site(policy=ALL.model_copy(update={"min_samples": 33}))
+    assert isinstance(site.ask("round", arrays=POINT, parameters={}), SiteUpdate)
+    assert [parameters["least_rows"] for parameters in half.noted] == [33.0]
+
+
+def test_a_message_that_is_not_finite_does_not_reach_the_method(
+    make_site: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    half = NotingSite()
+    put_half(monkeypatch, half)
+    for value in (np.nan, np.inf):
+        site, point = make_site(folder=str(value)), np.full((1, 4), value)
+        assert site.refusal_code("round", arrays={"point": point}) == "bad_task"
+    assert half.noted == []
+
+
+def test_an_answer_is_that_of_the_rows_and_the_problem_that_are_asked_about(
+    make_site: Make, make_table: Make, write_csv: Make
+) -> None:
+    """What a site keeps between tasks is never another run's rows, nor another spec's ball."""
+
+    def risk(site: Any, radius: float, **task: Any) -> float:
+        spec = TrainingSpec(radius=RadiusRule(rule="fixed", value=radius))
+        answer = site.ask("evaluate", spec=spec, arrays={"weights": np.array([[1.0, -2.0, 0.5, 0.1]])}, **task)
+        return float(answer.arrays["risk"][0])
+
+    site, grown = make_site(make_table(100)), make_site(make_table(400, seed=1), folder="grown")
+    first = risk(site, 0.01)
+    assert risk(site, 0.5) > first + 0.1
+    assert risk(site, 0.01) == first
+    write_csv(make_table(400, seed=1), "site/data.csv")
+    assert risk(site, 0.01, run_id="e" * 32) == risk(grown, 0.01) != first
 
 
 def test_the_policy_limits_the_rounds_of_a_run_across_restarts(make_site: Make) -> None:

@@ -47,7 +47,7 @@ def test_columns_labels_and_the_european_way_of_writing_numbers(load: Any) -> No
     dataset = load(
         rows, delimiter=";", decimal=",", columns={"flow": "Durchfluss"}, label_column="Zustand",
         labels={"gut": "healthy", "undicht": "leak"}, units={"flow": "L/min"}, test_fraction=0.1,
-    )  # fmt: skip
+    )
     np.testing.assert_allclose(dataset.train.features[:, :2], [[0.5, 0.575], [0.75, 0.5]])
     assert dataset.absent == ("oil",)
     np.testing.assert_array_equal(dataset.train.features[:, 2], 0.5)
@@ -125,7 +125,7 @@ MISFITS: dict[str, tuple[Callable[[Rows], None], dict[str, Any], str]] = {
     "column twice": (put(0, 2, "flow"), {}, "column 'flow' is there 2 times"),
     "header only": (keep_header, {}, "has a header but no rows"),
     "empty": (clear, {}, "is empty"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", MISFITS)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import FloatArray, ProblemError
-from models.objectives.softmax import classes, cross_entropy
+from models.methods.local_sgd.objectives.softmax import classes, cross_entropy
 
 Layers = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
@@ -87,4 +87,4 @@ class NetworkObjective:
         return (
             weights[:bias].reshape(self.hidden, n_features), weights[bias:outer],
             weights[outer:last].reshape(self.n_classes, self.hidden), weights[last:],
-        )  # fmt: skip
+        )

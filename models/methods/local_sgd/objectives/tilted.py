@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import FloatArray
-from models.objectives.linear import LinearObjective
-from models.objectives.wrapped import WrappedObjective
+from models.methods.local_sgd.objectives.linear import LinearObjective
+from models.methods.local_sgd.objectives.wrapped import WrappedObjective
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from models.basics import FloatArray
-from models.objectives.base import Objective
+from models.methods.local_sgd.objectives.base import Objective
 
 
 @dataclass(frozen=True, eq=False)

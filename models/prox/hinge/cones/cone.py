@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 
-from models.problem import FloatArray
+from models.basics import FloatArray
 
 
 class NormCone(ABC):

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from models.problem import FloatArray
-from models.prox.cones.cone import NormCone
+from models.basics import FloatArray
+from models.prox.hinge.cones.cone import NormCone
 
 
 class EuclideanCone(NormCone):

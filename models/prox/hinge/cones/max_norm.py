@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.problem import FloatArray
-from models.prox.cones.cone import NormCone
+from models.basics import FloatArray
+from models.prox.hinge.cones.cone import NormCone
 
 
 class MaxNormCone(NormCone):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from models.problem import FloatArray
+from models.basics import FloatArray
 from tests.benchmarks.papers.drfl.methods import METHODS
 from tests.benchmarks.papers.drfl.tables import Scenario
 from tests.benchmarks.papers.fdr_svm.cells import Row
@@ -50,7 +50,7 @@ def curve_rows(scenarios: Sequence[Scenario], rows: list[Row]) -> list[dict[str,
                         {"figure": scenario.figure, "scenario": scenario.name, "task": scenario.task,
                          "sweep": sweep.title, "method": method, "level": level, "mean": float(values[:, i].mean()),
                          "deviation": _deviation(values[:, i]), "repetitions": values.shape[0]}
-                    )  # fmt: skip
+                    )
     return found
 
 
@@ -65,7 +65,7 @@ def areas(scenarios: Sequence[Scenario], rows: list[Row]) -> list[dict[str, Any]
                 for method, own in cells.items() if own
             }
             for s, sweep in enumerate(scenario.sweeps)
-        ]  # fmt: skip
+        ]
         mean = {
             method: {r: np.mean([each[method][r] for each in by_sweep]) for r in own}
             for method, own in by_sweep[0].items()
@@ -79,7 +79,7 @@ def areas(scenarios: Sequence[Scenario], rows: list[Row]) -> list[dict[str, Any]
                      "deviation": _deviation(np.array(list(own.values()))), "drfl_leads_by": float(lead.mean()),
                      "error_of_lead": _deviation(lead) / np.sqrt(lead.shape[0]),
                      "drfl_at_or_above": "" if method == "DRFL" else "yes" if lead.mean() >= 0 else "no"}
-                )  # fmt: skip
+                )
     return found
 
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from models.problem import FloatArray
+from models.basics import FloatArray
 from tests.benchmarks.papers.drfl.plots import coverage_plot
 from tests.benchmarks.papers.drfl.two_clients import ALIKE, APART, RADII, System, anything, empirical, truth
 
@@ -62,7 +62,7 @@ def first_stage(system: System, radii: FloatArray, repeats: int = REPEATS) -> Co
             held[method][start : start + 1000] = inside.mean(axis=1)
     many = empirical(system, rng, STEADY)
     return Coverage(radii, held, {method: np.sort(needed(system, many, truth(system)))
-                                  for method, needed in RADII.items()})  # fmt: skip
+                                  for method, needed in RADII.items()})
 
 
 def second_stage(system: System, count: int) -> dict[str, FloatArray]:
@@ -140,7 +140,7 @@ def run(out: Path, quick: bool) -> list[dict[str, Any]]:
             if all(share[i] == 1 for share in coverage.shares.values()) and i % 100:
                 continue  # both at 1: a point in a hundred says it
             curves.append({"system": system.name, "radius": float(radius),
-                           **{method: float(share[i]) for method, share in coverage.shares.items()}})  # fmt: skip
+                           **{method: float(share[i]) for method, share in coverage.shares.items()}})
     out.mkdir(parents=True, exist_ok=True)
     command.write_csv(out / "coverage.csv", curves)
     command.write_csv(out / "figure1.csv", rows)

@@ -25,7 +25,9 @@ import highspy
 import numpy as np
 from scipy.sparse import csr_array
 
-from models.problem import BoxSupport, FloatArray, SiteProblem
+from models.basics import FloatArray
+from models.geometry.supports import BoxSupport
+from models.problem import SiteProblem
 
 
 @dataclass(frozen=True)

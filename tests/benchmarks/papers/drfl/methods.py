@@ -21,11 +21,13 @@ from itertools import product
 
 import numpy as np
 
-from models.at_hand import train_at_hand
+from models.basics import FloatArray
+from models.centralised.bundle import train_at_hand
+from models.geometry.supports import BoxSupport
 from models.losses.hinge import Hinge
 from models.losses.huber import Huber
-from models.mixture import MixtureBall
-from models.problem import BoxSupport, FloatArray, RobustSpec, SiteProblem
+from models.problem import RobustSpec, SiteProblem
+from models.site_ambiguity.ball import MixtureBall
 from tests.benchmarks.papers.drfl.linear_program import HingeProgram
 from tests.benchmarks.papers.drfl.tables import N_CLIENTS, Rows, Task
 
@@ -89,7 +91,7 @@ def problems(rows: Rows, method: str, setting: Setting, task: Task) -> tuple[dic
     loss = Hinge() if task == "classification" else Huber(THRESHOLD)
     spec = RobustSpec(setting.radius, setting.label_flip_cost, "l1", support=box, loss=loss)
     groups = [np.ones_like(rows.client, dtype=bool)] if method == "WAFL" else [
-        rows.client == s for s in range(N_CLIENTS)]  # fmt: skip
+        rows.client == s for s in range(N_CLIENTS)]
     sites = {f"client-{s + 1}": SiteProblem(rows.features[own], rows.labels[own], spec) for s, own in enumerate(groups)}
     counts = np.array([own.sum() for own in groups], dtype=np.float64)
     return sites, counts / counts.sum()

@@ -24,7 +24,7 @@ def coverage_plot(systems: Mapping[str, Curve], path: Path) -> None:
         for method, share in shares.items():
             left.plot(radii, share, linewidth=0.8, label=method)
             right.plot([row["level"] for row in levels], [row[f"{method} volume, steady"] for row in levels],
-                       marker="o", markersize=3, linewidth=1, label=method)  # fmt: skip
+                       marker="o", markersize=3, linewidth=1, label=method)
         left.set_xlim(0, 1.1 * full)
         left.set(title=f"{name}: holds the truth", xlabel="radius", ylabel="share of samples")
         right.set(title=f"{name}: volume", xlabel="share that holds the truth", ylabel="share of random systems")

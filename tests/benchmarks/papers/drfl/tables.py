@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from models.problem import FloatArray
+from models.basics import FloatArray
 from tests.benchmarks.data import load_binary, table_path
 
 N_CLIENTS, N_FOLDS = 3, 5

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import wasserstein_distance
 
-from models.at_hand import train_at_hand
-from models.mixture import MixtureBall
+from models.centralised.bundle import train_at_hand
+from models.site_ambiguity.ball import MixtureBall
 from tests.benchmarks.papers.drfl.areas import area, areas, table
 from tests.benchmarks.papers.drfl.figure1 import first_stage, levels, second_stage, verdict, volume
 from tests.benchmarks.papers.drfl.methods import METHODS, PAPER_GRID, WHOLE, Grid, Setting, fit, problems, score, tuner
@@ -83,7 +83,7 @@ def test_wafl_needs_the_larger_radius_where_the_clients_are_apart_and_the_smalle
 
 @settings(max_examples=8, deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.sampled_from([0.0, 1e-3, 0.05, 0.5]), st.sampled_from([0.1, 1.0]),
-       st.sampled_from([0.0, 0.1, WHOLE]))  # fmt: skip
+       st.sampled_from([0.0, 0.1, WHOLE]))
 def test_the_linear_program_has_the_certified_optimum(seed: int, radius: float, kappa: float, theta: float) -> None:
     data, setting = rows(seed, 45), Setting(radius, theta, kappa)
     fitted = tuner(data, "DRFL", "classification")
@@ -109,7 +109,7 @@ def test_the_methods_are_cases_of_drfl() -> None:
     ]
     assert whole.risk == pytest.approx(max(losses[0]), rel=1e-6)
     assert plain.risk == pytest.approx(float(np.mean(losses[1])), rel=1e-6)
-    assert plain.risk <= whole.risk <= max(losses[1]) * (1 + 1e-4)
+    assert plain.risk - 1e-6 <= whole.risk <= max(losses[1]) * (1 + 1e-4)
     wafl, shares = problems(data, "WAFL", Setting(0.1), "classification")
     (site,) = wafl.values()
     assert (site.features.shape, shares.tolist()) == (data.features.shape, [1.0])
@@ -165,7 +165,7 @@ def test_areas_and_verdicts() -> None:
          "setting": json.dumps({"rho": 0, "kappa": 1, "theta": 0}),
          "curves": json.dumps([[level + 0.001 * r] * 9] * 3)}
         for method, level in (("DRFL", 0.8), ("AFL", 0.7), ("WAFL", 0.9)) for r in range(3)
-    ]  # fmt: skip
+    ]
     found = areas([TOY], cells)
     assert {row["method"]: row["drfl_at_or_above"] for row in found} == {"DRFL": "", "AFL": "yes", "WAFL": "no"}
     assert table([TOY], found, cells).count("**no** (-0.1000") == 4

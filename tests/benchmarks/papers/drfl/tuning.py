@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.problem import FloatArray
+from models.basics import FloatArray
 from tests.benchmarks.papers.drfl.methods import METHODS, Grid, Setting, fit, score, tuner
 from tests.benchmarks.papers.drfl.tables import N_FOLDS, Rows, Scenario, load, split
 

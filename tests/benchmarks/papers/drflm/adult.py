@@ -12,7 +12,7 @@ import csv
 
 import numpy as np
 
-from models.problem import FloatArray
+from models.basics import FloatArray
 from tests.benchmarks.data import table_path
 
 TEXT = ("workclass", "education", "marital_status", "occupation", "relationship", "race", "sex", "native_country")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.problem import FloatArray
+from models.basics import FloatArray
 
 FOLDS = 4
 

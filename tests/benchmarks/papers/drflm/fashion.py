@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.problem import FloatArray
+from models.basics import FloatArray
 from tests.benchmarks.images import load_images
 
 CLASSES = {"t-shirt/top": 0, "pullover": 2, "shirt": 6}

@@ -6,15 +6,16 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from models.federation import train
-from models.local_training import train_local
+from models.basics import FloatArray
 from models.losses.logistic import Logistic
-from models.mixture import MixtureBall
-from models.objectives.base import Objective
-from models.objectives.linear import LinearObjective
-from models.objectives.network import NetworkObjective
-from models.objectives.softmax import SoftmaxObjective
-from models.problem import FloatArray, RobustSpec, SiteProblem
+from models.methods.local_sgd.objectives.base import Objective
+from models.methods.local_sgd.objectives.linear import LinearObjective
+from models.methods.local_sgd.objectives.network import NetworkObjective
+from models.methods.local_sgd.objectives.softmax import SoftmaxObjective
+from models.problem import RobustSpec, SiteProblem
+from models.simulation.federation import train
+from models.simulation.local_training import train_local
+from models.site_ambiguity.ball import MixtureBall
 from tests.benchmarks.papers.drflm.clients import Rows
 
 STEPS = (0.1, 1.0)
@@ -37,7 +38,7 @@ SETTINGS: Mapping[str, tuple[dict[str, float], ...]] = {
         for step in STEPS for beta in BETAS
     ),
     BUNDLE: tuple({"radius": radius} for radius in RADII),
-}  # fmt: skip
+}
 """Ten local steps on batches of a tenth of the rows for all: FedAvg takes them as one epoch."""
 
 NAMES = {"FedAvg": "fedavg", "DRFA": "drfa", "DRFLM": "drflm"}
@@ -52,7 +53,7 @@ NETWORK_SETTINGS: Mapping[str, tuple[dict[str, float], ...]] = {
             "mixup_alpha": 1.0, "mixup_beta": 1.0,
         },
     ),
-}  # fmt: skip
+}
 """One setting for all, as the paper has one learning rate for all: the network is trained until it fits its rows."""
 
 
@@ -95,7 +96,7 @@ def fit(
     return train_local(
         objective_for(model, n_classes), indexed, method=NAMES[column], parameters=numbers, rounds=rounds,
         weights=weights, seed=seed,
-    ).weights  # fmt: skip
+    ).weights
 
 
 def correct(weights: FloatArray, rows: Rows, n_classes: int, model: str = "linear") -> FloatArray:

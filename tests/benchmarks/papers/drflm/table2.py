@@ -63,7 +63,7 @@ def run_cell(model: str, chosen: str, flips: str, column: str, setting: int, see
         weights = fit(
             column, settings_of(model)[column][setting], split.train, model=model,
             n_classes=n_classes, rounds=150 if fast else 1000, seed=seed,
-        )  # fmt: skip
+        )
         for name in clients:
             validation[name].append(correct(weights, split.validation[name], n_classes, model))
             test[name].append(correct(weights, split.test[name], n_classes, model))
@@ -104,7 +104,7 @@ def summary(rows: list[Row], model: str = "linear") -> list[dict[str, Any]]:
                             "accuracies": chosen["accuracies"],
                             "setting": json.dumps(settings[int(chosen["setting"])]),
                         }
-                    )  # fmt: skip
+                    )
     return found
 
 
@@ -130,7 +130,7 @@ def table(found: list[dict[str, Any]]) -> str:
                         f"{_mean(found, data, column):.4f} ± {spread:.4f}",
                         ", ".join(f"{row['worst_client']:.4f}" for row in own),
                     ]
-                )  # fmt: skip
+                )
     text = "Worst-client accuracy.\n\n"
     text += command.markdown(["data", "column", "printed", "measured", "seeds"], lines)
     if {row["column"] for row in found} >= {"FedAvg", "DRFA", "DRFLM"}:

@@ -79,7 +79,7 @@ def test_validation_chooses_and_the_verdict_follows_the_means() -> None:
                 rows.append(
                     {"data": "Adult+Flip", "column": column, "setting": setting, "seed": str(seed),
                      "validation_worst": validation, "worst_client": test, "accuracies": json.dumps({"a": test})}
-                )  # fmt: skip
+                )
     found = summary(rows)
     assert {row["worst_client"] for row in found} == {0.70, 0.71, 0.72}
     assert reached(found) == {"FedAvg": True, "DRFA": False}

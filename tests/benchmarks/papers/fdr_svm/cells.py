@@ -47,7 +47,7 @@ def _collect(results: Iterable[Row], total: int, state: Path, began: float) -> N
     for number, row in enumerate(results, start=1):
         append_row(state, row)
         print(f"[{number}/{total}] {time.monotonic() - began:.0f} s  {', '.join(map(str, list(row.values())[:5]))}",
-              flush=True)  # fmt: skip
+              flush=True)
 
 
 def _run(job: Job) -> Row:

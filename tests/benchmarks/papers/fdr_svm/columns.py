@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from models.federation import Training
-from models.lift import FourierLift, fourier_lift
-from models.pooled import train_pooled
-from models.problem import FloatArray, RobustSpec, SiteProblem, TransportNorm
+from models.basics import FloatArray, TransportNorm
+from models.centralised.hinge import train_pooled
+from models.features.lift import FourierLift, fourier_lift
+from models.problem import RobustSpec, SiteProblem
+from models.simulation.federation import Training
 from tests.benchmarks.papers.fdr_svm.printed import ROUNDS, ROUNDS_SM, Site, admm_points, sm_points
 from tests.benchmarks.papers.fdr_svm.rivals import SETTINGS as RIVALS
 from tests.benchmarks.papers.fdr_svm.rivals import Knob, rival_points
@@ -65,7 +66,7 @@ def quick(grid: Grid) -> Grid:
         tuple(t for t in grid.rounds if t <= QUICK_ROUNDS) or (QUICK_ROUNDS,),
         tuple(t for t in grid.rounds_sm if t <= 140) or (140,),
         grid.rhos, grid.steps, grid.flip_costs, grid.betas, QUICK_FOLDS,
-    )  # fmt: skip
+    )
 
 
 def sites_of(data: Split, rows: np.ndarray, beta: float, flip_cost: float) -> list[Site]:
@@ -76,7 +77,7 @@ def sites_of(data: Split, rows: np.ndarray, beta: float, flip_cost: float) -> li
             1.0 / (beta * int((data.site == g).sum())), flip_cost,
         )
         for g in np.unique(data.site)
-    ]  # fmt: skip
+    ]
 
 
 Points = Callable[[list[Site], Any, int], Iterable[FloatArray]]
@@ -97,7 +98,8 @@ def _as_printed(data: Split, grid: Grid, rounds: tuple[int, ...], knobs: Sequenc
                         judged = f1_positive(data.labels[outside], data.features[outside] @ weights)
                         scores[a, b, rounds.index(t)] += judged
     # The authors' table has rounds first: among equals the fewest rounds win.
-    t, a, b = np.unravel_index(np.argmax(np.moveaxis(scores, 2, 0)), np.moveaxis(scores, 2, 0).shape)
+    first = np.moveaxis(scores, 2, 0)
+    t, a, b = (int(index) for index in np.unravel_index(np.argmax(first), first.shape))
     everything = sites_of(data, np.ones_like(data.fold, dtype=bool), *local[a])
     *_, weights = points(everything, knobs[b], rounds[t])
     tuned = {"rounds": rounds[t], "knob": knobs[b], "beta": local[a][0], "label_flip_cost": local[a][1]}
@@ -259,4 +261,4 @@ def _judge(data: Split, scores: FloatArray, gap: float, began: float, tuned: dic
     return Cell(
         f1_positive(labels, scores), f1_macro(labels, scores), correct_rate(labels, scores), gap,
         time.perf_counter() - began, json.dumps(tuned),
-    )  # fmt: skip
+    )

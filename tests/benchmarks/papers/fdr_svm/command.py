@@ -22,7 +22,7 @@ def parser(description: str | None, name: str) -> argparse.ArgumentParser:
     found.add_argument(
         "--out", type=Path, metavar="DIR", default=Path("benchmark-results") / "fdr_svm" / name,
         help="folder of the CSV (the state of the run), the plot and the table (default %(default)s)",
-    )  # fmt: skip
+    )
     found.add_argument("--jobs", type=int, metavar="N", help="processes (default: all cores)")
     return found
 

@@ -24,9 +24,10 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import make_classification
 
-from models.federation import train
-from models.pooled import train_pooled
-from models.problem import FloatArray, RobustSpec, SiteProblem
+from models.basics import FloatArray
+from models.centralised.hinge import train_pooled
+from models.problem import RobustSpec, SiteProblem
+from models.simulation.federation import train
 from tests.benchmarks.papers.fdr_svm.cells import Job, Row, run_cells
 from tests.benchmarks.papers.fdr_svm.plots import line_plots
 from tests.benchmarks.papers.fdr_svm.printed import Site, admm_points, sm_points
@@ -77,7 +78,7 @@ def draw(n_sites: int, n_rows: int, n_features: int, repetition: int) -> Data:
     features, classes = make_classification(
         n_rows + TEST_ROWS, n_features, n_informative=n_features, n_redundant=0, n_clusters_per_class=1,
         class_sep=0.5 * SIDE, flip_y=0.0, random_state=repetition,
-    )  # fmt: skip
+    )
     labels = np.where(classes == 1, 1.0, -1.0)
     train_rows, test_rows = np.split(np.arange(n_rows + TEST_ROWS), [n_rows])
     order = np.argsort(labels[train_rows], kind="stable")
@@ -87,7 +88,7 @@ def draw(n_sites: int, n_rows: int, n_features: int, repetition: int) -> Data:
         Site(features[train_rows][site == g], labels[train_rows][site == g],
              1.0 / (BETA * int((site == g).sum())), KAPPA)
         for g in range(n_sites)
-    ]  # fmt: skip
+    ]
     return Data(sites, features[test_rows], labels[test_rows])
 
 
@@ -168,7 +169,7 @@ def summary(rows: list[Row]) -> list[dict[str, Any]]:
                     found.append(
                         {"setting": setting, "x": x, "sites": n_sites, "samples": n_rows, "features": n_features,
                          "method": method, "repetitions": len(own), **mean, "gap": max(r["gap"] for r in own)}
-                    )  # fmt: skip
+                    )
     return found
 
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.problem import FloatArray, RobustSpec, SiteProblem
-from models.prox import robust_prox
+from models.basics import FloatArray
+from models.problem import RobustSpec, SiteProblem
+from models.prox.hinge import robust_prox
 
 ROUNDS = (5, 10, 20, 60, 100, 140, 180, 220)
 ROUNDS_SM = (100, 140, 180, 220)
@@ -26,7 +27,7 @@ PRINTED_TABLE_1 = {
     "SM": ((0.855, 0.017), (0.957, 0.015), (0.769, 0.054), (0.797, 0.023), (0.920, 0.023), (0.936, 0.006), (0.840, 0.031)),  # noqa: E501 - a row of the table
     "ADMM": ((0.950, 0.011), (0.967, 0.014), (0.792, 0.047), (0.798, 0.017), (0.911, 0.021), (0.938, 0.005), (0.848, 0.027)),  # noqa: E501 - a row of the table
     "ADMM-SC": ((0.950, 0.011), (0.966, 0.014), (0.765, 0.048), (0.797, 0.019), (0.902, 0.026), (0.938, 0.005), (0.846, 0.027)),  # noqa: E501 - a row of the table
-}  # fmt: skip
+}
 """F-1 mean and deviation by model; the sets in the order Banknote, BCW, CB, MM, Parkinson's, Rice, UKM."""
 
 PRINTED_TABLE_2 = {

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from models.features import condition_indicators
-from models.problem import FloatArray
+from models.basics import FloatArray
+from models.features.condition_indicators import condition_indicators
 from services.plant_simulator import builtin_asset_type, simulate_plants
 from tests.benchmarks.papers.fdr_svm.uci import Split, folds_of
 

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from models.federation import server_problem
+from models.basics import FloatArray
 from models.methods.catalogue import get_method
-from models.methods.local_rule import LocalServer
-from models.problem import FloatArray, RobustSpec, SiteProblem
+from models.methods.local_sgd.server import LocalServer
+from models.problem import RobustSpec, SiteProblem
+from models.simulation.federation import server_problem
 from tests.benchmarks.papers.fdr_svm.printed import Site
 
 STEPS = (1e-3, 1e-2, 1e-1, 1.0)

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from models.pooled import train_pooled
-from models.problem import FloatArray, RobustSpec, SiteProblem
+from models.basics import FloatArray
+from models.centralised.hinge import train_pooled
+from models.problem import RobustSpec, SiteProblem
 from tests.benchmarks.papers.fdr_svm import command
 from tests.benchmarks.papers.fdr_svm.cells import Job, Row, run_cells
 from tests.benchmarks.papers.fdr_svm.columns import sites_of
@@ -173,7 +174,7 @@ def _mean_curves(rows: list[Row], sweeps: list[str]) -> list[dict[str, Any]]:
                     found.append(
                         {"setting": setting, "sweep": sweep, "method": method, "x": at, "mccr": float(rate),
                          "repetitions": len(own)}
-                    )  # fmt: skip
+                    )
     return found
 
 

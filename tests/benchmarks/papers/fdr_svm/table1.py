@@ -117,8 +117,8 @@ def table(found: list[dict[str, Any]]) -> str:
             if any(printed):
                 lines.append([column, "printed", *printed])
     text = "F-1 of the positive class, mean and deviation.\n\n" + command.markdown(["column", "", *names], lines)
-    ours = [by.get((OURS, name)) for name in names]
-    if all(ours):
+    rows = [row for name in names if (row := by.get((OURS, name)))]
+    if len(rows) == len(names):
         text += "\nBallast's default against the best federated value printed:\n\n"
         text += command.markdown(
             ["set", "printed", "ours", "lead", "wanted", ""],
@@ -128,14 +128,14 @@ def table(found: list[dict[str, Any]]) -> str:
                     f"{row['lead_over_best_printed']:+.4f}", f"{row['wanted_lead']:+.2f}",
                     "reached" if reached(row) else "**not reached**",
                 ]
-                for row in ours if row
+                for row in rows
             ],
-        )  # fmt: skip
+        )
     tests = [[column, *[_p_text(by.get((column, name))) for name in names]] for column in COLUMNS if column != OURS]
     text += "\nOne-sided Wilcoxon signed-rank tests, p that Ballast's default is no better, same splits:\n\n"
     text += command.markdown(["against", *names], tests)
     macro = [[column, *[_pair(by[column, n]["f1_macro"], None) if (column, n) in by else "" for n in names]]
-             for column in COLUMNS]  # fmt: skip
+             for column in COLUMNS]
     return text + "\nMacro F-1:\n\n" + command.markdown(["column", *names], macro)
 
 

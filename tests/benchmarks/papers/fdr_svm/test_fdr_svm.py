@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from models.problem import RobustSpec, SiteProblem
-from models.worst_case import worst_case_risk
+from models.worst_case.risk import worst_case_risk
 from tests.benchmarks.papers.fdr_svm.cells import Job, run_cells
-from tests.benchmarks.papers.fdr_svm.columns import RIVALS, Grid, ballast, mended, rival, sites_of
+from tests.benchmarks.papers.fdr_svm.columns import Grid, ballast, mended, rival, sites_of
 from tests.benchmarks.papers.fdr_svm.printed import Site, admm_points, printed_atoms, sm_points
+from tests.benchmarks.papers.fdr_svm.rivals import SETTINGS as RIVALS
 from tests.benchmarks.papers.fdr_svm.rivals import knobs, rival_points
 from tests.benchmarks.papers.fdr_svm.table1 import summary, table
-from tests.benchmarks.papers.fdr_svm.uci import N_SITES, SETS, Split, f1_macro, f1_positive, scaled, split
+from tests.benchmarks.papers.fdr_svm.uci import N_SITES, SETS, Split, UciSet, f1_macro, f1_positive, scaled, split
 from tests.tables import table_or_skip
 
 
@@ -36,7 +37,7 @@ def printed_lp(weights: np.ndarray, site: Site) -> float:
     x, y = site.features, site.labels
     push = -(y[:, None] * weights)
     cost = np.concatenate([2.0 * push.sum(axis=1) * 0 - 2.0 * (push * x).sum(axis=1), push.ravel(), -push.ravel(),
-                           np.zeros(2 * n)])  # fmt: skip
+                           np.zeros(2 * n)])
     size = cost.shape[0]
     rows, limits = [], []
 
@@ -92,7 +93,7 @@ SITE_OF_THREE = (np.array([[0.2, 0.8], [0.6, 0.4], [0.9, 0.1]]), np.array([1.0, 
 
 
 def test_admm_as_printed_comes_to_the_mended_optimum() -> None:
-    from models.pooled import train_pooled
+    from models.centralised.hinge import train_pooled
 
     sites = [toy(1, 20), toy(2, 20)]
     *_, weights = admm_points(sites, 0.1, 0.0, 400)
@@ -101,7 +102,7 @@ def test_admm_as_printed_comes_to_the_mended_optimum() -> None:
         for g, s in enumerate(sites)
     }
     best = train_pooled(problems)
-    from models.worst_case import site_risk
+    from models.worst_case.risk import site_risk
 
     reached = np.mean([site_risk(weights, problem).value for problem in problems.values()])
     assert reached == pytest.approx(best.certificate.upper, rel=1e-2)
@@ -140,7 +141,7 @@ def test_columns_learn_and_the_test_part_changes_no_choice() -> None:
 
 
 @pytest.mark.parametrize("chosen", SETS, ids=lambda each: each.name)
-def test_splits_are_stratified_equal_and_repeatable(chosen: object) -> None:
+def test_splits_are_stratified_equal_and_repeatable(chosen: UciSet) -> None:
     table_or_skip(chosen.file)
     data, again = split(chosen, 3), split(chosen, 3)
     np.testing.assert_array_equal(data.features, again.features)
@@ -191,7 +192,7 @@ def test_the_table_says_plainly_what_was_not_reached() -> None:
         for chosen in SETS
         for column, f1 in (("Ballast's default", 0.99 if chosen.name != "MM" else 0.5), ("mended and certified", 0.7))
         for r in range(6)
-    ]  # fmt: skip
+    ]
     found = summary(rows)
     text = table(found)
     assert text.count("**not reached**") == 1

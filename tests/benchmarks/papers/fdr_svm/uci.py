@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from models.problem import FloatArray
+from models.basics import FloatArray
 from tests.benchmarks.data import load_binary
 
 N_SITES = 4

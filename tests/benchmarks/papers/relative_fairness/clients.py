@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.problem import FloatArray
+from models.basics import FloatArray
 
 Rows = tuple[FloatArray, FloatArray]
 LEAST_ROWS = 5

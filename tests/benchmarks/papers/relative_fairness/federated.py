@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from models.local_training import train_local
+from models.fairness.quadratic import solve_relative
 from models.losses.squared import Squared
-from models.objectives.linear import LinearObjective
-from models.quadratic_losses import solve_relative
+from models.methods.local_sgd.objectives.linear import LinearObjective
+from models.simulation.local_training import train_local
 from tests.benchmarks.papers.relative_fairness import penguins
 
 PHIS = penguins.PHIS
@@ -41,7 +41,7 @@ def federated_solutions(phis: Sequence[float] = PHIS, rounds: int = 1500) -> lis
         run = train_local(
             LinearObjective(Squared()), sites, method="scaff-pd-ia", parameters={**STEPS, "phi": phi}, rounds=rounds,
             start=point,
-        )  # fmt: skip
+        )
         point = run.weights
         slopes = turn @ point[:2]
         theta = np.array([point[2] - centre @ slopes, *slopes])

@@ -13,8 +13,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from models.fairness import relative_unfairness
-from models.quadratic_losses import FairSolution, solve_relative
+from models.fairness.indices import relative_unfairness
+from models.fairness.quadratic import FairSolution, solve_relative
 from tests.benchmarks.papers.fdr_svm.command import markdown, write_csv, write_json
 from tests.benchmarks.papers.fdr_svm.plots import line_plots
 from tests.benchmarks.papers.relative_fairness.penguins import BOX, PHIS, SPECIES, ambiguity, losses, solve_on_grid
@@ -43,7 +43,7 @@ def _row(space: str, phi: float, point: Any, values: Any, gap: float) -> dict[st
         **{name: float(value) for name, value in zip(SPECIES, values, strict=True)},
         "relative_unfairness": relative_unfairness(values, SHARE, SHARE),
         "objective": float(values.max() - phi * values.min()), "gap": gap,
-    }  # fmt: skip
+    }
 
 
 def main() -> int:
@@ -54,7 +54,7 @@ def main() -> int:
     parser.add_argument(
         "--out", type=Path, metavar="DIR", default=Path("benchmark-results") / "relative_fairness" / "figure3",
         help="folder of the CSV, the plot and the table (default %(default)s)",
-    )  # fmt: skip
+    )
     args = parser.parse_args()
     found = solutions(grid=not args.quick)
     args.out.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ def main() -> int:
     line_plots(
         {"penguins": curves}, x_label="phi", y_label="relative unfairness", path=args.out / "figure3.png", log_x=False,
         across=1,
-    )  # fmt: skip
+    )
     text = markdown(["Theta", *(f"phi = {phi:g}" for phi in PHIS)], lines)
     (args.out / "figure3.md").write_text(text, encoding="utf-8")
     print(text)

@@ -12,9 +12,9 @@ import csv
 
 import numpy as np
 
-from models.problem import FloatArray
-from models.quadratic_losses import QuadraticLosses
-from models.relative_set import RelativeSet
+from models.basics import FloatArray
+from models.fairness.ambiguity_set import RelativeSet
+from models.fairness.quadratic import QuadraticLosses
 from tests.benchmarks.data import table_path
 
 SPECIES = ("Adelie", "Chinstrap", "Gentoo")

@@ -11,19 +11,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.local_training import train_local
+from models.basics import FloatArray
+from models.fairness.ambiguity_set import RelativeSet
+from models.fairness.quadratic import QuadraticLosses, solve_relative
 from models.losses.squared import Squared
-from models.methods.scaff_steps import convexity_report
-from models.objectives.linear import LinearObjective
-from models.problem import FloatArray
-from models.quadratic_losses import QuadraticLosses, solve_relative
-from models.relative_set import RelativeSet
+from models.methods.local_sgd.objectives.linear import LinearObjective
+from models.methods.local_sgd.scaff_steps import convexity_report
+from models.simulation.local_training import train_local
 
 PHI, SPREAD, ROUNDS = 0.1, 0.1, (25, 50, 100, 200, 400)
 PARAMETERS = {
     "alpha": 1 / 3, "beta": 1 / 3, "phi": PHI, "local_steps": 2.0, "strong_convexity": 1 - SPREAD,
     "smoothness": 1 + SPREAD, "tau0": 0.1, "gamma0": 0.5,
-}  # fmt: skip
+}
 WANTED = -1.8
 
 

@@ -28,9 +28,9 @@ from typing import Any
 
 import numpy as np
 
-from models.fairness import gini, relative_unfairness
-from models.local_training import train_local
-from models.objectives.network import NetworkObjective
+from models.fairness.indices import gini, relative_unfairness
+from models.methods.local_sgd.objectives.network import NetworkObjective
+from models.simulation.local_training import train_local
 from tests.benchmarks.data import MissingDataError
 from tests.benchmarks.images import load_images
 from tests.benchmarks.papers.fdr_svm.cells import Job, Row, run_cells
@@ -42,7 +42,7 @@ DATA = ("digits", "mnist", "cifar10")
 METHODS = {
     "FedAvg": "fedavg", "SCAFFOLD": "scaffold", "SAFL": "safl", "DRFA": "drfa", "Scaff-PD": "scaff-pd",
     "Scaff-PD-IA": "scaff-pd-ia",
-}  # fmt: skip
+}
 OURS, NEXT = "Scaff-PD-IA", "Scaff-PD"
 COLUMNS = ("all", "worst", "best", "relative_unfairness", "gini")
 TITLES = ("All", "Worst-20 %", "Best-20 %", "R_{A,B}", "Gini")
@@ -96,7 +96,7 @@ def parameters(method: str, rates: str) -> dict[str, float]:
         },
         "scaff-pd": {**controlled, "dual_step": climb, "alpha": SHARE},
         "scaff-pd-ia": {**controlled, "dual_step": climb, "alpha": SHARE, "beta": SHARE, "phi": PHI},
-    }[method]  # fmt: skip
+    }[method]
 
 
 def run_cell(data: str, method: str, rates: str, seed: int) -> Cell:
@@ -106,7 +106,7 @@ def run_cell(data: str, method: str, rates: str, seed: int) -> Cell:
     run = train_local(
         objective, clients.training, method=method, parameters={**parameters(method, rates), "seed": seed},
         rounds=ROUNDS, seed=seed,
-    )  # fmt: skip
+    )
     weighed = run.weights_of_sites
     return Cell(*scores(objective, run.weights, clients), float(weighed.min()), float(weighed.max()))
 
@@ -121,7 +121,7 @@ def scores(objective: NetworkObjective, weights: Any, clients: Clients) -> tuple
     return (
         float(ordered.mean()), float(ordered[:fifth].mean()), float(ordered[-fifth:].mean()),
         relative_unfairness(losses, SHARE, SHARE), gini(losses),
-    )  # fmt: skip
+    )
 
 
 def summary(rows: list[Row], data: str) -> list[dict[str, Any]]:
@@ -180,7 +180,7 @@ def main() -> int:
     parser.add_argument(
         "--out", type=Path, metavar="DIR", default=Path("benchmark-results") / "relative_fairness" / "table1",
         help="folder of the CSV (the state of the run) and the table (default %(default)s)",
-    )  # fmt: skip
+    )
     parser.add_argument("--jobs", type=int, metavar="N", help="processes (default: all cores)")
     args = parser.parse_args()
     seeds = range(1 if args.quick else 3)

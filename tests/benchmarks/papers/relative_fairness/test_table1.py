@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from models.fairness import gini, relative_unfairness
+from models.fairness.indices import gini, relative_unfairness
 from models.methods.catalogue import check_parameters, get_method
-from models.objectives.network import NetworkObjective
+from models.methods.local_sgd.objectives.network import NetworkObjective
 from tests.benchmarks.papers.relative_fairness import table1
 from tests.benchmarks.papers.relative_fairness.clients import LEAST_ROWS, Clients, digits, dirichlet_clients
 

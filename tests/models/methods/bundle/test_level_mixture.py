@@ -8,12 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from models.federation import train
+from models.basics import FloatArray, ProblemError, TransportNorm
+from models.geometry.norms import vector_norm
 from models.losses.catalogue import get_loss
 from models.methods.catalogue import get_method
-from models.mixture import MixtureBall, MixtureNorm, mixture_size, worst_mixture
-from models.problem import FloatArray, ProblemError, ServerProblem, SiteProblem, Status, TransportNorm
-from models.worst_case import site_risk
+from models.problem import ServerProblem, SiteProblem, Status
+from models.simulation.federation import train
+from models.site_ambiguity.ball import MixtureBall, MixtureNorm, worst_mixture
+from models.worst_case.risk import site_risk
 
 pytest.importorskip("cvxpy", reason="the oracle of these tests needs the extra 'reference'")
 
@@ -29,7 +31,7 @@ WEIGHTS = {"site-0": 0.2, "site-1": 0.5, "site-2": 0.3}
 
 
 def _optimum(sites: Sites, mixture: MixtureBall, weights: dict[str, float] | None = None) -> float:
-    from models.reference.whole_problem import solve_whole
+    from tests.oracles.whole_problem import solve_whole
 
     shares = None if weights is None else [weights[name] for name in sites]
     return solve_whole(list(sites.values()), shares, mixture).value
@@ -70,7 +72,7 @@ def test_bundle_reaches_the_whole_optimum(
     mixture = np.array(list(run.mixture_weights.values()))
     risks = np.array([run.site_risks[site] for site in run.mixture_weights])
     assert mixture.sum() == pytest.approx(1.0) and mixture.min() >= 0
-    assert mixture_size(mixture - np.array(list(WEIGHTS.values())), over_sites) <= radius + 1e-12
+    assert vector_norm(mixture - np.array(list(WEIGHTS.values())), over_sites) <= radius + 1e-12
     assert mixture @ risks == pytest.approx(run.certificate.upper, rel=1e-12)
 
 
@@ -91,7 +93,7 @@ def test_bundle_reaches_the_whole_optimum_of_other_problems(
     sites = make_sites(
         box=kind == "box", radius=0.0 if kind == "radius 0" else 0.02, intercept=kind != "no intercept",
         sizes=(30,) if kind == "one site" else (30, 20, 12),
-    )  # fmt: skip
+    )
     ball = MixtureBall(over_sites, 0.2)
     run = train(sites, mixture=ball, gap=1e-6, max_rounds=120)
     assert run.status is Status.CERTIFIED

@@ -6,18 +6,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from models.fairness import relative_unfairness
-from models.federation import server_problem, train
+from models.basics import ProblemError
+from models.cuts.evidence import cut_model
+from models.fairness.ambiguity_set import RelativeSet
+from models.fairness.indices import relative_unfairness
+from models.fairness.relative_risk import Majorant, negative_lift, positive_member, weighted_set
+from models.geometry.supports import BoxSupport
 from models.losses.catalogue import get_loss
+from models.methods.bundle.relative import RelativeServer, ambiguity_of
 from models.methods.catalogue import get_method
-from models.methods.evidence import cut_model
-from models.methods.relative_bundle import RelativeServer, ambiguity_of
 from models.methods.site_answers import RiskSite
-from models.mixture import MixtureBall
-from models.problem import BoxSupport, ProblemError, RobustSpec, SiteProblem, Status
-from models.relative_fairness import Majorant, negative_lift, positive_member, weighted_set
-from models.relative_set import RelativeSet
-from models.worst_case import site_risk
+from models.problem import RobustSpec, SiteProblem, Status
+from models.simulation.federation import server_problem, train
+from models.site_ambiguity.ball import MixtureBall
+from models.worst_case.risk import site_risk
 
 METHOD = get_method("relative-fairness")
 

@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from models.federation import train
+from models.basics import ProblemError, TransportNorm
 from models.losses.catalogue import get_loss
-from models.methods.wafl_site import priced_risk
-from models.mixture import MixtureBall
-from models.problem import ProblemError, RobustSpec, SiteProblem, Status, TransportNorm
+from models.methods.bundle.wafl_site import priced_risk
+from models.problem import RobustSpec, SiteProblem, Status
+from models.simulation.federation import train
+from models.site_ambiguity.ball import MixtureBall
 
 Sites = dict[str, SiteProblem]
 
@@ -96,7 +97,7 @@ def test_kin_ignore_the_radius_and_order_as_their_mixtures_do() -> None:
     bare = {name: replace(site, spec=replace(site.spec, radius=0.0)) for name, site in sites.items()}
     twins = {
         "standard": (MixtureBall(), MixtureBall()), "afl": (ball, ball), "drfa-exact": (ball, MixtureBall("l1", 2.0)),
-    }  # fmt: skip
+    }
     found = []
     for name, (stated, meant) in twins.items():
         run = train(sites, method=name, gap=1e-3, mixture=stated)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from models.federation import train
-from models.local_training import train_local
+from models.basics import ProblemError
 from models.losses.catalogue import get_loss
 from models.losses.squared import Squared
-from models.methods.averaging import drawn_sites
 from models.methods.catalogue import METHODS
-from models.methods.local_steps import LocalStepsSite
-from models.objectives.linear import LinearObjective
-from models.objectives.network import NetworkObjective
-from models.problem import ProblemError, RobustSpec, ServerProblem, SiteProblem, SiteTerms
+from models.methods.local_sgd.fedavg import drawn_sites
+from models.methods.local_sgd.objectives.linear import LinearObjective
+from models.methods.local_sgd.objectives.network import NetworkObjective
+from models.methods.local_sgd.site import LocalStepsSite
+from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms
+from models.simulation.federation import train
+from models.simulation.local_training import train_local
 
 SQUARES = LinearObjective(Squared(), fit_intercept=False)
 RANDOM = np.random.default_rng(0)
@@ -56,17 +57,17 @@ def test_local_steps_and_their_average(method: str, proximal: float) -> None:
 
 def test_q_fedavg_step_by_hand() -> None:
     start, q, rate = np.array([0.3, -0.4]), 2.0, 0.05
-    top, bottom = np.zeros(2), 0.0
+    top, model_minimiser = np.zeros(2), 0.0
     for site, (x, y) in SITES.items():
         loss, u = float(np.mean((x @ start - y) ** 2)), start
         for _ in range(2):
             u = u - rate * gradient(site, u)
         change = (start - u) / rate
         top = top + SHARES[site] * loss**q * change
-        bottom += SHARES[site] * (q * loss ** (q - 1) * change @ change + loss**q / rate)
+        model_minimiser += SHARES[site] * (q * loss ** (q - 1) * change @ change + loss**q / rate)
     parameters = {"step_size": rate, "epochs": 2, "q": q}
     run = train_local(SQUARES, SITES, method="q-fedavg", parameters=parameters, rounds=1, weights=SHARES, start=start)
-    np.testing.assert_allclose(run.weights, start - top / bottom, rtol=1e-12)
+    np.testing.assert_allclose(run.weights, start - top / model_minimiser, rtol=1e-12)
 
 
 def test_q_zero_is_fedavg_and_a_larger_q_is_fairer() -> None:
@@ -105,7 +106,7 @@ def test_a_repeated_message_gets_the_same_answer_and_another_draw_another() -> N
     message = {
         "point": np.zeros(2), "correction": np.zeros(2), "step_size": np.array(0.1), "draw": np.array(2.0**52 + 1),
         "snapshot_step": np.array(2.0),
-    }  # fmt: skip
+    }
     parameters = {"epochs": 2.0, "batch": 0.3}
     once, again = (LocalStepsSite().answer(problem, message, parameters) for _ in range(2))
     for name, array in once.items():

@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.federation import server_problem, train
-from models.local_training import train_local
+from models.basics import FloatArray, ProblemError
 from models.losses.catalogue import get_loss
 from models.methods.catalogue import check_parameters, get_method
-from models.methods.feddro import kl_risk
-from models.methods.sampled_sites import WHOLE_SIMPLEX, SampledRound
-from models.mixture import MixtureBall
-from models.objectives.linear import LinearObjective
-from models.objectives.network import NetworkObjective
-from models.problem import FloatArray, ProblemError, RobustSpec, SiteProblem
+from models.methods.local_sgd.feddro import kl_risk
+from models.methods.local_sgd.objectives.linear import LinearObjective
+from models.methods.local_sgd.objectives.network import NetworkObjective
+from models.methods.local_sgd.sampled_sites import SampledRound
+from models.problem import RobustSpec, SiteProblem
+from models.simulation.federation import server_problem, train
+from models.simulation.local_training import train_local
+from models.site_ambiguity.ball import WHOLE_SIMPLEX, MixtureBall
 
 Sites = dict[str, SiteProblem]
 NAMES = ["drfa", "drflm", "safl", "feddro"]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from models.basics import FloatArray
 from models.losses.catalogue import get_loss
 from models.methods.catalogue import check_parameters, get_method
-from models.methods.local_rule import message
-from models.methods.mixup import MixupObjective
-from models.objectives.linear import LinearObjective
-from models.objectives.softmax import SoftmaxObjective
-from models.problem import FloatArray, RobustSpec, SiteProblem
+from models.methods.local_sgd.mixup import MixupObjective
+from models.methods.local_sgd.objectives.linear import LinearObjective
+from models.methods.local_sgd.objectives.softmax import SoftmaxObjective
+from models.methods.local_sgd.rule import message
+from models.problem import RobustSpec, SiteProblem
 
 WEIGHTS = np.array([0.4, -0.7, 0.2])
 
@@ -97,8 +98,9 @@ def test_what_leaves_the_vault_is_model_sized_whatever_the_rows() -> None:
         site = SiteProblem(features, labels, RobustSpec(0.0, 1.0, loss=get_loss("logistic")))
         answer = method.site.answer(site, message(WEIGHTS, step_size=0.1, draw=4, snapshot_step=3), numbers)
         assert {name: array.shape for name, array in answer.items()} == {
-            "risk": (), "norm_weight": (), "mixed_risk": (), "slope": (3,), "local_point": (3,), "snapshot": (3,),
-        }  # fmt: skip
+            "risk": (), "cut_height": (), "norm_weight": (), "mixed_risk": (), "slope": (3,), "local_point": (3,),
+            "snapshot": (3,),
+        }
         exact = LinearObjective(get_loss("logistic")).loss_and_gradient(WEIGHTS, features, labels)
         assert float(answer["risk"]) == pytest.approx(exact[0])
         np.testing.assert_allclose(answer["slope"], exact[1])

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from models.federation import train
-from models.local_training import train_local
+from models.basics import ProblemError
+from models.fairness.ambiguity_set import RelativeSet, balanced_phi
+from models.fairness.quadratic import QuadraticLosses, solve_relative
 from models.losses.catalogue import get_loss
 from models.losses.squared import Squared
 from models.methods.catalogue import check_method_problem, check_parameters, get_method
-from models.methods.scaff_steps import convexity_report, step_rule
-from models.mixture import MixtureBall
-from models.objectives.linear import LinearObjective
-from models.problem import ProblemError, RobustSpec, ServerProblem, SiteProblem, SiteTerms
-from models.quadratic_losses import QuadraticLosses, solve_relative
-from models.relative_set import RelativeSet, balanced_phi
+from models.methods.local_sgd.objectives.linear import LinearObjective
+from models.methods.local_sgd.scaff_steps import convexity_report, step_rule
+from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms
+from models.simulation.federation import train
+from models.simulation.local_training import train_local
+from models.site_ambiguity.ball import MixtureBall
 from tests.tables import table_or_skip
 
 SQUARES = LinearObjective(Squared(), fit_intercept=False)
@@ -88,7 +91,7 @@ def test_rate_of_theorem_3() -> None:
     parameters = {
         "alpha": 1 / 3, "beta": 1 / 3, "phi": 0.1, "local_steps": 2.0, "strong_convexity": 0.9, "smoothness": 1.1,
         "tau0": 0.1, "gamma0": 0.5,
-    }  # fmt: skip
+    }
     report = convexity_report(parameters, ambiguity)
     assert report is not None and report.holds and "holds" in str(report)
     rounds, errors = np.array([25, 50, 100, 200, 400]), []
@@ -138,7 +141,7 @@ def test_certificate_holds_the_optimum_between_its_bounds(phi: float) -> None:
 
 def test_an_absent_site_stays_with_its_last_word_and_the_state_survives_packing() -> None:
     sites, method = _sites(), get_method("scaff-pd-ia")
-    from models.federation import server_problem
+    from models.simulation.federation import server_problem
 
     problem = server_problem(sites, None, method, {"global_step": 1.0, "step_size": 0.1}, 1e-9)
     state = method.server.init(problem)
@@ -204,7 +207,8 @@ def test_phi_is_chosen_by_equation_8() -> None:
     found = train_local(SQUARES, sites, method="scaff-pd-ia", parameters=parameters, rounds=301)
     assert found.exchanges == 2 * 300 + 1 + 3  # three weights, three conjugate directions
     np.testing.assert_allclose(found.weights, exact.point, atol=1e-4)
-    problem, rule = _server_problem(sites, parameters), get_method("scaff-pd-ia").server.rule
+    server: Any = get_method("scaff-pd-ia").server
+    problem, rule = _server_problem(sites, parameters), server.rule
     memory = rule.begin(problem, exact.point)
     memory["round"] = np.array(300.0)
     while float(memory["phi"]) == 0.0:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.losses.logistic import Logistic
-from models.methods.local_steps import LocalStepsSite
+from models.methods.local_sgd.site import LocalStepsSite
 from models.problem import RobustSpec, SiteProblem
 
 
@@ -22,7 +22,7 @@ def problem(count: int) -> SiteProblem:
 @given(
     count=st.integers(1, 70), share=st.floats(0.001, 1.0), least=st.integers(1, 30), epochs=st.integers(1, 3),
     seed=st.integers(0, 2**40),
-)  # fmt: skip
+)
 def test_an_epoch_meets_every_row_once_in_batches_that_are_large_enough(
     count: int, share: float, least: int, epochs: int, seed: int
 ) -> None:
@@ -43,7 +43,7 @@ def test_one_step_tells_of_a_single_row_unless_the_site_forbids_it(least: float,
     message = {
         "point": np.zeros(dimension), "correction": np.zeros(dimension), "step_size": np.array(1.0),
         "draw": np.array(7.0), "snapshot_step": np.array(1.0),
-    }  # fmt: skip
+    }
     answer = LocalStepsSite().answer(site, message, {"batch": 1e-9, "local_steps": 1.0, "least_rows": least})
     moved = answer["local_point"]
     single = abs(moved[1]) == 0.5 and float(moved[0] / moved[1]).is_integer()

@@ -10,16 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.federation import Training, server_problem, train
+from models.basics import ProblemError, TransportNorm
+from models.geometry.supports import BoxSupport, PolytopeSupport
 from models.losses.catalogue import get_loss
 from models.methods.catalogue import get_method
-from models.methods.drfl_admm import DrflServer, DrflState
-from models.methods.drfl_operators import Duals, Heights, Local, Steps, move_heights
-from models.methods.drfl_site import LEAST_ROWS, DrflSite, drawn_rows
-from models.methods.drfl_steps import EVERY, LAST, first_sizes
-from models.mixture import MixtureBall, MixtureNorm
-from models.problem import BoxSupport, PolytopeSupport, ProblemError, RobustSpec, SiteProblem, Status, TransportNorm
-from models.worst_case import site_cut
+from models.methods.splitting.ad_lpmm import DrflServer, DrflState
+from models.methods.splitting.ad_lpmm_operators import Duals, Heights, Local, Steps, move_heights
+from models.methods.splitting.ad_lpmm_site import LEAST_ROWS, DrflSite, sampled_rows
+from models.methods.splitting.ad_lpmm_steps import EVERY, LAST, first_sizes
+from models.problem import RobustSpec, SiteProblem, Status
+from models.simulation.federation import Training, server_problem, train
+from models.site_ambiguity.ball import MixtureBall, MixtureNorm
+from models.worst_case.risk import site_cut
 
 Sites = dict[str, SiteProblem]
 LOSSES = ["hinge", "smooth_hinge", "logistic", "huber", "epsilon_insensitive", "pinball"]
@@ -54,7 +56,7 @@ def drawn_sites(
 
 def whole_optimum(sites: Sites, ball: MixtureBall) -> float:
     pytest.importorskip("cvxpy", reason="the oracle needs the extra 'reference'")
-    from models.reference.whole_problem import solve_whole
+    from tests.oracles.whole_problem import solve_whole
 
     return solve_whole(list(sites.values()), None, ball).value
 
@@ -133,7 +135,7 @@ def test_targets_in_other_units_take_as_many_rounds(probe: float) -> None:
             mixture=MixtureBall("l2", 0.3),
         ).n_rounds
         for unit in (1e-3, 1.0, 1e4)
-    ]  # fmt: skip
+    ]
     assert max(rounds) - min(rounds) <= 2 and max(rounds) < 200
 
 
@@ -217,12 +219,12 @@ def test_operators_solve_their_subproblems(p: MixtureNorm, theta: float, tight: 
 
 def test_drawn_rows_are_the_same_for_the_same_round_and_never_few() -> None:
     site = drawn_sites(rows=200)["site-0"]
-    first, again, other = drawn_rows(site, 0.3, 4), drawn_rows(site, 0.3, 4), drawn_rows(site, 0.3, 5)
+    first, again, other = sampled_rows(site, 0.3, 4), sampled_rows(site, 0.3, 4), sampled_rows(site, 0.3, 5)
     np.testing.assert_array_equal(first.features, again.features)
     assert first.labels.shape == (60,) and not np.array_equal(first.features, other.features)
-    assert drawn_rows(site, 0.001, 1).labels.shape == (LEAST_ROWS,)
-    assert drawn_rows(site, 1.0, 1) is site
-    assert drawn_rows(site, 0.001, 1, LEAST_ROWS + 7).labels.shape == (LEAST_ROWS + 7,)
+    assert sampled_rows(site, 0.001, 1).labels.shape == (LEAST_ROWS,)
+    assert sampled_rows(site, 1.0, 1) is site
+    assert sampled_rows(site, 0.001, 1, LEAST_ROWS + 7).labels.shape == (LEAST_ROWS + 7,)
 
 
 def test_drawn_rows_leave_the_certificate_exact() -> None:
@@ -239,12 +241,12 @@ def test_a_drawn_answer_is_a_cut_of_all_rows() -> None:
     message = {
         "point": np.array([0.5, -0.2, 0.1]), "centre": np.array([1.0, 0.3, 0.0]), "target": np.array(0.1),
         "stiffness": np.array(100.0), "draw": np.array(3.0),
-    }  # fmt: skip
+    }
     answer = DrflSite().answer(site, message, {**get_method("drfl-admm").parameters, "batch": 0.5})
     for u in np.random.default_rng(0).normal(size=(20, 3)):
         norm = float(np.sqrt(u[:2] @ u[:2]))
         height = answer["minorant_offset"] + answer["minorant_slope"] @ u + answer["minorant_norm_weight"] * norm
-        assert height <= site_cut(u, site).value + 1e-10
+        assert height <= site_cut(u, site).risk + 1e-10
 
 
 def test_small_residuals_stop_a_run_and_mean_optimality() -> None:
@@ -252,7 +254,7 @@ def test_small_residuals_stop_a_run_and_mean_optimality() -> None:
     run = train(
         sites, method="drfl-admm", parameters={"residual": 3e-3, "probe": 0.0}, gap=0.0, max_rounds=300,
         mixture=MixtureBall("l2", 0.3),
-    )  # fmt: skip
+    )
     assert run.status is Status.SMALL_RESIDUALS and run.n_rounds > 5
     assert run.certificate.gap < 3e-2
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from models.problem import FloatArray, ProxSolution, RobustSpec, SiteProblem, TransportNorm
-from models.worst_case import site_risk
+from models.basics import FloatArray, TransportNorm
+from models.problem import ProxSolution, RobustSpec, SiteProblem
+from models.worst_case.risk import site_risk
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from models.prox import robust_prox
-from models.prox.active_set import settle
-from models.prox.certify import certified
-from models.prox.kinks import best_multiplier
-from models.prox.pattern import pattern_at
-from models.prox.smoothing import approach
-from models.prox.statement import Statement, dual_norm_value
-from models.worst_case import site_risk
+from models.geometry.norms import dual_norm
+from models.prox.hinge import robust_prox
+from models.prox.hinge.active_set import settle
+from models.prox.hinge.breakpoints import best_multiplier
+from models.prox.hinge.certify import certified
+from models.prox.hinge.pattern import pattern_at
+from models.prox.hinge.smoothing import approach
+from models.prox.hinge.statement import Statement
+from models.worst_case.risk import site_risk
 
 NORMS = ("l1", "l2", "linf")
 
@@ -35,7 +36,7 @@ def _stated(site, centre, penalty):
 
 
 def _floor(problem, weights):
-    size = dual_norm_value(weights[: problem.n_features], problem.norm)
+    size = dual_norm(weights[: problem.n_features], problem.norm)
     return best_multiplier(problem.rows @ weights, problem.price, problem.flip, size)
 
 

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from models.problem import RobustSpec, SiteProblem
-from models.prox import robust_prox
-from models.reference.prox import reference_value
+from models.prox.hinge import robust_prox
+from tests.oracles.prox import reference_value
 
 EXACT = 1e-8
 """Wanted agreement, relative to the objective (to a hundredth where the objective is less)."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from models.prox.certify import certified
-from models.prox.interior_point import start_interior, weighted_gram
-from models.prox.pattern import Trial
-from models.prox.statement import Statement, dual_norm_value
+from models.geometry.norms import dual_norm
+from models.prox.hinge.certify import certified
+from models.prox.hinge.interior_point import start_interior, weighted_gram
+from models.prox.hinge.pattern import Trial
+from models.prox.hinge.statement import Statement
 
 
 def _stated(site, centre, penalty):
@@ -35,7 +36,7 @@ def test_gap_closes_from_any_start(make_site, norm, flip_cost, start):
     site = make_site(50, norm=norm, flip_cost=flip_cost, radius=0.05)
     problem = _stated(site, np.linspace(-3.0, 3.0, 6), 0.1)
     weights = np.full(6, start)
-    run = start_interior(problem, weights, dual_norm_value(weights[:5], norm))
+    run = start_interior(problem, weights, dual_norm(weights[:5], norm))
     steps = 0
     while run.gap > 1e-10 * run.objective() and steps < 60:
         assert run.advance()

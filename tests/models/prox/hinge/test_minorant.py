@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from models.problem import ProxSolution
-from models.prox import robust_prox
-from models.prox.certify import minorant
-from models.prox.statement import Statement
-from models.worst_case import site_risk
+from models.prox.hinge import robust_prox
+from models.prox.hinge.certify import clip_weights, minorant
+from models.prox.hinge.statement import Statement
+from models.worst_case.risk import site_risk
 
 
 def _probes(solution, centre, random):
@@ -68,3 +69,12 @@ def test_any_dual_weights_make_a_minorant(steps, assert_minorant, data, seed):
         norm_slope=norm_slope,
     )
     assert_minorant(wild, problem, _probes(wild, np.ones(size), random))
+
+
+@pytest.mark.parametrize("budget", [0.5, 1.5, 3.0])
+def test_no_more_is_flipped_than_the_radius_pays_for(budget: float) -> None:
+    """Beyond it the norm's part of the bound would be negative, and the bound none."""
+    keep, flip = clip_weights(np.zeros(2), np.ones(2), budget)
+    assert flip.sum() <= budget
+    assert flip.sum() == pytest.approx(min(budget, 2.0), rel=1e-12)
+    assert (keep + flip).max() <= 1.0

@@ -9,8 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from models.problem import ProblemError, RobustSpec, SiteProblem
-from models.prox import robust_prox
+from models.basics import ProblemError
+from models.problem import RobustSpec, SiteProblem
+from models.prox.hinge import robust_prox
 
 NORMS = ("l1", "l2", "linf")
 SIZES = (40, 2_000)

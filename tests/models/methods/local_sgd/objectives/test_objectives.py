@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from models.basics import ProblemError
 from models.losses.catalogue import get_loss
 from models.losses.squared import Squared
-from models.objectives.base import Objective
-from models.objectives.linear import LinearObjective
-from models.objectives.network import NetworkObjective
-from models.objectives.softmax import SoftmaxObjective
-from models.problem import ProblemError
+from models.methods.local_sgd.objectives.base import Objective
+from models.methods.local_sgd.objectives.linear import LinearObjective
+from models.methods.local_sgd.objectives.network import NetworkObjective
+from models.methods.local_sgd.objectives.softmax import SoftmaxObjective
 
 RANDOM = np.random.default_rng(0)
 FEATURES = RANDOM.normal(size=(12, 4))

@@ -1,0 +1,1 @@
+"""What both faces stand on: the services opened from the settings, and who acts on them."""

@@ -1,0 +1,1 @@
+"""Model versions: diagnosis and estimation, reports, fairness, promotion."""

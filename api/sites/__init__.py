@@ -1,0 +1,1 @@
+"""The plants: enrolment, suspension, removal."""

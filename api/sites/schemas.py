@@ -1,0 +1,26 @@
+"""What the endpoints of sites take and give."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from services.contracts.base import Contract, Slug
+from services.contracts.site import Site
+
+
+class SiteEnrolment(Contract):
+    """A plant to enrol, with the public key that its own ``ballast-site init`` made."""
+
+    site_id: Slug = Field(examples=["plant-1"])
+    public_key: str = Field(
+        max_length=200, examples=["UDCS4GU65N7F6TT4SDHVOB6JIVEWF522RIWCUIYBMEIECC2RTZ45A4F6"],
+        description="NATS user public key, U...",
+    )
+    asset_types: tuple[Slug, ...] = Field(default=(), examples=[["triplex-pump"]])
+    description: str = Field(default="", max_length=500)
+
+
+class Sites(Contract):
+    """Sites by id."""
+
+    sites: tuple[Site, ...]

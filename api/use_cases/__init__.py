@@ -1,1 +1,0 @@
-"""What an operator can do, once for both faces: each changes the store and the audit trail in one transaction."""

@@ -1,0 +1,1 @@
+"""HTTP of every subject alike: authentication, problem documents, limits, the OpenAPI document."""

@@ -1,0 +1,1 @@
+"""The federated objective solved where all rows are in one process, with the certificate of a federated run."""

@@ -1,0 +1,84 @@
+"""Rows of a fit with their outcomes, their sites and how often each counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import _check_sample_weight
+
+from models.basics import FloatArray, ProblemError
+from models.estimators.sites import number
+from models.problem import RobustSpec, SiteProblem
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows (N, P) with ``outcomes`` (N,), class indices or targets, and ``site`` (N,), an index.
+
+    ``counts`` (N,) above 0 is how often each row stands there (``sample_weight``); ``weights`` (N,) how much it weighs
+    in its site's empirical distribution, which class weights change and the number of rows of a site they do not.
+    """
+
+    features: FloatArray
+    outcomes: FloatArray
+    site: NDArray[np.intp]
+    counts: FloatArray
+    weights: FloatArray
+
+    def take(self, rows: NDArray[Any]) -> Table:
+        """Some of the rows."""
+        parts = (self.features, self.outcomes, self.site, self.counts, self.weights)
+        return Table(*(part[rows] for part in parts))
+
+    def same_rows(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """First row of each set of equal ones (M,), and the set of each row (N,)."""
+        whole = np.column_stack([self.features, self.outcomes, self.site]) + 0.0  # one zero, not two
+        keys = np.ascontiguousarray(whole).view(np.dtype((np.void, whole.dtype.itemsize * whole.shape[1])))[:, 0]
+        _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+        return first, which
+
+    def merged(self) -> Table:
+        """Every set of equal rows as one that counts as often as they do, in an order that is the rows' own.
+
+        So a weight of k and k copies are the same table to the last bit, whatever order the rows come in.
+        """
+        first, which = self.same_rows()
+        sums = [np.asarray(np.bincount(which, each), dtype=np.float64) for each in (self.counts, self.weights)]
+        return replace(self.take(first), counts=sums[0], weights=sums[1])
+
+    def problem(self, site: int, labels: FloatArray, spec: RobustSpec) -> SiteProblem:
+        """Problem of a site with labels or targets (N,) for all rows."""
+        rows = np.flatnonzero(self.site == site)
+        weights = self.weights[rows]
+        counted = None if (weights == weights[0]).all() else weights / weights.mean()
+        return SiteProblem(self.features[rows], labels[rows], spec, counted)
+
+
+def sample_counts(sample_weight: ArrayLike | None, features: FloatArray) -> FloatArray:
+    """Weights of the rows (N,): at or above 0, not all 0; ``ProblemError`` where they are not."""
+    if sample_weight is None:
+        return np.ones(features.shape[0])
+    counts = np.asarray(_check_sample_weight(sample_weight, features, dtype=np.float64))
+    if (counts < 0).any() or not counts.any():
+        raise ProblemError("sample_weight must be at or above 0 and not all 0")
+    return counts
+
+
+def class_weights(
+    given: Mapping[Any, float] | str | None, classes: NDArray[Any], indices: NDArray[np.intp], counts: FloatArray
+) -> FloatArray:
+    """Weight of each class (K,): 1, "balanced" (each class the same sum), or a mapping (1 for what it leaves out)."""
+    if given is None:
+        return np.ones(classes.shape[0])
+    if isinstance(given, str) and given == "balanced":
+        return np.asarray(counts.sum() / (classes.shape[0] * np.bincount(indices, counts, classes.shape[0])))
+    if not isinstance(given, Mapping):
+        raise ProblemError(f'class_weight must be None, "balanced" or a mapping of class to weight, got {given!r}')
+    weights = np.array([number("class_weight", given.get(name, 1.0)) for name in classes.tolist()])
+    if not (np.isfinite(weights).all() and (weights > 0).all()):
+        raise ProblemError("class_weight must have finite weights above 0")
+    return weights

@@ -1,0 +1,1 @@
+"""Figures of a trained model: scores, intervals, robustness radius."""

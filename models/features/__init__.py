@@ -1,0 +1,1 @@
+"""Condition indicators of a signal, and lifts of features."""

@@ -1,0 +1,98 @@
+r"""One unit for all features and one for the targets, so that how they are measured does not touch the training.
+
+With features ``x = s x'``, targets ``y = t y'``, weights ``w = (t / s) w'`` and ``b = t b'``, a ball of radius
+``s r'`` and cost ``||x - x'|| + kappa |y - y'|`` is one of radius ``r'`` and ``kappa' = kappa t / s`` (labels have
+no unit: ``kappa' = kappa / s``), and the loss ``L(t z) = t^h L'(z)`` is of the same kind, h its degree; so all risks,
+and all bounds on them, are ``t^h`` times those of the problem in these units. Taken are the median of the
+features' largest absolute values over all sites, and the largest target: what a contract's sensor ranges do where the
+rows stay at their sites.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from models.basics import FloatArray
+from models.geometry.supports import BoxSupport, PolytopeSupport, Support
+from models.losses.base import Loss
+from models.losses.epsilon_insensitive import EpsilonInsensitive
+from models.losses.huber import Huber
+from models.losses.squared import Squared
+from models.problem import Certificate, SiteProblem
+
+
+@dataclass(frozen=True)
+class CommonUnits:
+    """Units ``feature`` s, ``target`` t and ``risk`` t^h, each above 0; 1 changes nothing."""
+
+    feature: float = 1.0
+    target: float = 1.0
+    risk: float = 1.0
+
+    @staticmethod
+    def of(sites: Mapping[str, SiteProblem]) -> CommonUnits:
+        """Units in which a typical feature, the median of the largest values of all, and the largest target are 1."""
+        problems = list(sites.values())
+        loss = problems[0].spec.loss
+        target = _largest([site.labels for site in problems]) if loss.task == "regression" else 1.0
+        sizes = np.max([np.abs(site.features).max(axis=0, initial=0.0) for site in problems], axis=0)
+        feature = float(np.median(sizes[sizes > 0])) if (sizes > 0).any() else 1.0
+        return CommonUnits(feature, target, target ** _degree(loss))
+
+    def stated(self, sites: Mapping[str, SiteProblem]) -> dict[str, SiteProblem]:
+        """The sites' problems in these units."""
+        if self == CommonUnits():
+            return dict(sites)
+        return {name: self._site(site) for name, site in sites.items()}
+
+    def plane(self, weights: FloatArray, n_features: int) -> FloatArray:
+        """Weights (D,) for features and targets as given from weights in these units."""
+        given = weights * self.target
+        given[:n_features] /= self.feature
+        return given
+
+    def bounds(self, certificate: Certificate) -> Certificate:
+        """Bounds on the risk as given from bounds in these units."""
+        upper, lower, scale = (self.risk * part for part in (certificate.upper, certificate.lower, certificate.scale))
+        return replace(certificate, upper=upper, lower=lower, scale=scale)
+
+    def _site(self, site: SiteProblem) -> SiteProblem:
+        spec, s, t = site.spec, self.feature, self.target
+        stated = replace(
+            spec, radius=spec.radius / s, label_flip_cost=spec.label_flip_cost * (t / s),
+            support=self._support(spec.support), loss=_in_unit(spec.loss, t),
+        )
+        labels = site.labels / t if spec.loss.task == "regression" else site.labels
+        return replace(site, features=site.features / s, labels=labels, spec=stated)
+
+    def _support(self, support: Support | None) -> Support | None:
+        s, t = self.feature, self.target
+        if isinstance(support, BoxSupport):
+            return BoxSupport(support.low / s, support.high / s, support.target_low / t, support.target_high / t)
+        if support is None:
+            return None
+        # One length for every row: the same half-spaces, and numbers of order one for the solvers.
+        column = None if support.target_column is None else support.target_column * t
+        rows = support.matrix * s if column is None else np.column_stack([support.matrix * s, column])
+        sizes = np.abs(rows).max(axis=1)
+        sizes = np.where(sizes > 0, sizes, 1.0)
+        return PolytopeSupport(
+            support.matrix * (s / sizes[:, None]), support.limits / sizes, None if column is None else column / sizes
+        )
+
+
+def _largest(parts: list[FloatArray]) -> float:
+    """Largest absolute value, 1 where all are 0."""
+    return max(float(np.abs(part).max(initial=0.0)) for part in parts) or 1.0
+
+
+def _degree(loss: Loss) -> int:
+    return 2 if isinstance(loss, Huber | Squared) else 1
+
+
+def _in_unit(loss: Loss, target: float) -> Loss:
+    """L' with ``L(t z) = t^h L'(z)``."""
+    return replace(loss, epsilon=loss.epsilon / target) if isinstance(loss, Huber | EpsilonInsensitive) else loss

@@ -1,0 +1,1 @@
+"""Norms, projections, and the sets that features, targets and mixtures live in."""

@@ -1,0 +1,1 @@
+"""Splitting and subgradient methods of the FDR-SVM and DRFL papers."""

@@ -1,0 +1,1 @@
+"""The ball of mixtures around the site weights: its worst member, its epigraph, the projection on it."""

@@ -1,0 +1,1 @@
+"""Small general solvers for conic and quadratic programs."""

@@ -1,0 +1,109 @@
+"""Whether an answer's numbers can be true at all: what no data, however odd, would have given.
+
+An answer that fails here is well formed and signed: the site said it. What may be told of a true answer from the
+task alone is checked, so no honest site is ever refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from models.basics import Arrays, FloatArray
+from models.worst_case.risk_range import risk_range, steepest_slope
+from services.contracts.lift import draw_lift, lift_check
+from services.contracts.messages import TrainingSpec
+
+_ROUNDING = 1e-6
+"""Relative: a slope or a radius may be off by this much."""
+
+
+def doubt(kind: str, spec: TrainingSpec, asked: Arrays, said: Arrays, n_features: int) -> str:
+    """Why an answer cannot be true, on one line; empty where nothing speaks against it.
+
+    ``spec`` is the site's problem as its task stated it, after the join with the radius that it joined with; ``asked``
+    and ``said`` are the arrays of task and answer, ``n_features`` counts those of the contract.
+    """
+    if kind == "join":
+        return _joined(spec, {name: float(array) for name, array in said.items()}, n_features)
+    if kind == "round":
+        return _below_zero(said) or _risks(spec, asked, said, "point") or _cuts(spec, said)
+    return _below_zero(said) or _risks(spec, asked, said, "weights") or _held_out(said)
+
+
+def _joined(spec: TrainingSpec, said: Mapping[str, float], n_features: int) -> str:
+    rule, wanted = spec.radius, said["radius"]
+    if rule.rule == "fixed":
+        wanted = rule.value
+    elif rule.rule == "samples" and rule.value * said["n_samples"] > 0:
+        wanted = 1.0 / (rule.value * said["n_samples"])
+    possible = {
+        "n_samples": said["n_samples"] >= 1 and said["n_samples"].is_integer(),
+        "radius": said["radius"] >= 0 and math.isclose(said["radius"], wanted, rel_tol=_ROUNDING),
+        "confidence": 0 <= said["confidence"] < 1,
+        "radius_is_estimate": said["radius_is_estimate"] in (0.0, 1.0),
+    }
+    wrong = [name for name, holds in possible.items() if not holds]
+    if wrong:
+        return f"it joined with a {wrong[0]} that cannot be: {said[wrong[0]]:g}"
+    if said["lift_check"] != lift_check(draw_lift(spec.lift, n_features)):
+        return "it lifts its features otherwise than the plan says: the seed or a size differs"
+    return ""
+
+
+def _below_zero(said: Arrays) -> str:
+    """No loss is negative, so no risk, no mean loss and no sum of errors is."""
+    for name, array in said.items():
+        if _never_negative(name) and (array < -_ROUNDING).any():
+            return f"its {name.replace('_', ' ')} is {float(array.min()):g}, and no loss is below 0"
+    return ""
+
+
+def _never_negative(name: str) -> bool:
+    return name.endswith(("risk", "loss", "_error", "norm_weight", "swing")) or name == "floor"
+
+
+def _risks(spec: TrainingSpec, asked: Arrays, said: Arrays, place: str) -> str:
+    """Each head's risk must be one that some rows have at the weights that were asked about."""
+    weights = asked.get(place)
+    if weights is None or "risk" not in said:
+        return ""
+    prices = asked.get("price", np.zeros(len(weights)))
+    for row, price, risk in zip(weights, prices, said["risk"], strict=True):
+        found = risk_range(
+            row if spec.fit_intercept or place == "point" else row[:-1], spec.loss.loss, radius=spec.radius.value,
+            label_flip_cost=spec.label_flip_cost, transport_norm=spec.transport_norm,
+            fit_intercept=spec.fit_intercept, multiplier=float(price),
+        )
+        if float(risk) not in found:
+            return f"its risk is {float(risk):.6g}; no rows have one outside {found.low:.6g} to {found.high:.6g} there"
+    return ""
+
+
+def _cuts(spec: TrainingSpec, said: Arrays) -> str:
+    """No cut is steeper than a loss over features in [0, 1] can be."""
+    loss, radius = spec.loss.loss, spec.radius.value
+    limits = {"slope": steepest_slope(loss, radius), "norm_weight": radius * loss.lipschitz if radius > 0 else 0.0}
+    # On the average no feature is moved by more than the radius.
+    limits["swing"] = limits["norm_weight"]
+    limits = {**limits, **{f"minorant_{name}": limit for name, limit in limits.items()}}
+    for name, limit in (limits | {"floor": limits["norm_weight"]}).items():
+        largest = float(np.abs(said[name]).max(initial=0.0)) if name in said else 0.0
+        if largest > limit + _ROUNDING * max(1.0, limit):
+            return f"its {name.replace('_', ' ')} is {largest:.6g}, and none is above {limit:.6g}"
+    return ""
+
+
+def _held_out(said: Arrays) -> str:
+    """Counts must be whole, and no sum may be larger than so many rows give."""
+    counts = said.get("confusion", said.get("n_test", np.zeros(())))
+    if (counts < 0).any() or not np.array_equal(counts, np.round(counts)):
+        return "it counted held-out rows that are no whole number"
+    if "n_test" in said:
+        most: FloatArray = counts * (1.0 + _ROUNDING)
+        for name in ("covered", "target_sum", "target_squares"):
+            if not 0.0 <= float(said[name]) <= float(most):
+                return f"its {name.replace('_', ' ')} is {float(said[name]):g} over {int(counts)} held-out rows"
+    return ""

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from typing import Any
+
+from services.contracts.identity import Role
+
+
+def test_the_audit_trail_is_listed_by_pages_and_verified(any_world: Any) -> None:
+    for number in range(4):
+        any_world.call(Role.ADMINISTRATOR, "POST", "/v1/admin/tokens", {"name": f"gateway {number}", "role": "viewer"})
+    path = "/v1/admin/audit"
+
+    def listed(query: str = "") -> list[dict[str, Any]]:
+        return any_world.call(Role.ADMINISTRATOR, "GET", path + query).json()["events"]
+
+    everything = listed()
+    assert [event["number"] for event in everything] == [7, 6, 5, 4, 3, 2, 1]
+    assert listed("?limit=2&offset=1") == everything[1:3]
+    assert listed(f"?target={everything[0]['target']}") == everything[:1]
+    assert listed("?action=site.enrol") == []
+    report = any_world.call(Role.ADMINISTRATOR, "GET", f"{path}/verify").json()
+    assert report == {"ok": True, "events": 7, "head": everything[0]["hash"], "problem": ""}

@@ -1,0 +1,50 @@
+"""What becomes of a version once it stands in the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from flows.publish import promote_if_gates_hold
+from services.contracts.plan import Plan
+
+
+@pytest.mark.parametrize(
+    ("auto_promote", "max_gap", "promoted", "said"),
+    [
+        (True, 1e-2, True, "version 3 is champion"),
+        (False, 1e-2, False, "version 3 stays challenger: the plan leaves promotion to an operator"),
+        (True, 1e-9, False, "version 3 stays challenger: max_gap: 0.001 is not at or below 1e-09"),
+    ],
+)
+def test_a_version_is_promoted_if_its_gates_hold_and_its_plan_says_so(
+    auto_promote: bool, max_gap: float, promoted: bool, said: str
+) -> None:
+    done: list[str] = []
+
+    def note(what: str) -> Any:
+        return lambda *_, **__: done.append(what)
+
+    @contextmanager
+    def atomic() -> Iterator[Any]:
+        yield SimpleNamespace(
+            model_versions=SimpleNamespace(record_alias=note("alias")), audit=SimpleNamespace(append=note("audit"))
+        )
+
+    context: Any = SimpleNamespace(
+        store=SimpleNamespace(model_versions=SimpleNamespace(set_status=note("status")), atomic=atomic),
+        registry=SimpleNamespace(promote=note("promoted")),
+    )
+    plan = Plan.model_validate(
+        {"name": "nightly", "asset_type": "rig", "auto_promote": auto_promote, "gates": {"max_gap": max_gap}}
+    )
+    run: Any = SimpleNamespace(plan=plan, run_id="0" * 32)
+    version: Any = SimpleNamespace(
+        name="nightly", version="3", certified_gap=1e-3, objective=1.0, lower_bound=0.999, absolute_gap=0.0
+    )
+    assert promote_if_gates_hold(context, run, version) == said
+    assert done == ["status", *(["alias", "audit", "promoted"] if promoted else [])]

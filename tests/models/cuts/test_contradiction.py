@@ -1,0 +1,129 @@
+"""Honest answers never contradict each other nor leave the range of what risks can be; false ones do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.cuts.contradiction import find_contradiction
+from models.cuts.evidence import Evidence, no_evidence, of_sites, passed, record, unpack_evidence
+from models.geometry.supports import BoxSupport
+from models.losses.catalogue import LOSS_NAMES, get_loss
+from models.methods.site_answers import ProxCutSite
+from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms
+from models.worst_case.risk_range import risk_range, steepest_slope
+
+LOWER = {"risk": np.array(0.5), "cut_height": np.array(0.5)}
+NORMS = st.sampled_from(["l1", "l2", "linf"])
+
+
+def server(norm: Any, sites: int = 1) -> ServerProblem:
+    terms = tuple(SiteTerms(f"s{k}", 1 / sites, 0.1, 1.0) for k in range(sites))
+    return ServerProblem(n_features=3, sites=terms, transport_norm=norm, fit_intercept=True)
+
+
+def drawn(seed: int, spec: RobustSpec) -> SiteProblem:
+    draw = np.random.default_rng(seed)
+    rows = draw.uniform(size=(12, 3))
+    task = spec.loss.task
+    return SiteProblem(rows, draw.uniform(size=12) if task == "regression" else draw.choice([-1.0, 1.0], 12), spec)
+
+
+def asked(problem: SiteProblem, points: np.ndarray, **changes: Any) -> tuple[Evidence, ServerProblem]:
+    """Evidence of one site after a round at each point; ``changes`` scale what it says in the last one."""
+    server_problem = server(problem.spec.transport_norm)
+    evidence = no_evidence(server_problem)
+    for number, point in enumerate(points):
+        message = {"point": point, "centre": point, "penalty": np.array(0.0 if number else 0.5)}
+        answer = ProxCutSite().answer(problem, message, {})
+        if number == len(points) - 1:
+            answer = {name: array * changes.get(name, 1.0) for name, array in answer.items()}
+        evidence = record(evidence, server_problem, point, {"s0": answer})
+    return evidence, server_problem
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    st.integers(0, 10**6), NORMS, st.sampled_from(LOSS_NAMES), st.floats(0, 0.5), st.floats(0.1, 10), st.booleans()
+)
+def test_honest_answers_are_never_doubted(
+    seed: int, norm: Any, loss_name: str, radius: float, flip_cost: float, boxed: bool
+) -> None:
+    loss = get_loss(loss_name)
+    support = BoxSupport(np.zeros(3), np.ones(3)) if boxed and loss.lines is not None else None
+    problem = drawn(seed, RobustSpec(radius, flip_cost, norm, support, loss=loss))
+    draw = np.random.default_rng(seed + 1)
+    points = np.vstack([np.zeros(4), draw.standard_normal((4, 4)) * 10.0 ** draw.integers(-3, 4, (4, 1))])
+    evidence, server_problem = asked(problem, points)
+    for count in range(1, len(points) + 1):
+        told = replace(evidence, exchanges=count)
+        assert find_contradiction(told, server_problem, 0) is None
+    for point, risk in zip(points, evidence.risks[:, 0], strict=True):
+        found = risk_range(
+            point, loss, radius=radius, label_flip_cost=flip_cost, transport_norm=norm, fit_intercept=True
+        )
+        assert risk in found
+    assert np.abs(evidence.cut_slope).max() <= steepest_slope(loss, radius) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("name", "factor"), [("risk", 0.9), ("slope", -1.0), ("minorant_offset", 1.5)])
+def test_two_false_answers_are_found_with_their_rounds(name: str, factor: float) -> None:
+    problem = drawn(3, RobustSpec(0.05, 1.0, "l2"))
+    points = np.vstack([np.zeros(4), np.eye(4)[:2], [[0.5, 0.5, 0.0, 0.1]]])
+    assert find_contradiction(*asked(problem, points), 0) is None
+    evidence, server_problem = asked(problem, points, **{name: factor})
+    found = find_contradiction(evidence, server_problem, 0)
+    assert found is not None and found.risk < found.bound and 4 in (found.risk_round, found.cut_round)
+
+
+@pytest.mark.parametrize("name", ["swing", "minorant_swing"])
+def test_a_false_swing_is_found(name: str) -> None:
+    problem = drawn(3, RobustSpec(0.2, 1.0, "linf", BoxSupport(np.zeros(3), np.ones(3))))
+    points = np.vstack([np.zeros(4), [-1.0, 1.0, -1.0, 0.0], [0.5, 0.5, -0.5, 0.1]])
+    assert find_contradiction(*asked(problem, points), 0) is None
+    found = find_contradiction(*asked(problem, points, **{name: 8.0}), 0)
+    assert found is not None and found.cut_round == 3
+
+
+def test_exchanges_without_a_risk_count_too() -> None:
+    server_problem = server("l2")
+    answer = {"risk": np.array(1.0), "cut_height": np.array(1.0), "slope": np.zeros(4), "norm_weight": np.array(0.0)}
+    evidence = passed(record(no_evidence(server_problem), server_problem, np.zeros(4), {"s0": answer}))
+    later = record(evidence, server_problem, np.ones(4), {"s0": answer | LOWER})
+    found = find_contradiction(later, server_problem, 0)
+    assert found is not None and (found.risk_round, found.cut_round) == (3, 1)
+    back = unpack_evidence(later.pack())
+    assert find_contradiction(back, server_problem, 0) == found
+
+
+def test_evidence_of_some_sites_has_nothing_of_the_others() -> None:
+    both, alone = server("l2", 2), server("l2", 1)
+    said = {"risk": np.array(1.0), "cut_height": np.array(1.0), "slope": np.ones(4), "norm_weight": np.array(0.1)}
+    other = {"risk": np.array(2.0), "cut_height": np.array(2.0), "slope": -np.ones(4), "norm_weight": np.array(0.2)}
+    together, single = no_evidence(both), no_evidence(alone)
+    for point in (np.zeros(4), np.ones(4)):
+        together = record(together, both, point, {"s0": other, "s1": said})
+        single = record(single, alone, point, {"s0": said})
+    swings = {"s0": other | {"swing": np.full(3, 0.5)}, "s1": said | {"swing": np.ones(3)}}
+    swung = of_sites(record(together, both, np.ones(4), swings), [1])
+    assert swung.cut_swing.tolist() == [[0.0] * 3] * 2 + [[1.0] * 3], "cuts without one have none"
+    left, expected = of_sites(together, [1]).pack(), single.pack()
+    assert {name: array.tolist() for name, array in left.items() if name != "bounds"} == {
+        name: array.tolist() for name, array in expected.items() if name != "bounds"
+    }
+
+
+def test_a_state_of_the_first_version_can_be_gone_on_with() -> None:
+    server_problem = server("l2")
+    answer = {"risk": np.array(1.0), "cut_height": np.array(1.0), "slope": np.zeros(4), "norm_weight": np.array(0.0)}
+    packed = record(no_evidence(server_problem), server_problem, np.zeros(4), {"s0": answer}).pack()
+    old = {name: array for name, array in packed.items() if not name.endswith(("_round", "_swing"))}
+    old["bounds"] = old["bounds"][:4]
+    back = record(unpack_evidence(old), server_problem, np.ones(4), {"s0": answer | LOWER})
+    found = find_contradiction(back, server_problem, 0)
+    assert found is not None and "an earlier round" in str(found) and found.risk_round == 2

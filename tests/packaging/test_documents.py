@@ -1,0 +1,91 @@
+"""What the documents tell a reader to type works: Python runs, tables of TOML are the contracts, commands are known."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+import textwrap
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from api.cli.main import COMMANDS
+from services.contracts.asset_type import AssetType, FaultClass, Feature
+from services.contracts.plan import Plan
+from services.contracts.target import Target
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = {"make", "pip", "ballast", "ballast-site", "curl", "python"}
+PLAN = 'name = "a-plan"\nasset_type = "triplex-pump"\n'
+
+
+def _blocks() -> list[str]:
+    """Indented blocks of the README, in order; Python as it is, what is separated by blank lines else one by one."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = re.findall(r"(?:^    .*\n(?:^\n(?=    ))*)+", text, re.M)
+    blocks = [textwrap.dedent(block) for block in found]
+    return [part for block in blocks for part in ([block] if _kind(block) == "python" else block.split("\n\n"))]
+
+
+def _kind(block: str) -> str:
+    if re.search(r"^(import|from) ", block, re.M):
+        return "python"
+    return "toml" if re.match(r"[\w.]+ = |\[", block) else "shell"
+
+
+def _of_kind(kind: str) -> list[str]:
+    return [block for block in _blocks() if _kind(block) == kind]
+
+
+def test_blocks_of_every_kind_are_found() -> None:
+    assert {kind: len(_of_kind(kind)) for kind in ("python", "toml", "shell")} == {"python": 1, "toml": 8, "shell": 5}
+
+
+@pytest.mark.parametrize("block", _of_kind("python"))
+def test_python_runs(block: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", block], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("table", _of_kind("toml"))
+def test_toml_is_what_the_contracts_read(table: str) -> None:
+    values = tomllib.loads(table)
+    if "target" in values:
+        feature = Feature(name="flow", unit="1", low=0.0, high=1.0)
+        classes = (FaultClass(name="healthy", severity=0), FaultClass(name="leak", severity=1))
+        target = Target.model_validate(values["target"])
+        assert AssetType(name="pump", features=(feature,), fault_classes=classes, target=target).target == target
+        return
+    whole = values if "name" in values else tomllib.loads(PLAN) | values
+    assert Plan.model_validate(whole).name == whole["name"]
+
+
+def _commands(block: str) -> list[list[str]]:
+    lines = block.replace("\\\n", " ").splitlines()
+    return [words for line in lines if (words := shlex.split(line, comments=True))]
+
+
+@pytest.mark.parametrize("words", [words for block in _of_kind("shell") for words in _commands(block)], ids=" ".join)
+def test_commands_are_known(words: list[str]) -> None:
+    program, *rest = words
+    assert program in PROGRAMS
+    if program == "make":
+        targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+        assert rest[0] in targets
+    if program in ("ballast", "ballast-site"):
+        options = [word for word in rest if word.startswith("--")]
+        subcommands = [word for word in rest[: 2 if program == "ballast" else 1] if re.fullmatch(r"[a-z-]+", word)]
+        if program == "ballast":
+            assert rest[0] in COMMANDS
+            subcommands = subcommands if rest[0] not in ("up", "demo", "migrate") else subcommands[:1]
+        done = subprocess.run(
+            [str(Path(sys.executable).parent / program), *subcommands, "--help"],
+            capture_output=True, text=True, check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert all(option in done.stdout for option in options), done.stdout

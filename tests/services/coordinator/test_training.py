@@ -1,0 +1,182 @@
+"""The coordinator on ports that are none: who is missing and why, who is heard, and when a run ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from services.contracts.codec import encode
+from services.contracts.messages import Task
+from services.coordinator import training
+from services.coordinator.ports import RawAnswer
+from services.coordinator.training import RunCancelledError, TooFewSitesError
+
+
+def rounds_only(send: Callable[[Task], Any], first: int = 1, last: int = 10**6) -> Callable[[Task], Any]:
+    """Behave so in rounds, from the first of them to the last, and honestly otherwise."""
+    return lambda task: send(task) if task.kind == "round" and first <= task.round <= last else None
+
+
+def missing(site: str, failure: str) -> Callable[[Task], RawAnswer]:
+    return lambda task: RawAnswer(site, None, failure, 0.5)
+
+
+def answers_of(works: Any, site: str) -> list[tuple[str, str]]:
+    answers = [each for record in works.store.records for each in record.answers]
+    return [(each.status, each.code) for each in answers if each.site_id == site]
+
+
+def test_four_honest_plants_make_a_model_with_a_certificate(works: Any) -> None:
+    run = works.run(min_sites=4, round_deadline_seconds=7.0)
+    trained = works.train(run)
+    assert trained.gap <= 1e-3 and trained.lower <= trained.upper and trained.fresh_weight == 1.0
+    assert works.store.get_run(run.run_id).excluded == ()
+    assert {answer for site in works.plants for answer in answers_of(works, site)} == {("accepted", "")}
+    assert set(works.transport.deadlines) == {7.0}, "every question has the plan's deadline"
+
+
+@pytest.mark.parametrize("failure", ["absent", "late"])
+def test_a_plant_that_is_away_for_some_rounds_is_accounted_for_and_not_waited_for(works: Any, failure: str) -> None:
+    works.plants["plant-2"].behave = rounds_only(missing("plant-2", failure), 2, 4)
+    trained = works.train(works.run(min_sites=3))
+    assert answers_of(works, "plant-2")[:5] == [("accepted", ""), *[(failure, failure)] * 3, ("accepted", "")]
+    assert works.store.records[2].fresh_weight == pytest.approx(0.75)
+    assert trained.gap <= 1e-3 and trained.fresh_weight == 1.0
+
+
+def test_a_plant_that_refuses_is_recorded_with_its_code(works: Any) -> None:
+    plant = works.plants["plant-2"]
+    plant.behave = rounds_only(lambda task: plant.refusal(encode(task), task))
+    works.train(works.run(min_sites=3, max_rounds=2))
+    assert answers_of(works, "plant-2") == [("refused_by_site", "too_few_samples")] * 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"round": 99}, "wrong_round"), ({"run_id": "f" * 32}, "wrong_run"), ({"site_id": "plant-3"}, "wrong_site"),
+        ({"task_sha256": "0" * 64}, "wrong_task"), ({"arrays": {}}, "wrong_fields"),
+    ],
+)
+def test_a_wrong_answer_is_rejected_and_the_plant_asked_again_in_the_next_round(
+    works: Any, changes: dict[str, Any], code: str
+) -> None:
+    plant = works.plants["plant-2"]
+    plant.behave = rounds_only(lambda task: plant.update(encode(task), task, **changes), 1, 1)
+    run = works.run(min_sites=3, max_rounds=2)
+    works.train(run)
+    assert answers_of(works, "plant-2") == [("rejected", code), ("accepted", "")]
+    assert works.store.get_run(run.run_id).excluded == ()
+
+
+def test_an_answer_sent_twice_counts_for_its_own_round_alone(works: Any) -> None:
+    """The answer of round 1 comes again in round 2: it is of another round, and enters no second time."""
+    plant = works.plants["plant-2"]
+    kept: list[bytes] = []
+
+    def repeat(task: Task) -> bytes:
+        kept.append(kept[0] if kept else plant.update(encode(task), task))
+        return kept[-1]
+
+    plant.behave = rounds_only(repeat, 1, 2)
+    works.train(works.run(min_sites=3, max_rounds=3))
+    assert answers_of(works, "plant-2") == [("accepted", ""), ("rejected", "wrong_round"), ("accepted", "")]
+    alone = works.store.states[works.store.records[0].run_id][1]["risks"]
+    assert alone.shape[1] == 3, "one column of risks for each round"
+
+
+def test_too_few_answers_are_no_round_and_the_run_says_who_was_missing(works: Any) -> None:
+    works.plants["plant-2"].behave = rounds_only(missing("plant-2", "absent"), 3)
+    run = works.run(min_sites=4)
+    with pytest.raises(TooFewSitesError) as failure:
+        works.train(run)
+    assert str(failure.value) == (
+        "3 of the 4 sites that the plan needs answered in round 3 within 0 s (plant-2: nobody answers for the site)"
+    )
+    assert works.store.get_run(run.run_id).rounds == 2, "the round was not committed"
+
+
+def test_the_same_question_is_asked_again_until_enough_plants_answer(
+    works: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = iter([False, False, True])
+    plant = works.plants["plant-2"]
+    plant.behave = rounds_only(lambda task: None if next(times) else missing("plant-2", "late")(task), 1, 1)
+    works.train(works.run(min_sites=4, max_rounds=1, absence_patience_seconds=60.0))
+    in_round = [task for task in plant.asked if task.kind == "round"]
+    assert len(in_round) == 3 and len({encode(task) for task in in_round}) == 1
+
+
+def test_patience_ends_by_the_clock(works: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(0, 10**6, 10))
+    monkeypatch.setattr(training, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    works.plants["plant-1"].behave = missing("plant-1", "absent")
+    run = works.run(min_sites=4, absence_patience_seconds=25.0)
+    with pytest.raises(TooFewSitesError, match="3 of the 4 .* answered to join within 25 s"):
+        works.join(run)
+    assert len(works.transport.deadlines) == 3, "asked at 10 s and 20 s, and at 30 s for the last time"
+
+
+def test_sites_that_do_not_join_are_named_and_not_asked_again(works: Any) -> None:
+    works.plants["plant-4"].behave = missing("plant-4", "absent")
+    run = works.run(min_sites=3, max_rounds=2)
+    works.train(run)
+    run = works.store.get_run(run.run_id)
+    assert [site.site_id for site in run.sites] == ["plant-1", "plant-2", "plant-3"]
+    assert [(each.site_id, each.status) for each in run.absentees] == [("plant-4", "absent")]
+    assert [task.kind for task in works.plants["plant-4"].asked] == ["join"]
+
+
+@pytest.mark.parametrize("change", [
+    {"n_samples": 0.0}, {"n_samples": 2.5}, {"radius": -1e-9}, {"radius": 0.03}, {"confidence": 1.0},
+    {"radius_is_estimate": 2.0}, {"lift_check": 7.0},
+])
+def test_a_plant_that_joins_with_what_cannot_be_does_not_take_part(works: Any, change: dict[str, float]) -> None:
+    works.plants["plant-4"].falsify = lambda task, arrays: arrays | {
+        name: np.array(value) for name, value in change.items() if task.kind == "join"
+    }
+    run = works.join(works.run(min_sites=3))
+    assert len(run.sites) == 3
+    (absentee,) = run.absentees
+    assert (absentee.site_id, absentee.status, absentee.code) == ("plant-4", "rejected", "implausible")
+    assert "cannot be" in absentee.reason or "otherwise than the plan says" in absentee.reason
+
+
+def test_a_cancelled_run_stops_after_its_round(works: Any) -> None:
+    run = works.run()
+    plant = works.plants["plant-1"]
+
+    def cancel(task: Task) -> None:
+        works.store.change(run.run_id, cancel_requested=True)
+
+    plant.behave = rounds_only(cancel, 3, 3)
+    with pytest.raises(RunCancelledError, match="cancelled"):
+        works.train(run)
+    assert works.store.get_run(run.run_id).rounds == 3
+
+
+def test_a_cancelled_run_does_not_wait_for_plants(works: Any) -> None:
+    works.plants["plant-1"].behave = missing("plant-1", "absent")
+    run = works.run(min_sites=4, absence_patience_seconds=86_400.0)
+    works.store.change(run.run_id, cancel_requested=True)
+    with pytest.raises(RunCancelledError):
+        works.join(run)
+
+
+def test_a_run_that_was_killed_goes_on_to_the_same_model(works: Any) -> None:
+    whole = works.train(works.run())
+    works.store.records.clear()
+    run = works.run()
+    works.store.lose_after = 4
+    with pytest.raises(KeyboardInterrupt):
+        works.train(run)
+    works.store.lose_after = None
+    resumed = works.train(works.store.get_run(run.run_id))
+    assert json.dumps([resumed.weights.tolist(), resumed.upper, resumed.lower, resumed.rounds]) == json.dumps(
+        [whole.weights.tolist(), whole.upper, whole.lower, whole.rounds]
+    )
