@@ -30,7 +30,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from models.basics import FloatArray, TransportNorm
+from models.basics import FloatArray, TransportNorm, rounded
 from models.geometry.norms import DUAL_NORM, vector_norm
 from models.site_ambiguity.ball import MixtureBall, pull_into_ball, worst_mixture
 from models.site_ambiguity.epigraph import MixtureRows, mixture_rows
@@ -39,6 +39,9 @@ from models.solvers.conic_interior_point import ConeProgram, solve_cone_program
 _TIGHT, _ROUGH = 1e-12, 1e-9
 """Tolerances: a bound wants all that there is; where to ask next does not."""
 
+
+_LAST_DIGIT = 1e-11
+"""Far above the rounding of a risk, far below the digits of a point that is asked."""
 
 _SMALL = 1e-3
 """Least unit of height: a hinge risk is of order one by nature, however near to 0 the cuts are at some point."""
@@ -123,6 +126,14 @@ class CutModel:
         """The same cuts weighted by one mixture (G,) of the ball, and no other: at or below this model everywhere."""
         return replace(self, site_weights=mixture, mixture=MixtureBall())
 
+    def without_last_digits(self) -> CutModel:
+        """The same cuts but for the digits below a share of 1e-11 of the largest of their kind."""
+        swing = None if self.swing is None else rounded(self.swing, _LAST_DIGIT)
+        return replace(
+            self, floor=rounded(self.floor, _LAST_DIGIT), offset=rounded(self.offset, _LAST_DIGIT),
+            slope=rounded(self.slope, _LAST_DIGIT), norm_weight=rounded(self.norm_weight, _LAST_DIGIT), swing=swing,
+        )
+
     def floors_left(self, multipliers: FloatArray) -> FloatArray:
         """What the cuts' multipliers (m,) leave of each ``a_g`` for the floor of the site, (G,)."""
         spent = np.bincount(self.site, weights=multipliers, minlength=self.site_weights.shape[0])
@@ -169,8 +180,11 @@ def minimise(model: CutModel, centre: FloatArray, rule: HeightRule | None = None
 
 
 def project(model: CutModel, centre: FloatArray, level: float, rule: HeightRule | None = None) -> ModelPoint:
-    """Nearest point to ``centre`` at which the model (or the rule of the sites' models) is at or below ``level``."""
-    return _solve(model, centre, level, rule=rule)
+    """Nearest point to ``centre`` at which the model (or the rule of the sites' models) is at or below ``level``.
+
+    To some ten digits of the cuts: it bounds nothing, and the last digits of a cut are those of the features' unit.
+    """
+    return _solve(model.without_last_digits(), centre, level, rule=rule)
 
 
 def prox_step(model: CutModel, centre: FloatArray, penalty: float) -> ModelPoint:

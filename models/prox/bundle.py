@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.basics import FloatArray, TransportNorm
+from models.basics import FloatArray, TransportNorm, without_needless_digits
 from models.geometry.norms import DUAL_NORM, steepest_move, vector_norm
 from models.geometry.projections import nearest_in_ball
 from models.problem import SiteProblem
@@ -108,7 +108,7 @@ def local_step(
         bundle.add(start, evaluate(start))
     idle = 0
     while not bundle.closed(tolerance) and bundle.count < max_cuts and idle < _PATIENCE:
-        point = bundle.next_point()
+        point = without_needless_digits(bundle.next_point(), tolerance)
         before = bundle.gap
         bundle.add(point, evaluate(point))
         idle = 0 if bundle.gap < 0.999 * before else idle + 1

@@ -19,10 +19,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from models.basics import FloatArray
+from models.basics import FloatArray, rounded
 
 MAX_STEPS = 200
 _BISECTIONS = 5
+_TIED = 1e-12
+"""Share of the largest price below which two prices are one: some thousand roundings."""
 _NOTHING = float(np.finfo(np.float64).tiny) ** 0.5
 
 
@@ -94,7 +96,7 @@ def search_multiplier(
         value = budget * multiplier + apart.value - apart.spent * multiplier + float(asked.answer.value.sum())
         inside = left.multiplier < multiplier < right.multiplier
         if multiplier == crossing.multiplier and (value - crossing.bound <= tolerance or not inside):
-            return left, right, crossing, value
+            return left, right, _cross(left, right, budget, apart, _TIED), value
         if not inside:
             break
         if apart.spent + float(asked.answer.spent.sum()) > budget:
@@ -105,6 +107,7 @@ def search_multiplier(
         crossing = _cross(left, right, budget, apart)
     multiplier = crossing.multiplier
     rows = float(ask(multiplier).value.sum())
+    crossing = _cross(left, right, budget, apart, _TIED)
     return left, right, crossing, budget * multiplier + apart.value - apart.spent * multiplier + rows
 
 
@@ -124,14 +127,18 @@ def _narrowed(
     return left, right
 
 
-def _cross(left: Asked, right: Asked, budget: float, apart: Total) -> Crossing:
+def _cross(left: Asked, right: Asked, budget: float, apart: Total, tied: float = 0.0) -> Crossing:
+    """Crossing of two sets of lines; rows whose own crossings differ by less than the share ``tied`` go in their order.
+
+    Whoever goes first, what is mixed stays below F; but who does must not hang on the last digits of the rows.
+    """
     (value, more, _, _), (later, less, _, _) = left.answer, right.answer
     saved = np.maximum(more - less, 0.0)
     # A row that saves nothing never goes over; one that saves next to nothing may do so anywhere in the bracket.
     ahead = value - later + more * left.multiplier - less * right.multiplier
     turn = np.divide(ahead, saved, out=np.full_like(saved, right.multiplier), where=saved > _NOTHING)
     np.minimum(np.maximum(turn, left.multiplier, out=turn), right.multiplier, out=turn)
-    order = turn.argsort()
+    order = rounded(turn, tied).argsort(kind="stable")
     spent = apart.spent + float(more.sum()) - saved[order].cumsum()
     last = min(int(np.count_nonzero(spent > budget)), spent.shape[0] - 1)
     over = np.zeros(turn.shape[0], dtype=np.bool_)

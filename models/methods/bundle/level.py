@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.basics import Arrays, FloatArray
+from models.basics import Arrays, FloatArray, without_needless_digits
 from models.cuts.cut_model import CutModel, ModelPoint, project
 from models.cuts.evidence import Evidence, cut_model, no_evidence, record, tighten_lower_bound, unpack_evidence
 from models.methods.certified import CertifiedServer
@@ -39,9 +39,6 @@ _LEAST_WEIGHT = 1e-9
 _SOFTEST, _STIFFEST = 1e-6, 1e9
 """Penalties at which a centre is so far off that rounding spoils the cut, and a prox point is its centre, risks and
 features being of order one."""
-
-_NEEDLESS, _COARSEST = 1e-5, 1e-8
-"""Digits of a point, relative to the point, that are dropped: this share of the wanted gap, and what at most."""
 
 
 @dataclass(frozen=True)
@@ -89,16 +86,17 @@ class BundleServer(CertifiedServer[BundleState]):
         lowest = model.value(model_minimiser.point)
         height = evidence.upper if math.isfinite(evidence.upper) else model.value(best)
         level = lowest + problem.parameters["level"] * max(height - lowest, 0.0)
+        level = float(without_needless_digits(np.array(level), problem.gap))
         found = project(model, best, level)
         moved = float(np.abs(found.point - best).max())
         stagnated = moved <= _STILL * (1.0 + float(np.abs(best).max())) or evidence.upper <= _STILL
-        point = _shortened(found.point, problem.gap)
+        point = without_needless_digits(found.point, problem.gap)
         if not (self.prox_cuts and found.level_price > 0):
             return BundleState(evidence, point, state.centre, state.penalty, stagnated)
         penalty = problem.parameters["closeness"] / (found.level_price * np.maximum(found.mixture, _LEAST_WEIGHT))
         penalty = np.clip(penalty, _SOFTEST, _STIFFEST)
-        penalty = np.array([float(_shortened(each, problem.gap)) for each in penalty])
-        centre = _shortened(found.point + _site_slopes(model, found, best) / penalty[:, None], problem.gap)
+        penalty = np.array([float(without_needless_digits(each, problem.gap)) for each in penalty])
+        centre = without_needless_digits(found.point + _site_slopes(model, found, best) / penalty[:, None], problem.gap)
         return BundleState(evidence, point, centre, penalty, stagnated)
 
     def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
@@ -119,19 +117,6 @@ class BundleServer(CertifiedServer[BundleState]):
         """State from :meth:`pack`."""
         point, centre, penalty = (np.asarray(arrays[name]) for name in ("point", "centre", "penalty"))
         return BundleState(unpack_evidence(arrays), point, centre, penalty, bool(arrays["still"]))
-
-
-def _shortened(point: FloatArray, gap: float) -> FloatArray:
-    """The point without the digits that the wanted gap has no use for, relative to its largest.
-
-    Any point may be asked, so no bound is touched; but what rounding did in one round cannot grow in the next, and the
-    same data in other units, which differ in their last digits, are asked the same.
-    """
-    size = float(np.abs(point).max(initial=0.0))
-    if not (size > 0 and gap > 0):
-        return point
-    unit = 2.0 ** math.floor(math.log2(size) + math.log2(min(_NEEDLESS * gap, _COARSEST)))
-    return np.asarray(np.round(point / unit) * unit)
 
 
 def _site_slopes(model: CutModel, found: ModelPoint, best: FloatArray) -> FloatArray:
