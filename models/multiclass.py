@@ -105,9 +105,9 @@ class OneVsRestServer:
             for k, each in enumerate(state)
         )
 
-    def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
+    def answer_shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
         """Shapes of a valid answer, the heads first."""
-        return {name: (self.n_heads, *shape) for name, shape in self.binary.answer_shapes(problem).items()}
+        return {name: (self.n_heads, *shape) for name, shape in self.binary.answer_shapes(dimension, n_swings).items()}
 
     def status(self, state: Heads, problem: ServerProblem) -> Status:
         """Certified when the bounds of the sum are near enough; stalled when every head is still."""

@@ -172,11 +172,7 @@ def with_answers(
 ) -> Evidence:
     """As :func:`record`, the bounds left as they were."""
     risks = np.full(len(problem.sites), np.nan)
-    sites: list[float] = []
-    offsets: list[float] = []
-    slopes: list[FloatArray] = []
-    norm_weights: list[float] = []
-    swings: list[FloatArray | None] = []
+    cuts: list[tuple[float, float, FloatArray, float, FloatArray | None]] = []
     stretched = point[: problem.n_features] * (1.0 if problem.feature_scale is None else problem.feature_scale)
     norm = dual_norm(stretched, problem.transport_norm)
     for g, site in enumerate(problem.sites):
@@ -188,17 +184,11 @@ def with_answers(
             float(answer["risk"]), float(answer["cut_height"]), answer["slope"], float(answer["norm_weight"]),
             answer.get("swing"),
         )
-        cuts = [(cut.offset(point, norm), cut.slope, cut.norm_weight)]
-        swings.append(answer.get("swing"))
+        cuts.append((g, cut.offset(point, norm), cut.slope, cut.norm_weight, cut.swing))
         if "minorant_slope" in answer:
-            cuts.append(
-                (float(answer["minorant_offset"]), answer["minorant_slope"], float(answer["minorant_norm_weight"]))
-            )
-            swings.append(answer.get("minorant_swing"))
-        sites += [float(g)] * len(cuts)
-        offsets += [cut[0] for cut in cuts]
-        slopes += [cut[1] for cut in cuts]
-        norm_weights += [cut[2] for cut in cuts]
+            offset, norm_weight = float(answer["minorant_offset"]), float(answer["minorant_norm_weight"])
+            cuts.append((g, offset, answer["minorant_slope"], norm_weight, answer.get("minorant_swing")))
+    sites, offsets, slopes, norm_weights, swings = zip(*cuts, strict=True) if cuts else ((),) * 5
     number = evidence.exchanges + 1
     return replace(
         evidence,
@@ -236,6 +226,19 @@ def risks_or_models(evidence: Evidence, problem: ServerProblem, k: int) -> Float
     return np.asarray(np.where(missing, modelled, risks))
 
 
+def counted_risks(evidence: Evidence, problem: ServerProblem) -> FloatArray:
+    """Risks (K, G) by which the visited points count; NaN where a site is there now that a point was not told by.
+
+    A site that is away in this round enters by its cuts at every point to which it did not answer.
+    """
+    missing = np.isnan(evidence.risks)
+    absent = missing[-1]
+    if not absent.any():
+        return evidence.risks
+    modelled = cut_model(evidence, problem).site_values(evidence.points)
+    return np.asarray(np.where(missing & absent, modelled, evidence.risks))
+
+
 def tighten_lower_bound(evidence: Evidence, problem: ServerProblem) -> tuple[Evidence, ModelPoint]:
     """Evidence with the best lower bound its cuts give, and the minimiser of the cut model near the best point."""
     model = cut_model(evidence, problem)
@@ -247,12 +250,7 @@ def tighten_lower_bound(evidence: Evidence, problem: ServerProblem) -> tuple[Evi
 def _best_round(evidence: Evidence, problem: ServerProblem) -> tuple[int, float]:
     """Visited point of least ``max_q sum_g q_g u_gk`` and that value; (-1, inf) where no point counts."""
     site_weights, ball = problem.weights, problem.mixture
-    risks, missing = evidence.risks, np.isnan(evidence.risks)
-    counted = (site_weights > 0) | (ball.radius > 0)
-    absent = missing[-1] & counted
-    if absent.any():
-        modelled = cut_model(evidence, problem).site_values(evidence.points)
-        risks = np.where(missing & absent, modelled, risks)
+    risks, counted = counted_risks(evidence, problem), (site_weights > 0) | (ball.radius > 0)
     left_out = np.asarray((np.isnan(risks) & counted).any(axis=1))
     risks = np.where(counted, np.nan_to_num(risks), 0.0)
     totals = np.where(left_out, np.inf, risks @ site_weights)

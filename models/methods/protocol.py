@@ -46,8 +46,11 @@ class ServerHalf(Protocol[StateT]):
         """Next state from the answers of the sites that were there; the absent are missing from ``answers``."""
         ...
 
-    def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
-        """Names and shapes that a valid answer has: what admission holds an answer to."""
+    def answer_shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
+        """Names and shapes that a valid answer has: what admission holds an answer to.
+
+        ``dimension`` D of the weights; ``n_swings``: length of a cut's swing, 0 where cuts have none.
+        """
         ...
 
     def status(self, state: StateT, problem: ServerProblem) -> Status:

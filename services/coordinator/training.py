@@ -178,7 +178,8 @@ class Coordinator:
         return replace(fewer, number=at.number, state=at.server.of_sites(at.state, fewer.problem, kept))
 
     def _round_question(self, at: Training) -> Question:
-        messages, shapes = at.server.messages(at.state, at.problem), at.server.answer_shapes(at.problem)
+        messages = at.server.messages(at.state, at.problem)
+        shapes = at.server.answer_shapes(at.problem.dimension, at.problem.n_swings)
         return self._question(at.run, "round", at.number, messages, shapes)
 
     def _keys_of(self, run: Run) -> dict[str, str]:

@@ -39,7 +39,7 @@ def _round(name: str, server: Any, state: Any, problem: ServerProblem, n_classes
         for g, part in enumerate(PARTS)
     }
     for answer in answers.values():
-        assert {key: array.shape for key, array in answer.items()} == server.answer_shapes(problem)
+        assert {key: array.shape for key, array in answer.items()} == server.answer_shapes(problem.dimension)
     return server.step(state, problem, answers)
 
 

@@ -29,13 +29,13 @@ import numpy as np
 
 from models.basics import Arrays, FloatArray
 from models.cuts.cut_model import CutModel, ModelPoint, project
-from models.cuts.evidence import Evidence, cut_model, no_evidence, record, tighten_lower_bound, unpack_evidence
-from models.methods.certified import CertifiedServer
+from models.cuts.evidence import cut_model, no_evidence, record, tighten_lower_bound
+from models.methods.certified import PointServer, PointState, is_still
 from models.methods.site_answers import ProxCutSite, RiskSite
-from models.problem import ServerProblem, Status
+from models.problem import ServerProblem
 
-_STILL = 1e-14
 _LEAST_WEIGHT = 1e-9
+"""Least weight that is divided by: a site without one in the mixture gets a stiff step, not an infinite one."""
 _SOFTEST, _STIFFEST = 1e-6, 1e9
 """Penalties at which a centre is so far off that rounding spoils the cut, and a prox point is its centre, risks and
 features being of order one."""
@@ -45,29 +45,28 @@ _NEEDLESS, _COARSEST = 1e-5, 1e-8
 
 
 @dataclass(frozen=True)
-class BundleState:
+class BundleState(PointState):
     """Evidence and what is asked next: ``point`` (D,), and for prox cuts ``centre`` (G, D) and ``penalty`` (G,).
 
     ``stagnated``: the next point is the best one again, or the risk is 0 but for rounding.
     """
 
-    evidence: Evidence
-    point: FloatArray
     centre: FloatArray
     penalty: FloatArray
-    stagnated: bool = False
 
 
 @dataclass(frozen=True)
-class BundleServer(CertifiedServer[BundleState]):
+class BundleServer(PointServer[BundleState]):
     """Server half of the level bundle, with or without prox cuts."""
 
     prox_cuts: bool
+    state = BundleState
     per_site = ("centre", "penalty")
 
-    def asked(self, state: BundleState) -> FloatArray:
-        """The point."""
-        return state.point
+    @property
+    def asks(self) -> RiskSite | ProxCutSite:
+        """Risk and its cut, and the prox minorant where one is wanted."""
+        return ProxCutSite() if self.prox_cuts else RiskSite()
 
     def init(self, problem: ServerProblem) -> BundleState:
         """Nothing known; the first point is zero."""
@@ -76,7 +75,7 @@ class BundleServer(CertifiedServer[BundleState]):
 
     def messages(self, state: BundleState, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
         """The same point for every site, and its own prox centre and penalty."""
-        messages = {site.site_id: {"point": state.point} for site in problem.sites}
+        messages = super().messages(state, problem)
         if self.prox_cuts:
             for g, site in enumerate(problem.sites):
                 messages[site.site_id] |= {"centre": state.centre[g], "penalty": np.array(state.penalty[g])}
@@ -90,35 +89,15 @@ class BundleServer(CertifiedServer[BundleState]):
         height = evidence.upper if math.isfinite(evidence.upper) else model.value(best)
         level = lowest + problem.parameters["level"] * max(height - lowest, 0.0)
         found = project(model, best, level)
-        moved = float(np.abs(found.point - best).max())
-        stagnated = moved <= _STILL * (1.0 + float(np.abs(best).max())) or evidence.upper <= _STILL
+        stagnated = is_still(float(np.abs(found.point - best).max()), best, evidence.upper)
         point = _shortened(found.point, problem.gap)
         if not (self.prox_cuts and found.level_price > 0):
-            return BundleState(evidence, point, state.centre, state.penalty, stagnated)
+            return BundleState(evidence, point, state.centre, state.penalty, stagnated=stagnated)
         penalty = problem.parameters["closeness"] / (found.level_price * np.maximum(found.mixture, _LEAST_WEIGHT))
         penalty = np.clip(penalty, _SOFTEST, _STIFFEST)
         penalty = np.array([float(_shortened(each, problem.gap)) for each in penalty])
         centre = _shortened(found.point + _site_slopes(model, found, best) / penalty[:, None], problem.gap)
-        return BundleState(evidence, point, centre, penalty, stagnated)
-
-    def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
-        """Risk and its cut, and the prox minorant."""
-        return (ProxCutSite() if self.prox_cuts else RiskSite()).shapes(problem.dimension, problem.n_swings)
-
-    def status(self, state: BundleState, problem: ServerProblem) -> Status:
-        """Certified at the wanted gap; stalled where no further progress is possible in float64."""
-        status = super().status(state, problem)
-        return Status.STALLED if status is Status.CONTINUE and state.stagnated else status
-
-    def pack(self, state: BundleState) -> dict[str, FloatArray]:
-        """Evidence and what is asked next."""
-        asked = {"point": state.point, "centre": state.centre, "penalty": state.penalty}
-        return {**state.evidence.pack(), **asked, "still": np.array(float(state.stagnated))}
-
-    def unpack(self, arrays: Arrays) -> BundleState:
-        """State from :meth:`pack`."""
-        point, centre, penalty = (np.asarray(arrays[name]) for name in ("point", "centre", "penalty"))
-        return BundleState(unpack_evidence(arrays), point, centre, penalty, bool(arrays["still"]))
+        return BundleState(evidence, point, centre, penalty, stagnated=stagnated)
 
 
 def _shortened(point: FloatArray, gap: float) -> FloatArray:

@@ -32,33 +32,38 @@ import numpy as np
 from models.basics import Arrays, FloatArray
 from models.cuts.certificate import combined_certificate
 from models.cuts.cut_model import minimise, project
-from models.cuts.evidence import Evidence, cut_model, no_evidence, of_sites, record, risks_or_models, unpack_evidence
+from models.cuts.evidence import (
+    counted_risks,
+    cut_model,
+    no_evidence,
+    of_sites,
+    record,
+    risks_or_models,
+    unpack_evidence,
+)
 from models.fairness.ambiguity_set import RelativeSet
 from models.fairness.relative_risk import Majorant, global_bound, reach_of, weighted_set
-from models.methods.certified import CertifiedServer
+from models.methods.certified import PointServer, PointState, is_still
 from models.methods.site_answers import RiskSite
 from models.problem import Certificate, ServerProblem, Status
 
 _SERIOUS = 0.1
-_STILL = 1e-14
+"""Share of what the majorant could still give by which a new centre is lower: a serious step of a bundle method."""
 
 
 @dataclass(frozen=True)
-class RelativeState:
+class RelativeState(PointState):
     """Evidence, the next point (D,), and the centre: its round, the value there, and the bound of its majorant.
 
     ``since``: the first round after the centre was chosen. ``first``: stagnated in the stage with ``phi = 0``, to which
     centre, value and bound belong then. ``stagnated``: the next point is one that was asked already.
     """
 
-    evidence: Evidence
-    point: FloatArray
     first: bool = True
     centre: int = -1
     since: int = 0
     centre_value: float = math.inf
     convex_lower: float = -math.inf
-    stagnated: bool = False
 
     @property
     def convex_part(self) -> Certificate:
@@ -68,12 +73,11 @@ class RelativeState:
 
 
 @dataclass(frozen=True)
-class RelativeServer(CertifiedServer[RelativeState]):
+class RelativeServer(PointServer[RelativeState]):
     """Server half of the relative-fairness bundle."""
 
-    def asked(self, state: RelativeState) -> FloatArray:
-        """The point."""
-        return state.point
+    state = RelativeState
+    asks = RiskSite()
 
     def of_sites(self, state: RelativeState, problem: ServerProblem, kept: Sequence[int]) -> RelativeState:
         """The first stage anew: the centre of the second was chosen among the risks of all sites."""
@@ -83,15 +87,11 @@ class RelativeServer(CertifiedServer[RelativeState]):
         """Nothing known; the first point is zero."""
         return RelativeState(no_evidence(problem), np.zeros(problem.dimension))
 
-    def messages(self, state: RelativeState, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
-        """The same point for every site."""
-        return {site.site_id: {"point": state.point} for site in problem.sites}
-
     def step(self, state: RelativeState, problem: ServerProblem, answers: Mapping[str, Arrays]) -> RelativeState:
         """Add the cuts, bound F, and take the next point of the stage; the second stage begins where the first ends."""
         ambiguity = ambiguity_of(problem)
         evidence = record(state.evidence, problem, state.point, answers)
-        risks = _counted_risks(evidence, problem)
+        risks = counted_risks(evidence, problem)
         values = _values(ambiguity, risks)
         best = int(np.argmin(values))
         upper = float(values[best])
@@ -107,10 +107,6 @@ class RelativeServer(CertifiedServer[RelativeState]):
             start = int(np.argmin(_values(plain, risks)))
             state = replace(state, first=False, centre=start, since=len(values), convex_lower=-math.inf)
         return _turn(state, problem, ambiguity, risks)
-
-    def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
-        """Risk and its cut."""
-        return RiskSite().shapes(problem.dimension, problem.n_swings)
 
     def status(self, state: RelativeState, problem: ServerProblem) -> Status:
         """Certified where both bounds of F meet; critical where the convex part's do; stalled where nothing moves."""
@@ -154,8 +150,10 @@ class RelativeServer(CertifiedServer[RelativeState]):
     def unpack(self, arrays: Arrays) -> RelativeState:
         """State from :meth:`pack`."""
         first, centre, since, value, lower, stagnated = (float(part) for part in arrays["centre"])
-        evidence, point = unpack_evidence(arrays), np.asarray(arrays["point"])
-        return RelativeState(evidence, point, bool(first), int(centre), int(since), value, lower, bool(stagnated))
+        return RelativeState(
+            unpack_evidence(arrays), arrays["point"], bool(first), int(centre), int(since), value, lower,
+            stagnated=bool(stagnated),
+        )
 
 
 def ambiguity_of(problem: ServerProblem) -> RelativeSet:
@@ -188,22 +186,8 @@ def _turn(state: RelativeState, problem: ServerProblem, ambiguity: RelativeSet, 
         since=state.since if centre == state.centre else len(values),
         centre_value=float(values[centre]),
         convex_lower=majorant.bound(model, model_minimiser, reach),
-        stagnated=moved <= _STILL * (1.0 + float(np.abs(best).max())) or state.evidence.upper <= _STILL,
+        stagnated=is_still(moved, best, state.evidence.upper),
     )
-
-
-def _counted_risks(evidence: Evidence, problem: ServerProblem) -> FloatArray:
-    """Risks (K, G) by which the visited points count; NaN in a point that does not.
-
-    As for every method: a site that is away in this round enters by its cuts; where a site is there but was not when
-    the point was asked, the point is left out.
-    """
-    missing = np.isnan(evidence.risks)
-    absent = missing[-1]
-    if not absent.any():
-        return evidence.risks
-    modelled = cut_model(evidence, problem).site_values(evidence.points)
-    return np.asarray(np.where(missing & absent, modelled, evidence.risks))
 
 
 def _values(ambiguity: RelativeSet, risks: FloatArray) -> FloatArray:

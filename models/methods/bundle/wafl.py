@@ -22,35 +22,31 @@ import numpy as np
 
 from models.basics import Arrays, FloatArray, ProblemError
 from models.cuts.cut_model import CutModel, minimise, project
-from models.cuts.evidence import Evidence, cut_model, no_evidence, record, unpack_evidence
+from models.cuts.evidence import Evidence, cut_model, no_evidence, record
 from models.cuts.lower_bound import lower_bound
 from models.geometry.projections import least_where
 from models.methods.bundle.wafl_site import WaflSite
-from models.methods.certified import CertifiedServer
-from models.problem import ServerProblem, Status
-
-_STILL = 1e-14
+from models.methods.certified import PointServer, PointState, is_still
+from models.problem import ServerProblem
 
 
 @dataclass(frozen=True)
-class WaflState:
-    """Evidence over points (w, t) (D + 1,), the ``point`` asked next, and ``floor`` (G,) of the sites."""
+class WaflState(PointState):
+    """Evidence over points (w, t) (D + 1,), the ``point`` asked next, and ``floor`` (G,) of the sites.
 
-    evidence: Evidence
-    point: FloatArray
+    ``stagnated``: the same point would be asked again, or the risk is 0 but for rounding.
+    """
+
     floor: FloatArray
-    stagnated: bool = False
 
 
 @dataclass(frozen=True)
-class WaflServer(CertifiedServer[WaflState]):
+class WaflServer(PointServer[WaflState]):
     """Server half of WAFL."""
 
+    state = WaflState
+    asks = WaflSite()
     per_site = ("floor",)
-
-    def asked(self, state: WaflState) -> FloatArray:
-        """The point and, last, the price."""
-        return state.point
 
     def as_cuts(self, answer: Arrays) -> Arrays:
         """As a cut in weights and price, the floor being another one."""
@@ -90,31 +86,12 @@ class WaflServer(CertifiedServer[WaflState]):
         level = lowest + problem.parameters["level"] * max(height - lowest, 0.0)
         found = project(model, best, level).point
         asked = np.append(found, priced_value(model, found)[1])
-        stagnated = float(np.abs(asked - state.point).max()) <= _STILL * (1.0 + float(np.abs(asked).max()))
-        return WaflState(evidence, asked, floor, stagnated or evidence.upper <= _STILL)
-
-    def status(self, state: WaflState, problem: ServerProblem) -> Status:
-        """Certified at the wanted gap; stalled where the same point would be asked again."""
-        status = super().status(state, problem)
-        return Status.STALLED if status is Status.CONTINUE and state.stagnated else status
+        stagnated = is_still(float(np.abs(asked - state.point).max()), asked, evidence.upper)
+        return WaflState(evidence, asked, floor, stagnated=stagnated)
 
     def weights(self, state: WaflState) -> FloatArray:
         """The visited weights that attain the upper bound, without their price."""
         return np.asarray(state.evidence.best_point[:-1])
-
-    def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
-        """Modified loss, its slopes and its floor."""
-        return WaflSite().shapes(problem.dimension)
-
-    def pack(self, state: WaflState) -> dict[str, FloatArray]:
-        """Evidence and what is asked next."""
-        own = {"point": state.point, "floor": state.floor, "still": np.array(float(state.stagnated))}
-        return {**state.evidence.pack(), **own}
-
-    def unpack(self, arrays: Arrays) -> WaflState:
-        """State from :meth:`pack`."""
-        point, floor = np.asarray(arrays["point"]), np.asarray(arrays["floor"])
-        return WaflState(unpack_evidence(arrays), point, floor, bool(arrays["still"]))
 
 
 def priced_model(evidence: Evidence, problem: ServerProblem, floor: FloatArray) -> CutModel:

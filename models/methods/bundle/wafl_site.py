@@ -46,7 +46,7 @@ class WaflSite:
             "floor": np.array(floor),
         }
 
-    def shapes(self, dimension: int) -> dict[str, tuple[int, ...]]:
+    def shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
         """Shapes of a valid answer."""
         return {"risk": (), "slope": (dimension,), "price_slope": (), "floor": ()}
 

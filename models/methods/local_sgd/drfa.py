@@ -35,7 +35,6 @@ from models.methods.local_sgd.sampled_sites import (
     reported_losses,
 )
 from models.methods.local_sgd.server import LocalServer, LocalState
-from models.methods.local_sgd.site import LocalStepsSite
 from models.problem import ServerProblem
 
 
@@ -103,9 +102,7 @@ class DrfaRule(LocalRule):
 
 @dataclass(frozen=True)
 class WorstMixtureServer(LocalServer):
-    """Server half of the min-max methods, certified for the worst mixture. ``site`` says what an answer looks like."""
-
-    site: LocalStepsSite = LocalStepsSite()
+    """Server half of the min-max methods, certified for the worst mixture."""
 
     def step(self, state: LocalState, problem: ServerProblem, answers: Mapping[str, Arrays]) -> LocalState:
         """As the rule goes on; the bounds are those of the worst mixture."""
@@ -117,11 +114,6 @@ class WorstMixtureServer(LocalServer):
         if ambiguity is None or any(math.isnan(risk) for risk in known.values()):
             return super().mixture_weights(state, reckoned(problem))
         return dict(zip(known, ambiguity.member(np.array(list(known.values()))).tolist(), strict=True))
-
-    def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
-        """What the site half answers."""
-        return self.site.shapes(problem.dimension)
-
 
 def first_mixture(problem: ServerProblem) -> FloatArray:
     """The site weights, or the mixture of Lambda that is nearest to them; refuses more clients than there are sites."""

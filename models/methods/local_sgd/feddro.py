@@ -27,7 +27,7 @@ from scipy.special import logsumexp
 from models.basics import Arrays, FloatArray, ProblemError
 from models.cuts.certificate import check_certificate
 from models.cuts.cut_model import minimise
-from models.cuts.evidence import Evidence, cut_model, record
+from models.cuts.evidence import Evidence, counted_risks, cut_model, record
 from models.cuts.lower_bound import lower_bound
 from models.methods.local_sgd.objectives.base import Objective
 from models.methods.local_sgd.objectives.linear import LinearObjective
@@ -134,9 +134,8 @@ def tilt(risks: FloatArray, weights: FloatArray, mu: float) -> FloatArray:
 def bound(evidence: Evidence, lower: float, problem: ServerProblem, *, raised: bool) -> Evidence:
     """Evidence with the bounds of F; ``raised``: with a new lower one, not only the one so far."""
     weights, mu = problem.weights, problem.parameters["temperature"]
-    model, missing = cut_model(evidence, problem), np.isnan(evidence.risks)
-    filled = np.where(missing & missing[-1], model.site_values(evidence.points), evidence.risks)
-    filled = np.where(np.isnan(filled), np.inf, filled)
+    risks = counted_risks(evidence, problem)
+    filled = np.where(np.isnan(risks), np.inf, risks)
     totals = mu * logsumexp(filled / mu, b=weights, axis=1)
     best = int(np.argmin(totals)) if np.isfinite(totals).any() else -1
     if best < 0:
@@ -144,7 +143,7 @@ def bound(evidence: Evidence, lower: float, problem: ServerProblem, *, raised: b
     if raised:
         worst = tilt(filled[best], weights, mu)
         price = mu * float(np.sum(worst * np.log(np.divide(worst, weights, out=np.ones_like(worst), where=worst > 0))))
-        model, near = replace(model, site_weights=worst), evidence.points[best]
+        model, near = replace(cut_model(evidence, problem), site_weights=worst), evidence.points[best]
         lower = max(lower, lower_bound(model, minimise(model, near).multipliers, near) - price)
     held = check_certificate(Certificate(float(totals[best]), lower, evidence.fresh_weight))
     return replace(evidence, upper=held.upper, lower=held.lower, best=best)

@@ -116,6 +116,6 @@ class MixupSite(LocalStepsSite):
         share = min(1.0, max(parameters["batch"], least)) if message["step_size"] > 0 else 1.0
         return {**answer, "mixed_risk": np.array(objective.mixed_loss(message["point"], random, share))}
 
-    def shapes(self, dimension: int) -> dict[str, tuple[int, ...]]:
+    def shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
         """Shapes of a valid answer."""
         return {**super().shapes(dimension), "mixed_risk": ()}

@@ -13,6 +13,7 @@ from models.cuts.certificate import check_certificate
 from models.cuts.cut_model import minimise
 from models.cuts.evidence import (
     Evidence,
+    counted_risks,
     cut_model,
     no_evidence,
     of_sites,
@@ -49,6 +50,7 @@ class LocalServer(CertifiedServer[LocalState]):
     """
 
     rule: LocalRule
+    asks: LocalStepsSite = LocalStepsSite()
 
     def asked(self, state: LocalState) -> FloatArray | None:
         """Where the rule learns exact losses in this exchange."""
@@ -84,10 +86,6 @@ class LocalServer(CertifiedServer[LocalState]):
                 evidence = evaluate_lower(evidence, problem, memory["shares"])
         return LocalState(evidence, memory)
 
-    def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
-        """Loss, gradient, and where the steps ended."""
-        return LocalStepsSite().shapes(problem.dimension)
-
     def note(self, states: Sequence[LocalState], problem: ServerProblem) -> str:
         """What the rule says."""
         return self.rule.note([state.memory for state in states], problem)
@@ -114,10 +112,7 @@ def evaluate_upper(evidence: Evidence, problem: ServerProblem, ambiguity: Relati
 
     Absent sites enter by their cuts.
     """
-    risks, missing = evidence.risks, np.isnan(evidence.risks)
-    if missing[-1].any():
-        modelled = cut_model(evidence, problem).site_values(evidence.points)
-        risks = np.where(missing & missing[-1], modelled, risks)
+    risks = counted_risks(evidence, problem)
     totals = np.array([math.inf if np.isnan(row).any() else ambiguity.largest(row) for row in risks])
     best = int(np.argmin(totals)) if np.isfinite(totals).any() else -1
     return replace(evidence, upper=float(totals[best]) if best >= 0 else math.inf, best=best)

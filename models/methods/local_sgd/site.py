@@ -52,8 +52,8 @@ class LocalStepsSite:
         ended, snapshot = self._steps(objective, problem, message, parameters)
         return {**cut_answer(RiskCut(loss, loss, gradient, 0.0)), "local_point": ended, "snapshot": snapshot}
 
-    def shapes(self, dimension: int) -> dict[str, tuple[int, ...]]:
-        """Shapes of a valid answer."""
+    def shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
+        """Shapes of a valid answer; losses without a ball have no swings."""
         return {**cut_shapes(dimension), "local_point": (dimension,), "snapshot": (dimension,)}
 
     def _steps(

@@ -100,6 +100,8 @@ class DrflState:
 class DrflServer(CertifiedServer[DrflState]):
     """Server half of AD-LPMM."""
 
+    asks = DrflSite()
+
     def asked(self, state: DrflState) -> FloatArray:
         """Where the risk is asked, which need not be where the iterates are."""
         return state.probe
@@ -171,10 +173,6 @@ class DrflServer(CertifiedServer[DrflState]):
             return Status.SMALL_RESIDUALS
         first = state.evidence.risks[:1]
         return Status.STALLED if state.evidence.upper <= _NOTHING * first.max(initial=0.0) else status
-
-    def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
-        """Risk and its cut, local weights and risk, minorant."""
-        return DrflSite().shapes(problem.dimension, problem.n_swings)
 
     def pack(self, state: DrflState) -> dict[str, FloatArray]:
         """Evidence and all variables."""

@@ -22,32 +22,28 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from models.basics import Arrays, FloatArray, ProblemError
-from models.cuts.evidence import Evidence, no_evidence, record, tighten_lower_bound, unpack_evidence
-from models.methods.certified import CertifiedServer
+from models.cuts.evidence import no_evidence, record, tighten_lower_bound
+from models.methods.certified import PointServer, PointState
 from models.methods.site_answers import AdmmSite
 from models.problem import ServerProblem, SiteProblem
 
 
 @dataclass(frozen=True)
-class AdmmState:
+class AdmmState(PointState):
     """Evidence, consensus ``point`` (D,), local weights ``local`` (G, D) and scaled duals ``dual`` (G, D)."""
 
-    evidence: Evidence
-    point: FloatArray
     local: FloatArray
     dual: FloatArray
 
 
 @dataclass(frozen=True)
-class AdmmServer(CertifiedServer[AdmmState]):
+class AdmmServer(PointServer[AdmmState]):
     """Server half of ADMM; ``strongly_convex`` adds the ridge of ADMM-SC."""
 
     strongly_convex: bool = False
+    state = AdmmState
+    asks = AdmmSite()
     per_site = ("local", "dual")
-
-    def asked(self, state: AdmmState) -> FloatArray:
-        """The consensus point."""
-        return state.point
 
     def init(self, problem: ServerProblem) -> AdmmState:
         """Weights 0 and duals ``mu0``, as in the paper."""
@@ -79,19 +75,6 @@ class AdmmServer(CertifiedServer[AdmmState]):
         point = weights @ (local + state.dual)
         dual = np.where(here[:, None], state.dual + local - point, state.dual)
         return AdmmState(evidence, point, local, dual)
-
-    def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
-        """Risk, subgradient, local weights and minorant."""
-        return AdmmSite().shapes(problem.dimension, problem.n_swings)
-
-    def pack(self, state: AdmmState) -> dict[str, FloatArray]:
-        """Evidence, consensus, local weights and duals."""
-        return {**state.evidence.pack(), "point": state.point, "local": state.local, "dual": state.dual}
-
-    def unpack(self, arrays: Arrays) -> AdmmState:
-        """State from :meth:`pack`."""
-        point, local, dual = (np.asarray(arrays[name]) for name in ("point", "local", "dual"))
-        return AdmmState(unpack_evidence(arrays), point, local, dual)
 
     def _ridge(self, problem: ServerProblem) -> float:
         if not self.strongly_convex:
