@@ -29,7 +29,6 @@ from models.cuts.certificate import check_certificate
 from models.cuts.cut_model import minimise
 from models.cuts.evidence import Evidence, counted_risks, cut_model, record
 from models.cuts.lower_bound import lower_bound
-from models.methods.local_sgd.objectives.base import Objective
 from models.methods.local_sgd.objectives.linear import LinearObjective
 from models.methods.local_sgd.objectives.tilted import TiltedObjective
 from models.methods.local_sgd.rule import LocalRule, Memory, draw_number, message
@@ -45,8 +44,7 @@ class FedDroSite(LocalStepsSite):
 
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
         """Exact tilted loss and gradient at the point, and where the tilted steps end."""
-        inner: Objective = self.objective or LinearObjective(problem.spec.loss, problem.spec.fit_intercept)
-        over_rows = parameters["over_rows"] > 0
+        inner, over_rows = self.descended(problem), parameters["over_rows"] > 0
         if over_rows and not isinstance(inner, LinearObjective):
             raise ProblemError("feddro over rows needs a linear model; set over_rows to 0 for this one")
         tilted = TiltedObjective(

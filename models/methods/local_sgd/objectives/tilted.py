@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import FloatArray
+from models.methods.local_sgd.objectives.base import MeanLoss
 from models.methods.local_sgd.objectives.linear import LinearObjective
-from models.methods.local_sgd.objectives.wrapped import WrappedObjective
 
 
-@dataclass(frozen=True)
-class TiltedObjective(WrappedObjective):
+@dataclass(frozen=True, eq=False)
+class TiltedObjective(MeanLoss):
     """Loss and gradient of f where nothing is drawn; with draws, those of compositional steps.
 
     Such a step's gradient is ``mean_i exp((l_i - inner) / mu) grad l_i`` over the batch, or with ``over_rows`` False
@@ -28,21 +28,14 @@ class TiltedObjective(WrappedObjective):
     is below that of the batch, the latter stands in, and no step is steeper than 1/a gradients.
     """
 
+    model: MeanLoss
     mu: float
     inner: float
     share: float = 1.0
     over_rows: bool = True
 
-    def loss(self, weights: FloatArray, features: FloatArray, labels: FloatArray) -> float:
-        """The loss f."""
-        return self.loss_and_gradient(weights, features, labels)[0]
-
     def loss_and_gradient(
-        self,
-        weights: FloatArray,
-        features: FloatArray,
-        labels: FloatArray,
-        random: np.random.Generator | None = None,
+        self, weights: FloatArray, features: FloatArray, labels: FloatArray, random: np.random.Generator | None = None
     ) -> tuple[float, FloatArray]:
         """The loss f with its gradient (D,), or with ``random`` the gradient of a step."""
         if not (self.over_rows and isinstance(self.model, LinearObjective)):
