@@ -1,4 +1,7 @@
-"""Site halves that several methods share: the exact risk at a point, alone or with a cut at a local prox point."""
+"""Site halves that several methods share: the exact risk at a point, alone or with a cut at a local prox point.
+
+And what all server halves do with answers first: put those of all sites into one array.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from models.basics import Arrays, FloatArray
-from models.problem import ProxSolution, SiteProblem
+from models.problem import ProxSolution, ServerProblem, SiteProblem
 from models.prox.bundle import LocalStep
 from models.prox.dispatch import fast_prox_fits, local_minorant, local_prox
 from models.prox.hinge import robust_prox
@@ -28,6 +32,18 @@ def cut_shapes(dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
     """Shapes of :func:`cut_answer`; ``n_swings`` is the length of a swing, 0 where there is none."""
     shapes: dict[str, tuple[int, ...]] = {"risk": (), "cut_height": (), "slope": (dimension,), "norm_weight": ()}
     return {**shapes, "swing": (n_swings,)} if n_swings else shapes
+
+
+def stacked(problem: ServerProblem, answers: Mapping[str, Arrays], name: str, absent: FloatArray) -> FloatArray:
+    """One array of all sites' answers under a name, (G, ..); the rows of absent sites from ``absent``."""
+    return np.array([
+        answers[site.site_id][name] if site.site_id in answers else absent[g] for g, site in enumerate(problem.sites)
+    ])
+
+
+def present(problem: ServerProblem, answers: Mapping[str, Arrays]) -> NDArray[np.bool_]:
+    """Which of the sites answered, (G,)."""
+    return np.array([site.site_id in answers for site in problem.sites])
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from models.cuts.lower_bound import lower_bound
 from models.geometry.projections import least_where
 from models.methods.bundle.wafl_site import WaflSite
 from models.methods.certified import PointServer, PointState, is_still
+from models.methods.site_answers import stacked
 from models.problem import ServerProblem
 
 
@@ -71,10 +72,7 @@ class WaflServer(PointServer[WaflState]):
 
     def step(self, state: WaflState, problem: ServerProblem, answers: Mapping[str, Arrays]) -> WaflState:
         """Add the cuts, bound the optimum, project the best weights, price the point."""
-        floor = state.floor.copy()
-        for s, site in enumerate(problem.sites):
-            if site.site_id in answers:
-                floor[s] = answers[site.site_id]["floor"]
+        floor = stacked(problem, answers, "floor", state.floor)
         evidence = record(state.evidence, problem, state.point, {k: _joint(each) for k, each in answers.items()})
         if not floor.any():
             return replace(state, evidence=evidence)

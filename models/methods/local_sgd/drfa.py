@@ -24,11 +24,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import Arrays, FloatArray
-from models.fairness.ambiguity_set import RelativeSet
-from models.methods.local_sgd.rule import LocalRule, Memory, check_clients, draw_number, message
+from models.methods.local_sgd.rule import Memory, step_messages, step_size
 from models.methods.local_sgd.sampled_sites import (
-    SampledRound,
-    capped,
+    MixtureRule,
     mean_answer,
     nearest_weights,
     reckoned,
@@ -39,7 +37,7 @@ from models.problem import ServerProblem
 
 
 @dataclass(frozen=True)
-class DrfaRule(LocalRule):
+class DrfaRule(MixtureRule):
     """Two exchanges a round; ``telling`` is 1 in the second. ``told`` names the answer that lambda climbs on.
 
     Memory: ``point`` (D,), ``round`` () rounds finished, ``lambda`` and ``shares`` (G,) both the mixture, ``snapshot``
@@ -49,12 +47,8 @@ class DrfaRule(LocalRule):
     told: str = "risk"
 
     def begin(self, problem: ServerProblem, point: FloatArray) -> Memory:
-        """Start from a point, with the site weights for lambda."""
-        mixture = first_mixture(problem)
-        zero = np.array(0.0)
-        return {
-            "point": point, "round": zero, "lambda": mixture, "shares": mixture, "snapshot": point, "telling": zero,
-        }
+        """As every rule of a mixture, in the first exchange."""
+        return {**super().begin(problem, point), "snapshot": point, "telling": np.array(0.0)}
 
     def asked(self, memory: Memory) -> FloatArray:
         """The snapshot in the second exchange."""
@@ -62,42 +56,33 @@ class DrfaRule(LocalRule):
 
     def messages(self, memory: Memory, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
         """Step from the point, or tell the loss at the snapshot."""
-        numbers, finished, telling = problem.parameters, float(memory["round"]), float(memory["telling"])
-        drawn = self._drawn(memory, problem)
-        size = 0.0 if telling else numbers["step_size"] / (finished + 1.0) ** numbers["step_power"]
-        return {
-            site.site_id: message(
-                self.asked(memory),
-                step_size=size if drawn.stepping[g] > 0 else 0.0,
-                draw=draw_number(numbers["seed"], 2.0 * finished + telling, g),
-                snapshot_step=drawn.snapshot_step,
-            )
-            for g, site in enumerate(problem.sites)
-        }
+        finished, telling, drawn = float(memory["round"]), float(memory["telling"]), self.drawn(memory, problem)
+        sizes = np.where(drawn.stepping > 0, 0.0 if telling else step_size(problem, finished), 0.0)
+        number = 2.0 * finished + telling
+        return step_messages(problem, self.asked(memory), number, sizes, snapshot_step=drawn.snapshot_step)
 
     def advance(self, memory: Memory, problem: ServerProblem, answers: Mapping[str, Arrays]) -> Memory:
         """Average the steps of the drawn sites that are there, or move lambda by the losses told."""
-        drawn = self._drawn(memory, problem)
+        drawn = self.drawn(memory, problem)
         if not memory["telling"]:
             point = mean_answer(problem, answers, "local_point", drawn.stepping, memory["point"])
             snapshot = mean_answer(problem, answers, "snapshot", drawn.stepping, memory["point"])
             return {**memory, "point": point, "snapshot": snapshot, "telling": np.array(1.0)}
         losses = reported_losses(problem, answers, self.told, drawn.telling)
-        rate = problem.parameters["mixture_step"] * steps_of(problem.parameters)
+        rate = problem.parameters["mixture_step"] * self.steps(problem)
         mixture = nearest_weights(problem, memory["lambda"] + rate * losses)
         moved = {"lambda": mixture, "shares": mixture, "round": memory["round"] + 1.0, "telling": np.array(0.0)}
         return {**memory, **moved}
 
-    def ambiguity(self, problem: ServerProblem) -> RelativeSet | None:
-        """The capped simplex where one is wanted; None: the problem's ball of mixtures."""
-        return capped(problem)
+    def steps(self, problem: ServerProblem) -> int:
+        """Where epochs are counted, the steps of a site whose rows part evenly into batches."""
+        numbers = problem.parameters
+        counted = int(numbers["local_steps"])
+        return counted or int(numbers["epochs"]) * math.ceil(round(1.0 / numbers["batch"], 9))
 
     def note(self, memories: Sequence[Memory], problem: ServerProblem) -> str:
         """What the bounds speak of, where lambda climbs on other losses than those."""
         return "" if self.told == "risk" else "the bounds are those of the problem without mixup"
-
-    def _drawn(self, memory: Memory, problem: ServerProblem) -> SampledRound:
-        return SampledRound.draw(problem, memory["lambda"], float(memory["round"]), steps_of(problem.parameters))
 
 
 @dataclass(frozen=True)
@@ -114,14 +99,3 @@ class WorstMixtureServer(LocalServer):
         if ambiguity is None or any(math.isnan(risk) for risk in known.values()):
             return super().mixture_weights(state, reckoned(problem))
         return dict(zip(known, ambiguity.member(np.array(list(known.values()))).tolist(), strict=True))
-
-def first_mixture(problem: ServerProblem) -> FloatArray:
-    """The site weights, or the mixture of Lambda that is nearest to them; refuses more clients than there are sites."""
-    check_clients(int(problem.parameters["clients"]), len(problem.sites))
-    return nearest_weights(problem, problem.weights)
-
-
-def steps_of(parameters: Mapping[str, float]) -> int:
-    """Tau: the local steps of a site; where epochs are counted, those of a site whose rows part evenly into batches."""
-    counted = int(parameters["local_steps"])
-    return counted or int(parameters["epochs"]) * math.ceil(round(1.0 / parameters["batch"], 9))

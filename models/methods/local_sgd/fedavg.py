@@ -18,15 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import Arrays, FloatArray
-from models.methods.local_sgd.rule import (
-    LocalRule,
-    Memory,
-    check_clients,
-    draw_number,
-    message,
-    server_draws,
-    step_size,
-)
+from models.methods.local_sgd.rule import LocalRule, Memory, check_clients, server_draws, step_messages, step_size
 from models.problem import ServerProblem
 
 
@@ -41,14 +33,9 @@ class AveragingRule(LocalRule):
 
     def messages(self, memory: Memory, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
         """Sites that are not drawn get step size 0: they tell their loss and take no steps."""
-        number, seed = float(memory["round"]), problem.parameters["seed"]
-        step, drawn = step_size(problem, number), drawn_sites(problem, number)
-        return {
-            site.site_id: message(
-                memory["point"], step_size=step if g in drawn else 0.0, draw=draw_number(seed, number, g)
-            )
-            for g, site in enumerate(problem.sites)
-        }
+        number, sizes = float(memory["round"]), np.zeros(len(problem.sites))
+        sizes[drawn_sites(problem, number)] = step_size(problem, number)
+        return step_messages(problem, memory["point"], number, sizes)
 
     def advance(self, memory: Memory, problem: ServerProblem, answers: Mapping[str, Arrays]) -> Memory:
         """Average over the drawn sites that answered."""

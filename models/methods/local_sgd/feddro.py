@@ -31,10 +31,11 @@ from models.cuts.evidence import Evidence, counted_risks, cut_model, record
 from models.cuts.lower_bound import lower_bound
 from models.methods.local_sgd.objectives.linear import LinearObjective
 from models.methods.local_sgd.objectives.tilted import TiltedObjective
-from models.methods.local_sgd.rule import LocalRule, Memory, draw_number, message
+from models.methods.local_sgd.rule import LocalRule, Memory, step_messages, step_size
 from models.methods.local_sgd.sampled_sites import mean_answer
 from models.methods.local_sgd.server import LocalServer, LocalState, raise_due
 from models.methods.local_sgd.site import LocalStepsSite
+from models.methods.site_answers import present, stacked
 from models.problem import Certificate, ServerProblem, SiteProblem
 
 
@@ -64,29 +65,21 @@ class FedDroRule(LocalRule):
 
     def messages(self, memory: Memory, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
         """Steps with the tracked inner value; in the first round none."""
-        numbers, finished = problem.parameters, float(memory["round"])
-        size = numbers["step_size"] / (finished + 1.0) ** numbers["step_power"] if memory["known"] else 0.0
+        finished = float(memory["round"])
+        sizes = np.where(problem.weights > 0, step_size(problem, finished) if memory["known"] else 0.0, 0.0)
+        steps = step_messages(problem, memory["point"], finished, sizes)
         return {
-            site.site_id: {
-                **message(
-                    memory["point"],
-                    step_size=size if site.weight > 0 else 0.0,
-                    draw=draw_number(numbers["seed"], finished, g),
-                ),
-                "inner": memory["inner"],
-                "share": np.array(site.weight),
-            }
-            for g, site in enumerate(problem.sites)
+            site.site_id: {**steps[site.site_id], "inner": memory["inner"], "share": np.array(site.weight)}
+            for site in problem.sites
         }
 
     def advance(self, memory: Memory, problem: ServerProblem, answers: Mapping[str, Arrays]) -> Memory:
         """Average the steps, track the inner value; absent sites are left out of both."""
-        heights = {name: answer["risk"] for name, answer in answers.items()}
-        weights = np.array([site.weight if site.site_id in answers else 0.0 for site in problem.sites])
+        weights = np.where(present(problem, answers), problem.weights, 0.0)
         if weights.sum() <= 0:
             return memory
         mu, tracking = problem.parameters["temperature"], problem.parameters["tracking"]
-        risks = np.array([float(heights.get(site.site_id, 0.0)) for site in problem.sites])
+        risks = stacked(problem, answers, "risk", np.zeros(len(problem.sites)))
         inner = kl_risk(risks, weights / weights.sum(), mu)
         if not memory["known"]:
             return {**memory, "inner": np.array(inner), "known": np.array(1.0)}

@@ -15,47 +15,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import Arrays, FloatArray
-from models.fairness.ambiguity_set import RelativeSet
-from models.methods.local_sgd.drfa import first_mixture
-from models.methods.local_sgd.rule import LocalRule, Memory, draw_number, message
-from models.methods.local_sgd.sampled_sites import SampledRound, capped, mean_answer, nearest_weights, reported_losses
+from models.methods.local_sgd.rule import Memory, step_messages, step_size
+from models.methods.local_sgd.sampled_sites import MixtureRule, mean_answer, nearest_weights, reported_losses
 from models.problem import ServerProblem
 
 
 @dataclass(frozen=True)
-class StochasticAflRule(LocalRule):
+class StochasticAflRule(MixtureRule):
     """One exchange a round. Memory: ``point`` (D,), ``round`` (), ``lambda`` and ``shares`` (G,) both the mixture."""
-
-    def begin(self, problem: ServerProblem, point: FloatArray) -> Memory:
-        """Start from a point, with the site weights for lambda."""
-        mixture = first_mixture(problem)
-        return {"point": point, "round": np.array(0.0), "lambda": mixture, "shares": mixture}
 
     def messages(self, memory: Memory, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
         """One step from the point for the sites drawn."""
-        numbers, finished = problem.parameters, float(memory["round"])
-        drawn = self._drawn(memory, problem)
-        size = numbers["step_size"] / (finished + 1.0) ** numbers["step_power"]
-        return {
-            site.site_id: message(
-                memory["point"],
-                step_size=size if drawn.stepping[g] > 0 else 0.0,
-                draw=draw_number(numbers["seed"], finished, g),
-            )
-            for g, site in enumerate(problem.sites)
-        }
+        finished, drawn = float(memory["round"]), self.drawn(memory, problem)
+        sizes = np.where(drawn.stepping > 0, step_size(problem, finished), 0.0)
+        return step_messages(problem, memory["point"], finished, sizes)
 
     def advance(self, memory: Memory, problem: ServerProblem, answers: Mapping[str, Arrays]) -> Memory:
         """Descend in the weights, climb in the mixture."""
-        drawn = self._drawn(memory, problem)
+        drawn = self.drawn(memory, problem)
         losses = reported_losses(problem, answers, "risk", drawn.telling)
         mixture = nearest_weights(problem, memory["lambda"] + problem.parameters["mixture_step"] * losses)
         point = mean_answer(problem, answers, "local_point", drawn.stepping, memory["point"])
         return {"point": point, "round": memory["round"] + 1.0, "lambda": mixture, "shares": mixture}
-
-    def ambiguity(self, problem: ServerProblem) -> RelativeSet | None:
-        """The capped simplex where one is wanted; None: the problem's ball of mixtures."""
-        return capped(problem)
-
-    def _drawn(self, memory: Memory, problem: ServerProblem) -> SampledRound:
-        return SampledRound.draw(problem, memory["lambda"], float(memory["round"]), 1)

@@ -48,6 +48,7 @@ from models.cuts.evidence import (
     unpack_evidence,
 )
 from models.methods.certified import CertifiedServer
+from models.methods.site_answers import present, stacked
 from models.methods.splitting.ad_lpmm_operators import (
     Duals,
     Heights,
@@ -144,14 +145,13 @@ class DrflServer(CertifiedServer[DrflState]):
     def step(self, state: DrflState, problem: ServerProblem, answers: Mapping[str, Arrays]) -> DrflState:
         """Take the local answers, move the duals, measure the residuals, move the first half again."""
         evidence, model_minimiser = tighten_lower_bound(record(state.evidence, problem, state.probe, answers), problem)
-        here = np.array([float(site.site_id in answers) for site in problem.sites])
         if not state.sized:
-            return _sized(replace(state, evidence=evidence), problem, answers, here)
-        weights, risks = state.local.weights.copy(), state.local.risks.copy()
-        for s in np.flatnonzero(here):
-            answer = answers[problem.sites[s].site_id]
-            weights[s], risks[s] = answer["local_point"], answer["local_risk"]
-        local, steps = Local(weights, risks), _steps(state, problem)
+            return _sized(replace(state, evidence=evidence), problem, answers)
+        weights, risks = state.local.weights, state.local.risks
+        local = Local(
+            stacked(problem, answers, "local_point", weights), stacked(problem, answers, "local_risk", risks)
+        )
+        here, steps = present(problem, answers).astype(np.float64), _steps(state, problem)
         left = residuals(state.point, state.heights, state.before, local, state.local, steps)
         duals = move_duals(state.duals, state.point, state.heights, local, steps, here)
         moved = replace(
@@ -179,8 +179,7 @@ class DrflServer(CertifiedServer[DrflState]):
         parts = {"point": state.point, "probe": state.probe, "residuals": state.residuals, "sizes": state.sizes}
         for name, heights in (("heights", state.heights), ("before", state.before)):
             parts[name] = np.stack([heights.t, heights.z, heights.eta, np.full_like(heights.t, heights.gamma)])
-        parts |= {"weights": state.local.weights, "risks": state.local.risks}
-        parts |= {"sigma": state.duals.sigma, "psi": state.duals.psi, "zeta": state.duals.zeta}
+        parts |= {**vars(state.local), **vars(state.duals)}
         return {**state.evidence.pack(), **{_PREFIX + name: array for name, array in parts.items()}}
 
     def unpack(self, arrays: Arrays) -> DrflState:
@@ -202,13 +201,12 @@ class DrflServer(CertifiedServer[DrflState]):
 _PREFIX = "admm_"
 
 
-def _sized(state: DrflState, problem: ServerProblem, answers: Mapping[str, Arrays], here: FloatArray) -> DrflState:
+def _sized(state: DrflState, problem: ServerProblem, answers: Mapping[str, Arrays]) -> DrflState:
     """Step sizes and heights from the risks at 0; asked again where no site answered."""
     if not answers:
         return state
-    risks = np.full(here.shape[0], float(np.mean([float(answer["risk"]) for answer in answers.values()])))
-    for s in np.flatnonzero(here):
-        risks[s] = answers[problem.sites[s].site_id]["risk"]
+    mean = float(np.mean([float(answer["risk"]) for answer in answers.values()]))
+    risks = stacked(problem, answers, "risk", np.full(len(problem.sites), mean))
     middle = float(risks.mean())
     heights = Heights(risks - middle, risks, np.zeros_like(risks), -middle)
     local = Local(state.local.weights, risks)

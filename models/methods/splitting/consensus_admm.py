@@ -24,7 +24,7 @@ import numpy as np
 from models.basics import Arrays, FloatArray, ProblemError
 from models.cuts.evidence import no_evidence, record, tighten_lower_bound
 from models.methods.certified import PointServer, PointState
-from models.methods.site_answers import AdmmSite
+from models.methods.site_answers import AdmmSite, present, stacked
 from models.problem import ServerProblem, SiteProblem
 
 
@@ -67,13 +67,9 @@ class AdmmServer(PointServer[AdmmState]):
     def step(self, state: AdmmState, problem: ServerProblem, answers: Mapping[str, Arrays]) -> AdmmState:
         """Take the local weights, average, move the duals of the sites that answered."""
         evidence, _ = tighten_lower_bound(record(state.evidence, problem, state.point, answers), problem)
-        local, here = state.local.copy(), np.zeros(len(problem.sites), dtype=bool)
-        for g, site in enumerate(problem.sites):
-            if site.site_id in answers:
-                local[g], here[g] = answers[site.site_id]["local_point"], True
-        weights = problem.weights
-        point = weights @ (local + state.dual)
-        dual = np.where(here[:, None], state.dual + local - point, state.dual)
+        local = stacked(problem, answers, "local_point", state.local)
+        point = problem.weights @ (local + state.dual)
+        dual = np.where(present(problem, answers)[:, None], state.dual + local - point, state.dual)
         return AdmmState(evidence, point, local, dual)
 
     def _ridge(self, problem: ServerProblem) -> float:
@@ -99,9 +95,9 @@ def smallest_ridge(problem: ServerProblem, rho: float) -> float:
 
     18 rho for four sites of equal weight; 0 for one site.
     """
-    weights, n_sites = [site.weight for site in problem.sites], len(problem.sites)
-    if n_sites > 1 and min(weights) <= 0:
+    weights, n_sites = problem.weights, len(problem.sites)
+    if n_sites > 1 and weights.min() <= 0:
         raise ProblemError("ADMM-SC needs every site weight above 0: its smallest ridge is infinite otherwise")
     needs = [g * (2 * n_sites + 1 - g) / (4 * weights[g - 1]) for g in range(1, n_sites)]
     last = (n_sites - 1) * (n_sites + 2) / (4 * weights[-1])
-    return rho * max([*needs, last])
+    return float(rho * max([*needs, last]))
