@@ -57,54 +57,47 @@ METHODS: Final[Mapping[str, Method]] = {
     method.name: method
     for method in (
         Method(
-            "level-bundle", ProxCutSite(), BundleServer(True), _PROX_BUNDLE, "level bundle with prox cuts",
-            _PROX, _PROX,
+            "level-bundle", ProxCutSite(), BundleServer(True), _PROX_BUNDLE, "level bundle with prox cuts", _PROX,
         ),
         Method(
-            "level-bundle-plain", RiskSite(), BundleServer(False), _BUNDLE, "level bundle without prox cuts",
-            _RISK, _RISK,
+            "level-bundle-plain", RiskSite(), BundleServer(False), _BUNDLE, "level bundle without prox cuts", _RISK,
         ),
-        Method("fdr-sm", RiskSite(), SubgradientServer(), _STEPS, "subgradient method", _RISK, _RISK),
+        Method("fdr-sm", RiskSite(), SubgradientServer(), _STEPS, "subgradient method", _RISK),
+        Method("fdr-admm", AdmmSite(), AdmmServer(), _ADMM, "consensus ADMM", _PROX, supports_mixture=False),
         Method(
-            "fdr-admm", AdmmSite(), AdmmServer(), _ADMM, "consensus ADMM", _PROX, _PROX, supports_mixture=False,
-        ),
-        Method(
-            "fdr-admm-sc", AdmmSite(), AdmmServer(True), {**_ADMM, "tau": 0.0}, "ADMM with a ridge at each site",
-            _PROX, _PROX, supports_mixture=False,
+            "fdr-admm-sc", AdmmSite(), AdmmServer(True), {**_ADMM, "tau": 0.0}, "ADMM with a ridge at each site", _PROX,
+            supports_mixture=False,
         ),
         Method(
-            "fdr-admm-reg", RegularisedSite(), AdmmServer(), _ADMM, "ADMM, labels trusted", _PROX, _PROX,
-            trusts_labels=True, supports_mixture=False,
-            objective="worst-case risk over the balls where labels do not flip",
+            "fdr-admm-reg", RegularisedSite(), AdmmServer(), _ADMM, "ADMM, labels trusted", _PROX, trusts_labels=True,
+            supports_mixture=False, objective="worst-case risk over the balls where labels do not flip",
         ),
         Method(
             "standard", EmpiricalSite(ProxCutSite()), BundleServer(True), _PROX_BUNDLE,
-            "no ball anywhere: standard federated training, exactly", _PROX, _PROX,
-            supports_mixture=False, ignores_radius=True, objective="mean loss with the site weights, without a ball",
+            "no ball anywhere: standard federated training, exactly", _PROX, supports_mixture=False,
+            ignores_radius=True, objective="mean loss with the site weights, without a ball",
         ),
         Method(
             "afl", EmpiricalSite(ProxCutSite()), BundleServer(True), _PROX_BUNDLE,
-            "no ball at the sites, the plan's ball over them: agnostic federated learning, exactly", _PROX, _PROX,
+            "no ball at the sites, the plan's ball over them: agnostic federated learning, exactly", _PROX,
             ignores_radius=True, objective="loss of the worst mixture stated, without a ball at the sites",
         ),
         Method(
             "drfa-exact", EmpiricalSite(ProxCutSite()), WorstSiteServer(True), _PROX_BUNDLE,
-            "no ball at the sites, any mixture of them: the problem of DRFA, exactly", _PROX, _PROX,
+            "no ball at the sites, any mixture of them: the problem of DRFA, exactly", _PROX,
             ignores_radius=True, objective="loss of the worst site, without a ball at the sites",
         ),
         Method(
             "wafl", WaflSite(), WaflServer(), _BUNDLE, "one ball around the mixture of all sites: WAFL, exactly",
-            _RISK, "", supports_mixture=False, needs_unbounded=True,
+            _RISK, supports_mixture=False, needs_unbounded=True,
             objective="worst-case risk over one ball around the mixture of all sites",
         ),
-        Method(
-            "drfl-admm", DrflSite(), DrflServer(), _DRFL, "AD-LPMM", _CUTS, _CUTS, check=check_sizes,
-        ),
+        Method("drfl-admm", DrflSite(), DrflServer(), _DRFL, "AD-LPMM", _CUTS, check=check_sizes),
         Method(
             "relative-fairness", RiskSite(), RelativeServer(), _RELATIVE,
             "level bundle on convex majorants of relative fairness; for phi above 0 it ends at a critical point, which "
             "need not be the best, and the certified gap, which holds globally, need not close",
-            _RISK, _RISK, supports_mixture=False, objective="relative fairness of the worst-case risks",
+            _RISK, supports_mixture=False, objective="relative fairness of the worst-case risks",
         ),
         *LOCAL_METHODS,
     )

@@ -159,8 +159,8 @@ def prox_solver(loss: Loss, support: SupportKind) -> str:
 class Method:
     """A named pair of halves; ``parameters`` are its own numbers with their defaults.
 
-    ``site_solver`` and ``box_solver`` say what runs at a site, for features without bounds and with a support; in them
-    ``{risk}`` and ``{prox}`` stand for what the loss and the support decide (:func:`risk_solver`, :func:`prox_solver`).
+    ``site_solver`` says what runs at a site; in it ``{risk}`` and ``{prox}`` stand for what the loss and the support
+    decide (:func:`risk_solver`, :func:`prox_solver`).
     ``trusts_labels``: the method trains with an infinite label flip cost, whatever the problem says.
     ``ignores_radius``: the method trains with radius 0, that is, without a ball, whatever the problem says.
     ``objective``: what its bounds and its gap are of, in plain words; :data:`WORST_CASE` where it is what the problem
@@ -176,8 +176,7 @@ class Method:
     server: ServerHalf[Any]
     parameters: Mapping[str, float]
     summary: str
-    site_solver: str = ""
-    box_solver: str = ""
+    site_solver: str
     trusts_labels: bool = False
     objective: str = WORST_CASE
     supports_mixture: bool = True
@@ -197,7 +196,6 @@ class Method:
 
     def solver_names(self, *, loss: Loss, support: SupportKind) -> tuple[str, ...]:
         """What solves the sites' problems, one name for each part."""
-        text = self.site_solver if support == "unbounded" else self.box_solver
         place = self.place(support)
-        named = text.format(risk=risk_solver(loss, place), prox=prox_solver(loss, place))
-        return tuple(part for part in named.split("; ") if part)
+        named = self.site_solver.format(risk=risk_solver(loss, place), prox=prox_solver(loss, place))
+        return tuple(named.split("; "))

@@ -196,7 +196,7 @@ class Coordinator:
                 SiteTerms(site.site_id, site.weight, site.radius, specs[site.site_id].label_flip_cost)
                 for site in run.members
             ),
-            transport_norm=plan.spec.transport_norm, fit_intercept=plan.spec.fit_intercept, feature_bound=1.0,
+            transport_norm=plan.spec.transport_norm, fit_intercept=plan.spec.fit_intercept,
             gap=plan.gap, absolute_gap=plan.absolute_gap, parameters=check_parameters(method, plan.parameters),
             mixture=mixture_of(plan).ball, box=method.place(plan.spec.support_kind) == "box",
         )
