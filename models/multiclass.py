@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from models.basics import Arrays, FloatArray, ProblemError
 from models.cuts.certificate import combined_certificate
 from models.cuts.contradiction import Contradiction
-from models.methods.protocol import HasConvexPart, HasNote, ServerHalf, SiteHalf
+from models.methods.protocol import ServerHalf, SiteHalf
 from models.problem import Certificate, ServerProblem, SiteProblem, Status
 
 Heads = tuple[Any, ...]
@@ -120,13 +120,12 @@ class OneVsRestServer:
 
     def convex_part(self, state: Heads) -> Certificate | None:
         """Bounds of the convex part, summed over the heads; None for a method that has no such part."""
-        if not isinstance(self.binary, HasConvexPart):
-            return None
-        return combined_certificate([self.binary.convex_part(each) for each in state])
+        parts = [part for each in state if (part := self.binary.convex_part(each)) is not None]
+        return combined_certificate(parts) if parts else None
 
     def note(self, state: Heads, problem: ServerProblem) -> str:
         """What the method says of its result, on one line; empty where it says nothing."""
-        return self.binary.note(state, problem) if isinstance(self.binary, HasNote) else ""
+        return self.binary.note(state, problem)
 
     def contradictions(
         self, state: Heads, problem: ServerProblem, answers: Mapping[str, Arrays]

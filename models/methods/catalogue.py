@@ -8,8 +8,7 @@ from typing import Final
 
 from models.basics import ProblemError
 from models.losses.base import Loss
-from models.methods.bundle.empirical import EmpiricalSite, WorstSiteServer
-from models.methods.bundle.level import BundleServer
+from models.methods.bundle.level import BundleServer, WorstSiteServer
 from models.methods.bundle.relative import RelativeServer
 from models.methods.bundle.wafl import WaflServer
 from models.methods.bundle.wafl_site import WaflSite
@@ -17,10 +16,10 @@ from models.methods.local_sgd.catalogue import LOCAL_METHODS, LOCAL_RANGES
 from models.methods.local_sgd.rule import check_clients
 from models.methods.local_sgd.site import LocalStepsSite
 from models.methods.protocol import LOCAL_BUNDLE, Method, Range
-from models.methods.site_answers import AdmmSite, ProxCutSite, RiskSite
+from models.methods.site_answers import AdmmSite, ProxCutSite, RestatedSite, RiskSite
 from models.methods.splitting.ad_lpmm import DrflServer, check_sizes
 from models.methods.splitting.ad_lpmm_site import DrflSite
-from models.methods.splitting.consensus_admm import AdmmServer, RegularisedSite
+from models.methods.splitting.consensus_admm import AdmmServer
 from models.methods.splitting.subgradient import SubgradientServer
 from models.site_ambiguity.ball import MixtureBall
 
@@ -53,6 +52,11 @@ _PROX = "{risk}; {prox}"
 _CUTS = f"{{risk}}; {LOCAL_BUNDLE}"
 """What runs at a site; the loss and the support fill in the names."""
 
+_NO_BALL = RestatedSite(ProxCutSite(), {"radius": 0.0, "support": None})
+"""The rows as they are: radius 0, and no support, which only bounds moves."""
+_TRUSTING = RestatedSite(AdmmSite(), {"label_flip_cost": math.inf})
+"""``radius ||w||_* + mean hinge``."""
+
 METHODS: Final[Mapping[str, Method]] = {
     method.name: method
     for method in (
@@ -69,21 +73,21 @@ METHODS: Final[Mapping[str, Method]] = {
             supports_mixture=False,
         ),
         Method(
-            "fdr-admm-reg", RegularisedSite(), AdmmServer(), _ADMM, "ADMM, labels trusted", _PROX, trusts_labels=True,
+            "fdr-admm-reg", _TRUSTING, AdmmServer(), _ADMM, "ADMM, labels trusted", _PROX, trusts_labels=True,
             supports_mixture=False, objective="worst-case risk over the balls where labels do not flip",
         ),
         Method(
-            "standard", EmpiricalSite(ProxCutSite()), BundleServer(True), _PROX_BUNDLE,
+            "standard", _NO_BALL, BundleServer(True), _PROX_BUNDLE,
             "no ball anywhere: standard federated training, exactly", _PROX, supports_mixture=False,
             ignores_radius=True, objective="mean loss with the site weights, without a ball",
         ),
         Method(
-            "afl", EmpiricalSite(ProxCutSite()), BundleServer(True), _PROX_BUNDLE,
+            "afl", _NO_BALL, BundleServer(True), _PROX_BUNDLE,
             "no ball at the sites, the plan's ball over them: agnostic federated learning, exactly", _PROX,
             ignores_radius=True, objective="loss of the worst mixture stated, without a ball at the sites",
         ),
         Method(
-            "drfa-exact", EmpiricalSite(ProxCutSite()), WorstSiteServer(True), _PROX_BUNDLE,
+            "drfa-exact", _NO_BALL, WorstSiteServer(True), _PROX_BUNDLE,
             "no ball at the sites, any mixture of them: the problem of DRFA, exactly", _PROX,
             ignores_radius=True, objective="loss of the worst site, without a ball at the sites",
         ),

@@ -11,17 +11,8 @@ import numpy as np
 
 from models.basics import Arrays, FloatArray
 from models.cuts.contradiction import Contradiction, find_contradiction
-from models.cuts.evidence import Evidence, of_sites, unpack_evidence, with_answers
+from models.cuts.evidence import Evidence, no_evidence, of_sites, unpack_evidence, with_answers
 from models.problem import Certificate, ServerProblem, Status
-
-
-class HasEvidence(Protocol):
-    """A state that holds evidence."""
-
-    @property
-    def evidence(self) -> Evidence:
-        """Points, risks, cuts and bounds so far."""
-        ...
 
 
 class HasShapes(Protocol):
@@ -32,7 +23,14 @@ class HasShapes(Protocol):
         ...
 
 
-StateT = TypeVar("StateT", bound=HasEvidence)
+@dataclass(frozen=True)
+class State:
+    """What a run has gathered: points, risks, cuts and bounds so far."""
+
+    evidence: Evidence
+
+
+StateT = TypeVar("StateT", bound=State)
 _STILL = 1e-14
 """Relative to 1 and the size of a point: some fifty times what float64 tells apart."""
 
@@ -81,7 +79,7 @@ class CertifiedServer(ABC, Generic[StateT]):
         What the others said leaves no trace in the bounds. The same question is asked next, of fewer.
         """
         rows = {name: np.asarray(getattr(state, name))[list(kept)] for name in self.per_site}
-        return replace(state, evidence=of_sites(state.evidence, kept), **rows)  # type: ignore[type-var] # every state is a dataclass
+        return replace(state, evidence=of_sites(state.evidence, kept), **rows)
 
     def status(self, state: StateT, problem: ServerProblem) -> Status:
         """Certified at the wanted gap."""
@@ -100,16 +98,23 @@ class CertifiedServer(ABC, Generic[StateT]):
         """Worst-case risk of each site at the best point; NaN where it did not answer there."""
         return state.evidence.best_risks(problem)
 
+    def convex_part(self, state: StateT) -> Certificate | None:
+        """None: the certificate is that of the whole."""
+        return None
+
+    def note(self, states: Sequence[StateT], problem: ServerProblem) -> str:
+        """Nothing to say."""
+        return ""
+
     def mixture_weights(self, state: StateT, problem: ServerProblem) -> dict[str, float]:
         """Worst mixture of the sites at the best point."""
         return state.evidence.worst_mixture(problem)
 
 
 @dataclass(frozen=True)
-class PointState:
+class PointState(State):
     """Evidence and the ``point`` (D,) that is asked next; ``stagnated``: no answer to it leads any further."""
 
-    evidence: Evidence
     point: FloatArray
     stagnated: bool = field(default=False, kw_only=True)
 
@@ -128,6 +133,11 @@ class PointServer(CertifiedServer[PointStateT]):
     """A server half that asks all sites at one point, from a state of arrays and flags."""
 
     state: ClassVar[type[Any]]
+
+    def init(self, problem: ServerProblem) -> PointStateT:
+        """Nothing known; the first point is zero."""
+        state: PointStateT = self.state(no_evidence(problem), np.zeros(problem.dimension))
+        return state
 
     def asked(self, state: PointStateT) -> FloatArray:
         """The point."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 from models.basics import Arrays, FloatArray
 from models.cuts.contradiction import Contradiction
@@ -73,6 +73,17 @@ class ServerHalf(Protocol[StateT]):
         """Worst mixture of the sites at the best weights, in the ball over the sites; it sums to 1."""
         ...
 
+    def convex_part(self, state: StateT) -> Certificate | None:
+        """Bounds of the convex majorant of an objective that is not convex; None where it is."""
+        ...
+
+    def note(self, states: Sequence[StateT], problem: ServerProblem) -> str:
+        """What the bounds speak of, or whether convergence is proven: one line for who reads the result, often empty.
+
+        ``states`` are those of all heads.
+        """
+        ...
+
     def contradictions(
         self, state: StateT, problem: ServerProblem, answers: Mapping[str, Arrays]
     ) -> dict[str, Contradiction]:
@@ -89,24 +100,6 @@ class ServerHalf(Protocol[StateT]):
 
     def unpack(self, arrays: Arrays) -> StateT:
         """State from :meth:`pack`."""
-        ...
-
-
-@runtime_checkable
-class HasConvexPart(Protocol):
-    """A server half whose objective is not convex, with a convex majorant that it bounds as well."""
-
-    def convex_part(self, state: Any) -> Certificate:
-        """Value of the objective at the centre of the majorant, and a lower bound on the majorant."""
-        ...
-
-
-@runtime_checkable
-class HasNote(Protocol):
-    """A server half whose result wants a word: what the bounds speak of, or whether its convergence is proven."""
-
-    def note(self, states: Sequence[Any], problem: ServerProblem) -> str:
-        """One line for who reads the result; ``states`` are those of all heads. Empty: there is nothing to say."""
         ...
 
 

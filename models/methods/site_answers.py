@@ -6,12 +6,14 @@ And what all server halves do with answers first: put those of all sites into on
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import Arrays, FloatArray
+from models.methods.protocol import SiteHalf
 from models.problem import ProxSolution, ServerProblem, SiteProblem
 from models.prox.bundle import LocalStep
 from models.prox.dispatch import fast_prox_fits, local_minorant, local_prox
@@ -122,6 +124,19 @@ class AdmmSite:
     def shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
         """Shapes of a valid answer."""
         return {**ProxCutSite().shapes(dimension, n_swings), "local_point": (dimension,)}
+
+
+@dataclass(frozen=True)
+class RestatedSite:
+    """Another half on the same rows, some of whose specification is changed: ``changes`` by field."""
+
+    half: SiteHalf
+    changes: Mapping[str, Any]
+
+    def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
+        """As the half answers to the problem so restated."""
+        restated = replace(problem, spec=replace(problem.spec, **self.changes))
+        return self.half.answer(restated, message, parameters)
 
 
 def minorant(

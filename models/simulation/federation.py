@@ -16,7 +16,7 @@ from models.basics import FloatArray, ProblemError
 from models.features.common_units import CommonUnits
 from models.geometry.supports import BoxSupport
 from models.methods.catalogue import check_method_problem, check_parameters, get_method, has_no_units
-from models.methods.protocol import HasConvexPart, HasNote, Method, SiteHalf
+from models.methods.protocol import Method, SiteHalf
 from models.problem import Certificate, ServerProblem, SiteProblem, SiteTerms, Status
 from models.site_ambiguity.ball import MixtureBall
 from models.validation import check_site_problem
@@ -140,8 +140,8 @@ def train(
         mixture_weights=server.mixture_weights(state, problem),
         history=tuple(history),
         last_point=_next_point(server.messages(state, problem)),
-        convex_part=server.convex_part(state) if isinstance(server, HasConvexPart) else None,
-        note=server.note((state,), problem) if isinstance(server, HasNote) else "",
+        convex_part=server.convex_part(state),
+        note=server.note((state,), problem),
     )
     return found.as_given(units, problem.n_features)
 

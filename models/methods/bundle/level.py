@@ -16,6 +16,13 @@ with q the worst mixture of the sites in that step (their weights a where those 
 the step that site g would take if the others' risks were their models' slopes. A larger closeness looks nearer to w. In
 the first round the site takes Polyak's step, ``penalty = ||slope||^2 / risk``.
 
+The kin of DRFL (DRFL section 4.1) are the same without a ball at the sites, so they are solved exactly, too:
+
+- standard federated training: fixed site weights, ``min sum_s q_s E_s L``;
+- AFL (Mohri et al. 2019): ``min max_{q in Q} sum_s q_s E_s L``, Q the ball over the sites as the problem states it;
+- the problem of DRFA (Deng et al. 2020): Q is the whole simplex, so the worst plant counts; the stochastic method of
+  that paper is ``models.methods.local_sgd.drfa``.
+
 Prefer it to ADMM wherever rounds are dear; it needs no step size. Absent sites enter by their cuts (MATH section 7).
 """
 
@@ -23,7 +30,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,6 +40,7 @@ from models.cuts.evidence import cut_model, no_evidence, record, tighten_lower_b
 from models.methods.certified import PointServer, PointState, is_still
 from models.methods.site_answers import ProxCutSite, RiskSite
 from models.problem import ServerProblem
+from models.site_ambiguity.ball import WHOLE_SIMPLEX
 
 _LEAST_WEIGHT = 1e-9
 """Least weight that is divided by: a site without one in the mixture gets a stiff step, not an infinite one."""
@@ -98,6 +106,19 @@ class BundleServer(PointServer[BundleState]):
         penalty = np.array([float(_shortened(each, problem.gap)) for each in penalty])
         centre = _shortened(found.point + _site_slopes(model, found, best) / penalty[:, None], problem.gap)
         return BundleState(evidence, point, centre, penalty, stagnated=stagnated)
+
+
+@dataclass(frozen=True)
+class WorstSiteServer(BundleServer):
+    """The level bundle against the worst site, whatever ball over the sites the problem states."""
+
+    def step(self, state: BundleState, problem: ServerProblem, answers: Mapping[str, Arrays]) -> BundleState:
+        """As the bundle, on the whole simplex."""
+        return super().step(state, replace(problem, mixture=WHOLE_SIMPLEX), answers)
+
+    def mixture_weights(self, state: BundleState, problem: ServerProblem) -> dict[str, float]:
+        """As the bundle, on the whole simplex."""
+        return super().mixture_weights(state, replace(problem, mixture=WHOLE_SIMPLEX))
 
 
 def _shortened(point: FloatArray, gap: float) -> FloatArray:

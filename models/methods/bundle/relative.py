@@ -32,15 +32,7 @@ import numpy as np
 from models.basics import Arrays, FloatArray
 from models.cuts.certificate import combined_certificate
 from models.cuts.cut_model import minimise, project
-from models.cuts.evidence import (
-    counted_risks,
-    cut_model,
-    no_evidence,
-    of_sites,
-    record,
-    risks_or_models,
-    unpack_evidence,
-)
+from models.cuts.evidence import counted_risks, cut_model, of_sites, record, risks_or_models, unpack_evidence
 from models.fairness.ambiguity_set import RelativeSet
 from models.fairness.relative_risk import Majorant, global_bound, reach_of, weighted_set
 from models.methods.certified import PointServer, PointState, is_still
@@ -82,10 +74,6 @@ class RelativeServer(PointServer[RelativeState]):
     def of_sites(self, state: RelativeState, problem: ServerProblem, kept: Sequence[int]) -> RelativeState:
         """The first stage anew: the centre of the second was chosen among the risks of all sites."""
         return RelativeState(of_sites(state.evidence, kept), state.point)
-
-    def init(self, problem: ServerProblem) -> RelativeState:
-        """Nothing known; the first point is zero."""
-        return RelativeState(no_evidence(problem), np.zeros(problem.dimension))
 
     def step(self, state: RelativeState, problem: ServerProblem, answers: Mapping[str, Arrays]) -> RelativeState:
         """Add the cuts, bound F, and take the next point of the stage; the second stage begins where the first ends."""

@@ -50,7 +50,7 @@ class LocalRule(ABC):
         return None
 
     def note(self, memories: Sequence[Memory], problem: ServerProblem) -> str:
-        """What the rule says of its result: see :class:`models.methods.protocol.HasNote`."""
+        """What the rule says of its result: see :meth:`models.methods.protocol.ServerHalf.note`."""
         return ""
 
 

@@ -24,7 +24,7 @@ from models.cuts.evidence import (
 )
 from models.cuts.lower_bound import lower_bound
 from models.fairness.ambiguity_set import RelativeSet
-from models.methods.certified import CertifiedServer
+from models.methods.certified import CertifiedServer, State
 from models.methods.local_sgd.rule import LocalRule, Memory
 from models.methods.local_sgd.site import LocalStepsSite
 from models.problem import Certificate, ServerProblem
@@ -34,10 +34,9 @@ _EVERY_ROUND, _RARELY = 20, 10
 
 
 @dataclass(frozen=True)
-class LocalState:
+class LocalState(State):
     """Evidence, and the memory of the rule."""
 
-    evidence: Evidence
     memory: Memory
 
 

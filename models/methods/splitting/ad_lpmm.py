@@ -47,7 +47,7 @@ from models.cuts.evidence import (
     tighten_lower_bound,
     unpack_evidence,
 )
-from models.methods.certified import CertifiedServer
+from models.methods.certified import CertifiedServer, State
 from models.methods.site_answers import present, stacked
 from models.methods.splitting.ad_lpmm_operators import (
     Duals,
@@ -74,14 +74,13 @@ _NOTHING = 1e-14
 
 
 @dataclass(frozen=True)
-class DrflState:
+class DrflState(State):
     """Consensus ``point`` w (D,), ``heights``, those ``before``, the sites' answers, duals, residuals (2,).
 
     ``sizes`` (2,) are c and c_weights, 0 where the data have yet to give them; ``probe`` (D,) is where the risk is
     asked next.
     """
 
-    evidence: Evidence
     point: FloatArray
     probe: FloatArray
     heights: Heights

@@ -11,13 +11,14 @@ ADMM-SC does not reach, so its gap levels off above zero.
 
 The paper calls plain ADMM unproven for three sites or more. Consensus ADMM has two blocks only (all w_g together, then
 w), so it converges for closed proper convex risks (Eckstein and Bertsekas 1992) and the ridge is not needed for that;
-ADMM-SC is here for parity. An absent site keeps its last (w_g, mu_g).
+ADMM-SC is here for parity. ADMM-REG, the regularised SVM, has an infinite label flip cost: labels are trusted. An
+absent site keeps its last (w_g, mu_g).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from models.basics import Arrays, FloatArray, ProblemError
 from models.cuts.evidence import no_evidence, record, tighten_lower_bound
 from models.methods.certified import PointServer, PointState
 from models.methods.site_answers import AdmmSite, present, stacked
-from models.problem import ServerProblem, SiteProblem
+from models.problem import ServerProblem
 
 
 @dataclass(frozen=True)
@@ -76,16 +77,6 @@ class AdmmServer(PointServer[AdmmState]):
         if not self.strongly_convex:
             return 0.0
         return problem.parameters["tau"] or smallest_ridge(problem, problem.parameters["rho"])
-
-
-@dataclass(frozen=True)
-class RegularisedSite:
-    """Site half of ADMM-REG: labels are trusted (label flip cost infinite), which is the regularised SVM."""
-
-    def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
-        """As ADMM, for ``radius ||w||_* + mean hinge``."""
-        trusting = replace(problem, spec=replace(problem.spec, label_flip_cost=float("inf")))
-        return AdmmSite().answer(trusting, message, parameters)
 
 
 def smallest_ridge(problem: ServerProblem, rho: float) -> float:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import Arrays
-from models.cuts.evidence import cut_model, no_evidence, record, risks_or_models, tighten_lower_bound
+from models.cuts.evidence import cut_model, record, risks_or_models, tighten_lower_bound
 from models.geometry.norms import steepest_move
 from models.methods.certified import PointServer, PointState
 from models.methods.site_answers import RiskSite
@@ -31,10 +31,6 @@ class SubgradientServer(PointServer[PointState]):
 
     state = PointState
     asks = RiskSite()
-
-    def init(self, problem: ServerProblem) -> PointState:
-        """Start from zero weights."""
-        return PointState(no_evidence(problem), np.zeros(problem.dimension))
 
     def step(self, state: PointState, problem: ServerProblem, answers: Mapping[str, Arrays]) -> PointState:
         """Add the cuts, bound the optimum, step against the weighted subgradients."""

@@ -81,7 +81,7 @@ def test_several_heads_speak_on_one_line(method: str) -> None:
     assert bool(note) == (method in ("scaff-pd-ia", "relative-fairness")) and "\n" not in note
     assert (part is not None) == (method == "relative-fairness")
     if part is not None:
-        heads = [chosen.server.convex_part(head) for head in state]  # type: ignore[attr-defined]
+        heads: list[Any] = [chosen.server.convex_part(head) for head in state]
         assert part.upper == pytest.approx(sum(head.upper for head in heads))
         assert part.lower == pytest.approx(sum(head.lower for head in heads))
 
