@@ -10,8 +10,7 @@ from models.basics import ProblemError
 from models.losses.base import Loss
 from models.methods.bundle.level import BundleServer, WorstSiteServer
 from models.methods.bundle.relative import RelativeServer
-from models.methods.bundle.wafl import WaflServer
-from models.methods.bundle.wafl_site import WaflSite
+from models.methods.bundle.wafl import WaflServer, WaflSite
 from models.methods.local_sgd.catalogue import LOCAL_METHODS, LOCAL_RANGES
 from models.methods.local_sgd.rule import check_clients
 from models.methods.local_sgd.site import LocalStepsSite

@@ -6,17 +6,15 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from models.methods.local_sgd.drfa import DrfaRule, WorstMixtureServer
-from models.methods.local_sgd.fedavg import AveragingRule
+from models.methods.local_sgd.drfa import DrfaRule, StochasticAflRule, WorstMixtureServer
+from models.methods.local_sgd.fedavg import AveragingRule, FairAveragingRule
 from models.methods.local_sgd.feddro import FedDroRule, FedDroServer, FedDroSite
 from models.methods.local_sgd.mixup import MixupSite
-from models.methods.local_sgd.q_fedavg import FairAveragingRule
 from models.methods.local_sgd.rule import LocalRule
 from models.methods.local_sgd.scaff_pd import ScaffRule
 from models.methods.local_sgd.scaff_steps import check_steps
 from models.methods.local_sgd.server import LocalServer
 from models.methods.local_sgd.site import LocalStepsSite
-from models.methods.local_sgd.stochastic_afl import StochasticAflRule
 from models.methods.protocol import Method, Range
 
 LOCAL_RANGES: Final[Mapping[str, Range]] = {

@@ -1,10 +1,10 @@
-r"""DRFA: the worst mixture of the sites sought by a walk of its own, with sampled sites (Deng et al. 2020).
+r"""DRFA and Stochastic AFL: the worst mixture of the sites sought by a walk of its own, with sampled sites.
 
     min_w max_{lambda in Lambda} sum_g lambda_g f_g(w)              (DRFLM eq. 2, Algorithm 1 without mixup)
 
-A round of the paper is two of ours. First exchange: m sites, drawn by lambda with replacement, take tau local steps
-from w; their mean is the next w, and the mean of where they stood after t' steps, t' drawn from 1..tau, is the
-snapshot. Second exchange: m sites, drawn evenly without replacement, tell their losses at the snapshot, and
+A round of DRFA (Deng et al. 2020) is two of ours. First exchange: m sites, drawn by lambda with replacement, take tau
+local steps from w; their mean is the next w, and the mean of where they stood after t' steps, t' drawn from 1..tau, is
+the snapshot. Second exchange: m sites, drawn evenly without replacement, tell their losses at the snapshot, and
 
     lambda <- nearest in Lambda to lambda + mixture_step tau v,     v_g = (G / m) f_g for the sites drawn, 0 elsewhere.
 
@@ -13,6 +13,13 @@ simplex ``lambda_g <= 1 / (a G)``. ``clients`` 0 draws no sites: all step, weigh
 
 The losses are those over all rows of a site, not of a batch. All sites answer in every exchange, those that were not
 drawn without a step: that is what the certificate, of the min-max problem itself, is made of.
+
+Stochastic AFL (Mohri et al. 2019) takes one stochastic step of the weights and one of the mixture in each round,
+
+    w <- w - step_size sum_g lambda_g grad f_g(w; batch),   lambda <- nearest in Lambda to lambda + mixture_step f(w),
+
+both at the same w, in one exchange. With ``clients`` m > 0 the step is the mean of m sites drawn by lambda with
+replacement, and the losses are those of m sites drawn evenly, times G / m, as in DRFA.
 """
 
 from __future__ import annotations
@@ -75,7 +82,7 @@ class DrfaRule(MixtureRule):
         return {**memory, **moved}
 
     def steps(self, problem: ServerProblem) -> int:
-        """Where epochs are counted, the steps of a site whose rows part evenly into batches."""
+        """Those asked for, or where epochs are counted those of a site whose rows part evenly into batches."""
         numbers = problem.parameters
         counted = int(numbers["local_steps"])
         return counted or int(numbers["epochs"]) * math.ceil(round(1.0 / numbers["batch"], 9))
@@ -83,6 +90,25 @@ class DrfaRule(MixtureRule):
     def note(self, memories: Sequence[Memory], problem: ServerProblem) -> str:
         """What the bounds speak of, where lambda climbs on other losses than those."""
         return "" if self.told == "risk" else "the bounds are those of the problem without mixup"
+
+
+@dataclass(frozen=True)
+class StochasticAflRule(MixtureRule):
+    """One exchange a round. Memory: ``point`` (D,), ``round`` (), ``lambda`` and ``shares`` (G,) both the mixture."""
+
+    def messages(self, memory: Memory, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
+        """One step from the point for the sites drawn."""
+        finished, drawn = float(memory["round"]), self.drawn(memory, problem)
+        sizes = np.where(drawn.stepping > 0, step_size(problem, finished), 0.0)
+        return step_messages(problem, memory["point"], finished, sizes)
+
+    def advance(self, memory: Memory, problem: ServerProblem, answers: Mapping[str, Arrays]) -> Memory:
+        """Descend in the weights, climb in the mixture."""
+        drawn = self.drawn(memory, problem)
+        losses = reported_losses(problem, answers, "risk", drawn.telling)
+        mixture = nearest_weights(problem, memory["lambda"] + problem.parameters["mixture_step"] * losses)
+        point = mean_answer(problem, answers, "local_point", drawn.stepping, memory["point"])
+        return {"point": point, "round": memory["round"] + 1.0, "lambda": mixture, "shares": mixture}
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ site keeps its last (w_s, pi_s, psi_s, zeta_s).
 Its own numbers:
 
 - ``c`` : step size of the constraints on the heights; 0 (the default) for sizes that follow from the data
-  (models.methods.splitting.ad_lpmm_steps), for which the first round asks for the risks at 0 and takes no step;
+  (models.methods.splitting.ad_lpmm_operators), for which the first round asks for the risks at 0 and takes no step;
 - ``c_weights`` : step size of ``w = w_s``; 0 for the same as c, as in the paper. It goes with a c above 0;
 - ``tight`` : 1 for the least proximal constants, 0 for the paper's;
 - ``probe`` : every how manieth round the exact risk is asked at the minimiser of the cut model instead of at w; 0 for
@@ -54,13 +54,14 @@ from models.methods.splitting.ad_lpmm_operators import (
     Heights,
     Local,
     Steps,
+    balanced,
     consensus,
+    first_sizes,
     move_duals,
     move_heights,
     residuals,
 )
 from models.methods.splitting.ad_lpmm_site import DrflSite
-from models.methods.splitting.ad_lpmm_steps import balanced, first_sizes
 from models.problem import ServerProblem, Status
 
 _RECENT = 4
