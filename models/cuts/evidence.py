@@ -142,9 +142,8 @@ def cut_model(evidence: Evidence, problem: ServerProblem) -> CutModel:
 def record(evidence: Evidence, problem: ServerProblem, point: FloatArray, answers: Mapping[str, Arrays]) -> Evidence:
     """Add a round: risks and cuts at ``point``, and the prox minorants where the answers have them; with its bound."""
     grown = with_answers(evidence, problem, point, answers)
-    best, upper = _best_round(grown, problem)
     fresh_weight = float(problem.weights[~np.isnan(grown.risks[-1])].sum())
-    return replace(grown, upper=upper, best=best, fresh_weight=fresh_weight)
+    return _with_upper(replace(grown, fresh_weight=fresh_weight), problem)
 
 
 def passed(evidence: Evidence) -> Evidence:
@@ -247,16 +246,27 @@ def tighten_lower_bound(evidence: Evidence, problem: ServerProblem) -> tuple[Evi
     return replace(evidence, lower=max(evidence.lower, lower)), model_minimiser
 
 
-def _best_round(evidence: Evidence, problem: ServerProblem) -> tuple[int, float]:
-    """Visited point of least ``max_q sum_g q_g u_gk`` and that value; (-1, inf) where no point counts."""
+def judged_by(evidence: Evidence, totals: FloatArray) -> Evidence:
+    """Evidence whose best point is that of the least total (K,), and that its upper bound; infinite: does not count."""
+    best = int(np.argmin(totals)) if np.isfinite(totals).any() else -1
+    return replace(evidence, upper=float(totals[best]) if best >= 0 else math.inf, best=best)
+
+
+def with_lower(evidence: Evidence, bound: float) -> Evidence:
+    """Evidence with a lower bound where it is the better one; ``CertificateError`` where it contradicts the upper."""
+    held = check_certificate(Certificate(evidence.upper, max(evidence.lower, bound), evidence.fresh_weight))
+    return replace(evidence, lower=held.lower)
+
+
+def _with_upper(evidence: Evidence, problem: ServerProblem) -> Evidence:
+    """Evidence with the visited point of least ``max_q sum_g q_g u_gk`` and that value."""
     site_weights, ball = problem.weights, problem.mixture
     risks, counted = counted_risks(evidence, problem), (site_weights > 0) | (ball.radius > 0)
     left_out = np.asarray((np.isnan(risks) & counted).any(axis=1))
     risks = np.where(counted, np.nan_to_num(risks), 0.0)
     totals = np.where(left_out, np.inf, risks @ site_weights)
     if ball.radius == 0:
-        best = int(np.argmin(totals))
-        return (best, float(totals[best])) if np.isfinite(totals[best]) else (-1, math.inf)
+        return judged_by(evidence, totals)
     if evidence.best >= 0 and not left_out[evidence.best]:
         # What is worst for the best point so far is near the worst for most others: few are left to judge exactly.
         totals = np.maximum(totals, risks @ worst_mixture(risks[evidence.best], site_weights, ball).weights)
@@ -267,4 +277,4 @@ def _best_round(evidence: Evidence, problem: ServerProblem) -> tuple[int, float]
             break
         if (value := worst_mixture(risks[k], site_weights, ball).value) < upper:
             best, upper = int(k), value
-    return best, upper
+    return replace(evidence, upper=upper, best=best)

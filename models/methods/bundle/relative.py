@@ -32,7 +32,15 @@ import numpy as np
 from models.basics import Arrays, FloatArray
 from models.cuts.certificate import combined_certificate
 from models.cuts.cut_model import minimise, project
-from models.cuts.evidence import counted_risks, cut_model, of_sites, record, risks_or_models, unpack_evidence
+from models.cuts.evidence import (
+    counted_risks,
+    cut_model,
+    judged_by,
+    of_sites,
+    record,
+    risks_or_models,
+    unpack_evidence,
+)
 from models.fairness.ambiguity_set import RelativeSet
 from models.fairness.relative_risk import Majorant, global_bound, reach_of, weighted_set
 from models.methods.certified import PointServer, PointState, is_still
@@ -80,20 +88,18 @@ class RelativeServer(PointServer[RelativeState]):
         ambiguity = ambiguity_of(problem)
         evidence = record(state.evidence, problem, state.point, answers)
         risks = counted_risks(evidence, problem)
-        values = _values(ambiguity, risks)
-        best = int(np.argmin(values))
-        upper = float(values[best])
+        evidence = judged_by(evidence, ambiguity.totals(risks))
         # The site weights are in A and in B, so F is at least max_A alone, which is what the first stage bounds.
         plain = replace(ambiguity, phi=0.0)
-        bound = global_bound(cut_model(evidence, problem), plain if state.first else ambiguity, evidence.points[best])
-        bound = min(bound, upper)
-        state = replace(state, evidence=replace(evidence, best=best, upper=upper, lower=max(evidence.lower, bound)))
+        bound = global_bound(cut_model(evidence, problem), plain if state.first else ambiguity, evidence.best_point)
+        bound = min(bound, evidence.upper)
+        state = replace(state, evidence=replace(evidence, lower=max(evidence.lower, bound)))
         if state.first:
             found = _turn(state, problem, plain, risks)
             if not (found.convex_part.meets(problem.gap, problem.absolute_gap) or found.stagnated):
                 return found
-            start = int(np.argmin(_values(plain, risks)))
-            state = replace(state, first=False, centre=start, since=len(values), convex_lower=-math.inf)
+            start = int(np.argmin(plain.totals(risks)))
+            state = replace(state, first=False, centre=start, since=len(risks), convex_lower=-math.inf)
         return _turn(state, problem, ambiguity, risks)
 
     def status(self, state: RelativeState, problem: ServerProblem) -> Status:
@@ -153,7 +159,7 @@ def ambiguity_of(problem: ServerProblem) -> RelativeSet:
 def _turn(state: RelativeState, problem: ServerProblem, ambiguity: RelativeSet, risks: FloatArray) -> RelativeState:
     """Move the centre where a point is lower by enough, bound its majorant, and find where to ask next."""
     points, model = state.evidence.points, cut_model(state.evidence, problem)
-    values = _values(ambiguity, risks)
+    values = ambiguity.totals(risks)
     centre = _next_centre(state, values)
     majorant = Majorant.around(points[centre], model, ambiguity)
     seen = [
@@ -176,11 +182,6 @@ def _turn(state: RelativeState, problem: ServerProblem, ambiguity: RelativeSet, 
         convex_lower=majorant.bound(model, model_minimiser, reach),
         stagnated=is_still(moved, best, state.evidence.upper),
     )
-
-
-def _values(ambiguity: RelativeSet, risks: FloatArray) -> FloatArray:
-    """``max_lambda <lambda, risks>`` at each visited point, infinite where it does not count; (K,)."""
-    return np.array([ambiguity.largest(each) if np.isfinite(each).all() else math.inf for each in risks])
 
 
 def _next_centre(state: RelativeState, values: FloatArray) -> int:

@@ -26,9 +26,8 @@ import numpy as np
 from scipy.special import logsumexp
 
 from models.basics import Arrays, FloatArray, ProblemError
-from models.cuts.certificate import check_certificate
 from models.cuts.cut_model import minimise
-from models.cuts.evidence import Evidence, counted_risks, cut_model, record
+from models.cuts.evidence import Evidence, counted_risks, cut_model, judged_by, record, with_lower
 from models.cuts.lower_bound import lower_bound
 from models.methods.local_sgd.objectives.base import MeanLoss
 from models.methods.local_sgd.objectives.linear import LinearObjective
@@ -37,7 +36,7 @@ from models.methods.local_sgd.sampled_sites import mean_answer
 from models.methods.local_sgd.server import LocalServer, LocalState, raise_due
 from models.methods.local_sgd.site import LocalStepsSite
 from models.methods.site_answers import present, stacked
-from models.problem import Certificate, ServerProblem, SiteProblem
+from models.problem import ServerProblem, SiteProblem
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,14 +169,10 @@ def bound(evidence: Evidence, lower: float, problem: ServerProblem, *, raised: b
     weights, mu = problem.weights, problem.parameters["temperature"]
     risks = counted_risks(evidence, problem)
     filled = np.where(np.isnan(risks), np.inf, risks)
-    totals = mu * logsumexp(filled / mu, b=weights, axis=1)
-    best = int(np.argmin(totals)) if np.isfinite(totals).any() else -1
-    if best < 0:
-        return replace(evidence, upper=np.inf, lower=lower, best=-1)
-    if raised:
-        worst = tilt(filled[best], weights, mu)
+    evidence = replace(judged_by(evidence, mu * logsumexp(filled / mu, b=weights, axis=1)), lower=lower)
+    if raised and evidence.best >= 0:
+        worst = tilt(filled[evidence.best], weights, mu)
         price = mu * float(np.sum(worst * np.log(np.divide(worst, weights, out=np.ones_like(worst), where=worst > 0))))
-        model, near = replace(cut_model(evidence, problem), site_weights=worst), evidence.points[best]
-        lower = max(lower, lower_bound(model, minimise(model, near).multipliers, near) - price)
-    held = check_certificate(Certificate(float(totals[best]), lower, evidence.fresh_weight))
-    return replace(evidence, upper=held.upper, lower=held.lower, best=best)
+        model, near = cut_model(evidence, problem).with_mixture(worst), evidence.best_point
+        lower = lower_bound(model, minimise(model, near).multipliers, near) - price
+    return with_lower(evidence, lower)

@@ -2,35 +2,36 @@ r"""Server half around a rule of local steps: every exact loss and gradient that
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from models.basics import Arrays, FloatArray
-from models.cuts.certificate import check_certificate
 from models.cuts.cut_model import minimise
 from models.cuts.evidence import (
     Evidence,
     counted_risks,
     cut_model,
+    judged_by,
     no_evidence,
     of_sites,
     passed,
     record,
     tighten_lower_bound,
     unpack_evidence,
+    with_lower,
 )
 from models.cuts.lower_bound import lower_bound
 from models.fairness.ambiguity_set import RelativeSet
 from models.methods.certified import CertifiedServer, State
 from models.methods.local_sgd.rule import LocalRule, Memory
 from models.methods.local_sgd.site import LocalStepsSite
-from models.problem import Certificate, ServerProblem
+from models.problem import ServerProblem
 
 _PREFIX = "rule_"
 _EVERY_ROUND, _RARELY = 20, 10
+"""The bound moves most at first; from then on the cone program would be most of the work of a round."""
 
 
 @dataclass(frozen=True)
@@ -111,10 +112,7 @@ def evaluate_upper(evidence: Evidence, problem: ServerProblem, ambiguity: Relati
 
     Absent sites enter by their cuts.
     """
-    risks = counted_risks(evidence, problem)
-    totals = np.array([math.inf if np.isnan(row).any() else ambiguity.largest(row) for row in risks])
-    best = int(np.argmin(totals)) if np.isfinite(totals).any() else -1
-    return replace(evidence, upper=float(totals[best]) if best >= 0 else math.inf, best=best)
+    return judged_by(evidence, ambiguity.totals(counted_risks(evidence, problem)))
 
 
 def evaluate_lower(evidence: Evidence, problem: ServerProblem, shares: FloatArray) -> Evidence:
@@ -130,6 +128,4 @@ def evaluate_lower(evidence: Evidence, problem: ServerProblem, shares: FloatArra
         The bounds contradict each other.
     """
     model, near = cut_model(evidence, problem).with_mixture(np.maximum(shares, 0.0)), evidence.best_point
-    bound = lower_bound(model, minimise(model, near).multipliers, near)
-    held = check_certificate(Certificate(evidence.upper, max(evidence.lower, bound), evidence.fresh_weight))
-    return replace(evidence, lower=held.lower)
+    return with_lower(evidence, lower_bound(model, minimise(model, near).multipliers, near))
