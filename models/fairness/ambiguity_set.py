@@ -43,6 +43,11 @@ class RelativeSet:
         """Lambda_phi(Delta_alpha, Delta_beta) over ``n_sites``."""
         return RelativeSet(CappedSimplex.of_share(n_sites, alpha), CappedSimplex.of_share(n_sites, beta), phi)
 
+    @staticmethod
+    def of_weights(weights: FloatArray, phi: float, alpha: float, beta: float) -> RelativeSet:
+        """Over sites that count for ``weights`` (n,): caps ``a_g / alpha``, ``a_g / beta``; equal ones: RF's sets."""
+        return RelativeSet(CappedSimplex(weights / alpha), CappedSimplex(weights / beta), phi)
+
     @property
     def size(self) -> int:
         """Number of sites n."""

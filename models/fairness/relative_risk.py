@@ -33,7 +33,6 @@ from models.cuts.cut_model import CutModel, ModelPoint, minimise
 from models.cuts.lower_bound import intercept_range, lower_bound, tilted_lower_bound
 from models.fairness.ambiguity_set import RelativeSet
 from models.fairness.dual_step import nearest_member
-from models.geometry.capped_simplex import CappedSimplex
 from models.geometry.norms import steepest_move
 from models.site_ambiguity.epigraph import MixtureRows
 
@@ -42,11 +41,6 @@ REACH = 1e6
 
 _ROUNDING = 1e-12
 """By how much sums of mixtures, which are of order one, may miss what they must be."""
-
-
-def weighted_set(weights: FloatArray, phi: float, alpha: float, beta: float) -> RelativeSet:
-    """Lambda over sites that count for ``weights`` (G,): caps ``a_g / alpha`` and ``a_g / beta``; equal: RF's sets."""
-    return RelativeSet(CappedSimplex(weights / alpha), CappedSimplex(weights / beta), phi)
 
 
 def negative_lift(ambiguity: RelativeSet) -> FloatArray:

@@ -36,11 +36,13 @@ def cut_shapes(dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
     return {**shapes, "swing": (n_swings,)} if n_swings else shapes
 
 
-def stacked(problem: ServerProblem, answers: Mapping[str, Arrays], name: str, absent: FloatArray) -> FloatArray:
-    """One array of all sites' answers under a name, (G, ..); the rows of absent sites from ``absent``."""
-    return np.array([
-        answers[site.site_id][name] if site.site_id in answers else absent[g] for g, site in enumerate(problem.sites)
-    ])
+def stacked(
+    problem: ServerProblem, answers: Mapping[str, Arrays], name: str, absent: FloatArray | None = None
+) -> FloatArray:
+    """One array of all sites' answers under a name, (G, ..); the rows of absent sites from ``absent``, None: 0."""
+    rows = np.zeros(len(problem.sites)) if absent is None else absent
+    ids = [site.site_id for site in problem.sites]
+    return np.array([answers[each][name] if each in answers else row for each, row in zip(ids, rows, strict=True)])
 
 
 def present(problem: ServerProblem, answers: Mapping[str, Arrays]) -> NDArray[np.bool_]:
@@ -115,11 +117,11 @@ class AdmmSite:
         answer = RiskSite().answer(problem, message, parameters)
         centre, point = message["centre"], message["point"]
         penalty, ridge = float(message["penalty"]), float(message["ridge"])
-        if not fast_prox_fits(problem):
-            step = local_prox(problem, centre, penalty, ridge=ridge, start=point)
-            return {**answer, "local_point": step.point, **step_minorant(step)}
-        local = robust_prox(problem, centre, penalty, ridge=ridge, warm_start=point)
-        return {**answer, "local_point": local.point, **_minorant(local)}
+        if fast_prox_fits(problem):
+            local = robust_prox(problem, centre, penalty, ridge=ridge, warm_start=point)
+            return {**answer, "local_point": local.point, **_minorant(local)}
+        step = local_prox(problem, centre, penalty, ridge=ridge, start=point)
+        return {**answer, "local_point": step.point, **step_minorant(step)}
 
     def shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
         """Shapes of a valid answer."""

@@ -42,7 +42,7 @@ from models.cuts.evidence import (
     unpack_evidence,
 )
 from models.fairness.ambiguity_set import RelativeSet
-from models.fairness.relative_risk import Majorant, global_bound, reach_of, weighted_set
+from models.fairness.relative_risk import Majorant, global_bound, reach_of
 from models.methods.certified import PointServer, PointState, is_still
 from models.methods.site_answers import RiskSite
 from models.problem import Certificate, ServerProblem, Status
@@ -152,8 +152,7 @@ class RelativeServer(PointServer[RelativeState]):
 
 def ambiguity_of(problem: ServerProblem) -> RelativeSet:
     """Lambda of the plan's ``phi``, ``alpha`` and ``beta`` over its site weights."""
-    weights = problem.weights
-    return weighted_set(weights, *(problem.parameters[name] for name in ("phi", "alpha", "beta")))
+    return RelativeSet.of_weights(problem.weights, *(problem.parameters[name] for name in ("phi", "alpha", "beta")))
 
 
 def _turn(state: RelativeState, problem: ServerProblem, ambiguity: RelativeSet, risks: FloatArray) -> RelativeState:

@@ -32,14 +32,9 @@ import numpy as np
 
 from models.basics import Arrays, FloatArray
 from models.methods.local_sgd.rule import Memory, step_messages, step_size
-from models.methods.local_sgd.sampled_sites import (
-    MixtureRule,
-    mean_answer,
-    nearest_weights,
-    reckoned,
-    reported_losses,
-)
+from models.methods.local_sgd.sampled_sites import MixtureRule, mean_answer, reckoned
 from models.methods.local_sgd.server import LocalServer, LocalState
+from models.methods.site_answers import stacked
 from models.problem import ServerProblem
 
 
@@ -75,9 +70,9 @@ class DrfaRule(MixtureRule):
             point = mean_answer(problem, answers, "local_point", drawn.stepping, memory["point"])
             snapshot = mean_answer(problem, answers, "snapshot", drawn.stepping, memory["point"])
             return {**memory, "point": point, "snapshot": snapshot, "telling": np.array(1.0)}
-        losses = reported_losses(problem, answers, self.told, drawn.telling)
+        losses = drawn.telling * stacked(problem, answers, self.told)
         rate = problem.parameters["mixture_step"] * self.steps(problem)
-        mixture = nearest_weights(problem, memory["lambda"] + rate * losses)
+        mixture = self.nearest(problem, memory["lambda"] + rate * losses)
         moved = {"lambda": mixture, "shares": mixture, "round": memory["round"] + 1.0, "telling": np.array(0.0)}
         return {**memory, **moved}
 
@@ -105,8 +100,8 @@ class StochasticAflRule(MixtureRule):
     def advance(self, memory: Memory, problem: ServerProblem, answers: Mapping[str, Arrays]) -> Memory:
         """Descend in the weights, climb in the mixture."""
         drawn = self.drawn(memory, problem)
-        losses = reported_losses(problem, answers, "risk", drawn.telling)
-        mixture = nearest_weights(problem, memory["lambda"] + problem.parameters["mixture_step"] * losses)
+        losses = drawn.telling * stacked(problem, answers, "risk")
+        mixture = self.nearest(problem, memory["lambda"] + problem.parameters["mixture_step"] * losses)
         point = mean_answer(problem, answers, "local_point", drawn.stepping, memory["point"])
         return {"point": point, "round": memory["round"] + 1.0, "lambda": mixture, "shares": mixture}
 

@@ -121,7 +121,7 @@ class FedDroRule(LocalRule):
         if weights.sum() <= 0:
             return memory
         mu, tracking = problem.parameters["temperature"], problem.parameters["tracking"]
-        risks = stacked(problem, answers, "risk", np.zeros(len(problem.sites)))
+        risks = stacked(problem, answers, "risk")
         inner = kl_risk(risks, weights / weights.sum(), mu)
         if not memory["known"]:
             return {**memory, "inner": np.array(inner), "known": np.array(1.0)}

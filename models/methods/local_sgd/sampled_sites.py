@@ -9,9 +9,7 @@ import numpy as np
 
 from models.basics import Arrays, FloatArray
 from models.fairness.ambiguity_set import RelativeSet
-from models.geometry.capped_simplex import CappedSimplex
 from models.methods.local_sgd.rule import LocalRule, Memory, check_clients, server_draws
-from models.methods.site_answers import stacked
 from models.problem import ServerProblem
 from models.site_ambiguity.ball import WHOLE_SIMPLEX
 from models.site_ambiguity.projection import nearest_mixture
@@ -20,14 +18,6 @@ from models.site_ambiguity.projection import nearest_mixture
 def reckoned(problem: ServerProblem) -> ServerProblem:
     """The problem with the whole simplex for Lambda where it states no ball of mixtures."""
     return problem if problem.mixture.radius > 0 else replace(problem, mixture=WHOLE_SIMPLEX)
-
-
-def nearest_weights(problem: ServerProblem, point: FloatArray) -> FloatArray:
-    """Projection of ``point`` (G,) on Lambda."""
-    share = problem.parameters["worst_share"]
-    if share > 0:
-        return CappedSimplex.of_share(len(problem.sites), share).nearest(point)
-    return nearest_mixture(point, problem.weights, reckoned(problem).mixture)
 
 
 @dataclass(frozen=True)
@@ -61,7 +51,7 @@ class MixtureRule(LocalRule):
     def begin(self, problem: ServerProblem, point: FloatArray) -> Memory:
         """Start with the mixture of Lambda nearest to the site weights; refuses more clients than there are sites."""
         check_clients(int(problem.parameters["clients"]), len(problem.sites))
-        mixture = nearest_weights(problem, problem.weights)
+        mixture = self.nearest(problem, problem.weights)
         return {"point": point, "round": np.array(0.0), "lambda": mixture, "shares": mixture}
 
     def steps(self, problem: ServerProblem) -> int:
@@ -77,6 +67,13 @@ class MixtureRule(LocalRule):
         share = problem.parameters["worst_share"]
         return RelativeSet.of_shares(len(problem.sites), 0.0, share, 1.0) if share > 0 else None
 
+    def nearest(self, problem: ServerProblem, point: FloatArray) -> FloatArray:
+        """Projection of ``point`` (G,) on Lambda."""
+        ambiguity = self.ambiguity(problem)
+        if ambiguity is not None:
+            return ambiguity.worst.nearest(point)
+        return nearest_mixture(point, problem.weights, reckoned(problem).mixture)
+
 
 def mean_answer(
     problem: ServerProblem, answers: Mapping[str, Arrays], name: str, shares: FloatArray, otherwise: FloatArray
@@ -88,8 +85,3 @@ def mean_answer(
             total = total + shares[g] * answers[site.site_id][name]
             weight += float(shares[g])
     return total / weight if weight > 0 else otherwise
-
-
-def reported_losses(problem: ServerProblem, answers: Mapping[str, Arrays], name: str, scale: FloatArray) -> FloatArray:
-    """``scale_g f_g`` (G,), 0 for the sites that are not there."""
-    return scale * stacked(problem, answers, name, np.zeros(len(problem.sites)))

@@ -31,7 +31,6 @@ import numpy as np
 from models.basics import Arrays, FloatArray
 from models.fairness.ambiguity_set import RelativeSet
 from models.fairness.dual_step import dual_step
-from models.geometry.capped_simplex import CappedSimplex
 from models.methods.local_sgd.phi_choice import absorb, begin_choice, chosen_phi, probe, without_choice
 from models.methods.local_sgd.rule import LocalRule, Memory, message, step_messages
 from models.methods.local_sgd.scaff_steps import Steps, fairness_note, step_rule
@@ -39,6 +38,9 @@ from models.methods.site_answers import stacked
 from models.problem import ServerProblem
 
 _LOSSES, _STEPS, _CURVATURE = 0.0, 1.0, 2.0
+"""Phases: what an exchange is for."""
+_WHOLE = {"phi": 0.0, "alpha": 1.0, "beta": 1.0}
+"""The set where a method has no such parameter: the site weights alone."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +49,8 @@ class ScaffRule(LocalRule):
 
     def ambiguity(self, problem: ServerProblem) -> RelativeSet:
         """Lambda_phi(A, B) of the parameters; without them the single point of the site weights."""
-        weights, parameters = problem.weights, problem.parameters
-        caps = (weights / parameters.get("alpha", 1.0), weights / parameters.get("beta", 1.0))
-        return RelativeSet(CappedSimplex(caps[0]), CappedSimplex(caps[1]), parameters.get("phi", 0.0))
+        phi, alpha, beta = (problem.parameters.get(name, whole) for name, whole in _WHOLE.items())
+        return RelativeSet.of_weights(problem.weights, phi, alpha, beta)
 
     def begin(self, problem: ServerProblem, point: FloatArray) -> Memory:
         """Start from a point, with the site weights for lambda."""

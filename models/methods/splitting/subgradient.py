@@ -41,14 +41,8 @@ class SubgradientServer(PointServer[PointState]):
         shares = problem.weights
         mixture = worst_mixture(risks_or_models(evidence, problem, -1), shares, problem.mixture).weights
         direction = np.zeros_like(state.point)
-        for g, site in enumerate(problem.sites):
-            answer = answers.get(site.site_id)
-            if answer is None:
-                slope, norm_weight = model.site_slope(g, state.point)
-            else:
-                slope, norm_weight = answer["slope"], float(answer["norm_weight"])
-                slope = slope.copy()
-                slope[: problem.n_features] += np.sign(state.point[: problem.n_features]) * answer.get("swing", 0.0)
+        for g in range(len(problem.sites)):
+            slope, norm_weight = model.site_slope(g, state.point)
             direction += mixture[g] * slope
             direction[: problem.n_features] += mixture[g] * norm_weight * move
         step = problem.parameters["step_size"] / evidence.points.shape[0] ** problem.parameters["step_power"]
