@@ -45,6 +45,7 @@ _RELATIVE = {**_BUNDLE, "phi": 0.2, "alpha": 0.2, "beta": 0.2}
 _PROX_BUNDLE = {**_BUNDLE, "closeness": 30.0}
 _ADMM = {"rho": 0.1, "mu0": 1.0}
 _DRFL = {"c": 0.0, "c_weights": 0.0, "tight": 1.0, "probe": 2.0, "batch": 1.0, "residual": 0.0}
+"""Defaults. Of the papers: duals that start at 1 and a penalty from the grid it tunes (FDR), shares of 20 % (RF)."""
 
 _RISK = "{risk}"
 _PROX = "{risk}; {prox}"

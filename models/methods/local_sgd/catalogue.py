@@ -65,6 +65,7 @@ _MIXTURE = {"mixture_step": 0.01, "worst_share": 0.0, "clients": 0.0}
 _ONE_STEP = {name: value for name, value in _SAMPLED.items() if name not in ("local_steps", "epochs")}
 _MIXUP = {"mixup_alpha": 1.0, "mixup_beta": 1.0, "mixup_ratio": 0.0}
 _KL = {"temperature": 1.0, "tracking": 0.5, "over_rows": 1.0}
+"""Defaults. Step sizes are those of RF appendix J.2: 0.1, and with control variates 0.01, 0.025 and 0.001 (dual)."""
 
 _STEPPING, _ONE_STEP_EACH = LocalStepsSite(), LocalStepsSite(one_step=True)
 _MEAN_LOSS = "mean loss with the site weights, without a ball"
