@@ -18,7 +18,7 @@ import numpy as np
 
 from models.basics import FloatArray
 from models.cuts.cut_model import CutModel
-from models.cuts.evidence import Evidence, cut_model, kept_cuts
+from models.cuts.evidence import Evidence, cut_model
 from models.problem import ServerProblem
 
 TOLERANCE = 1e-6
@@ -52,7 +52,7 @@ def find_contradiction(evidence: Evidence, problem: ServerProblem, site: int) ->
     ``problem`` gives the norm; earlier answers are not held against one another again.
     """
     known = np.flatnonzero(~np.isnan(evidence.risks[:, site]))
-    own = kept_cuts(evidence, evidence.cut_site == site)
+    own = evidence.kept_cuts(evidence.cut_site == site)
     if not (own.cut_site.size and known.size):
         return None
     points, risks = evidence.points[known], evidence.risks[known, site]

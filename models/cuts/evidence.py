@@ -89,34 +89,50 @@ class Evidence:
         bounds = np.array([self.upper, self.lower, self.fresh_weight, self.best, self.exchanges])
         return {name: getattr(self, name) for name in _ARRAYS} | {"bounds": bounds}
 
+    @staticmethod
+    def unpack(arrays: Arrays) -> Evidence:
+        """Evidence from :meth:`pack`; other arrays are left alone."""
+        count, n_cuts = len(arrays["points"]), len(arrays["cut_site"])
+        # A state of version 0.1 does not say in which exchange its parts came: 0 stands for an earlier one. Nor had its
+        # cuts swings: they were planes on a box.
+        unknown = {"point_round": np.zeros(count), "cut_round": np.zeros(n_cuts), "cut_swing": np.zeros((n_cuts, 0))}
+        parts = {name: np.asarray(arrays[name] if name in arrays else unknown[name]) for name in _ARRAYS}
+        upper, lower, fresh_weight, best, exchanges = (*(float(each) for each in arrays["bounds"]), float(count))[:5]
+        return Evidence(
+            **parts, upper=upper, lower=lower, fresh_weight=fresh_weight, best=int(best), exchanges=int(exchanges)
+        )
 
-def no_evidence(problem: ServerProblem) -> Evidence:
-    """Evidence before the first round."""
-    n_sites, dimension = len(problem.sites), problem.dimension
-    return Evidence(
-        points=np.zeros((0, dimension)),
-        risks=np.zeros((0, n_sites)),
-        point_round=np.zeros(0),
-        cut_site=np.zeros(0),
-        cut_offset=np.zeros(0),
-        cut_slope=np.zeros((0, dimension)),
-        cut_norm_weight=np.zeros(0),
-        cut_swing=np.zeros((0, 0)),
-        cut_round=np.zeros(0),
-    )
+    @staticmethod
+    def empty(problem: ServerProblem) -> Evidence:
+        """Evidence before the first round."""
+        n_sites, dimension = len(problem.sites), problem.dimension
+        return Evidence(
+            points=np.zeros((0, dimension)),
+            risks=np.zeros((0, n_sites)),
+            point_round=np.zeros(0),
+            cut_site=np.zeros(0),
+            cut_offset=np.zeros(0),
+            cut_slope=np.zeros((0, dimension)),
+            cut_norm_weight=np.zeros(0),
+            cut_swing=np.zeros((0, 0)),
+            cut_round=np.zeros(0),
+        )
 
+    def passed(self) -> Evidence:
+        """Evidence after an exchange of messages that told of no risk."""
+        return replace(self, exchanges=self.exchanges + 1)
 
-def unpack_evidence(arrays: Arrays) -> Evidence:
-    """Evidence from :meth:`Evidence.pack`; other arrays are left alone."""
-    count, n_cuts, bounds = len(arrays["points"]), len(arrays["cut_site"]), [float(each) for each in arrays["bounds"]]
-    # A state of version 0.1 does not say in which exchange its parts came: 0 stands for an earlier one. Nor had its
-    # cuts swings: they were planes on a box.
-    unknown = {"point_round": np.zeros(count), "cut_round": np.zeros(n_cuts), "cut_swing": np.zeros((n_cuts, 0))}
-    parts = {name: np.asarray(arrays[name] if name in arrays else unknown[name]) for name in _ARRAYS}
-    upper, lower, fresh_weight, best, exchanges = (*bounds, float(count))[:5]
-    return Evidence(
-        **parts, upper=upper, lower=lower, fresh_weight=fresh_weight, best=int(best), exchanges=int(exchanges)
-    )
+    def of_sites(self, kept: Sequence[int]) -> Evidence:
+        """Evidence of some of the sites alone, by index, in that order; its bounds are those of the next round."""
+        places = np.full(self.risks.shape[1], -1.0)
+        places[list(kept)] = np.arange(len(kept))
+        site = places[self.cut_site.astype(np.intp)]
+        cuts = replace(self, cut_site=site).kept_cuts(site >= 0)
+        return replace(cuts, risks=self.risks[:, list(kept)], upper=math.inf, lower=0.0, fresh_weight=0.0, best=-1)
+
+    def kept_cuts(self, keep: NDArray[np.bool_]) -> Evidence:
+        """Evidence with some of its cuts, ``keep`` (m,)."""
+        return replace(self, **{name: getattr(self, name)[keep] for name in _CUTS})
 
 
 def cut_model(evidence: Evidence, problem: ServerProblem) -> CutModel:
@@ -144,26 +160,6 @@ def record(evidence: Evidence, problem: ServerProblem, point: FloatArray, answer
     grown = with_answers(evidence, problem, point, answers)
     fresh_weight = float(problem.weights[~np.isnan(grown.risks[-1])].sum())
     return _with_upper(replace(grown, fresh_weight=fresh_weight), problem)
-
-
-def passed(evidence: Evidence) -> Evidence:
-    """Evidence after an exchange of messages that told of no risk."""
-    return replace(evidence, exchanges=evidence.exchanges + 1)
-
-
-def of_sites(evidence: Evidence, kept: Sequence[int]) -> Evidence:
-    """Evidence of some of the sites alone, by index, in that order; its bounds are not known until the next round."""
-    places = np.full(evidence.risks.shape[1], -1.0)
-    places[list(kept)] = np.arange(len(kept))
-    site = places[evidence.cut_site.astype(np.intp)]
-    evidence = kept_cuts(replace(evidence, cut_site=site), site >= 0)
-    risks = evidence.risks[:, list(kept)]
-    return replace(evidence, risks=risks, upper=math.inf, lower=0.0, fresh_weight=0.0, best=-1)
-
-
-def kept_cuts(evidence: Evidence, keep: NDArray[np.bool_]) -> Evidence:
-    """Evidence with some of its cuts, ``keep`` (m,)."""
-    return replace(evidence, **{name: getattr(evidence, name)[keep] for name in _CUTS})
 
 
 def with_answers(

@@ -11,7 +11,7 @@ import numpy as np
 
 from models.basics import Arrays, FloatArray
 from models.cuts.contradiction import Contradiction, find_contradiction
-from models.cuts.evidence import Evidence, no_evidence, of_sites, unpack_evidence, with_answers
+from models.cuts.evidence import Evidence, with_answers
 from models.problem import Certificate, ServerProblem, Status
 
 
@@ -79,7 +79,7 @@ class CertifiedServer(ABC, Generic[StateT]):
         What the others said leaves no trace in the bounds. The same question is asked next, of fewer.
         """
         rows = {name: np.asarray(getattr(state, name))[list(kept)] for name in self.per_site}
-        return replace(state, evidence=of_sites(state.evidence, kept), **rows)
+        return replace(state, evidence=state.evidence.of_sites(kept), **rows)
 
     def status(self, state: StateT, problem: ServerProblem) -> Status:
         """Certified at the wanted gap."""
@@ -136,7 +136,7 @@ class PointServer(CertifiedServer[PointStateT]):
 
     def init(self, problem: ServerProblem) -> PointStateT:
         """Nothing known; the first point is zero."""
-        state: PointStateT = self.state(no_evidence(problem), np.zeros(problem.dimension))
+        state: PointStateT = self.state(Evidence.empty(problem), np.zeros(problem.dimension))
         return state
 
     def asked(self, state: PointStateT) -> FloatArray:
@@ -161,7 +161,7 @@ class PointServer(CertifiedServer[PointStateT]):
         """State from :meth:`pack`; a flag that version 0.1 did not have is down."""
         found = {name: arrays[packed] for name in self._own if (packed := _PACKED_AS.get(name, name)) in arrays}
         own = {name: array if array.ndim else bool(array) for name, array in found.items()}
-        state: PointStateT = self.state(unpack_evidence(arrays), **own)
+        state: PointStateT = self.state(Evidence.unpack(arrays), **own)
         return state
 
     @property

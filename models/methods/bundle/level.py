@@ -36,7 +36,7 @@ import numpy as np
 
 from models.basics import Arrays, FloatArray
 from models.cuts.cut_model import CutModel, ModelPoint, project
-from models.cuts.evidence import cut_model, no_evidence, record, tighten_lower_bound
+from models.cuts.evidence import Evidence, cut_model, record, tighten_lower_bound
 from models.methods.certified import PointServer, PointState, is_still
 from models.methods.site_answers import ProxCutSite, RiskSite
 from models.problem import ServerProblem
@@ -79,7 +79,8 @@ class BundleServer(PointServer[BundleState]):
     def init(self, problem: ServerProblem) -> BundleState:
         """Nothing known; the first point is zero."""
         n_sites, dimension = len(problem.sites), problem.dimension
-        return BundleState(no_evidence(problem), np.zeros(dimension), np.zeros((n_sites, dimension)), np.zeros(n_sites))
+        centre, penalty = np.zeros((n_sites, dimension)), np.zeros(n_sites)
+        return BundleState(Evidence.empty(problem), np.zeros(dimension), centre, penalty)
 
     def messages(self, state: BundleState, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
         """The same point for every site, and its own prox centre and penalty."""

@@ -32,15 +32,7 @@ import numpy as np
 from models.basics import Arrays, FloatArray
 from models.cuts.certificate import combined_certificate
 from models.cuts.cut_model import minimise, project
-from models.cuts.evidence import (
-    counted_risks,
-    cut_model,
-    judged_by,
-    of_sites,
-    record,
-    risks_or_models,
-    unpack_evidence,
-)
+from models.cuts.evidence import Evidence, counted_risks, cut_model, judged_by, record, risks_or_models
 from models.fairness.ambiguity_set import RelativeSet
 from models.fairness.relative_risk import Majorant, global_bound, reach_of
 from models.methods.certified import PointServer, PointState, is_still
@@ -81,7 +73,7 @@ class RelativeServer(PointServer[RelativeState]):
 
     def of_sites(self, state: RelativeState, problem: ServerProblem, kept: Sequence[int]) -> RelativeState:
         """The first stage anew: the centre of the second was chosen among the risks of all sites."""
-        return RelativeState(of_sites(state.evidence, kept), state.point)
+        return RelativeState(state.evidence.of_sites(kept), state.point)
 
     def step(self, state: RelativeState, problem: ServerProblem, answers: Mapping[str, Arrays]) -> RelativeState:
         """Add the cuts, bound F, and take the next point of the stage; the second stage begins where the first ends."""
@@ -145,7 +137,7 @@ class RelativeServer(PointServer[RelativeState]):
         """State from :meth:`pack`."""
         first, centre, since, value, lower, stagnated = (float(part) for part in arrays["centre"])
         return RelativeState(
-            unpack_evidence(arrays), arrays["point"], bool(first), int(centre), int(since), value, lower,
+            Evidence.unpack(arrays), arrays["point"], bool(first), int(centre), int(since), value, lower,
             stagnated=bool(stagnated),
         )
 

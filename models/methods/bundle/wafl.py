@@ -35,7 +35,7 @@ import numpy as np
 
 from models.basics import Arrays, FloatArray, ProblemError
 from models.cuts.cut_model import CutModel, minimise, project
-from models.cuts.evidence import Evidence, cut_model, no_evidence, record
+from models.cuts.evidence import Evidence, cut_model, record
 from models.cuts.lower_bound import lower_bound
 from models.geometry.projections import least_where
 from models.methods.certified import PointServer, PointState, is_still
@@ -131,7 +131,7 @@ class WaflServer(PointServer[WaflState]):
         if len({site.label_flip_cost for site in problem.sites}) > 1:
             raise ProblemError("method wafl has one ball around all sites: they must have the same label flip cost")
         extended = replace(problem, n_features=problem.n_features + 1)
-        return WaflState(no_evidence(extended), np.zeros(problem.dimension + 1), np.zeros(len(problem.sites)))
+        return WaflState(Evidence.empty(extended), np.zeros(problem.dimension + 1), np.zeros(len(problem.sites)))
 
     def messages(self, state: WaflState, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
         """The same point and price for every site."""

@@ -20,20 +20,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import logsumexp
 
 from models.basics import Arrays, FloatArray, ProblemError
 from models.cuts.cut_model import minimise
-from models.cuts.evidence import Evidence, counted_risks, cut_model, judged_by, record, with_lower
+from models.cuts.evidence import Evidence, counted_risks, cut_model, judged_by, with_lower
 from models.cuts.lower_bound import lower_bound
 from models.methods.local_sgd.objectives.base import MeanLoss
 from models.methods.local_sgd.objectives.linear import LinearObjective
 from models.methods.local_sgd.rule import LocalRule, Memory, step_messages, step_size
 from models.methods.local_sgd.sampled_sites import mean_answer
-from models.methods.local_sgd.server import LocalServer, LocalState, raise_due
+from models.methods.local_sgd.server import LocalServer, LocalState
 from models.methods.local_sgd.site import LocalStepsSite
 from models.methods.site_answers import present, stacked
 from models.problem import ServerProblem, SiteProblem
@@ -139,11 +139,19 @@ class FedDroRule(LocalRule):
 class FedDroServer(LocalServer):
     """Server half; the bounds are those of F."""
 
-    def step(self, state: LocalState, problem: ServerProblem, answers: Mapping[str, Arrays]) -> LocalState:
-        """Add the cuts, bound F, let the rule go on."""
-        evidence = record(state.evidence, problem, state.memory["point"], answers)
-        evidence = bound(evidence, state.evidence.lower, problem, raised=raise_due(evidence.points.shape[0]))
-        return LocalState(evidence, self.rule.advance(state.memory, problem, answers))
+    def bounded(self, evidence: Evidence, problem: ServerProblem, memory: Memory, *, raised: bool) -> Evidence:
+        """Evidence with the bounds of F; ``raised``: with a new lower one, not only the one so far."""
+        weights, mu, bound = problem.weights, problem.parameters["temperature"], evidence.lower
+        risks = counted_risks(evidence, problem)
+        filled = np.where(np.isnan(risks), np.inf, risks)
+        evidence = judged_by(evidence, mu * logsumexp(filled / mu, b=weights, axis=1))
+        if raised and evidence.best >= 0:
+            worst = tilt(filled[evidence.best], weights, mu)
+            ratio = np.divide(worst, weights, out=np.ones_like(worst), where=worst > 0)
+            model, near = cut_model(evidence, problem).with_mixture(worst), evidence.best_point
+            bound = lower_bound(model, minimise(model, near).multipliers, near)
+            bound -= mu * float(np.sum(worst * np.log(ratio)))
+        return with_lower(evidence, bound)
 
     def mixture_weights(self, state: LocalState, problem: ServerProblem) -> dict[str, float]:
         """Worst mixture of the sites at the best weights, against its price."""
@@ -162,17 +170,3 @@ def tilt(risks: FloatArray, weights: FloatArray, mu: float) -> FloatArray:
     """The q (G,) that attains it: ``q_g`` in proportion to ``a_g exp(f_g / mu)``."""
     lifted = weights * np.exp((risks - risks.max()) / mu)
     return np.asarray(lifted / lifted.sum())
-
-
-def bound(evidence: Evidence, lower: float, problem: ServerProblem, *, raised: bool) -> Evidence:
-    """Evidence with the bounds of F; ``raised``: with a new lower one, not only the one so far."""
-    weights, mu = problem.weights, problem.parameters["temperature"]
-    risks = counted_risks(evidence, problem)
-    filled = np.where(np.isnan(risks), np.inf, risks)
-    evidence = replace(judged_by(evidence, mu * logsumexp(filled / mu, b=weights, axis=1)), lower=lower)
-    if raised and evidence.best >= 0:
-        worst = tilt(filled[evidence.best], weights, mu)
-        price = mu * float(np.sum(worst * np.log(np.divide(worst, weights, out=np.ones_like(worst), where=worst > 0))))
-        model, near = cut_model(evidence, problem).with_mixture(worst), evidence.best_point
-        lower = lower_bound(model, minimise(model, near).multipliers, near) - price
-    return with_lower(evidence, lower)

@@ -9,21 +9,8 @@ import numpy as np
 
 from models.basics import Arrays, FloatArray
 from models.cuts.cut_model import minimise
-from models.cuts.evidence import (
-    Evidence,
-    counted_risks,
-    cut_model,
-    judged_by,
-    no_evidence,
-    of_sites,
-    passed,
-    record,
-    tighten_lower_bound,
-    unpack_evidence,
-    with_lower,
-)
+from models.cuts.evidence import Evidence, counted_risks, cut_model, judged_by, record, tighten_lower_bound, with_lower
 from models.cuts.lower_bound import lower_bound
-from models.fairness.ambiguity_set import RelativeSet
 from models.methods.certified import CertifiedServer, State
 from models.methods.local_sgd.rule import LocalRule, Memory
 from models.methods.local_sgd.site import LocalStepsSite
@@ -58,11 +45,11 @@ class LocalServer(CertifiedServer[LocalState]):
 
     def of_sites(self, state: LocalState, problem: ServerProblem, kept: Sequence[int]) -> LocalState:
         """The rule begins anew from where it stands; the cuts stay."""
-        return LocalState(of_sites(state.evidence, kept), self.rule.begin(problem, state.memory["point"]))
+        return LocalState(state.evidence.of_sites(kept), self.rule.begin(problem, state.memory["point"]))
 
     def init(self, problem: ServerProblem) -> LocalState:
         """Start from zero weights."""
-        return LocalState(no_evidence(problem), self.rule.begin(problem, np.zeros(problem.dimension)))
+        return LocalState(Evidence.empty(problem), self.rule.begin(problem, np.zeros(problem.dimension)))
 
     def messages(self, state: LocalState, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
         """What the rule asks."""
@@ -73,18 +60,20 @@ class LocalServer(CertifiedServer[LocalState]):
         evidence, point = state.evidence, self.rule.asked(state.memory)
         memory = self.rule.advance(state.memory, problem, answers)
         if point is None:
-            return LocalState(passed(evidence), memory)
+            return LocalState(evidence.passed(), memory)
         evidence = record(evidence, problem, point, answers)
-        ambiguity, count = self.rule.ambiguity(problem), evidence.points.shape[0]
-        if ambiguity is not None:
-            ambiguity = replace(ambiguity, phi=float(memory.get("phi", ambiguity.phi)))
-            evidence = evaluate_upper(evidence, problem, ambiguity)
-        if raise_due(count):
-            if ambiguity is None:
-                evidence, _ = tighten_lower_bound(evidence, problem)
-            else:
-                evidence = evaluate_lower(evidence, problem, memory["shares"])
-        return LocalState(evidence, memory)
+        count = evidence.points.shape[0]
+        raised = count <= _EVERY_ROUND or count % _RARELY == 0
+        return LocalState(self.bounded(evidence, problem, memory, raised=raised), memory)
+
+    def bounded(self, evidence: Evidence, problem: ServerProblem, memory: Memory, *, raised: bool) -> Evidence:
+        """Evidence with the bounds of the objective; ``raised``: with a new lower one, not only the one so far."""
+        ambiguity = self.rule.ambiguity(problem)
+        if ambiguity is None:
+            return tighten_lower_bound(evidence, problem)[0] if raised else evidence
+        ambiguity = replace(ambiguity, phi=float(memory.get("phi", ambiguity.phi)))
+        evidence = judged_by(evidence, ambiguity.totals(counted_risks(evidence, problem)))
+        return evaluate_lower(evidence, problem, memory["shares"]) if raised else evidence
 
     def note(self, states: Sequence[LocalState], problem: ServerProblem) -> str:
         """What the rule says."""
@@ -99,20 +88,7 @@ class LocalServer(CertifiedServer[LocalState]):
         memory = {
             name.removeprefix(_PREFIX): np.asarray(array) for name, array in arrays.items() if name.startswith(_PREFIX)
         }
-        return LocalState(unpack_evidence(arrays), memory)
-
-
-def raise_due(count: int) -> bool:
-    """Whether the lower bound is raised after so many points."""
-    return count <= _EVERY_ROUND or count % _RARELY == 0
-
-
-def evaluate_upper(evidence: Evidence, problem: ServerProblem, ambiguity: RelativeSet) -> Evidence:
-    r"""Evidence whose best point and upper bound are those of ``max_{lambda in Lambda} <lambda, f(w)>`` (RF eq. 6).
-
-    Absent sites enter by their cuts.
-    """
-    return judged_by(evidence, ambiguity.totals(counted_risks(evidence, problem)))
+        return LocalState(Evidence.unpack(arrays), memory)
 
 
 def evaluate_lower(evidence: Evidence, problem: ServerProblem, shares: FloatArray) -> Evidence:

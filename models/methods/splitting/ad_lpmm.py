@@ -38,15 +38,7 @@ import numpy as np
 
 from models.basics import Arrays, FloatArray, ProblemError
 from models.cuts.cut_model import ModelPoint
-from models.cuts.evidence import (
-    Evidence,
-    kept_cuts,
-    no_evidence,
-    of_sites,
-    record,
-    tighten_lower_bound,
-    unpack_evidence,
-)
+from models.cuts.evidence import Evidence, record, tighten_lower_bound
 from models.methods.certified import CertifiedServer, State
 from models.methods.site_answers import present, stacked
 from models.methods.splitting.ad_lpmm_operators import (
@@ -109,7 +101,7 @@ class DrflServer(CertifiedServer[DrflState]):
 
     def of_sites(self, state: DrflState, problem: ServerProblem, kept: Sequence[int]) -> DrflState:
         """A new start of the iterates, whose heights and duals belong to all sites together; the cuts stay."""
-        return replace(self.init(problem), evidence=of_sites(state.evidence, kept))
+        return replace(self.init(problem), evidence=state.evidence.of_sites(kept))
 
     def init(self, problem: ServerProblem) -> DrflState:
         """All variables 0 and the duals where they end for equal risks; the first half of a step if c is given."""
@@ -121,7 +113,7 @@ class DrflServer(CertifiedServer[DrflState]):
         size = problem.parameters["c"]
         sizes = np.array([size, problem.parameters["c_weights"] or size])
         unknown = np.full(2, np.inf)
-        state = DrflState(no_evidence(problem), origin, origin, zero, zero, local, duals, unknown, sizes)
+        state = DrflState(Evidence.empty(problem), origin, origin, zero, zero, local, duals, unknown, sizes)
         return _ask(state, problem, None) if state.sized else state
 
     def messages(self, state: DrflState, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
@@ -193,7 +185,7 @@ class DrflServer(CertifiedServer[DrflState]):
         local = Local(parts["weights"], parts["risks"])
         duals = Duals(parts["sigma"], parts["psi"], parts["zeta"])
         return DrflState(
-            unpack_evidence(arrays), parts["point"], parts["probe"], heights, before, local, duals, parts["residuals"],
+            Evidence.unpack(arrays), parts["point"], parts["probe"], heights, before, local, duals, parts["residuals"],
             parts["sizes"],
         )
 
@@ -230,7 +222,7 @@ def _pruned(evidence: Evidence, model_minimiser: ModelPoint, problem: ServerProb
         return evidence
     keep = model_minimiser.multipliers > _OF_USE
     keep[-2 * _RECENT * len(problem.sites) :] = True
-    return kept_cuts(evidence, keep)
+    return evidence.kept_cuts(keep)
 
 
 def _steps(state: DrflState, problem: ServerProblem) -> Steps:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import Arrays, FloatArray, ProblemError
-from models.cuts.evidence import no_evidence, record, tighten_lower_bound
+from models.cuts.evidence import Evidence, record, tighten_lower_bound
 from models.methods.certified import PointServer, PointState
 from models.methods.site_answers import AdmmSite, present, stacked
 from models.problem import ServerProblem
@@ -50,7 +50,7 @@ class AdmmServer(PointServer[AdmmState]):
         """Weights 0 and duals ``mu0``, as in the paper."""
         shape = (len(problem.sites), problem.dimension)
         dual = np.full(shape, problem.parameters["mu0"])
-        return AdmmState(no_evidence(problem), np.zeros(problem.dimension), np.zeros(shape), dual)
+        return AdmmState(Evidence.empty(problem), np.zeros(problem.dimension), np.zeros(shape), dual)
 
     def messages(self, state: AdmmState, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
         """Consensus point, the site's own prox centre, penalty and ridge."""
