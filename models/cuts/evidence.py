@@ -134,6 +134,16 @@ class Evidence:
         """Evidence with some of its cuts, ``keep`` (m,)."""
         return replace(self, **{name: getattr(self, name)[keep] for name in _CUTS})
 
+    def judged_by(self, totals: FloatArray) -> Evidence:
+        """Evidence whose best point has the least of totals (K,), its upper bound; infinite: a point does not count."""
+        best = int(np.argmin(totals)) if np.isfinite(totals).any() else -1
+        return replace(self, upper=float(totals[best]) if best >= 0 else math.inf, best=best)
+
+    def with_lower(self, bound: float) -> Evidence:
+        """Evidence with a lower bound where it is the better one; ``CertificateError`` where the bounds then cross."""
+        held = check_certificate(Certificate(self.upper, max(self.lower, bound), self.fresh_weight))
+        return replace(self, lower=held.lower)
+
 
 def cut_model(evidence: Evidence, problem: ServerProblem) -> CutModel:
     """Cut model of all the evidence; the floor of a site is the largest norm weight seen of it."""
@@ -234,24 +244,18 @@ def counted_risks(evidence: Evidence, problem: ServerProblem) -> FloatArray:
     return np.asarray(np.where(missing & absent, modelled, evidence.risks))
 
 
+def mixture_bound(evidence: Evidence, problem: ServerProblem, mixture: FloatArray) -> float:
+    """Lower bound on the least risk of one mixture (G,) of the sites."""
+    model, near = cut_model(evidence, problem).with_mixture(mixture), evidence.best_point
+    return lower_bound(model, minimise(model, near).multipliers, near)
+
+
 def tighten_lower_bound(evidence: Evidence, problem: ServerProblem) -> tuple[Evidence, ModelPoint]:
     """Evidence with the best lower bound its cuts give, and the minimiser of the cut model near the best point."""
     model = cut_model(evidence, problem)
     model_minimiser = minimise(model, evidence.best_point)
     lower = lower_bound(model.with_mixture(model_minimiser.mixture), model_minimiser.multipliers, evidence.best_point)
     return replace(evidence, lower=max(evidence.lower, lower)), model_minimiser
-
-
-def judged_by(evidence: Evidence, totals: FloatArray) -> Evidence:
-    """Evidence whose best point is that of the least total (K,), and that its upper bound; infinite: does not count."""
-    best = int(np.argmin(totals)) if np.isfinite(totals).any() else -1
-    return replace(evidence, upper=float(totals[best]) if best >= 0 else math.inf, best=best)
-
-
-def with_lower(evidence: Evidence, bound: float) -> Evidence:
-    """Evidence with a lower bound where it is the better one; ``CertificateError`` where it contradicts the upper."""
-    held = check_certificate(Certificate(evidence.upper, max(evidence.lower, bound), evidence.fresh_weight))
-    return replace(evidence, lower=held.lower)
 
 
 def _with_upper(evidence: Evidence, problem: ServerProblem) -> Evidence:
@@ -262,7 +266,7 @@ def _with_upper(evidence: Evidence, problem: ServerProblem) -> Evidence:
     risks = np.where(counted, np.nan_to_num(risks), 0.0)
     totals = np.where(left_out, np.inf, risks @ site_weights)
     if ball.radius == 0:
-        return judged_by(evidence, totals)
+        return evidence.judged_by(totals)
     if evidence.best >= 0 and not left_out[evidence.best]:
         # What is worst for the best point so far is near the worst for most others: few are left to judge exactly.
         totals = np.maximum(totals, risks @ worst_mixture(risks[evidence.best], site_weights, ball).weights)

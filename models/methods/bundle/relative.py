@@ -32,7 +32,7 @@ import numpy as np
 from models.basics import Arrays, FloatArray
 from models.cuts.certificate import combined_certificate
 from models.cuts.cut_model import minimise, project
-from models.cuts.evidence import Evidence, counted_risks, cut_model, judged_by, record, risks_or_models
+from models.cuts.evidence import Evidence, counted_risks, cut_model, record, risks_or_models
 from models.fairness.ambiguity_set import RelativeSet
 from models.fairness.relative_risk import Majorant, global_bound, reach_of
 from models.methods.certified import PointServer, PointState, is_still
@@ -80,7 +80,7 @@ class RelativeServer(PointServer[RelativeState]):
         ambiguity = ambiguity_of(problem)
         evidence = record(state.evidence, problem, state.point, answers)
         risks = counted_risks(evidence, problem)
-        evidence = judged_by(evidence, ambiguity.totals(risks))
+        evidence = evidence.judged_by(ambiguity.totals(risks))
         # The site weights are in A and in B, so F is at least max_A alone, which is what the first stage bounds.
         plain = replace(ambiguity, phi=0.0)
         bound = global_bound(cut_model(evidence, problem), plain if state.first else ambiguity, evidence.best_point)

@@ -26,9 +26,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from models.basics import Arrays, FloatArray, ProblemError
-from models.cuts.cut_model import minimise
-from models.cuts.evidence import Evidence, counted_risks, cut_model, judged_by, with_lower
-from models.cuts.lower_bound import lower_bound
+from models.cuts.evidence import Evidence, counted_risks, mixture_bound
 from models.methods.local_sgd.objectives.base import MeanLoss
 from models.methods.local_sgd.objectives.linear import LinearObjective
 from models.methods.local_sgd.rule import LocalRule, Memory, step_messages, step_size
@@ -144,14 +142,12 @@ class FedDroServer(LocalServer):
         weights, mu, bound = problem.weights, problem.parameters["temperature"], evidence.lower
         risks = counted_risks(evidence, problem)
         filled = np.where(np.isnan(risks), np.inf, risks)
-        evidence = judged_by(evidence, mu * logsumexp(filled / mu, b=weights, axis=1))
+        evidence = evidence.judged_by(mu * logsumexp(filled / mu, b=weights, axis=1))
         if raised and evidence.best >= 0:
             worst = tilt(filled[evidence.best], weights, mu)
             ratio = np.divide(worst, weights, out=np.ones_like(worst), where=worst > 0)
-            model, near = cut_model(evidence, problem).with_mixture(worst), evidence.best_point
-            bound = lower_bound(model, minimise(model, near).multipliers, near)
-            bound -= mu * float(np.sum(worst * np.log(ratio)))
-        return with_lower(evidence, bound)
+            bound = mixture_bound(evidence, problem, worst) - mu * float(np.sum(worst * np.log(ratio)))
+        return evidence.with_lower(bound)
 
     def mixture_weights(self, state: LocalState, problem: ServerProblem) -> dict[str, float]:
         """Worst mixture of the sites at the best weights, against its price."""

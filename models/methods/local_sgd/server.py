@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from models.basics import Arrays, FloatArray
-from models.cuts.cut_model import minimise
-from models.cuts.evidence import Evidence, counted_risks, cut_model, judged_by, record, tighten_lower_bound, with_lower
-from models.cuts.lower_bound import lower_bound
+from models.cuts.evidence import Evidence, counted_risks, mixture_bound, record, tighten_lower_bound
 from models.methods.certified import CertifiedServer, State
 from models.methods.local_sgd.rule import LocalRule, Memory
 from models.methods.local_sgd.site import LocalStepsSite
@@ -18,7 +16,7 @@ from models.problem import ServerProblem
 
 _PREFIX = "rule_"
 _EVERY_ROUND, _RARELY = 20, 10
-"""The bound moves most at first; from then on the cone program would be most of the work of a round."""
+"""Points up to which the lower bound is raised each time, and every how manieth after: it moves most at first."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ class LocalServer(CertifiedServer[LocalState]):
         if ambiguity is None:
             return tighten_lower_bound(evidence, problem)[0] if raised else evidence
         ambiguity = replace(ambiguity, phi=float(memory.get("phi", ambiguity.phi)))
-        evidence = judged_by(evidence, ambiguity.totals(counted_risks(evidence, problem)))
+        evidence = evidence.judged_by(ambiguity.totals(counted_risks(evidence, problem)))
         return evaluate_lower(evidence, problem, memory["shares"]) if raised else evidence
 
     def note(self, states: Sequence[LocalState], problem: ServerProblem) -> str:
@@ -103,5 +101,4 @@ def evaluate_lower(evidence: Evidence, problem: ServerProblem, shares: FloatArra
     CertificateError
         The bounds contradict each other.
     """
-    model, near = cut_model(evidence, problem).with_mixture(np.maximum(shares, 0.0)), evidence.best_point
-    return with_lower(evidence, lower_bound(model, minimise(model, near).multipliers, near))
+    return evidence.with_lower(mixture_bound(evidence, problem, np.maximum(shares, 0.0)))
