@@ -178,7 +178,8 @@ class Coordinator:
         return replace(fewer, number=at.number, state=at.server.of_sites(at.state, fewer.problem, kept))
 
     def _round_question(self, at: Training) -> Question:
-        messages, shapes = at.server.messages(at.state, at.problem), at.server.answer_shapes(at.problem)
+        messages = at.server.messages(at.state, at.problem)
+        shapes = at.server.answer_shapes(at.problem.dimension, at.problem.n_swings)
         return self._question(at.run, "round", at.number, messages, shapes)
 
     def _keys_of(self, run: Run) -> dict[str, str]:
@@ -195,7 +196,7 @@ class Coordinator:
                 SiteTerms(site.site_id, site.weight, site.radius, specs[site.site_id].label_flip_cost)
                 for site in run.members
             ),
-            transport_norm=plan.spec.transport_norm, fit_intercept=plan.spec.fit_intercept, feature_bound=1.0,
+            transport_norm=plan.spec.transport_norm, fit_intercept=plan.spec.fit_intercept,
             gap=plan.gap, absolute_gap=plan.absolute_gap, parameters=check_parameters(method, plan.parameters),
             mixture=mixture_of(plan).ball, box=method.place(plan.spec.support_kind) == "box",
         )

@@ -12,7 +12,7 @@ from models.basics import Arrays, FloatArray, ProblemError
 from models.geometry.supports import BoxSupport
 from models.losses.base import Loss
 from models.methods.protocol import Method
-from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms
+from models.problem import RobustSpec, SiteProblem
 from services.contracts.asset_type import AssetType
 from services.contracts.lift import draw_lift
 from services.contracts.messages import TrainingSpec
@@ -227,12 +227,10 @@ def _stated_shapes(
     """Shapes that the method's server half admits; they are asked of it with the model's size alone."""
     from models.multiclass import OneVsRestServer
 
-    problem = ServerProblem(
-        n_features=n_features, sites=(SiteTerms("self", 1.0, spec.radius, spec.label_flip_cost),),
-        transport_norm=spec.transport_norm, fit_intercept=spec.fit_intercept, parameters=method.parameters,
-        box=method.place("box") == "box" and isinstance(spec.support, BoxSupport),
+    boxed = method.place("box") == "box" and isinstance(spec.support, BoxSupport)
+    return OneVsRestServer(method.server, n_heads).answer_shapes(
+        n_features + int(spec.fit_intercept), n_features if boxed else 0
     )
-    return OneVsRestServer(method.server, n_heads).answer_shapes(problem)
 
 
 def _check_answer(answer: Arrays, shapes: Mapping[str, tuple[int, ...]]) -> None:

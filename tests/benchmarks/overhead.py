@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from models.methods.catalogue import check_parameters, get_method
-from models.multiclass import OneVsRestServer, OneVsRestSite
+from models.multiclass import OneVsRestServer, answer_heads, head_labels
 from models.problem import ServerProblem, SiteTerms
 from services.contracts.plan import Plan
 from services.contracts.run import RoundRecord
@@ -71,7 +71,7 @@ async def train(works: Works, method: str, rounds: int) -> list[float]:
 
 def local_solve_ms(name: str) -> float:
     """Median time of one site's local answer over the first rounds of the method."""
-    from models.problem import RobustSpec
+    from models.problem import RobustSpec, SiteProblem
 
     method = get_method(name)
     rows = rows_of(0, ROWS, seed=7)
@@ -80,12 +80,12 @@ def local_solve_ms(name: str) -> float:
     parameters = check_parameters(method, {})
     spec = RobustSpec(radius=0.1 / ROWS, label_flip_cost=1.0)
     problem = ServerProblem(3, (SiteTerms("a", 1.0, spec.radius, 1.0),), "l2", True, parameters=parameters)
-    server, site = OneVsRestServer(method.server, 1), OneVsRestSite(method.site, 2)
+    server, heads = OneVsRestServer(method.server, 1), [SiteProblem(features, head_labels(classes, 2)[0], spec)]
     state, times = server.init(problem), []
     for _ in range(20):
         message = server.messages(state, problem)["a"]
         started = time.perf_counter()
-        answer = site.answer(features, classes, spec, message, parameters)
+        answer = answer_heads(method.site, heads, message, parameters)
         times.append(time.perf_counter() - started)
         state = server.step(state, problem, {"a": answer})
     return float(np.median(times) * 1e3)
