@@ -3,6 +3,7 @@ r"""Classifier of distributionally robust federated learning (DRFL): :class:`Fed
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
@@ -13,6 +14,7 @@ from models.estimators.classifier import RobustClassifier
 from models.estimators.sites import Sites, sites_of
 
 
+@dataclass(eq=False, repr=False)
 class FederatedDRClassifier(RobustClassifier):
     r"""Distributionally robust classifier over clients (DRFL, problem 2), certified.
 
@@ -50,43 +52,23 @@ class FederatedDRClassifier(RobustClassifier):
         the mean over the heads for more than two classes).
     """
 
-    def __init__(
-        self,
-        loss: str = "hinge",
-        radius: float | str | Mapping[Any, Any] = "samples",
-        label_flip_cost: float = 1.0,
-        client_radius: float = 0.0,
-        client_norm: Any = "l2",
-        client_weights: ClientWeights = None,
-        transport_norm: TransportNorm = "l2",
-        support: SupportArgument = None,
-        fit_intercept: bool = True,
-        method: str = "auto",
-        gap: float = 1e-4,
-        absolute_gap: float | None = None,
-        max_rounds: int = 1000,
-        method_parameters: Mapping[str, float] | None = None,
-        class_weight: Mapping[Any, float] | str | None = None,
-        calibration_folds: int = 3,
-        random_state: Any = None,
-    ) -> None:
-        self.loss = loss
-        self.radius = radius
-        self.label_flip_cost = label_flip_cost
-        self.client_radius = client_radius
-        self.client_norm = client_norm
-        self.client_weights = client_weights
-        self.transport_norm = transport_norm
-        self.support = support
-        self.fit_intercept = fit_intercept
-        self.method = method
-        self.gap = gap
-        self.absolute_gap = absolute_gap
-        self.max_rounds = max_rounds
-        self.method_parameters = method_parameters
-        self.class_weight = class_weight
-        self.calibration_folds = calibration_folds
-        self.random_state = random_state
+    loss: str = "hinge"
+    radius: float | str | Mapping[Any, Any] = "samples"
+    label_flip_cost: float = 1.0
+    client_radius: float = 0.0
+    client_norm: Any = "l2"
+    client_weights: ClientWeights = None
+    transport_norm: TransportNorm = "l2"
+    support: SupportArgument = None
+    fit_intercept: bool = True
+    method: str = "auto"
+    gap: float = 1e-4
+    absolute_gap: float | None = None
+    max_rounds: int = 1000
+    method_parameters: Mapping[str, float] | None = None
+    class_weight: Mapping[Any, float] | str | None = None
+    calibration_folds: int = 3
+    random_state: Any = None
 
     def fit(
         self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None
