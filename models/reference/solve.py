@@ -38,11 +38,6 @@ def _targets_without_end(spec: RobustSpec) -> bool:
     return spec.support is None
 
 
-def minimise(objective: cp.Expression, constraints: list[cp.Constraint]) -> float:
-    """Minimum by Clarabel with every tolerance at 1e-11 or as near to it as double precision lets it come."""
-    return solve_tightly(cp.Problem(cp.Minimize(objective), constraints))
-
-
 def solve_tightly(program: cp.Problem) -> float:
     """Value of a program; raises ``ArithmeticError`` where the solver finds none."""
     failures = []

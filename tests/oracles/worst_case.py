@@ -1,6 +1,8 @@
-r"""The sets Omega_s of DRFL Appendix B where features (and targets) may move without bounds, for every loss.
+r"""CVXPY models of the worst-case risk of one site: readable, slow, for a fixed plane and for training alike.
 
-Two readings of the paper, checked against the exact losses:
+The infimum form of DRFL Proposition 4.2, with the sets Omega_s of Appendix B: on a box or a polytope they are those of
+``models.reference.pieces``, where features (and targets) may move without bounds those of ``free_model``, for every
+loss. Two readings of the paper, checked against the exact losses:
 
 - Corollary B.5 restricts ``phi`` to be at or above 0; then the smooth hinge comes out too large for margins below -1
   (at -2: 3 for 2.5). With ``phi`` free the corollary holds, and so it stands here.
@@ -13,16 +15,54 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 
-from models.basics import ProblemError
+from models.basics import FloatArray, ProblemError
 from models.geometry.norms import DUAL_NORM
+from models.geometry.supports import BoxSupport
 from models.losses.base import Loss
 from models.losses.huber import Huber
 from models.losses.logistic import Logistic
 from models.losses.smooth_hinge import SmoothHinge
 from models.problem import SiteProblem
-from models.reference.solve import CVXPY_NORM, price_variable
+from models.reference.pieces import Walls, piece_model, walls
+from models.reference.solve import CVXPY_NORM, price_variable, solve_tightly
 
 Model = tuple[cp.Expression, list[cp.Constraint]]
+
+
+def minimise(objective: cp.Expression, constraints: list[cp.Constraint]) -> float:
+    """Minimum by Clarabel with every tolerance at 1e-11 or as near to it as double precision lets it come."""
+    return solve_tightly(cp.Problem(cp.Minimize(objective), constraints))
+
+
+def reference_risk(weights: FloatArray, problem: SiteProblem) -> float:
+    """Worst-case risk at fixed weights (D,), by Clarabel at tight tolerance."""
+    objective, constraints = risk_model(cp.Constant(weights), problem)
+    return minimise(objective, constraints)
+
+
+def risk_model(weights: cp.Expression, problem: SiteProblem) -> Model:
+    """Worst-case risk at ``weights`` (D,) as a CVXPY expression that is to be minimised, and its constraints."""
+    n_features, support = problem.features.shape[1], problem.spec.support
+    plane = weights[:n_features]
+    intercept = weights[n_features] if problem.spec.fit_intercept else 0.0
+    if support is None:
+        return free_model(plane, intercept, problem)
+    regression = problem.spec.loss.task == "regression"
+    place = box_walls(support, regression) if isinstance(support, BoxSupport) else walls(problem)
+    model = piece_model(plane, intercept, problem, place)
+    return model.risk, model.constraints
+
+
+def box_walls(box: BoxSupport, regression: bool) -> Walls:
+    """Walls of a box, those of the target's range among them where it is a regression's."""
+    p = box.low.shape[0]
+    matrix, column = np.vstack([np.eye(p), -np.eye(p)]), np.zeros(2 * p)
+    limits = np.concatenate([box.high, -box.low])
+    for sign, bound in ((1.0, box.target_high), (-1.0, -box.target_low)):
+        if regression and np.isfinite(bound):
+            matrix, column = np.vstack([matrix, np.zeros(p)]), np.append(column, sign)
+            limits = np.append(limits, bound)
+    return Walls(matrix, column, limits)
 
 
 def free_model(plane: cp.Expression, intercept: cp.Expression | float, problem: SiteProblem) -> Model:
