@@ -24,7 +24,7 @@ from models.cuts.certificate import check_certificate
 from models.features.common_units import CommonUnits
 from models.geometry.norms import steepest_move
 from models.geometry.supports import BoxSupport, PolytopeSupport
-from models.losses.hinge import Hinge
+from models.losses.classification import Hinge
 from models.methods.site_answers import asked_penalty, cut_answer, step_minorant
 from models.problem import SiteProblem
 from models.prox.bundle import RiskPenalty, local_step

@@ -21,7 +21,7 @@ from models.basics import FloatArray, ProblemError
 from models.centralised.hinge_solver import PooledPoint, PooledProblem, solve_pooled
 from models.cuts.certificate import check_certificate
 from models.geometry.norms import vector_norm
-from models.losses.hinge import Hinge
+from models.losses.classification import Hinge
 from models.methods.catalogue import METHODS
 from models.problem import Certificate, SiteProblem, Status
 from models.simulation.federation import Round, Training, server_problem

@@ -6,13 +6,8 @@ from typing import Final, Literal, get_args
 
 from models.basics import ProblemError
 from models.losses.base import Loss, Task
-from models.losses.epsilon_insensitive import EpsilonInsensitive
-from models.losses.hinge import Hinge
-from models.losses.huber import Huber
-from models.losses.logistic import Logistic
-from models.losses.pinball import Pinball
-from models.losses.smooth_hinge import SmoothHinge
-from models.losses.squared import Squared
+from models.losses.classification import Hinge, Logistic, SmoothHinge
+from models.losses.regression import EpsilonInsensitive, Huber, Pinball, Squared
 
 LossName = Literal["hinge", "smooth_hinge", "logistic", "huber", "epsilon_insensitive", "pinball", "squared"]
 LOSS_NAMES: Final[tuple[LossName, ...]] = tuple(name for name in get_args(LossName) if name != "squared")

@@ -31,7 +31,7 @@ import numpy as np  # noqa: E402
 
 from models.basics import Arrays  # noqa: E402
 from models.geometry.supports import BoxSupport  # noqa: E402
-from models.losses.huber import Huber  # noqa: E402
+from models.losses.regression import Huber  # noqa: E402
 from models.methods.catalogue import get_method  # noqa: E402
 from models.problem import RobustSpec, SiteProblem  # noqa: E402
 from models.prox.bundle import RiskPenalty, local_step  # noqa: E402

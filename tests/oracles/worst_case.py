@@ -19,9 +19,8 @@ from models.basics import FloatArray, ProblemError
 from models.geometry.norms import DUAL_NORM
 from models.geometry.supports import BoxSupport
 from models.losses.base import Loss
-from models.losses.huber import Huber
-from models.losses.logistic import Logistic
-from models.losses.smooth_hinge import SmoothHinge
+from models.losses.classification import Logistic, SmoothHinge
+from models.losses.regression import Huber
 from models.problem import SiteProblem
 from models.reference.pieces import Walls, piece_model, walls
 from models.reference.solve import CVXPY_NORM, price_variable, solve_tightly

@@ -8,7 +8,7 @@ import numpy as np
 
 from models.basics import FloatArray, ProblemError
 from models.geometry.norms import dual_norm, vector_norm
-from models.losses.hinge import Hinge
+from models.losses.classification import Hinge
 from models.problem import ProxSolution, SiteProblem
 from models.prox.hinge.site_rows import SiteRows
 from models.prox.hinge.working_set import Ball, SiteAnswer, solve_site
