@@ -147,26 +147,26 @@ def pattern_of(run: InteriorPoint) -> Pattern:
     """Pattern that an interior point run shows: a piece is active where its dual is larger than its slack."""
     problem = run.problem
     features = run.weights[: problem.n_features]
-    active = (run.dual > run.slack).view(np.uint8)
+    active = (run.rows.dual > run.rows.slack).view(np.uint8)
     support = active[0] + KEEP * active[1]
     if problem.can_flip:
         support += FLIP * active[2]
     if run.cone is None:
         return Pattern(support, False, np.ones_like(features), run.weights.copy(), 0.0)
     pull = run.cone.pull()
-    price = max(float(pull[-1]), 0.0)
-    room = 1.0 - dual_norm(features, problem.norm) / run.multiplier
+    price = max(float(pull[0]), 0.0)
+    room = 1.0 - dual_norm(features, problem.norm) / run.bound
     signs = np.sign(features)
     if problem.norm != "linf" and price > 0.0:
         # the norm dual is inside its bound by more than the multiplier costs a row: the weights go to 0
-        inside = 1.0 - vector_norm(pull[:-1], problem.norm) / price
-        if inside > run.multiplier * price / problem.total:
+        inside = 1.0 - vector_norm(pull[1:], problem.norm) / price
+        if inside > run.bound * price / problem.total:
             return Pattern(support, True, np.zeros_like(features), run.weights.copy(), price)
     if problem.norm == "l1":
         # share of the price on a weight against its distance from the bound
-        signs *= np.abs(pull[:-1]) > price * (1.0 - np.abs(features) / run.multiplier)
+        signs *= np.abs(pull[1:]) > price * (1.0 - np.abs(features) / run.bound)
     elif problem.norm == "linf":
-        signs *= price * np.abs(features) > (price - np.abs(pull[:-1])) * run.multiplier
+        signs *= price * np.abs(features) > (price - np.abs(pull[1:])) * run.bound
     else:
         signs = np.ones_like(features)
     return Pattern(support, price > room * problem.price, signs, run.weights.copy(), price)

@@ -7,9 +7,10 @@ import pytest
 
 from models.geometry.norms import dual_norm
 from models.prox.hinge.certify import certified
-from models.prox.hinge.interior_point import start_interior, weighted_gram
+from models.prox.hinge.interior_point import start_interior
 from models.prox.hinge.pattern import Trial
 from models.prox.hinge.statement import Statement
+from models.solvers.hinge_rows import add_weighted_gram
 
 
 def _stated(site, centre, penalty):
@@ -54,7 +55,7 @@ def test_weighted_gram_of_blocks(n):
     random = np.random.default_rng(0)
     rows, weights = random.normal(size=(n, 7)), random.uniform(size=n)
     gram = np.zeros((7, 7))
-    weighted_gram(rows, weights, gram)
+    add_weighted_gram(rows, weights, gram)
     np.testing.assert_allclose(
         gram,
         rows.T @ np.diag(weights) @ rows if n < 100 else np.einsum("i,ij,ik->jk", weights, rows, rows),
