@@ -66,7 +66,7 @@ def _train(
     fixed_hinge = mixture.radius == 0 and all(isinstance(spec.loss, Hinge) for spec in specs)
     if fixed_hinge and all(spec.support is None for spec in specs):
         return train_pooled(sites, weights=weights, gap=gap, absolute_gap=absolute_gap)
-    # On a box a risk of the hinge is cheap beside a prox step.
+    # On a box the hinge's risk is cheap beside a prox step, and has no norm that other units would change.
     plain = fixed_hinge and all(isinstance(spec.support, BoxSupport) for spec in specs)
     units = Units.of(list(sites.values()))
     found = train(

@@ -19,11 +19,9 @@ class Block(Protocol):
 
     def at(self, multiplier: float) -> Answer:
         """What every row answers at ``multiplier >= 0``."""
-        ...
 
     def take(self, rows: NDArray[np.intp]) -> Block:
         """Some of the rows."""
-        ...
 
 
 def make_block(

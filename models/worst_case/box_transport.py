@@ -53,11 +53,9 @@ class Gains(Protocol):
 
     def at(self, multiplier: float) -> Gain:
         """Gain, move and extent of every sample at ``multiplier >= 0``."""
-        ...
 
     def take(self, rows: np.ndarray) -> Gains:
         """The same for some of the samples."""
-        ...
 
 
 def make_gains(clearance: FloatArray, slope: FloatArray, norm: TransportNorm) -> Gains:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from models.basics import FloatArray
 from models.geometry.norms import dual_norm, vector_norm
 from models.prox.hinge.interior_point import InteriorPoint
-from models.prox.hinge.statement import Statement
+from models.prox.hinge.statement import Point, Statement
 
 # A row's support is the sum of the pieces in which its maximum is attained.
 ZERO, KEEP, FLIP = 1, 2, 4
@@ -82,17 +82,9 @@ class Ties:
 
 
 @dataclass(frozen=True)
-class Trial:
-    """The optimum if a pattern were right: weights, multiplier, dual weights of the rows, norm dual (as in Iterate).
+class Trial(Point):
+    """The optimum if a pattern were right; ``ties`` are the rows where several pieces were assumed."""
 
-    ``ties`` are the rows where several pieces were assumed.
-    """
-
-    weights: FloatArray
-    multiplier: float
-    keep: FloatArray
-    flip: FloatArray
-    norm_dual: FloatArray
     ties: Index
 
 
