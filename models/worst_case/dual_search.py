@@ -12,7 +12,7 @@ prices do for piecewise linear rows, and smooth ones converge like a secant meth
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import FloatArray
+from models.worst_case.saddle_point import AdversaryAction
 
 MAX_STEPS = 200
 _BISECTIONS = 5
@@ -33,6 +34,19 @@ class Answer(NamedTuple):
     spent: FloatArray
     act: NDArray[np.int8]
     extent: FloatArray
+
+    def take(self, rows: slice | NDArray[np.intp]) -> Answer:
+        """The answers of some rows."""
+        return Answer(*(part[rows] for part in self))
+
+    @staticmethod
+    def joined(answers: Sequence[Answer]) -> Answer:
+        """The answers of rows that were asked in parts."""
+        return Answer(*(np.concatenate(parts) for parts in zip(*answers, strict=True)))
+
+    def action(self, share: float = 1.0) -> AdversaryAction:
+        """What the adversary does with probability ``share`` where this is the answer."""
+        return AdversaryAction(share, self.act, self.extent)
 
 
 @dataclass(frozen=True)
@@ -69,20 +83,41 @@ class Crossing:
     tips: int
     share: float
 
-    def sets(self) -> tuple[tuple[float, NDArray[np.bool_]], tuple[float, NDArray[np.bool_]]]:
-        """Both sets with their shares."""
-        after = self.over.copy()
-        after[self.tips] = True
-        return (self.share, self.over), (1.0 - self.share, after)
+
+@dataclass(frozen=True)
+class Optimum:
+    """Where a search ended: the last bracket, its crossing, and the value there, a sum over rows.
+
+    The value is an upper bound of the minimum, the crossing's bound a lower one.
+    """
+
+    left: Asked
+    right: Asked
+    crossing: Crossing
+    value: float
+
+    @property
+    def multiplier(self) -> float:
+        """The optimal price."""
+        return self.crossing.multiplier
+
+    def actions(self) -> tuple[AdversaryAction, ...]:
+        """What the rows do before and after the one that tips, mixed so that the radius is spent exactly."""
+        crossing, left, right = self.crossing, self.left.answer, self.right.answer
+        after = crossing.over.copy()
+        after[crossing.tips] = True
+        return tuple(
+            AdversaryAction(share, np.where(over, right.act, left.act), np.where(over, right.extent, left.extent))
+            for share, over in ((crossing.share, crossing.over), (1.0 - crossing.share, after))
+        )
 
 
 def search_multiplier(
     ask: Callable[[float], Answer], left: Asked, right: Asked, budget: float, apart: Total, tolerance: float
-) -> tuple[Asked, Asked, Crossing, float]:
+) -> Optimum:
     """Shrink the bracket until the value at its crossing is within ``tolerance`` of the bound.
 
-    ``left`` spends more than ``budget`` (N times the radius) and ``right`` less. Returns the last bracket, its
-    crossing, and the value there (a sum over rows): an upper bound of the minimum, the crossing's being a lower one.
+    ``left`` spends more than ``budget`` (N times the radius) and ``right`` less.
     """
     slow = 0
     left, right = _narrowed(ask, left, right, budget, apart)
@@ -94,7 +129,7 @@ def search_multiplier(
         value = budget * multiplier + apart.value - apart.spent * multiplier + float(asked.answer.value.sum())
         inside = left.multiplier < multiplier < right.multiplier
         if multiplier == crossing.multiplier and (value - crossing.bound <= tolerance or not inside):
-            return left, right, crossing, value
+            return Optimum(left, right, crossing, value)
         if not inside:
             break
         if apart.spent + float(asked.answer.spent.sum()) > budget:
@@ -105,7 +140,8 @@ def search_multiplier(
         crossing = _cross(left, right, budget, apart)
     multiplier = crossing.multiplier
     rows = float(ask(multiplier).value.sum())
-    return left, right, crossing, budget * multiplier + apart.value - apart.spent * multiplier + rows
+    value = budget * multiplier + apart.value - apart.spent * multiplier + rows
+    return Optimum(left, right, crossing, value)
 
 
 def _narrowed(
