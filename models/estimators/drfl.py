@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
-
-from numpy.typing import ArrayLike
+from typing import Any
 
 from models.basics import TransportNorm
 from models.estimators.choices import ClientWeights, SupportArgument, check_client_weights
-from models.estimators.classifier import RobustClassifier
-from models.estimators.sites import Sites, sites_of
+from models.estimators.classifier import FederatedClassifier
 
 
 @dataclass(eq=False, repr=False)
-class FederatedDRClassifier(RobustClassifier):
+class FederatedDRClassifier(FederatedClassifier):
     r"""Distributionally robust classifier over clients (DRFL, problem 2), certified.
 
         min_{w, b} max_{q in Q} sum_s q_s sup { E_P L(y (<w, x> + b)) : W(P, data of client s) <= radius_s },
@@ -69,18 +66,6 @@ class FederatedDRClassifier(RobustClassifier):
     class_weight: Mapping[Any, float] | str | None = None
     calibration_folds: int = 3
     random_state: Any = None
-
-    def fit(
-        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Fit to features (N, P), labels (N,), the client of each row (N,) and how often it counts (N,).
-
-        Without groups all rows are one client, and a warning says so.
-        """
-        return self._fit(X, y, groups, sample_weight)
-
-    def _sites(self, groups: ArrayLike | None, n_rows: int) -> Sites:
-        return sites_of(groups, n_rows)
 
     def _client_weights(self) -> ClientWeights:
         return check_client_weights(self.client_weights)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from models.basics import ProblemError, TransportNorm
 from models.estimators.choices import SupportArgument
-from models.estimators.classifier import RobustClassifier
+from models.estimators.classifier import FederatedClassifier, RobustClassifier
 from models.estimators.sites import Sites, one_site, sites_of
 
 
@@ -103,7 +103,7 @@ class DRSVC(RobustClassifier):
 
 
 @dataclass(eq=False, repr=False)
-class FederatedDRSVC(RobustClassifier):
+class FederatedDRSVC(FederatedClassifier):
     r"""Distributionally robust support vector classifier over sites (FDR-SVM), certified.
 
         min_{w, b} sum_g a_g sup { E_Q max(0, 1 - y (<w, x> + b)) : W(Q, data of site g) <= radius_g }
@@ -139,15 +139,6 @@ class FederatedDRSVC(RobustClassifier):
     class_weight: Mapping[Any, float] | str | None = None
     calibration_folds: int = 3
     random_state: Any = None
-
-    def fit(
-        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Fit to features (N, P), labels (N,), the site of each row (N,) and how often it counts (N,).
-
-        Without groups all rows are one site, and a warning says so.
-        """
-        return self._fit(X, y, groups, sample_weight)
 
     def _sites(self, groups: ArrayLike | None, n_rows: int) -> Sites:
         if groups is None and (self.weights is not None or isinstance(self.radius, Mapping)):

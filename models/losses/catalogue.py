@@ -14,7 +14,6 @@ LOSS_NAMES: Final[tuple[LossName, ...]] = tuple(name for name in get_args(LossNa
 """Losses with a worst case over a ball; squared, which has none, is for methods that train without one."""
 
 DEFAULT_EPSILON: Final = {"huber": Huber.epsilon, "epsilon_insensitive": EpsilonInsensitive.epsilon}
-DEFAULT_QUANTILE: Final = Pinball.quantile
 
 
 def get_loss(name: str, *, epsilon: float | None = None, quantile: float | None = None) -> Loss:

@@ -9,8 +9,7 @@ import numpy as np
 
 from models.basics import Arrays, FloatArray
 from models.problem import ProxSolution, SiteProblem
-from models.prox.bundle import LocalStep
-from models.prox.dispatch import fast_prox_fits, local_minorant, local_prox
+from models.prox.bundle import LocalStep, fast_prox_fits, local_minorant, local_prox
 from models.prox.hinge import robust_prox
 from models.worst_case.risk import RiskCut, site_cut
 

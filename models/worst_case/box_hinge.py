@@ -117,7 +117,7 @@ def _unmoved(rows: Rows, floor: Saddle) -> Asked:
         value[flips] = 1.0 + rows.margins[flips] - rows.label_flip_cost * floor.multiplier
         spent[flips] = rows.label_flip_cost
     extent = np.full(rows.count, floor.multiplier if rows.transport_norm == "l1" else 0.0)
-    return Asked(floor.multiplier, Answer(rows.weigh(value), rows.weigh(spent), act, extent))
+    return Asked(floor.multiplier, Answer(value, spent, act, extent).weighed(rows.row_weights))
 
 
 @dataclass(frozen=True)

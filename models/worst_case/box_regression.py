@@ -106,7 +106,7 @@ class _Rows:
             spent = np.where(better, other.spent, spent)
             act = np.where(better, other.act, act)
             extent = np.where(better, other.extent, extent)
-        return Answer(self.problem.weigh(value), self.problem.weigh(spent), act, extent)
+        return Answer(value, spent, act, extent).weighed(self.problem.row_weights)
 
     def _piece_at(self, number: int, multiplier: float) -> Answer:
         piece, cost = self.pieces[number], self.problem.spec.label_flip_cost

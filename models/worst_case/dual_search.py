@@ -37,7 +37,11 @@ class Answer(NamedTuple):
 
     def take(self, rows: slice | NDArray[np.intp]) -> Answer:
         """The answers of some rows."""
-        return Answer(*(part[rows] for part in self))
+        return Answer(self.value[rows], self.spent[rows], self.act[rows], self.extent[rows])
+
+    def weighed(self, counts: FloatArray | None) -> Answer:
+        """The answers of rows that count so often, (n,); None: once."""
+        return self if counts is None else self._replace(value=self.value * counts, spent=self.spent * counts)
 
     @staticmethod
     def joined(answers: Sequence[Answer]) -> Answer:
