@@ -29,9 +29,9 @@ from models.validation import check_site_problem
 from models.worst_case.risk import site_risk
 
 _EPS = float(np.finfo(np.float64).eps)
-_CORRECTIONS = 4
-_FAR = 1e3
-_ROUNDING = 64 * _EPS
+_CORRECTIONS = 4  # each clips anew; the third or fourth changes digits only
+_FAR = 1e3  # times the solution: how far a slope of rounding's size is charged
+_ROUNDING = 64 * _EPS  # share of the rows' sizes that sums over them may be off by
 _HIDDEN = 1e-16
 """Radius, over the size of the rows, and share of rows that can be flipped, below which float64 does not see them."""
 

@@ -21,7 +21,7 @@ from models.solvers.norm_cones import CONES
 
 _ITERATION_LIMIT = 150  # several times what any problem of the tests takes
 _PATIENCE = 4  # steps near the end without progress worth the name, after which it ends
-_WORTH_GOING_ON = 0.9
+_WORTH_GOING_ON = 0.9  # a gap that falls by less is no progress
 _NEAR_END = 1e-6  # complementarity over the objective from which on the gap must fall
 _START = 1.0  # least bound of the norm to start from, in units in which features are of order one
 _EVEN = 2.0 / 3.0  # complementarity of the rows to start near: each loss 1 above its highest piece

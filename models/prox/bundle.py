@@ -39,7 +39,7 @@ MAX_CUTS = 400
 ROUGH, ROUGH_CUTS = 1e-3, 25
 """Relative gap and number of exact risks at which a prox cut is good enough."""
 
-_PATIENCE = 6
+_PATIENCE = 6  # cuts in a row that do not close the gap by a thousandth: rounding
 
 
 @dataclass(frozen=True)

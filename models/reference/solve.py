@@ -14,6 +14,7 @@ from models.problem import RobustSpec
 CVXPY_NORM: dict[TransportNorm, int | str] = {"l1": 1, "l2": 2, "linf": "inf"}
 
 _TIGHT = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11, "tol_ktratio": 1e-9}
+"""As near to float64's rounding as Clarabel comes without failing."""
 
 _WAYS: tuple[dict[str, bool | float], ...] = ({}, {"equilibrate_enable": False}, {"max_step_fraction": 0.9})
 """Settings tried in turn: near a zero multiplier Clarabel's scaling, or its long last steps, now and then fail."""

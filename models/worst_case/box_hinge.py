@@ -30,7 +30,7 @@ from models.worst_case.saddle_point import FLIPPED, KEPT, UNTOUCHED, AdversaryAc
 CHUNK = 4096
 """Rows that are sorted at once: all of a small site, a cache-sized part of a large one."""
 
-_ROUNDING = 8 * float(np.finfo(np.float64).eps)
+_ROUNDING = 8 * float(np.finfo(np.float64).eps)  # share of the terms' sizes that a sum may be off by
 
 
 def solve_box(rows: Rows, support: BoxSupport, floor: Saddle) -> Saddle:

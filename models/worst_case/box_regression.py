@@ -27,7 +27,7 @@ from models.worst_case.box_transport import Gains, both_ways, make_gains, move_s
 from models.worst_case.dual_search import Answer, Asked, Total, search_multiplier
 from models.worst_case.saddle_point import AdversaryAction, RiskEvaluation
 
-_ROUNDING = 8 * float(np.finfo(np.float64).eps)
+_ROUNDING = 8 * float(np.finfo(np.float64).eps)  # share of the terms' sizes that a sum may be off by
 
 
 def evaluate_box_regression(weights: FloatArray, intercept: float, problem: SiteProblem) -> RiskEvaluation:

@@ -23,8 +23,8 @@ from models.basics import FloatArray
 from models.worst_case.saddle_point import AdversaryAction
 
 MAX_STEPS = 200
-_BISECTIONS = 5
-_NOTHING = float(np.finfo(np.float64).tiny) ** 0.5
+_BISECTIONS = 5  # the bracket is a thirty-second then
+_NOTHING = float(np.finfo(np.float64).tiny) ** 0.5  # divided by, it overflows no price
 
 
 class Answer(NamedTuple):

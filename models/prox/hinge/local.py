@@ -18,12 +18,12 @@ from models.prox.hinge.smoothing import approach
 from models.prox.hinge.statement import Iterate, Statement
 
 _KINK_WIDTH = 1e-7  # how near a kink the last answer must be for the kink to be guessed active
-_WARM_TRIALS = 10
-_RIPE_TRIALS = 8
-_FINISH_TRIALS = 3
-_ITERATION_LIMIT = 80
-_NEAR_END = 1e-7
-_NEARLY_ZERO = 1e-6
+_WARM_TRIALS = 10  # corrections of a guess at the start, of which most take two to four
+_RIPE_TRIALS = 8  # the same from a pattern that smoothing left
+_FINISH_TRIALS = 3  # the same between steps of the interior point, which costs as much as one or two
+_ITERATION_LIMIT = 80  # interior point steps, several times what any drawn problem takes
+_NEAR_END = 1e-7  # relative gap from which on a step without progress has met rounding
+_NEARLY_ZERO = 1e-6  # dual norm of weights that may be 0 but for what the interior point leaves
 _STUCK = 0.9  # a gap that falls by less than this, several times over, has met working precision
 
 

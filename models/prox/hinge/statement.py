@@ -14,7 +14,7 @@ from functools import cached_property
 
 from models.basics import FloatArray, TransportNorm
 
-_LEAST_OBJECTIVE = 1e-3
+_LEAST_OBJECTIVE = 1e-3  # a row: below it the gap counts by its distance
 
 
 @dataclass(frozen=True)

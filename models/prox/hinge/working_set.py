@@ -24,10 +24,10 @@ from models.prox.hinge.statement import Statement
 
 _DIRECT = 400  # this many rows are solved over at once
 _THINNING = 8  # a cold start comes from every 8th row, which starts from every 64th, and so on
-_COARSE_TOLERANCE = 1e-3
+_COARSE_TOLERANCE = 1e-3  # a start is no answer
 _HELD_SHARE = 0.1  # share of the tolerance that the held rows may take
-_HALVINGS = 8
-_TIE = 1e-9
+_HALVINGS = 8  # a start need be right to a few parts in a thousand only
+_TIE = 1e-9  # rows this much farther from their kink are as near
 _FREE_STAGES = 3  # stages after which rows no longer leave the working set, so that it must end
 _PATIENT_STAGES = 6  # stages after which the working set doubles, so that it ends soon
 
