@@ -21,6 +21,7 @@ from models.centralised.feature_scaling import Units
 from models.centralised.hinge_solver import PooledPoint, PooledProblem, solve_pooled
 from models.cuts.certificate import check_certificate
 from models.geometry.norms import vector_norm
+from models.geometry.projections import least_change
 from models.losses.classification import Hinge
 from models.methods.catalogue import METHODS
 from models.problem import Certificate, SiteProblem, Status
@@ -201,13 +202,8 @@ def _corrected(
         return keep, flip
     idle = np.maximum(1.0 - keep - flip, 0.0)
     room = np.minimum(keep, idle)
-    weighted = problem.signed * (room * problem.share**2)[:, None]
-    spread = weighted.T @ problem.signed
-    scale = 1.0 / np.sqrt(np.maximum(spread.diagonal(), np.finfo(np.float64).tiny))
-    values, vectors = np.linalg.eigh(spread * scale[:, None] * scale)
-    inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > 1e-14 * max(values[-1], 0.0))
-    shift = scale * (vectors @ (inverse * (vectors.T @ (scale * surplus))))
-    return _valid(problem, keep + room * problem.share * (problem.signed @ shift), flip)
+    change = least_change(problem.signed, room * problem.share**2, surplus)
+    return _valid(problem, keep + room * problem.share * change, flip)
 
 
 def _balanced(problem: PooledProblem, keep: FloatArray, flip: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -7,6 +7,7 @@ Formulas: Vandenberghe 2010, "The CVXOPT linear and quadratic cone program solve
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -156,26 +157,23 @@ class Scaling:
 
     def scale(self, vector: FloatArray) -> FloatArray:
         """``W vector``."""
-        result = np.empty_like(vector)
-        result[: self.split] = self.linear * vector[: self.split]
-        for part, cone in self.cones:
-            result[part] = cone.scale(vector[part])
-        return result
+        return self._apply(vector, self.linear, ConeScaling.scale)
 
     def unscale(self, vector: FloatArray) -> FloatArray:
         """``W^-1 vector``."""
-        result = np.empty_like(vector)
-        result[: self.split] = self.inverse * vector[: self.split]
-        for part, cone in self.cones:
-            result[part] = cone.unscale(vector[part])
-        return result
+        return self._apply(vector, self.inverse, ConeScaling.unscale)
 
     def unscale_twice(self, vector: FloatArray) -> FloatArray:
         """``W^-2 vector``."""
+        return self._apply(vector, self.inverse * self.inverse, ConeScaling.unscale_twice)
+
+    def _apply(
+        self, vector: FloatArray, linear: FloatArray, turn: Callable[[ConeScaling, FloatArray], FloatArray]
+    ) -> FloatArray:
         result = np.empty_like(vector)
-        result[: self.split] = self.inverse * self.inverse * vector[: self.split]
+        result[: self.split] = linear * vector[: self.split]
         for part, cone in self.cones:
-            result[part] = cone.unscale_twice(vector[part])
+            result[part] = turn(cone, vector[part])
         return result
 
     def product(self, u: FloatArray, v: FloatArray) -> FloatArray:
