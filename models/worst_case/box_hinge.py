@@ -87,8 +87,7 @@ def _moved(
     else:
         far = moves(rows, support, action, chunk)
     counts = (act != UNTOUCHED) * (1.0 if rows.row_weights is None else rows.row_weights[chunk])
-    above, below = both_ways(rows.features[chunk], support, rows.labels[chunk] * act, far)
-    return np.stack([counts @ above, counts @ below])
+    return both_ways(rows.features[chunk], support, rows.labels[chunk] * act, far, counts)
 
 
 def _chunks(count: int) -> Iterator[slice]:

@@ -149,9 +149,7 @@ class _Rows:
                 piece.clearance[rows], np.abs(self.weights[self.moved]), spec.transport_norm, extent
             )
         sides = np.full(rows.size, -piece.line.slope)
-        above, below = both_ways(x, self.support, sides, far)
-        counts = steep * self.problem.counts[rows]
-        return np.stack([counts @ above, counts @ below])
+        return both_ways(x, self.support, sides, far, steep * self.problem.counts[rows])
 
 
 def _rows(weights: FloatArray, intercept: float, problem: SiteProblem) -> _Rows:
