@@ -9,6 +9,7 @@ may have more of its own between. Steps are Mehrotra's predictor and corrector (
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 
 import numpy as np
@@ -65,7 +66,7 @@ class HingeInteriorPoint(ABC):
         target = max((left / before) ** 3, centring) * (before / self._degree)
         reach = self._solve(target, correction)
         length = min(-_STEP_SHARE / reach, 1.0) if reach < 0.0 else 1.0
-        if not (length > _SHORTEST_STEP and np.isfinite(self._step).all()):
+        if not (length > _SHORTEST_STEP and math.isfinite(float(self._step.sum()))):
             return False
         self._move(length)
         return True

@@ -171,6 +171,9 @@ class SiteRows(HingeRows):
 def add_weighted_gram(rows: FloatArray, weights: FloatArray, out: FloatArray) -> None:
     """Add ``sum_i weights_i row_i row_i'`` to ``out`` (D, D): one pass over the rows (n, D), no second copy."""
     block = max(_BLOCK_VALUES // rows.shape[1], 64)
+    if rows.shape[0] <= block:
+        out += (rows * weights[:, None]).T @ rows
+        return
     for start in range(0, rows.shape[0], block):
         part = rows[start : start + block]
         out += (part * weights[start : start + block, None]).T @ part

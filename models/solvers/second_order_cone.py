@@ -15,17 +15,19 @@ import numpy as np
 from models.basics import FloatArray
 
 _SURFACE = 1e-16  # least size of a point over t^2: what float64 can tell from the boundary
+_TINY = float(np.finfo(np.float64).tiny)  # least size of all, which is divided by
 
 
 @dataclass(frozen=True)
 class ConeScaling:
-    """Scaling W of one cone with ``W dual = W^-1 slack = point``: ``size`` times the hyperbolic turn about ``axis``.
+    """Scaling ``W = size (2 v v' - J)`` of one cone with ``W dual = W^-1 slack = point``, J = diag(1, -1, .., -1).
 
-    ``mirrored`` is the axis of the turn that undoes it; the last two are the determinants of slack and dual.
+    ``root`` is v, ``back`` the same of W^-1 and ``axis`` that of W^-2; ``of_slack`` and ``of_dual`` are determinants.
     """
 
+    root: FloatArray
+    back: FloatArray
     axis: FloatArray
-    mirrored: FloatArray
     size: float
     point: FloatArray
     of_slack: float
@@ -39,21 +41,23 @@ class ConeScaling:
         # At least 1 inside the cone; rounding at its boundary must not say otherwise.
         cosine = max(float(s @ z), 1.0)
         axis = (s + _mirror(z)) / math.sqrt(2.0 * (1.0 + cosine))
+        root = axis.copy()
+        root[0] += 1.0
+        root /= math.sqrt(2.0 * float(root[0]))
         size = math.sqrt(math.sqrt(of_slack) / math.sqrt(of_dual))
-        return ConeScaling(axis, _mirror(axis), size, size * _hyperbolic(axis, dual), of_slack, of_dual)
+        return ConeScaling(root, _mirror(root), _mirror(axis), size, size * _turned(root, dual), of_slack, of_dual)
 
     def scale(self, vector: FloatArray) -> FloatArray:
         """``W vector``."""
-        return self.size * _hyperbolic(self.axis, vector)
+        return _turned(self.root, vector) * self.size
 
     def unscale(self, vector: FloatArray) -> FloatArray:
         """``W^-1 vector``."""
-        return _hyperbolic(self.mirrored, vector) / self.size
+        return _turned(self.back, vector) / self.size
 
     def unscale_twice(self, vector: FloatArray) -> FloatArray:
         """``W^-2 vector``."""
-        turned = (2.0 * float(self.mirrored @ vector)) * self.mirrored - _mirror(vector)
-        return turned / (self.size * self.size)
+        return _turned(self.axis, vector) / (self.size * self.size)
 
     def divide(self, vector: FloatArray) -> FloatArray:
         """``x`` with ``point * x = vector`` in the Jordan product."""
@@ -73,9 +77,9 @@ def jordan_product(u: FloatArray, v: FloatArray) -> FloatArray:
 
 def determinant(u: FloatArray) -> float:
     """``t^2 - ||u||^2`` of a point (t, u) without squaring away the difference."""
-    tail = math.sqrt(float(u[1:] @ u[1:]))
-    head = float(u[0])
-    return max((head - tail) * (head + tail), _SURFACE * head * head, np.finfo(np.float64).tiny)
+    head, tail = float(u[0]), u[1:]
+    radius = math.sqrt(float(tail @ tail))
+    return max((head - radius) * (head + radius), _SURFACE * head * head, _TINY)
 
 
 def depth(u: FloatArray) -> float:
@@ -85,12 +89,13 @@ def depth(u: FloatArray) -> float:
 
 def lowest_change(point: FloatArray, change: FloatArray, size: float) -> float:
     """Minus one over the longest step inside one cone, 0 where every step is; ``size`` is the point's determinant."""
-    along = float(point[0] * change[0] - point[1:] @ change[1:])
-    bend = float(change[0] * change[0] - change[1:] @ change[1:])
+    head, tail = float(change[0]), change[1:]
+    along = float(point[0]) * head - float(point[1:] @ tail)
+    bend = head * head - float(tail @ tail)
     # Never negative in exact arithmetic: the reversed Cauchy-Schwarz inequality of the cone.
     root = math.sqrt(max(along * along - bend * size, 0.0))
     # Where both are parallel, rounding can hide the border from the first; the second is that of the head.
-    return min((along - root) / size, float(change[0] / point[0]), 0.0)
+    return min((along - root) / size, head / float(point[0]), 0.0)
 
 
 @dataclass(frozen=True)
@@ -196,7 +201,7 @@ class Scaling:
         total = scaled.T @ scaled
         for part, cone in self.cones:
             tail = rows[part]
-            along = cone.mirrored @ tail
+            along = cone.axis @ tail
             turned = 2.0 * np.outer(along, along) - np.outer(tail[0], tail[0]) + tail[1:].T @ tail[1:]
             total += turned / cone.size**2
         return np.asarray(total)
@@ -209,9 +214,9 @@ def _mirror(vector: FloatArray) -> FloatArray:
     return mirrored
 
 
-def _hyperbolic(axis: FloatArray, vector: FloatArray) -> FloatArray:
-    """Product with ``[a0, a1'; a1, I + a1 a1' / (1 + a0)]``."""
-    inner = float(axis[1:] @ vector[1:])
-    result: FloatArray = vector + axis * (vector[0] + inner / (1.0 + axis[0]))
-    result[0] = axis[0] * vector[0] + inner
+def _turned(root: FloatArray, vector: FloatArray) -> FloatArray:
+    """``(2 v v' - J) vector`` with v the ``root``."""
+    result: FloatArray = (2.0 * float(root @ vector)) * root
+    result[0] -= vector[0]
+    result[1:] += vector[1:]
     return result

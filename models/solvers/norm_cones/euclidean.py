@@ -37,7 +37,7 @@ class EuclideanCone(NormCone):
     def add_curvature(self, matrix: FloatArray) -> None:
         """See :class:`NormCone`."""
         self._scaling = ConeScaling.at(self._slack, self._dual)
-        axis, inverse = self._scaling.mirrored, 1.0 / self._scaling.size**2
+        axis, inverse = self._scaling.axis, 1.0 / self._scaling.size**2
         p, size = axis.size - 1, matrix.shape[0]
         rank_one = (2.0 * inverse * axis)[:, None] * axis[1:]
         matrix[:p, :p] += rank_one[1:]
