@@ -14,7 +14,7 @@ import numpy as np
 from models.basics import FloatArray, ProblemError, TransportNorm
 from models.geometry.supports import PolytopeSupport, Support
 from models.losses.base import Loss
-from models.losses.hinge import Hinge
+from models.losses.classification import Hinge
 from models.site_ambiguity.ball import MixtureBall
 
 

@@ -41,7 +41,7 @@ import numpy as np
 from models.basics import FloatArray
 from models.cuts.cut_model import CutModel
 from models.geometry.norms import vector_norm
-from models.geometry.projections import nearest_in_ball
+from models.geometry.projections import least_change, nearest_in_ball
 
 _EPS = float(np.finfo(np.float64).eps)
 _CORRECTIONS = 2
@@ -259,9 +259,4 @@ def _corrected(model: CutModel, cuts: FloatArray, exactly: bool) -> FloatArray:
         roots = np.sqrt(weights)
         moved = np.linalg.lstsq((rows * roots[:, None]).T, change, rcond=_EPS)[0]
         return _normalised(model, (weights - roots * moved)[:m])
-    spread = (rows.T * weights) @ rows
-    scale = 1.0 / np.sqrt(np.maximum(spread.diagonal(), np.finfo(np.float64).tiny))
-    values, vectors = np.linalg.eigh(spread * scale[:, None] * scale)
-    inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > 1e-14 * values[-1])
-    shift = scale * (vectors @ (inverse * (vectors.T @ (scale * change))))
-    return _normalised(model, (weights * (1.0 - rows @ shift))[:m])
+    return _normalised(model, (weights * (1.0 - least_change(rows, weights, change)))[:m])

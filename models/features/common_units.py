@@ -19,9 +19,7 @@ import numpy as np
 from models.basics import FloatArray
 from models.geometry.supports import BoxSupport, PolytopeSupport, Support
 from models.losses.base import Loss
-from models.losses.epsilon_insensitive import EpsilonInsensitive
-from models.losses.huber import Huber
-from models.losses.squared import Squared
+from models.losses.regression import EpsilonInsensitive, Huber, Squared
 from models.problem import Certificate, SiteProblem
 
 

@@ -142,7 +142,7 @@ def risk_solver(loss: Loss, support: SupportKind) -> str:
 
 
 def prox_solver(loss: Loss, support: SupportKind) -> str:
-    """What takes a proximal step (``models.prox.dispatch``)."""
+    """What takes a proximal step (``models.prox.bundle``)."""
     if loss.name == "hinge" and support == "unbounded":
         return "active sets on a working set with an interior point behind them"
     return LOCAL_BUNDLE

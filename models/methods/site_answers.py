@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from models.basics import Arrays, FloatArray
 from models.methods.protocol import SiteHalf
 from models.problem import ProxSolution, ServerProblem, SiteProblem
-from models.prox.bundle import LocalStep
-from models.prox.dispatch import fast_prox_fits, local_minorant, local_prox
+from models.prox.bundle import LocalStep, fast_prox_fits, local_minorant, local_prox
 from models.prox.hinge import robust_prox
 from models.worst_case.risk import RiskCut, site_cut
 

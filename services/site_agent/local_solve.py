@@ -164,7 +164,7 @@ def regression_sums(
 
     ``interval`` (2,) are the ends of the residual, prediction minus target, whose coverage is counted.
     """
-    from models.losses.pinball import Pinball
+    from models.losses.regression import Pinball
     from models.multiclass import predict_scores
 
     residuals = predict_scores(weights, features)[:, 0] - targets

@@ -6,8 +6,7 @@ import cvxpy as cp
 
 from models.basics import FloatArray
 from models.problem import SiteProblem
-from models.reference.solve import minimise
-from models.reference.worst_case import risk_model
+from tests.oracles.worst_case import minimise, risk_model
 
 
 def reference_value(problem: SiteProblem, centre: FloatArray, penalty: float, ridge: float = 0.0) -> float:

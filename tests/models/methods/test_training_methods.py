@@ -118,8 +118,7 @@ def test_admm_is_the_recursion_of_the_paper(make_sites: MakeSites, server_view: 
     """Algorithm 2 by hand, the client step by CVXPY, from w = 0 and mu = 1."""
     import cvxpy as cp
 
-    from models.reference.solve import minimise
-    from models.reference.worst_case import risk_model
+    from tests.oracles.worst_case import minimise, risk_model
 
     sites = make_sites(sizes=(12, 9), n_features=3, intercept=False)
     for name, ridge in (("fdr-admm", 0.0), ("fdr-admm-sc", 0.3)):

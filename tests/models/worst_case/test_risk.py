@@ -16,8 +16,8 @@ from models.basics import FloatArray, ProblemError
 from models.geometry.norms import dual_norm
 from models.geometry.supports import BoxSupport
 from models.problem import RobustSpec, SiteProblem
-from models.reference.worst_case import reference_risk
 from models.worst_case.risk import site_cut, site_risk, worst_case_risk
+from tests.oracles.worst_case import reference_risk
 
 pytest.importorskip("cvxpy", reason="the oracle of these tests needs the extra 'reference'")
 
