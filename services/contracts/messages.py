@@ -54,6 +54,18 @@ class RadiusRule(Contract):
         return self
 
 
+class SiteRadius(Contract):
+    """Radius of a site's ball, as the site found it by its rule.
+
+    ``confidence``: with which probability the ball holds the site's true distribution; None: none is claimed. With
+    ``radius_is_estimate`` the radius aims at that confidence and proves none.
+    """
+
+    radius: float
+    radius_is_estimate: bool = False
+    confidence: float | None = None
+
+
 class TrainingSpec(Contract):
     """The robust problem that all sites of a run share; it says nothing of any site's data.
 

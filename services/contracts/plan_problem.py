@@ -9,13 +9,8 @@ from services.contracts.asset_type import AssetType
 from services.contracts.errors import InvalidInputError
 from services.contracts.lift import lifted_size
 from services.contracts.messages import TrainingSpec
-from services.contracts.plan import MixtureSpec, Plan
+from services.contracts.plan import Plan
 from services.contracts.support import scaled_support
-
-
-def mixture_of(plan: Plan) -> MixtureSpec:
-    """The ball around the sites' weights that a run of the plan reckons with."""
-    return plan.mixture
 
 
 def check_problem(plan: Plan, asset_type: AssetType, n_sites: int | None = None) -> None:
@@ -35,7 +30,7 @@ def check_problem(plan: Plan, asset_type: AssetType, n_sites: int | None = None)
         method = get_method(plan.method)
         parameters = check_parameters(method, plan.parameters)
         check_method_problem(
-            method, mixture_of(plan).ball, loss=plan.spec.loss.loss, n_sites=n_sites, parameters=parameters,
+            method, plan.mixture.ball, loss=plan.spec.loss.loss, n_sites=n_sites, parameters=parameters,
             supported=plan.spec.support != "unbounded",
         )
         _check_support(plan.spec, asset_type)

@@ -6,10 +6,8 @@ from datetime import datetime
 
 from models.losses.base import Task
 from services.contracts.base import Contract, RunId, Slug
-from services.contracts.messages import TrainingSpec
-from services.contracts.model_version import Confusion, ConvexPart
-from services.contracts.plan import MixtureSpec
-from services.contracts.run import AnswerStatus, ExcludedSite
+from services.contracts.model_version import Confusion, SiteScore, VersionCertificate
+from services.contracts.run import AnswerStatus, ExcludedSite, RoundPoint
 from services.contracts.scores import ErrorInterval, RegressionScores
 
 
@@ -26,62 +24,20 @@ class GateResult(Contract):
     reason: str = ""
 
 
-class CertificateReport(Contract):
-    """Bounds on what the method minimised, the problem that they belong to, and the worst-case risk of the weights.
+class CertificateReport(VersionCertificate):
+    """The certificate of a version with its relative gap, ``(objective - lower_bound) / objective``."""
 
-    ``gap`` is ``(objective - lower_bound) / objective``. ``worst_case_risk``, ``objective_name``,
-    ``mixture_confidence``, ``radii_are_estimates``, ``convex_part`` and ``note``: as in
-    :class:`services.contracts.model_version.ModelVersion`.
-    """
-
-    worst_case_risk: float | None
-    objective: float
-    objective_name: str
-    lower_bound: float
     gap: float
-    fresh_weight: float
-    rounds: int
-    spec: TrainingSpec
-    mixture: MixtureSpec = MixtureSpec()
-    solvers: tuple[str, ...] = ()
-    mixture_confidence: float | None = None
-    radii_are_estimates: bool = False
-    convex_part: ConvexPart | None = None
-    note: str = ""
 
 
-class RoundPoint(Contract):
-    """One round's certificate and cost."""
-
-    round: int
-    upper: float
-    lower: float
-    gap: float
-    fresh_weight: float
-    seconds: float
-    overhead_seconds: float
-
-
-class SiteReport(RegressionScores):
+class SiteReport(SiteScore):
     """One site: its ball, its certificate, its held-out score, and its part in the rounds.
 
-    ``worst_weight``: as in :class:`services.contracts.model_version.SiteScore`. Bytes are those of all rounds
-    together: of tasks to the site and of answers from it.
+    Bytes are those of all rounds together: of tasks to the site and of answers from it.
     """
 
-    site_id: Slug
-    weight: float
-    worst_weight: float | None = None
-    radius: float
-    radius_is_estimate: bool = False
-    confidence: float | None = None
-    label_flip_cost: float | None = None
     n_samples: int | None = None
-    worst_case_risk: float | None = None
-    f1: float | None = None
-    confusion: Confusion | None = None
     recall: tuple[float | None, ...] | None = None
-    fresh: bool = True
     accepted: int = 0
     absent: int = 0
     late: int = 0

@@ -13,7 +13,6 @@ from models.evaluation.intervals import residual_interval
 from models.problem import ServerProblem
 from models.site_ambiguity.ball import worst_mixture
 from services.contracts.plan import Plan
-from services.contracts.plan_problem import mixture_of
 from services.contracts.run import Run, SiteAnswer
 from services.contracts.scores import COVERAGE_CONFIDENCE, REGRESSION_SUMS
 
@@ -45,7 +44,7 @@ def worst_over_sites(run: Run, risks: Mapping[str, FloatArray], otherwise: float
     names = [site.site_id for site in run.members]
     if any(name not in risks for name in names):
         return otherwise, {}
-    centre, ball = np.array([site.weight for site in run.members]), mixture_of(run.plan).ball
+    centre, ball = np.array([site.weight for site in run.members]), run.plan.mixture.ball
     heads = [worst_mixture(head, centre, ball) for head in np.stack([risks[name] for name in names], axis=1)]
     shares = np.mean([head.weights for head in heads], axis=0)
     return sum(head.value for head in heads), dict(zip(names, shares.tolist(), strict=True))

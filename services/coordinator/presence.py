@@ -6,9 +6,8 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from services.contracts.codec import FrameError, decode, unpack_arrays
+from services.contracts.codec import FrameError, unpack
 from services.contracts.messages import Hello
-from services.contracts.signing import verify
 from services.coordinator.nats_transport import NatsTransport
 
 LOG = logging.getLogger("ballast.coordinator")
@@ -35,15 +34,15 @@ class RollCall:
     async def _hear(self, message: Any) -> None:
         site_id = message.subject.removeprefix("hello.")
         try:
-            hello = decode(message.data, MAX_HELLO_BYTES)
-            _, _, signed, signature = unpack_arrays(message.data)
+            frame = unpack(message.data, MAX_HELLO_BYTES)
+            hello = frame.message()
         except FrameError as error:
             LOG.warning("site %s said something that is not a hello: %s", site_id, error)
             return
         key = self._key_of(site_id)
         if not isinstance(hello, Hello) or hello.site_id != site_id or key is None:
             LOG.warning("a hello on the subject of site %s does not come from an active site of that name", site_id)
-        elif signature is None or not verify(key, signed, signature):
+        elif not frame.is_signed_by(key):
             LOG.warning("the hello of site %s is not signed by its enrolled key", site_id)
         else:
             self._seen(site_id, hello.version)

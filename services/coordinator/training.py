@@ -18,7 +18,7 @@ from models.problem import ServerProblem, SiteTerms, Status
 from services.contracts.asset_type import AssetType
 from services.contracts.errors import BallastError
 from services.contracts.lift import lifted_size
-from services.contracts.plan_problem import check_problem, mixture_of
+from services.contracts.plan_problem import check_problem
 from services.contracts.run import ExcludedSite, RoundRecord, Run, SiteAnswer
 from services.contracts.scores import REGRESSION_SUMS
 from services.coordinator.evaluation import Evaluation, interval_ends, scalars, worst_over_sites
@@ -163,10 +163,7 @@ class Coordinator:
         """Training that goes on without these sites; :class:`TooFewSitesError` where too few are left."""
         for answer in convicted:
             LOG.warning("run %s goes on without site %s: %s", at.run.run_id, answer.site_id, answer.reason)
-        left_out = [
-            ExcludedSite(site_id=answer.site_id, round=at.number, code=answer.code, reason=answer.reason)
-            for answer in convicted
-        ]
+        left_out = [ExcludedSite.of_record(answer, round=at.number) for answer in convicted]
         run = at.run.model_copy(update={"excluded": (*at.run.excluded, *left_out)})
         if len(run.members) < run.plan.min_sites:
             needs = f"{len(run.members)} of the {run.plan.min_sites} sites that the plan needs are left"
@@ -197,7 +194,7 @@ class Coordinator:
             ),
             transport_norm=plan.spec.transport_norm, fit_intercept=plan.spec.fit_intercept, feature_bound=1.0,
             gap=plan.gap, absolute_gap=plan.absolute_gap, parameters=check_parameters(method, plan.parameters),
-            mixture=mixture_of(plan).ball, box=method.place(plan.spec.support_kind) == "box",
+            mixture=plan.mixture.ball, box=method.place(plan.spec.support_kind) == "box",
         )
         server = OneVsRestServer(method.server, self._asset_type.heads(plan.spec.loss.task))
         return Training(run, server, problem, server.init(problem))
@@ -248,10 +245,7 @@ def _record(
 ) -> RoundRecord:
     certificate = at.server.certificate(at.state)
     elapsed = time.perf_counter() - started
-    return RoundRecord(
-        run_id=at.run.run_id, round=at.number, started_at=began, seconds=elapsed,
-        overhead_seconds=max(0.0, elapsed - outcome.slowest_seconds), upper=certificate.upper,
-        lower=certificate.lower, gap=certificate.gap, fresh_weight=certificate.fresh_weight,
-        answers=(*excluded, *outcome.answers),
+    return RoundRecord.of(
+        certificate, run_id=at.run.run_id, round=at.number, started_at=began, seconds=elapsed,
+        overhead_seconds=max(0.0, elapsed - outcome.slowest_seconds), answers=(*excluded, *outcome.answers),
     )
-

@@ -67,27 +67,16 @@ def run_tags(version: ModelVersion) -> dict[str, str]:
 
 def version_tags(version: ModelVersion, document_sha256: str) -> dict[str, str]:
     """Label of a version: everything that a list shows, and the digest that proves the document."""
-    tags = {
-        RUN_ID: version.run_id,
-        "ballast.plan": version.plan,
-        "ballast.method": version.method,
-        ASSET_TYPE: version.asset_type.name,
+    tags = run_tags(version) | {
         "ballast.asset_type_version": str(version.asset_type.version),
-        "ballast.fingerprint": version.asset_type.fingerprint,
         "ballast.rounds": str(version.rounds),
-        "ballast.gap": repr(version.certified_gap),
-        "ballast.objective": repr(version.objective),
         "ballast.lower_bound": repr(version.lower_bound),
         "ballast.fresh_weight": repr(version.fresh_weight),
         "ballast.created_at": version.created_at.isoformat(),
         "ballast.solvers": "; ".join(version.solvers) or "none",
-        "ballast.task": version.task,
-        "ballast.loss": str(version.spec.loss),
         DOCUMENT_SHA256: document_sha256,
     }
-    figures = {
-        "worst_case_risk": version.worst_case_risk, "f1": version.f1, "mae": version.mae, "coverage": version.coverage,
-    }
+    figures = {name: version.figures[name] for name in ("worst_case_risk", "f1", "mae", "coverage")}
     return tags | {f"ballast.{name}": repr(figure) for name, figure in figures.items() if figure is not None}
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from sqlalchemy import delete, select
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError
+from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.plan import Plan
 from services.contracts.records import PlanRecord
 from services.round_store.documents import document
+from services.round_store.queries import insert_new, stored_row
 from services.round_store.session import SessionProvider, utc_now
 from services.round_store.tables import UNFINISHED_STATUSES, AssetTypeRow, PlanRow, RunRow
 
@@ -28,11 +28,7 @@ class PlanRepository:
                 raise ConflictError(f"there is a plan {plan.name} already")
             now = utc_now(session)
             row = PlanRow(name=plan.name, document=document(plan), paused=paused, created_at=now, updated_at=now)
-            session.add(row)
-            try:
-                session.flush()
-            except IntegrityError:
-                raise ConflictError(f"there is a plan {plan.name} already") from None
+            insert_new(session, row, f"there is a plan {plan.name} already")
             return _to_record(row)
 
     def replace(self, plan: Plan) -> PlanRecord:
@@ -77,12 +73,8 @@ def _check_asset_type(session: Session, plan: Plan) -> None:
 
 
 def _row(session: Session, name: str, *, lock: bool = False) -> PlanRow:
-    row = session.get(PlanRow, name, with_for_update=lock or None, populate_existing=True)
-    if row is None:
-        raise NotFoundError(f"no plan {name}")
-    return row
+    return stored_row(session, PlanRow, name, f"no plan {name}", lock=lock)
 
 
 def _to_record(row: PlanRow) -> PlanRecord:
-    plan = Plan.model_validate(row.document)
-    return PlanRecord(plan=plan, paused=row.paused, created_at=row.created_at, updated_at=row.updated_at)
+    return PlanRecord.of_record(row, plan=row.document)

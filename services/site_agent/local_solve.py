@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,20 +14,11 @@ from models.methods.protocol import Method
 from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms
 from services.contracts.asset_type import AssetType
 from services.contracts.lift import draw_lift
-from services.contracts.messages import TrainingSpec
+from services.contracts.messages import SiteRadius, TrainingSpec
 from services.contracts.scores import REGRESSION_SUMS
 from services.contracts.support import scaled_support
 
 IntArray = NDArray[np.intp]
-
-
-@dataclass(frozen=True)
-class SiteRadius:
-    """Radius of the site's ball, the confidence that it stands for (0: none is claimed), and whether it is a guess."""
-
-    radius: float
-    confidence: float = 0.0
-    is_estimate: bool = False
 
 
 def radius_of(spec: TrainingSpec, features: FloatArray, outcomes: FloatArray | IntArray) -> SiteRadius:
@@ -43,9 +33,9 @@ def radius_of(spec: TrainingSpec, features: FloatArray, outcomes: FloatArray | I
 
     rule, n_samples = spec.radius, features.shape[0]
     if rule.rule == "fixed":
-        return SiteRadius(rule.value)
+        return SiteRadius(radius=rule.value)
     if rule.rule == "samples":
-        return SiteRadius(samples_radius(rule.value, n_samples))
+        return SiteRadius(radius=samples_radius(rule.value, n_samples))
     if rule.confidence is None:
         raise ProblemError("a radius by confidence needs the confidence")
     if rule.tail is None:
@@ -53,9 +43,10 @@ def radius_of(spec: TrainingSpec, features: FloatArray, outcomes: FloatArray | I
             features, outcomes.astype(np.float64), label_flip_cost=spec.label_flip_cost,
             transport_norm=spec.transport_norm, confidence=rule.confidence, seed=rule.seed, task=spec.loss.task,
         )
-        return SiteRadius(found.radius, rule.confidence, True)
+        return SiteRadius(radius=found.radius, confidence=rule.confidence, radius_is_estimate=True)
     tail = LightTail(rule.tail.exponent, rule.tail.c1, rule.tail.c2, rule.tail.c3)
-    return SiteRadius(confidence_radius(rule.confidence, n_samples, features.shape[1], tail), rule.confidence)
+    radius = confidence_radius(rule.confidence, n_samples, features.shape[1], tail)
+    return SiteRadius(radius=radius, confidence=rule.confidence)
 
 
 def lifted(spec: TrainingSpec, features: FloatArray) -> FloatArray:
@@ -73,8 +64,9 @@ def join_answer(
     """
     found = radius_of(spec, features, outcomes)
     scalars = {
-        "n_samples": float(features.shape[0]), "radius": found.radius, "radius_is_estimate": float(found.is_estimate),
-        "confidence": found.confidence, "lift_check": check,
+        "n_samples": float(features.shape[0]), "radius": found.radius,
+        "radius_is_estimate": float(found.radius_is_estimate), "confidence": found.confidence or 0.0,
+        "lift_check": check,
     }
     return {name: np.array(value) for name, value in scalars.items()}
 
