@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from models.losses.base import Task
-from services.contracts.base import Contract, RunId, Slug
+from services.contracts.base import Contract, Slug
+from services.contracts.model_version import VersionOrigin
 
 
-class VersionSummary(Contract):
+class VersionSummary(VersionOrigin):
     """A version by its label. ``get`` of the registry gives the whole version."""
 
-    name: Slug
-    version: str
-    run_id: RunId
-    plan: Slug
-    method: Slug
     asset_type: Slug
     fingerprint: str
     rounds: int
@@ -29,7 +23,6 @@ class VersionSummary(Contract):
     coverage: float | None = None
     aliases: tuple[str, ...] = ()
     mlflow_run_id: str
-    created_at: datetime
 
 
 class ModelSummary(Contract):

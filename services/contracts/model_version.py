@@ -76,24 +76,29 @@ class VersionCertificate(Contract):
     note: str = ""
 
 
-class VersionFacts(VersionCertificate, RegressionScores):
-    """All that readers see of a version: where it comes from, its certificate, its scores and its sites.
-
-    A version of a target has the inherited scores and an ``error_interval``, one of classes has F-1. ``certified_gap``
-    is the relative distance of ``objective`` and ``lower_bound``.
-    """
+class VersionOrigin(Contract):
+    """Which version it is, and where it comes from."""
 
     name: Slug
     version: str = Field(default="", description="given by the registry")
     run_id: RunId
     plan: Slug
     method: Slug
+    created_at: datetime
+
+
+class VersionFacts(VersionOrigin, VersionCertificate, RegressionScores):
+    """All that readers see of a version: where it comes from, its certificate, its scores and its sites.
+
+    A version of a target has the inherited scores and an ``error_interval``, one of classes has F-1. ``certified_gap``
+    is the relative distance of ``objective`` and ``lower_bound``.
+    """
+
     asset_type: AssetType
     certified_gap: float
     f1: float | None = None
     error_interval: ErrorInterval | None = None
     sites: tuple[SiteScore, ...] = ()
-    created_at: datetime
 
 
 class ModelVersion(VersionFacts):

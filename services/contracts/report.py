@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from models.losses.base import Task
-from services.contracts.base import Contract, RunId, Slug
-from services.contracts.model_version import Confusion, SiteScore, VersionCertificate
+from services.contracts.base import Contract, Slug
+from services.contracts.model_version import Confusion, SiteScore, VersionCertificate, VersionOrigin
 from services.contracts.run import AnswerStatus, ExcludedSite, RoundPoint
 from services.contracts.scores import ErrorInterval, RegressionScores
 
@@ -59,7 +57,7 @@ class MissedRound(Contract):
     reason: str = ""
 
 
-class ModelReport(RegressionScores):
+class ModelReport(VersionOrigin, RegressionScores):
     """Everything a reader needs to judge a model version, and no data.
 
     ``f1``, ``worst_site_f1``, ``classes``, ``confusion`` (true class by row) and ``recall`` by class (None: the class
@@ -72,14 +70,8 @@ class ModelReport(RegressionScores):
     every gate that was asked for holds.
     """
 
-    name: Slug
-    version: str
-    run_id: RunId
-    plan: Slug
-    method: Slug
     asset_type: Slug
     fingerprint: str
-    created_at: datetime
     certificate: CertificateReport
     wanted_gap: float
     task: Task = "classification"

@@ -166,10 +166,6 @@ class ModelRegistry:
         with mlflow_errors(f"read the report of version {version.version} of model {version.name}"):
             return self._store.load_report(version)
 
-    def champion(self, name: str) -> ModelVersion:
-        """The champion; ``NotFoundError`` when none was promoted yet."""
-        return self.get(name, labels.CHAMPION)
-
     def versions(self, name: str) -> tuple[VersionSummary, ...]:
         """Versions of a model by their labels, the newest first; ``NotFoundError`` when there is no such model."""
         with mlflow_errors(f"list the versions of model {name}"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from services.contracts.fairness import BASIS_NAMES, FairnessIndices, FairnessReport
-from services.reporting.html import STYLE, figure, table
+from services.reporting.html import figure, page, table
 from services.reporting.lorenz_chart import lorenz_chart
 
 EXPLAINED = {
@@ -39,10 +39,7 @@ def fairness_page(report: FairnessReport) -> str:
         )
         if part
     )
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
-    )
+    return page(title, body)
 
 
 def _indices(report: FairnessReport) -> str:

@@ -35,12 +35,8 @@ def fairness_report(version: ModelVersion, champion: ModelVersion | None = None)
     sites = tuple(SiteFairness.of_record(site) for site in sorted(version.sites, key=lambda site: site.site_id))
     here = _all_indices(sites)
     there = _all_indices(champion.sites) if champion is not None else ()
-    return FairnessReport(
-        name=version.name,
-        version=version.version,
-        run_id=version.run_id,
-        method=version.method,
-        created_at=version.created_at,
+    return FairnessReport.of_record(
+        version,
         unit=version.asset_type.target.unit if version.asset_type.target and version.task == "regression" else None,
         sites=sites,
         indices=here,

@@ -12,7 +12,6 @@ from models.evaluation.scores import class_recalls
 from services.contracts.model_version import Confusion, ModelVersion, SiteScore
 from services.contracts.report import CertificateReport, GateResult, MissedRound, ModelReport, SiteReport
 from services.contracts.run import RoundPoint, RoundRecord, Run, SiteAnswer
-from services.contracts.scores import RegressionScores
 
 
 def model_report(
@@ -39,28 +38,19 @@ def model_report(
     errors = [site.mae for site in version.sites if site.mae is not None]
     target = version.asset_type.target if version.task == "regression" else None
     together = _added([site.confusion for site in version.sites if site.confusion is not None])
-    return ModelReport(
-        name=version.name,
-        version=version.version,
-        run_id=version.run_id,
-        plan=version.plan,
-        method=version.method,
+    return ModelReport.of_record(
+        version,
         asset_type=version.asset_type.name,
         fingerprint=version.asset_type.fingerprint,
-        created_at=version.created_at,
         certificate=CertificateReport.of_record(version, gap=version.certified_gap),
         wanted_gap=run.plan.gap,
-        f1=version.f1,
         classes=() if target else version.asset_type.class_names,
         confusion=together,
         recall=_recalls(together),
         worst_site_f1=min(known, default=None),
         worst_site_mae=max(errors, default=None),
-        task=version.task,
         target=target.name if target else None,
         unit=target.unit if target else None,
-        error_interval=version.error_interval,
-        **dict(RegressionScores.of_record(version)),
         sites=tuple(sites),
         rounds=tuple(RoundPoint.of_record(record) for record in ordered),
         missed=tuple(
@@ -70,7 +60,6 @@ def model_report(
             if answer.status != "accepted"
         ),
         absentees=tuple(MissedRound.of_record(answer, round=0) for answer in run.absentees),
-        excluded=version.excluded,
         gates=tuple(gates),
         promotable=all(gate.holds for gate in gates),
         seconds=math.fsum(record.seconds for record in ordered),

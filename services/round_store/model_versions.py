@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.records import AliasChange, VersionRecord, VersionStatus
 from services.round_store.documents import metadata, sentence
-from services.round_store.queries import insert_new, narrowed, page, stored_row
+from services.round_store.queries import insert_new, stored_row
 from services.round_store.session import SessionProvider, utc_now
 from services.round_store.tables import AliasChangeRow, ModelVersionRow, RunRow
 
@@ -53,17 +53,6 @@ class ModelVersionRepository:
         with self._scope.read() as session:
             return VersionRecord.of_record(_row(session, name, version))
 
-    def list_versions(
-        self, name: str | None = None, run_id: str | None = None, limit: int = 100, offset: int = 0
-    ) -> list[VersionRecord]:
-        """Versions, newest first; of one model or one run where given."""
-        wanted = narrowed(
-            select(ModelVersionRow).order_by(ModelVersionRow.created_at.desc(), ModelVersionRow.version),
-            (ModelVersionRow.name, name), (ModelVersionRow.run_id, run_id),
-        )
-        with self._scope.read() as session:
-            return [VersionRecord.of_record(row) for row in session.scalars(page(wanted, limit, offset))]
-
     def record_alias(self, name: str, alias: str, version: str | None, actor: str, reason: str) -> AliasChange:
         """Record that an alias was set to a version, or taken away (None); a reason is needed."""
         if not reason.strip():
@@ -84,15 +73,6 @@ class ModelVersionRepository:
             session.add(row)
             session.flush()
             return AliasChange.of_record(row)
-
-    def alias_history(
-        self, name: str, alias: str | None = None, limit: int = 100, offset: int = 0
-    ) -> list[AliasChange]:
-        """Changes of a model's aliases, newest first."""
-        changes = select(AliasChangeRow).order_by(AliasChangeRow.number.desc())
-        wanted = narrowed(changes, (AliasChangeRow.name, name), (AliasChangeRow.alias, alias))
-        with self._scope.read() as session:
-            return [AliasChange.of_record(row) for row in session.scalars(page(wanted, limit, offset))]
 
 
 def _last_change(session: Session, name: str, alias: str) -> AliasChangeRow | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import delete, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from services.contracts.errors import ConflictError, InvalidInputError
@@ -11,7 +11,7 @@ from services.contracts.records import PlanRecord
 from services.round_store.documents import document
 from services.round_store.queries import insert_new, stored_row
 from services.round_store.session import SessionProvider, utc_now
-from services.round_store.tables import UNFINISHED_STATUSES, AssetTypeRow, PlanRow, RunRow
+from services.round_store.tables import AssetTypeRow, PlanRow
 
 
 class PlanRepository:
@@ -31,14 +31,6 @@ class PlanRepository:
             insert_new(session, row, f"there is a plan {plan.name} already")
             return _to_record(row)
 
-    def replace(self, plan: Plan) -> PlanRecord:
-        """Store a plan in the place of the one of its name; runs keep the plan that they began with."""
-        with self._scope.write() as session:
-            _check_asset_type(session, plan)
-            row = _row(session, plan.name, lock=True)
-            row.document, row.updated_at = document(plan), utc_now(session)
-            return _to_record(row)
-
     def set_paused(self, name: str, paused: bool) -> PlanRecord:
         """Pause or resume a plan; to do so again changes nothing."""
         with self._scope.write() as session:
@@ -46,15 +38,6 @@ class PlanRepository:
             if row.paused != paused:
                 row.paused, row.updated_at = paused, utc_now(session)
             return _to_record(row)
-
-    def remove(self, name: str) -> None:
-        """Remove a plan; its runs stay. ``ConflictError`` while one of them is unfinished."""
-        with self._scope.write() as session:
-            _row(session, name, lock=True)
-            unfinished = select(RunRow.run_id).where(RunRow.plan_name == name, RunRow.status.in_(UNFINISHED_STATUSES))
-            if (run_id := session.scalar(unfinished)) is not None:
-                raise ConflictError(f"plan {name} has an unfinished run: {run_id}", code="run_unfinished")
-            session.execute(delete(PlanRow).where(PlanRow.name == name))
 
     def get(self, name: str) -> PlanRecord:
         """Plan by name; raise ``NotFoundError``."""

@@ -45,7 +45,7 @@ def plan(**changes: Any) -> Plan:
         ({"target": {**TARGET, "unit": ""}}, "target.unit"),
         ({"target": {**TARGET, "unit": "   "}}, "target.unit"),
         ({"target": {key: TARGET[key] for key in ("name", "low", "high")}}, "target.unit: Field required"),
-        ({"target": {**TARGET, "high": 1.0}}, "target gap: its range needs finite low < high"),
+        ({"target": {**TARGET, "high": 1.0}}, "target: gap: its range needs finite low < high"),
         ({"target": {**TARGET, "low": -math.inf}}, "its range needs finite low < high"),
         ({"target": {**TARGET, "name": "flow"}}, "the target and a feature are both called flow"),
     ],
