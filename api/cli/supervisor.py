@@ -108,10 +108,6 @@ class Supervisor:
         """Names of the children."""
         return frozenset(self._running)
 
-    def process_id(self, name: str) -> int:
-        """Process id of a child."""
-        return self._running[name].process.pid
-
     def stop(self) -> None:
         """End every child, the last started first: politely, then not."""
         for running in reversed(self._running.values()):

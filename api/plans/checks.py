@@ -5,10 +5,8 @@ from __future__ import annotations
 from zoneinfo import available_timezones
 
 from api.plans.cron import check_cron
-from models.basics import ProblemError
-from models.methods.catalogue import check_parameters, get_method
 from services.contracts.errors import InvalidInputError, NotFoundError
-from services.contracts.lift import draw_lift
+from services.contracts.lift import LiftMismatchError, draw_lift
 from services.contracts.plan import Plan
 from services.contracts.plan_problem import check_problem
 from services.registry.labels import check_new_name
@@ -21,49 +19,22 @@ def check_plan(store: Repositories, plan: Plan) -> None:
     That its asset type is there, the store checks itself.
     """
     check_new_name(plan.name)  # its model bears the same name
-    check_method(plan)
-    check_radii(plan)
-    check_lift(store, plan)
-    check_task(store, plan)
+    check_training(store, plan)
     check_schedule(plan)
     check_sites(store, plan)
 
 
-def check_method(plan: Plan) -> None:
-    """The method must be known and its parameters its own."""
-    try:
-        check_parameters(get_method(plan.method), plan.parameters)
-    except ProblemError as error:
-        raise InvalidInputError(f"plan {plan.name}: {error}", code="unknown_method_or_parameter") from error
-
-
-def check_radii(plan: Plan) -> None:
-    """A radius from the number of samples needs beta above 0."""
-    rules = {"spec.radius": plan.spec.radius} | {
-        f"site_settings.{site}.radius": own.radius for site, own in plan.site_settings.items() if own.radius is not None
-    }
-    for where, rule in rules.items():
-        if rule.rule == "samples" and rule.value <= 0:
-            raise InvalidInputError(f"plan {plan.name}: {where}: beta must be above 0, got {rule.value:g}")
-
-
-def check_lift(store: Repositories, plan: Plan) -> None:
-    """A lift whose fingerprint the plan gives must be the one that is drawn here from its seed."""
-    if plan.spec.lift is None or plan.spec.lift.fingerprint is None:
-        return
-    try:
-        draw_lift(plan.spec.lift, len(store.asset_types.get(plan.asset_type).asset_type.features))
-    except ProblemError as error:
-        raise InvalidInputError(f"plan {plan.name}: {error}", code="lifts_differ") from None
-
-
-def check_task(store: Repositories, plan: Plan) -> None:
-    """The loss must fit the asset type, and the method the problem."""
+def check_training(store: Repositories, plan: Plan) -> None:
+    """The loss and the lift must fit the asset type, and the method, with parameters of its own, the problem."""
     try:
         asset_type = store.asset_types.get(plan.asset_type).asset_type
     except NotFoundError:
         return
     check_problem(plan, asset_type, n_sites=len(set(plan.sites)) or None)
+    try:
+        draw_lift(plan.spec.lift, len(asset_type.features))
+    except LiftMismatchError as error:
+        raise InvalidInputError(f"plan {plan.name}: {error}", code="lifts_differ") from None
 
 
 def check_schedule(plan: Plan) -> None:

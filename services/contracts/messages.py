@@ -51,6 +51,8 @@ class RadiusRule(Contract):
             raise ValueError("a radius by confidence needs confidence, above 0 and below 1")
         if self.rule != "confidence" and (self.confidence is not None or self.tail is not None):
             raise ValueError(f"confidence and tail belong to the rule confidence, the rule is {self.rule}")
+        if self.rule == "samples" and self.value <= 0:
+            raise ValueError(f"value, the beta of the rule samples, must be above 0, got {self.value:g}")
         return self
 
 

@@ -40,7 +40,7 @@ class MlflowStore:
         silence_mlflow()
         from mlflow import MlflowClient
 
-        with opening(self._uri), mlflow_errors("open its store"):
+        with mlflow_errors("open its store"), opening(self._uri):
             client = MlflowClient(tracking_uri=self._uri, registry_uri=self._uri)
             client.search_registered_models(max_results=1)  # MLflow makes its tables at the first question
             return client

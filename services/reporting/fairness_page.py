@@ -43,17 +43,21 @@ def fairness_page(report: FairnessReport) -> str:
 
 
 def _indices(report: FairnessReport) -> str:
+    columns = index_columns(report)
+    rows = [[text, *(figure(getattr(found, name)) for found in columns.values())] for name, text in EXPLAINED.items()]
+    return table("Indices", ("index", *columns), rows) if columns else ""
+
+
+def index_columns(report: FairnessReport) -> dict[str, FairnessIndices]:
+    """Indices by what they are over, the champion's beside this version's own."""
     champion = {indices.basis: indices for indices in report.champion_indices}
-    head, columns = ["index"], list[FairnessIndices]()
+    columns = {}
     for indices in report.indices:
         what = BASIS_NAMES[indices.basis]
-        head.append(what)
-        columns.append(indices)
+        columns[what] = indices
         if indices.basis in champion:
-            head.append(f"{what}, champion (version {report.champion_version})")
-            columns.append(champion[indices.basis])
-    rows = [[text, *(figure(getattr(column, name)) for column in columns)] for name, text in EXPLAINED.items()]
-    return table("Indices", head, rows) if columns else ""
+            columns[f"{what}, champion (version {report.champion_version})"] = champion[indices.basis]
+    return columns
 
 
 def _sites(report: FairnessReport) -> str:

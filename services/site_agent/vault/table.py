@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,66 @@ class RawTable:
     split: NDArray[np.bool_] | HoldOut
     row_name: Callable[[int], str]
     targets: FloatArray | None = None
+
+
+class Cells(Protocol):
+    """A table by its columns, each by its position in the header."""
+
+    @property
+    def header(self) -> list[str]:
+        """Names of the columns."""
+        ...
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        ...
+
+    def row_name(self, row: int) -> str:
+        """How the plant finds row i again."""
+        ...
+
+    def unit(self, position: int) -> str | None:
+        """Unit that is written beside a column; None where there is none."""
+        ...
+
+    def words(self, position: int, *, gaps: bool = False) -> list[str]:
+        """Texts of a column; with ``gaps`` a cell may be empty."""
+        ...
+
+    def numbers(self, position: int, *, gaps: bool = False) -> FloatArray:
+        """Finite numbers of a column; with ``gaps`` a cell may be empty, for which NaN stands."""
+        ...
+
+
+def read_columns(cells: Cells, source: TableSource, asset_type: AssetType) -> RawTable:
+    """Rows of a table with a column for each feature; :class:`VaultError` names what does not fit."""
+    label_at, target_at = find_outcomes(cells.header, source, asset_type)
+    split_at = find_column(cells.header, source.split_column, source, "the split") if source.split_column else None
+    values, labels, targets = read_features(cells, source, asset_type), None, None
+    if label_at is not None:
+        words = cells.words(label_at, gaps=asset_type.target is not None)
+        labels = tuple(source.labels.get(word, word) for word in words)
+    if target_at is not None and asset_type.target is not None:
+        _check_unit(cells, target_at, asset_type.target.name, source, asset_type)
+        targets = cells.numbers(target_at, gaps=True)
+    parts = None if split_at is None else cells.words(split_at)
+    return RawTable(values, labels, read_split(parts, source, cells.row_name), cells.row_name, targets)
+
+
+def read_features(cells: Cells, source: TableSource, asset_type: AssetType) -> FloatArray:
+    """Values (N, P) of the features, NaN in the whole column of an optional one that is not there."""
+    positions = resolve_columns(cells.header, source, asset_type)
+    values = np.full((len(cells), len(positions)), np.nan)
+    for number, position in enumerate(positions):
+        if position is not None:
+            _check_unit(cells, position, asset_type.feature_names[number], source, asset_type)
+            values[:, number] = cells.numbers(position)
+    return values
+
+
+def _check_unit(cells: Cells, position: int, name: str, source: TableSource, asset_type: AssetType) -> None:
+    if (unit := cells.unit(position)) is not None:
+        check_units({name: unit}, asset_type, source.path.name)
 
 
 def check_units(units: dict[str, str], asset_type: AssetType, where: str) -> None:
@@ -142,11 +203,6 @@ def _find(header: list[str], column: str) -> tuple[int | None, str | None]:
         if bracket and name == column and rest.endswith("]"):
             return position, rest[:-1]
     return None, None
-
-
-def translate_labels(labels: list[str], source: TableSource) -> tuple[str, ...]:
-    """The plant's own words for the classes, mapped where the settings do."""
-    return tuple(source.labels.get(label, label) for label in labels)
 
 
 def read_split(

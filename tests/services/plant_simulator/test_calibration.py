@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from models.features.condition_indicators import condition_indicators
-from services.plant_simulator import builtin_asset_type, simulate_plants
+from services.plant_simulator.assets import builtin_asset_type
+from services.plant_simulator.writer import simulate_plants
 
 svm = pytest.importorskip("sklearn.svm")
 metrics = pytest.importorskip("sklearn.metrics")

@@ -107,6 +107,10 @@ def test_without_an_intercept_the_last_weight_is_not_used_for_the_risk(make_site
     assert answer.arrays["risk"] == pytest.approx([site_risk(weights[0, :3], problem).value], rel=1e-12)
 
 
+NO_BETA = TrainingSpec().model_copy(update={"radius": RadiusRule().model_copy(update={"value": 0.0})})
+"""A problem that no plan states."""
+
+
 @pytest.mark.parametrize(
     ("kind", "changes", "code"),
     [
@@ -114,7 +118,7 @@ def test_without_an_intercept_the_last_weight_is_not_used_for_the_risk(make_site
         ("join", {"method": "gossip"}, "method_not_allowed"),
         ("join", {"asset_type": "fan"}, "asset_type_not_allowed"),
         ("join", {"contract": "0" * 64}, "contract_mismatch"),
-        ("join", {"spec": TrainingSpec(radius=RadiusRule(value=0.0))}, "bad_task"),
+        ("join", {"spec": NO_BETA}, "bad_task"),
         ("evaluate", {}, "bad_task"),
         ("evaluate", {"arrays": {"weights": np.ones((1, 3))}}, "bad_task"),
         ("evaluate", {"arrays": {"weights": np.ones((2, 4))}}, "bad_task"),
