@@ -9,8 +9,7 @@ from pydantic import Field, StringConstraints
 from models.losses.base import Task
 from services.contracts.base import Contract, Slug
 from services.contracts.diagnosis import VersionName
-from services.contracts.model_summary import ModelSummary, VersionSummary
-from services.contracts.model_version import ModelVersion, VersionFacts
+from services.contracts.model_version import ModelSummary, ModelVersion, VersionFacts, VersionSummary
 from services.contracts.report import GateResult
 
 Reason = Annotated[str, StringConstraints(strip_whitespace=True, min_length=3, max_length=500)]

@@ -25,7 +25,7 @@ def check_plan(store: Repositories, plan: Plan) -> None:
 
 
 def check_training(store: Repositories, plan: Plan) -> None:
-    """The loss and the lift must fit the asset type, and the method, with parameters of its own, the problem."""
+    """The loss and the lift must fit the asset type, and the method the problem, or :class:`InvalidInputError`."""
     try:
         asset_type = store.asset_types.get(plan.asset_type).asset_type
     except NotFoundError:
@@ -38,7 +38,7 @@ def check_training(store: Repositories, plan: Plan) -> None:
 
 
 def check_schedule(plan: Plan) -> None:
-    """The schedule must be one that can come, in a time zone that exists."""
+    """The schedule must be one that can come, in a time zone that exists, or :class:`InvalidInputError`."""
     if plan.cron is not None:
         check_cron(plan.cron)
     if plan.timezone not in available_timezones():
@@ -48,7 +48,10 @@ def check_schedule(plan: Plan) -> None:
 
 
 def check_sites(store: Repositories, plan: Plan, *, active: bool = False) -> None:
-    """Every named site must be enrolled (and active, where asked), and there must be enough of them."""
+    """Every named site must be enrolled (and active, where asked), and there must be enough of them.
+
+    :class:`InvalidInputError` names those that are not.
+    """
     status = {site.site_id: site.status for site in store.sites.list_sites()}
     unknown = sorted(site for site in {*plan.sites, *plan.site_settings} if status.get(site, "removed") == "removed")
     if unknown:

@@ -15,11 +15,11 @@ from services.bus.configuration import BusFiles, write_server, write_users
 from services.contracts.errors import ConflictError, UnavailableError
 from services.contracts.signing import new_seed_file, public_key
 
-DEFAULT_MAX_PAYLOAD = 8 * 1024 * 1024
+DEFAULT_MAX_PAYLOAD = 8 * 1024 * 1024  # bytes; eight times what a site's policy lets out at first
 
 
 def find_program() -> str:
-    """Path of ``nats-server``: the one that was installed beside this Python, else the one on the PATH."""
+    """Path of ``nats-server`` beside this Python, else on the PATH; ``UnavailableError`` where there is none."""
     beside = Path(sys.executable).parent / "nats-server"
     found = str(beside) if beside.is_file() else shutil.which("nats-server")
     if not found:

@@ -26,8 +26,8 @@ from services.contracts.messages import Hello, Message, SiteRefusal, SiteUpdate,
 from services.contracts.signing import verify
 
 MAGIC = b"BLS1"
-SIGNATURE_BYTES = 64
-MAX_DIMENSIONS = 4
+SIGNATURE_BYTES = 64  # of Ed25519
+MAX_DIMENSIONS = 4  # no method's array has more
 _ADAPTER: TypeAdapter[Message] = TypeAdapter(
     Annotated[Task | SiteUpdate | SiteRefusal | Hello, Field(discriminator="type")]
 )

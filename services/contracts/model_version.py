@@ -205,3 +205,31 @@ class ModelVersion(VersionFacts):
             raise InvalidInputError(f"model version does not fit: {explain(error)}") from None
         except (TypeError, ValueError):
             raise InvalidInputError("not a model version: weights must be rows of numbers of one length") from None
+
+
+class VersionSummary(VersionOrigin):
+    """A version by its label. ``get`` of the registry gives the whole version."""
+
+    asset_type: Slug
+    fingerprint: str
+    rounds: int
+    certified_gap: float
+    worst_case_risk: float | None
+    fresh_weight: float
+    task: Task = "classification"
+    loss: str = "hinge"
+    f1: float | None = None
+    mae: float | None = None
+    coverage: float | None = None
+    aliases: tuple[str, ...] = ()
+    mlflow_run_id: str
+
+
+class ModelSummary(Contract):
+    """A model by name, with the versions that its aliases stand for."""
+
+    name: Slug
+    asset_type: Slug
+    champion: str | None = None
+    challenger: str | None = None
+    previous_champion: str | None = None

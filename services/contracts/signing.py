@@ -13,11 +13,11 @@ from nacl.signing import VerifyKey
 
 from services.contracts.errors import ConflictError, InvalidInputError
 
-PUBLIC_KEY_LENGTH = 56
+PUBLIC_KEY_LENGTH = 56  # characters: 35 bytes (prefix, key, checksum) in base 32
 
 
 def new_seed_file(path: Path) -> str:
-    """Write a new user seed (mode 0600) and return its public key; refuse to overwrite one."""
+    """Write a new user seed (mode 0600) and return its public key; ``ConflictError`` where a file is there."""
     seed = nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER)
     path.parent.mkdir(parents=True, exist_ok=True)
     try:

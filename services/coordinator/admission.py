@@ -18,7 +18,7 @@ from services.contracts.codec import SIGNATURE_BYTES, FrameError, unpack
 from services.contracts.errors import InvalidInputError
 from services.contracts.messages import Kind, SiteRefusal, SiteUpdate
 
-HEADER_ALLOWANCE = 4096
+HEADER_ALLOWANCE = 4096  # bytes; an honest header with names and digests has under 1,000
 LARGEST = 1e100
 """No honest number comes near; larger ones would overflow where they are multiplied."""
 

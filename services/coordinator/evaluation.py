@@ -14,7 +14,7 @@ from models.problem import ServerProblem
 from models.site_ambiguity.ball import worst_mixture
 from services.contracts.plan import Plan
 from services.contracts.run import Run, SiteAnswer
-from services.contracts.scores import COVERAGE_CONFIDENCE, REGRESSION_SUMS
+from services.contracts.scores import COVERAGE_CONFIDENCE
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,3 @@ def interval_ends(plan: Plan, risk_bound: float) -> FloatArray:
     if not math.isfinite(risk_bound):
         return np.array([-1.0, 1.0]) * np.finfo(np.float64).max
     return np.array(residual_interval(plan.spec.loss.loss, risk_bound, COVERAGE_CONFIDENCE))
-
-
-def scalars(arrays: Mapping[str, FloatArray]) -> dict[str, float]:
-    """The sums of a regression among the arrays of an answer."""
-    return {name: float(arrays[name]) for name in REGRESSION_SUMS}

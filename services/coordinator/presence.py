@@ -11,7 +11,7 @@ from services.contracts.messages import Hello
 from services.coordinator.nats_transport import NatsTransport
 
 LOG = logging.getLogger("ballast.coordinator")
-MAX_HELLO_BYTES = 4096
+MAX_HELLO_BYTES = 4096  # a hello has some 200
 KeyOf = Callable[[str], str | None]
 Seen = Callable[[str, str], None]
 

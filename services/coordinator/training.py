@@ -21,14 +21,14 @@ from services.contracts.lift import lifted_size
 from services.contracts.plan_problem import check_problem
 from services.contracts.run import ExcludedSite, RoundRecord, Run, SiteAnswer
 from services.contracts.scores import REGRESSION_SUMS
-from services.coordinator.evaluation import Evaluation, interval_ends, scalars, worst_over_sites
+from services.coordinator.evaluation import Evaluation, interval_ends, worst_over_sites
 from services.coordinator.poll import Poll, Question, poll
 from services.coordinator.ports import RunStore, SiteTransport
 from services.coordinator.terms import JOIN_SHAPES, check_asked, exclusions_note, joined_terms, site_specs
 from services.coordinator.training_state import TrainedModel, Training
 
 LOG = logging.getLogger("ballast.coordinator")
-RETRY_SECONDS = 0.5
+RETRY_SECONDS = 0.5  # a site that comes back is asked at once, one that does not costs two questions a second
 Progress = Callable[[RoundRecord], Awaitable[None]]
 
 
@@ -131,7 +131,10 @@ class Coordinator:
             found, answers = await self._evaluated(run, keys, arrays, shapes)
         return Evaluation(
             confusion={site: each["confusion"] for site, each in found.items() if "confusion" in each},
-            sums={site: scalars(each) for site, each in found.items() if REGRESSION_SUMS[0] in each},
+            sums={
+                site: {name: float(each[name]) for name in REGRESSION_SUMS}
+                for site, each in found.items() if REGRESSION_SUMS[0] in each
+            },
             loss={site: float(each["loss"]) for site, each in found.items()},
             risk={site: float(each.sum()) for site, each in risks.items()},
             worst_case_risk=risk, worst_weights=mixture, answers=answers,

@@ -41,7 +41,10 @@ class SampleReader:
         self._middle = ((self._ranges.low + self._ranges.high) / 2.0).tolist()
 
     def check_units(self, units: Mapping[str, str]) -> None:
-        """Refuse a unit that is not the contract's; features that ``units`` leaves out are taken to be in theirs."""
+        """Refuse a unit that is not the contract's with :class:`InvalidInputError`.
+
+        Features that ``units`` leaves out are taken to be in theirs.
+        """
         for name, unit in units.items():
             if name not in self._known:
                 raise InvalidInputError(f"units: {self._unknown(name)}")

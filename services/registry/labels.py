@@ -10,8 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from models.methods.catalogue import METHODS
 from services.contracts.base import Slug
 from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError
-from services.contracts.model_summary import ModelSummary, VersionSummary
-from services.contracts.model_version import ModelVersion
+from services.contracts.model_version import ModelSummary, ModelVersion, VersionSummary
 
 CHAMPION = "champion"
 CHALLENGER = "challenger"
@@ -34,7 +33,7 @@ _SLUG: TypeAdapter[str] = TypeAdapter(Slug)
 
 
 def check_new_name(name: str) -> None:
-    """Refuse a name that no model may have."""
+    """Refuse a name that no model may have with ``InvalidInputError``."""
     if not _is_slug(name):
         raise InvalidInputError("a model's name is 1 to 40 lower-case letters, digits and inner hyphens")
     if name in RESERVED_NAMES:
@@ -42,7 +41,7 @@ def check_new_name(name: str) -> None:
 
 
 def check_known_name(name: str) -> None:
-    """Refuse a name that no model can have, before it gets into a query."""
+    """Refuse a name that no model can have with ``NotFoundError``, before it gets into a query."""
     if not _is_slug(name):
         raise NotFoundError(f"no model {name[:60]!r} in the registry")
 
@@ -86,7 +85,10 @@ def version_tags(version: ModelVersion, document_sha256: str) -> dict[str, str]:
 
 
 def summary(entry: Any, aliases: Mapping[str, str]) -> VersionSummary:
-    """Summary of an MLflow model version from its label; ``aliases`` by alias of the model."""
+    """Summary of an MLflow model version from its label; ``aliases`` by alias of the model.
+
+    ``ConflictError`` where the label lacks a tag.
+    """
     tags, number = entry.tags, str(entry.version)
     try:
         held = {field: tags[tag] for field, tag in _SUMMARY_TAGS.items()}

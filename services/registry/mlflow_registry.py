@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from services.contracts.errors import ConflictError
-from services.contracts.model_summary import ModelSummary, VersionSummary
-from services.contracts.model_version import ModelVersion
+from services.contracts.model_version import ModelSummary, ModelVersion, VersionSummary
 from services.contracts.plan import Gates
 from services.contracts.report import ModelReport
 from services.contracts.run import RoundRecord

@@ -91,7 +91,10 @@ def chunks(rows: Sequence[Any], size: int = BATCH) -> Iterator[Sequence[Any]]:
 def write_report_files(
     folder: Path, report: ModelReport | Mapping[str, Any], attachments: Mapping[str, str]
 ) -> None:
-    """Write ``report.json`` and the attachments (a file name each, its text) into a folder."""
+    """Write ``report.json`` and the attachments (a file name each, its text) into a folder.
+
+    ``InvalidInputError`` for a name that is not a plain file name.
+    """
     text = json.dumps(to_plain(report), indent=2, allow_nan=False)
     (folder / REPORT).write_text(text + "\n", encoding="utf-8")
     for name, content in attachments.items():

@@ -14,7 +14,7 @@ from services.contracts.support import support_name
 from services.reporting.gap_chart import gap_chart
 from services.reporting.html import figure, page, table
 
-MOST_MISSED = 200
+MOST_MISSED = 200  # rows of a table that a person still reads; report.json has all
 
 
 def report_attachments(report: ModelReport) -> dict[str, str]:

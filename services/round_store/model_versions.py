@@ -54,7 +54,7 @@ class ModelVersionRepository:
             return VersionRecord.of_record(_row(session, name, version))
 
     def record_alias(self, name: str, alias: str, version: str | None, actor: str, reason: str) -> AliasChange:
-        """Record that an alias was set to a version, or taken away (None); a reason is needed."""
+        """Record that an alias was set to a version, or taken away (None); ``InvalidInputError`` without a reason."""
         if not reason.strip():
             raise InvalidInputError(f"moving the alias {alias} needs a reason")
         with self._scope.write() as session:

@@ -49,7 +49,7 @@ def page(wanted: Rows, limit: int, offset: int) -> Rows:
 
 
 def rows_touched(result: Result[Any]) -> int:
-    """Number of rows that an UPDATE or DELETE found."""
+    """Number of rows that an UPDATE or DELETE found; ``TypeError`` for another statement."""
     if not isinstance(result, CursorResult):
         raise TypeError("only a statement that changes rows has a row count")
     return result.rowcount

@@ -63,7 +63,7 @@ def replace_state(session: Session, run_id: str, round_: int, state: Mapping[str
 
 
 def read_state(session: Session, run_id: str) -> tuple[int, dict[str, FloatArray]] | None:
-    """Last committed round and the state after it."""
+    """Last committed round and the state after it; :class:`DamagedStateError` where it is not what was committed."""
     row = session.get(RunStateRow, run_id)
     if row is None:
         return None

@@ -127,7 +127,10 @@ class RunRepository:
             return rounds.read_rounds(session, run_id, after, limit)
 
     def finish_run(self, run_id: str, status: str, reason: str) -> Run:
-        """Set the final status, drop the method state and the lease; once more with the same status changes nothing."""
+        """Set the final status, drop the method state and the lease; once more with the same status changes nothing.
+
+        ``InvalidInputError`` for a status that is not final, ``ConflictError`` where the run has ended with another.
+        """
         if status not in FINAL:
             raise InvalidInputError(f"a run ends {', '.join(FINAL)}, not {status}")
         with self._scope.write() as session:

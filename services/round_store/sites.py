@@ -8,7 +8,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from services.contracts.errors import ConflictError
-from services.contracts.site import Site, SiteStatus
+from services.contracts.records import Site, SiteStatus
 from services.round_store.documents import sentence
 from services.round_store.queries import insert_new, narrowed, rows_touched, stored_row
 from services.round_store.session import SessionProvider, utc_now

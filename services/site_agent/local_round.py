@@ -79,10 +79,7 @@ class LocalRound:
         return frame
 
     def warm_up(self) -> None:
-        """Read the data and load the mathematics before the first task asks; what does not fit goes to the log."""
-        import models.methods.catalogue
-        import models.multiclass  # noqa: F401 - loaded here, so that the first round need not wait for it
-
+        """Read the data before the first task asks; what does not fit goes to the log."""
         try:
             dataset = self._vault.current()
         except VaultError as error:

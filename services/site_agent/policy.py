@@ -8,6 +8,7 @@ from typing import Self, get_args
 
 from pydantic import Field
 
+from models.methods.catalogue import METHODS
 from services.contracts.asset_type import read_toml
 from services.contracts.base import Contract, Slug
 from services.contracts.errors import BallastError
@@ -89,10 +90,7 @@ class SitePolicy(Contract):
 
 def default_policy_text(asset_types: tuple[str, ...], methods: tuple[str, ...] = ()) -> str:
     """Policy file that ``ballast-site init`` writes; without methods it lists all that there are."""
-    if not methods:
-        from models.methods.catalogue import METHODS
-
-        methods = tuple(METHODS)
+    methods = methods or tuple(METHODS)
 
     def listed(names: tuple[str, ...]) -> str:
         lines = textwrap.wrap(", ".join(f'"{name}"' for name in names), 100, break_on_hyphens=False)

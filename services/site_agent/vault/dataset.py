@@ -110,7 +110,10 @@ class Dataset:
 
 
 def build_dataset(raw: RawTable, asset_type: AssetType) -> Dataset:
-    """Hold a raw table to the contract: classes, target, sensor ranges (clipped or refused), scaling, held-out part."""
+    """Hold a raw table to the contract: classes, target, sensor ranges (clipped or refused), scaling, held-out part.
+
+    :class:`VaultError` names the first row that does not fit.
+    """
     classes = _class_indices(raw, asset_type)
     targets, outside = _scaled_targets(raw, asset_type)
     bare = np.flatnonzero((classes < 0) & np.isnan(targets))

@@ -70,7 +70,7 @@ def read(source: ParquetSource, asset_type: AssetType) -> RawTable:
 
 
 def read_table(path: Path) -> Any:
-    """Table of a Parquet file, as pyarrow gives it."""
+    """Table of a Parquet file, as pyarrow gives it; :class:`VaultError` where there is none to read."""
     try:
         import pyarrow
         import pyarrow.parquet

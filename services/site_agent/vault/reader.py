@@ -12,7 +12,7 @@ from services.site_agent.settings import CsvSource, DataSource, ParquetSource, S
 from services.site_agent.vault.dataset import Dataset, build_dataset
 from services.site_agent.vault.table import RawTable
 
-RUNS_KEPT = 4
+RUNS_KEPT = 4  # runs at once that a plant takes part in; each keeps its rows in memory
 Stamp = tuple[tuple[str, int, int], ...]
 
 

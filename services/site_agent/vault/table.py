@@ -110,7 +110,7 @@ def _check_unit(cells: Cells, position: int, name: str, source: TableSource, ass
 
 
 def check_units(units: dict[str, str], asset_type: AssetType, where: str) -> None:
-    """Hold the units of features and target to the contract; an unknown name or another unit is refused."""
+    """Hold units of features and target to the contract; :class:`VaultError` for an unknown name or another unit."""
     wanted = {feature.name: feature.unit for feature in asset_type.features}
     goal = asset_type.target
     for name, unit in units.items():
@@ -126,7 +126,7 @@ def check_units(units: dict[str, str], asset_type: AssetType, where: str) -> Non
 def resolve_columns(header: list[str], source: TableSource, asset_type: AssetType) -> list[int | None]:
     """Position of each feature's column; a header may carry the unit, as in ``pressure_mean [bar]``.
 
-    None stands for an optional feature whose column is not there.
+    None stands for an optional feature whose column is not there; :class:`VaultError` where another one is missing.
     """
     unknown = sorted(set(source.columns) - set(asset_type.feature_names))
     if unknown:
@@ -147,7 +147,7 @@ def resolve_columns(header: list[str], source: TableSource, asset_type: AssetTyp
 
 
 def find_column(header: list[str], column: str, source: TableSource, purpose: str) -> int:
-    """Position of a column that must be there."""
+    """Position of a column that must be there, or :class:`VaultError`."""
     position, _ = _find(header, column)
     if position is None:
         raise VaultError(f"{source.path.name} has no column {column!r} for {purpose}; it has: {', '.join(header)}")
@@ -155,7 +155,7 @@ def find_column(header: list[str], column: str, source: TableSource, purpose: st
 
 
 def find_outcomes(header: list[str], source: TableSource, asset_type: AssetType) -> tuple[int | None, int | None]:
-    """Positions of the columns of class names and of the target; at least one of them is there."""
+    """Positions of the columns of class names and of the target; :class:`VaultError` where neither is there."""
     label_at, target_at = _find_label(header, source, asset_type), _find_target(header, source, asset_type)
     if label_at is None and target_at is None and asset_type.target is not None:
         raise VaultError(
@@ -208,7 +208,10 @@ def _find(header: list[str], column: str) -> tuple[int | None, str | None]:
 def read_split(
     words: list[str] | None, source: TableSource, row_name: Callable[[int], str]
 ) -> NDArray[np.bool_] | HoldOut:
-    """Column of ``train`` and ``test`` as True for test; without the column, the hold-out of the settings."""
+    """Column of ``train`` and ``test`` as True for test; without the column, the hold-out of the settings.
+
+    :class:`VaultError` for another word.
+    """
     if words is None:
         return HoldOut(source.test_fraction, source.seed)
     for row, word in enumerate(words):
@@ -220,7 +223,7 @@ def read_split(
 
 
 def check_finite(numbers: FloatArray, column: str, file_name: str, row_name: Callable[[int], str]) -> None:
-    """Refuse NaN and infinity, naming the first row that holds one."""
+    """Refuse NaN and infinity with :class:`VaultError`, naming the first row that holds one."""
     wrong = np.flatnonzero(~np.isfinite(numbers))
     if len(wrong):
         what = "NaN" if np.isnan(numbers[wrong[0]]) else "an infinite value"
