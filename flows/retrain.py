@@ -91,14 +91,8 @@ def failure_recorded(context: FlowContext, run: Run) -> Iterator[None]:
         raise
 
 
-def retrain_here(plan: str) -> dict[str, Any]:
-    """Run the flow in this process; what ``python -m flows.retrain PLAN`` does."""
-    import asyncio
-
-    return asyncio.run(retrain(plan))
-
-
 if __name__ == "__main__":
+    import asyncio
     import sys
 
-    print(retrain_here(sys.argv[1]))
+    print(asyncio.run(retrain(sys.argv[1])))

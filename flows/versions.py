@@ -37,8 +37,8 @@ def model_version(
         mixture_confidence=run.mixture_confidence,
         radii_are_estimates=any(site.radius_is_estimate for site in run.members), excluded=run.excluded,
         solvers=method.solver_names(loss=plan.spec.loss.loss, support=plan.spec.support_kind),
-        convex_part=None if trained.convex_part is None else ConvexPart.of(trained.convex_part), note=trained.note,
-        created_at=datetime.now(UTC), **dict(scores),
+        convex_part=None if trained.convex_part is None else ConvexPart.of_record(trained.convex_part),
+        note=trained.note, created_at=datetime.now(UTC), **dict(scores),
     )
     if version.task == "classification" or asset_type.target is None:
         return version

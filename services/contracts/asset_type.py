@@ -77,14 +77,9 @@ class AssetType(Contract):
         """Class names in the order of the scores."""
         return tuple(fault.name for fault in self.fault_classes)
 
-    @property
-    def n_heads(self) -> int:
-        """Separating planes to train: one for two classes, else one for each class (one against the rest)."""
-        return 1 if len(self.fault_classes) == 2 else len(self.fault_classes)
-
     def heads(self, task: Task) -> int:
-        """Linear functions to train: the planes of a classification, one for a regression."""
-        return 1 if task == "regression" else self.n_heads
+        """Linear functions to train: one for a regression or two classes, else one for each class against the rest."""
+        return 1 if task == "regression" or len(self.fault_classes) == 2 else len(self.fault_classes)
 
     def missing_for_task(self, task: Task) -> str:
         """What is missing for a task, on one line; empty where nothing is."""

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
-from models.basics import FloatArray, TransportNorm
+from models.basics import FloatArray
 from models.features.lift import FourierLift
 from models.losses.base import Task
 from models.methods.catalogue import METHODS
@@ -169,11 +169,6 @@ class ModelVersion(VersionFacts):
         if self.error_interval is None:
             raise ConflictError(f"the worst-case risk of model {self.name} has no bound, so there is no interval")
         return ErrorInterval.implied(self.spec.loss.loss, target, self.error_interval.risk, confidence)
-
-    @property
-    def transport_norm(self) -> TransportNorm:
-        """Norm of the transport cost, in scaled features."""
-        return self.spec.transport_norm
 
     @model_validator(mode="after")
     def _weights_fit(self) -> Self:

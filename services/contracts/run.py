@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal, Self
+from typing import Literal
 
 from pydantic import Field
 
-from models.problem import Certificate
 from models.worst_case.radius import mixture_confidence
 from services.contracts.base import Contract, RunId, Slug
 from services.contracts.messages import SiteRadius
@@ -18,7 +17,7 @@ AnswerStatus = Literal["accepted", "absent", "late", "refused_by_site", "rejecte
 
 
 class Bounds(Contract):
-    """What a method proves of the optimum of its objective: ``lower <= optimum <= upper``.
+    """What a method proves of the optimum of its objective, ``lower <= optimum <= upper``, from its ``Certificate``.
 
     ``gap`` is the relative distance ``(upper - lower) / upper``, infinite before the first bound.
     """
@@ -26,11 +25,6 @@ class Bounds(Contract):
     upper: float
     lower: float
     gap: float
-
-    @classmethod
-    def of(cls, certificate: Certificate, **more: Any) -> Self:
-        """Bounds as a method's certificate gives them; ``more`` are the fields of a record that embeds them."""
-        return cls.of_record(certificate, **more)
 
 
 class SiteAnswer(Contract):

@@ -248,7 +248,7 @@ def _record(
 ) -> RoundRecord:
     certificate = at.server.certificate(at.state)
     elapsed = time.perf_counter() - started
-    return RoundRecord.of(
+    return RoundRecord.of_record(
         certificate, run_id=at.run.run_id, round=at.number, started_at=began, seconds=elapsed,
         overhead_seconds=max(0.0, elapsed - outcome.slowest_seconds), answers=(*excluded, *outcome.answers),
     )

@@ -27,7 +27,7 @@ class Planes:
 
     def __init__(self, version: ModelVersion) -> None:
         self._heads = version.weights
-        self._transport_norm = version.transport_norm
+        self._transport_norm = version.spec.transport_norm
         self._version, self._lift = version, version.lift
         slopes = self._heads[:, :-1]
         self._slopes: FloatArray = np.vstack([-slopes, slopes]) if len(slopes) == 1 else slopes.copy()

@@ -9,15 +9,12 @@ from services.contracts.errors import ConflictError, NotFoundError
 from services.contracts.records import AssetTypeRecord
 from services.round_store.documents import document
 from services.round_store.queries import insert_new, narrowed
-from services.round_store.session import SessionProvider, utc_now
+from services.round_store.session import Repository, utc_now
 from services.round_store.tables import AssetTypeRow
 
 
-class AssetTypeRepository:
+class AssetTypeRepository(Repository):
     """Asset types. A stored version never changes: sites and models rely on its fingerprint."""
-
-    def __init__(self, scope: SessionProvider) -> None:
-        self._scope = scope
 
     def add(self, asset_type: AssetType) -> AssetTypeRecord:
         """Store a version; the same again changes nothing; ``ConflictError`` for another content or an old number."""

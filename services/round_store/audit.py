@@ -12,22 +12,19 @@ from services.contracts.errors import UnavailableError
 from services.contracts.identity import Role
 from services.round_store.documents import metadata, sentence
 from services.round_store.queries import narrowed, page
-from services.round_store.session import SessionProvider, utc_now
+from services.round_store.session import Repository, utc_now
 from services.round_store.tables import AuditEventRow, AuditHeadRow
 
 HEAD = 1
 """Key of the only row of ``audit_head``."""
 
 
-class AuditRepository:
+class AuditRepository(Repository):
     """Audit events in a chain of hashes.
 
     Append in the transaction that makes the change (``RoundStore.atomic``), after it: then neither is there without the
     other, and the turn that writers take is short.
     """
-
-    def __init__(self, scope: SessionProvider) -> None:
-        self._scope = scope
 
     def append(
         self,

@@ -12,15 +12,12 @@ from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.records import AliasChange, VersionRecord, VersionStatus
 from services.round_store.documents import metadata, sentence
 from services.round_store.queries import insert_new, stored_row
-from services.round_store.session import SessionProvider, utc_now
+from services.round_store.session import Repository, utc_now
 from services.round_store.tables import AliasChangeRow, ModelVersionRow, RunRow
 
 
-class ModelVersionRepository:
+class ModelVersionRepository(Repository):
     """Where each version in the registry came from, what it scored, and which aliases it bore when."""
-
-    def __init__(self, scope: SessionProvider) -> None:
-        self._scope = scope
 
     def add(self, name: str, version: str, run_id: str, metrics: Mapping[str, Any]) -> VersionRecord:
         """Record a version that the registry holds; ``ConflictError`` when it is recorded, ``NotFoundError`` no run."""

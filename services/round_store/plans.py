@@ -10,15 +10,12 @@ from services.contracts.plan import Plan
 from services.contracts.records import PlanRecord
 from services.round_store.documents import document
 from services.round_store.queries import insert_new, stored_row
-from services.round_store.session import SessionProvider, utc_now
+from services.round_store.session import Repository, utc_now
 from services.round_store.tables import AssetTypeRow, PlanRow
 
 
-class PlanRepository:
+class PlanRepository(Repository):
     """Plans as operators wrote them, and whether each is paused."""
-
-    def __init__(self, scope: SessionProvider) -> None:
-        self._scope = scope
 
     def create(self, plan: Plan, *, paused: bool = False) -> PlanRecord:
         """Store a new plan; ``ConflictError`` when its name is taken, ``InvalidInputError`` without its asset type."""

@@ -17,17 +17,14 @@ from services.contracts.run import RoundRecord, Run, RunStatus, SiteAnswer, Site
 from services.round_store import rounds
 from services.round_store.documents import document, sentence
 from services.round_store.queries import insert_new, narrowed, page, rows_touched, stored_row
-from services.round_store.session import SessionProvider, utc_now
+from services.round_store.session import Repository, utc_now
 from services.round_store.tables import UNFINISHED_STATUSES, RunRow
 
 FINAL = ("completed", "failed", "cancelled")
 
 
-class RunRepository:
+class RunRepository(Repository):
     """Runs, rounds and method state; what the coordinator calls its ``RunStore``."""
-
-    def __init__(self, scope: SessionProvider) -> None:
-        self._scope = scope
 
     def create_run(self, plan: Plan, run_id: str | None = None) -> Run:
         """New pending run of a plan; ``ConflictError`` while the plan has an unfinished one, or the id is taken."""

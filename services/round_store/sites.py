@@ -11,15 +11,12 @@ from services.contracts.errors import ConflictError
 from services.contracts.records import Site, SiteStatus
 from services.round_store.documents import sentence
 from services.round_store.queries import insert_new, narrowed, rows_touched, stored_row
-from services.round_store.session import SessionProvider, utc_now
+from services.round_store.session import Repository, utc_now
 from services.round_store.tables import SiteRow
 
 
-class SiteRepository:
+class SiteRepository(Repository):
     """Enrolled plants. A removed site stays as a row: its rounds name it, and its key is never given to another."""
-
-    def __init__(self, scope: SessionProvider) -> None:
-        self._scope = scope
 
     def enrol(self, site_id: str, public_key: str, asset_types: Sequence[str] = (), description: str = "") -> Site:
         """Enrol a plant, or a removed one again; ``ConflictError`` when the id or the key is taken.

@@ -9,18 +9,15 @@ from sqlalchemy import or_, select, update
 from services.contracts.errors import ConflictError
 from services.contracts.identity import ApiToken, StoredToken
 from services.round_store.queries import insert_new, rows_touched, stored_row
-from services.round_store.session import SessionProvider, utc_now
+from services.round_store.session import Repository, utc_now
 from services.round_store.tables import ApiTokenRow
 
 TOUCH_SECONDS = 60.0
 """How often at most the last use of a token is written."""
 
 
-class TokenRepository:
+class TokenRepository(Repository):
     """API tokens. Names are unique among the tokens that are not revoked."""
-
-    def __init__(self, scope: SessionProvider) -> None:
-        self._scope = scope
 
     def add(self, stored: StoredToken) -> ApiToken:
         """Store a token; ``ConflictError`` when one of its name is there and not revoked."""

@@ -44,7 +44,7 @@ def diagnose(version: ModelVersion, source: CsvSource) -> Iterator[str]:
         return
     features = scaled_measurements(source, version.asset_type)
     classes = predict_class(version.weights, version.lifted(features))
-    radii = robustness_radius(version.weights, features, version.transport_norm, version.lift)
+    radii = robustness_radius(version.weights, features, version.spec.transport_norm, version.lift)
     yield HEADER
     for row, (number, radius) in enumerate(zip(classes.tolist(), radii.tolist(), strict=True), start=1):
         fault = version.asset_type.fault_classes[number]
