@@ -27,7 +27,7 @@ from services.contracts.errors import BallastError, NotFoundError
 from services.contracts.records import PlanRecord
 from services.contracts.run import Run
 from services.coordinator.nats_transport import NatsTransport
-from services.coordinator.presence import RollCall
+from services.coordinator.presence import hear_hellos
 
 LOG = logging.getLogger("ballast.flows")
 WATCH_SECONDS = 1.0  # how long a triggered run waits at most
@@ -125,7 +125,7 @@ async def update_presence(context: FlowContext, transport: NatsTransport) -> Non
         context.store.sites.seen(site_id, version)
         LOG.info("site %s is there (agent %s)", site_id, version)
 
-    await RollCall(transport, key_of, seen).listen()
+    await hear_hellos(transport, key_of, seen)
 
 
 async def serve() -> None:

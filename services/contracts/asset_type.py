@@ -8,15 +8,13 @@ import tomllib
 from pathlib import Path
 from typing import Self, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, ValidationError, model_validator
 
 from models.losses.base import Task
 from services.contracts.base import Contract, Slug
 from services.contracts.errors import InvalidInputError
 from services.contracts.target import Target
-from services.contracts.value_range import Ranges, ValueRange
+from services.contracts.value_range import ValueRange
 
 AnyContract = TypeVar("AnyContract", bound=Contract)
 
@@ -100,10 +98,6 @@ class AssetType(Contract):
             goal = self.target
             essence["target"] = [goal.name, goal.unit, goal.low, goal.high, goal.out_of_range]
         return hashlib.sha256(json.dumps(essence, sort_keys=True).encode()).hexdigest()
-
-    def scale(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Features in their units, shape (..., P), to [0, 1] by the sensor ranges; outliers are the caller's."""
-        return Ranges(self.features).scale(values)
 
     @classmethod
     def from_toml(cls, path: Path) -> Self:

@@ -22,12 +22,7 @@ class Target(ValueRange):
 
     unit: Unit = Field(description='such as "mm^2" or "h"; "1" for a number without a unit')
 
-    def scale(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Values in the unit to [0, 1]; what lies outside is the caller's."""
-        scaled: NDArray[np.float64] = (values - self.low) / self.width
-        return scaled
-
     def unscale(self, scaled: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Scaled values in the unit; :meth:`scale` the other way round."""
+        """Values in [0, 1] in the unit; :meth:`Ranges.scale` the other way round."""
         values: NDArray[np.float64] = self.low + self.width * scaled
         return values

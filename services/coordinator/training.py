@@ -152,7 +152,9 @@ class Coordinator:
         started, began = time.perf_counter(), datetime.now(UTC)
         excluded: list[SiteAnswer] = []
         while True:
-            outcome = await self._until_enough(at.run, self._round_question(at), self._keys_of(at.run))
+            messages, shapes = at.server.messages(at.state, at.problem), at.server.answer_shapes(at.problem)
+            question = self._question(at.run, "round", at.number, messages, shapes)
+            outcome = await self._until_enough(at.run, question, self._keys_of(at.run))
             answers = {site: update.arrays for site, update in outcome.updates.items()}
             found = at.convicted(outcome, answers)
             if not found:
@@ -176,10 +178,6 @@ class Coordinator:
         places = {site.site_id: place for place, site in enumerate(at.run.members)}
         kept = [places[site.site_id] for site in run.members]
         return replace(fewer, number=at.number, state=at.server.of_sites(at.state, fewer.problem, kept))
-
-    def _round_question(self, at: Training) -> Question:
-        messages, shapes = at.server.messages(at.state, at.problem), at.server.answer_shapes(at.problem)
-        return self._question(at.run, "round", at.number, messages, shapes)
 
     def _keys_of(self, run: Run) -> dict[str, str]:
         return {site.site_id: self._keys[site.site_id] for site in run.members if site.site_id in self._keys}

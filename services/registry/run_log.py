@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,12 +80,6 @@ def metric_rows(version: ModelVersion, rounds: Sequence[RoundRecord]) -> list[tu
     at = int(version.created_at.timestamp() * 1000)
     rows += [(name, value, at, version.rounds) for name, value in final_metrics(version).items()]
     return rows
-
-
-def chunks(rows: Sequence[Any], size: int = BATCH) -> Iterator[Sequence[Any]]:
-    """Rows in pieces of at most ``size``."""
-    for start in range(0, len(rows), size):
-        yield rows[start : start + size]
 
 
 def write_report_files(

@@ -71,15 +71,11 @@ def _stamp(paths: list[Path]) -> Stamp:
 
 
 def _files(source: DataSource) -> list[Path]:
-    match source:
-        case CsvSource() | ParquetSource():
-            return [source.path]
-        case SimulatorSource():
-            from services.site_agent.vault import simulator_source
+    if isinstance(source, SimulatorSource):
+        from services.site_agent.vault import simulator_source
 
-            return simulator_source.files(source)
-        case _:
-            assert_never(source)
+        return simulator_source.files(source)
+    return [source.path]
 
 
 def _read(source: DataSource, asset_type: AssetType) -> RawTable:
