@@ -58,7 +58,8 @@ def a_plan(name: str, **changes: Any) -> Plan:
 
 def a_version(name: str, run_id: str, *, seed: int = 0, worst_f1: float = 0.9) -> ModelVersion:
     asset_type = builtin_asset_type("triplex-pump")
-    weights = np.random.default_rng(seed).normal(size=(asset_type.n_heads, len(asset_type.features) + 1))
+    shape = (asset_type.heads("classification"), len(asset_type.features) + 1)
+    weights = np.random.default_rng(seed).normal(size=shape)
     scores = tuple(
         SiteScore(site_id=site, weight=0.5, radius=1e-3, f1=f1, worst_case_risk=0.3)
         for site, f1 in zip(SITES, (0.95, worst_f1), strict=True)

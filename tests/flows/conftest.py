@@ -18,7 +18,7 @@ from flows.publish import register
 from flows.wiring import FlowContext
 from models.methods.catalogue import METHODS
 from services.bus.configuration import BusFiles
-from services.bus.server import prepare, start
+from services.bus.server import prepare
 from services.contracts.asset_type import AssetType, FaultClass, Feature
 from services.contracts.messages import Hello
 from services.contracts.model_version import ModelVersion
@@ -36,6 +36,7 @@ from services.site_agent.policy import SitePolicy
 from services.site_agent.settings import CsvSource, DataSource
 from services.site_agent.vault.dataset import Dataset
 from services.site_agent.vault.reader import Vault
+from tests.nats_server import start
 from tests.ports import free_port
 from tests.waiting import PATIENCE
 

@@ -16,7 +16,7 @@ import numpy as np
 from migrations.run import upgrade
 from models.methods.catalogue import METHODS
 from services.bus.configuration import BusFiles
-from services.bus.server import prepare, start, update_users
+from services.bus.server import prepare, update_users
 from services.contracts.asset_type import AssetType
 from services.contracts.plan import Plan
 from services.contracts.run import Run
@@ -24,6 +24,7 @@ from services.contracts.settings import Settings
 from services.registry.mlflow_environment import QUIET
 from services.registry.mlflow_registry import ModelRegistry
 from services.round_store.store import RoundStore
+from tests.nats_server import start
 from tests.ports import free_port
 from tests.waiting import PATIENCE, wait_until
 

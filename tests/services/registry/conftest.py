@@ -44,7 +44,7 @@ def module_make_version() -> Callable[..., ModelVersion]:
     def make(*, n_classes: int = 2, seed: int = 0, **changes: object) -> ModelVersion:
         kind = asset_type(n_classes)
         number = next(numbers)
-        weights = np.random.default_rng(seed).normal(size=(kind.n_heads, len(FEATURES) + 1))
+        weights = np.random.default_rng(seed).normal(size=(kind.heads("classification"), len(FEATURES) + 1))
         fields: dict[str, object] = {
             "name": "triplex-pump",
             "run_id": f"{number:032x}",

@@ -40,7 +40,7 @@ def exercise(registry: ModelRegistry, make_version: MakeVersion, make_rounds: Ma
     assert registry.register(versions[0], make_rounds(versions[0].run_id), {}).version == "1"
     registry.promote(name, "1", actor="anna", reason="first")
     registry.promote(name, "challenger")
-    assert registry.champion(name).version == "2" and registry.rollback(name).version == "1"
+    assert registry.get(name, "champion").version == "2" and registry.rollback(name).version == "1"
     with pytest.raises(ConflictError, match="no champion before version 1"):
         registry.rollback(name)
     for call in (lambda: registry.get(name, "3"), lambda: registry.get(name, "none"), lambda: registry.versions("nix")):

@@ -39,7 +39,7 @@ def server_of(method: str, sites: list[Any], spec: TrainingSpec) -> tuple[OneVsR
         n_features=3, sites=tuple(terms), transport_norm=spec.transport_norm, fit_intercept=spec.fit_intercept,
         parameters=get_method(method).parameters,
     )
-    return OneVsRestServer(get_method(method).server, sites[0].asset_type.n_heads), problem
+    return OneVsRestServer(get_method(method).server, sites[0].asset_type.heads("classification")), problem
 
 
 def one_round(
