@@ -131,10 +131,12 @@ def put_model(backend: Backend, name: str, *scores: float) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def mlflow_settings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def mlflow_settings(
+    tmp_path_factory: pytest.TempPathFactory, new_mlflow: Callable[[Path], str]
+) -> dict[str, str]:
     """One real MLflow for all tests, with a champion; tests that change models use names of their own."""
     home = tmp_path_factory.mktemp("mlflow")
-    settings = {"tracking_uri": f"sqlite:///{home / 'mlflow.db'}", "artifact_root": (home / "artifacts").as_uri()}
+    settings = {"tracking_uri": new_mlflow(home), "artifact_root": (home / "artifacts").as_uri()}
     registry = ModelRegistry(settings["tracking_uri"], settings["artifact_root"])
     registry.promote(MODEL, register(registry, a_version(MODEL, RUN_ID)))
     return settings

@@ -53,10 +53,13 @@ name = "leak"
 severity = 3
 """
 
+ONE_BY_ONE = "import sys; from flows.retrain import retrain_here; [retrain_here(plan) for plan in sys.argv[1:]]"
+"""Prefect and MLflow take longer to import than a short run takes."""
+
 
 @dataclass
-class Works:
-    """The OEM's side in ``home`` and the plants beside it."""
+class ProcessWorks:
+    """The OEM's side in ``home`` and the plants beside it, every one of them a process that can be killed."""
 
     home: Path
     plants: Path
@@ -122,11 +125,11 @@ class Works:
         self.store.plans.create(plan)
         return plan
 
-    def start_flow(self, plan: str) -> subprocess.Popen[bytes]:
+    def start_flow(self, *plans: str) -> subprocess.Popen[bytes]:
+        """Start the flow of a plan; of several plans, one after the other in one process."""
+        command = ["-m", "flows.retrain", *plans] if len(plans) == 1 else ["-c", ONE_BY_ONE, *plans]
         with (self.home / "flow.log").open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "flows.retrain", plan], env=self.environment, stdout=log, stderr=log
-            )
+            process = subprocess.Popen([sys.executable, *command], env=self.environment, stdout=log, stderr=log)
         self.flows.append(process)
         return process
 
@@ -168,7 +171,7 @@ def rows_of(site: int, count: int, seed: int) -> list[list[str]]:
 
 
 @contextmanager
-def open_works(base: Path, prefect_url: str, *, sites: int = 4, rows: int = 120) -> Iterator[Works]:
+def open_process_works(base: Path, prefect_url: str, *, sites: int = 4, rows: int = 120) -> Iterator[ProcessWorks]:
     """Found the works below a folder, start its server and its agents; all of it is stopped at the end."""
     home, plants = base / "oem", base / "plants"
     home.mkdir()
@@ -183,7 +186,7 @@ def open_works(base: Path, prefect_url: str, *, sites: int = 4, rows: int = 120)
         **os.environ, **QUIET, "BALLAST_HOME": str(home), "BALLAST_BIN": str(BIN), "PREFECT_API_URL": prefect_url,
         "PREFECT_HOME": str(base / "prefect-client"), "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     }
-    running = Works(home, plants, settings, RoundStore.open(settings.database), environment)
+    running = ProcessWorks(home, plants, settings, RoundStore.open(settings.database), environment)
     try:
         prepare(running.files, host="127.0.0.1", port=settings.nats.port, host_names=["127.0.0.1"], site_keys={})
         running.start_server()

@@ -99,13 +99,13 @@ def registry_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tracking_uri(registry_home: Path) -> str:
-    return f"sqlite:///{registry_home / 'mlflow.db'}"
+def tracking_uri(registry_home: Path, new_mlflow: Callable[[Path], str]) -> str:
+    return new_mlflow(registry_home)
 
 
 @pytest.fixture(scope="session")
 def registry(registry_home: Path, tracking_uri: str) -> Iterator[ModelRegistry]:
-    """One real MLflow on SQLite for all tests: its tables cost seconds. Tests keep apart by model names."""
+    """One real MLflow on SQLite for all tests. They keep apart by model names."""
     made = ModelRegistry(tracking_uri, registry_home / "artifacts")
     made.prepare()
     yield made
