@@ -31,7 +31,7 @@ def rank(share: str) -> int:
     return next((place for place, start in enumerate(LONGEST) if share.startswith(start)), len(LONGEST))
 
 
-class LongestFirst(LoadFileScheduling):
+class LongestFirst(LoadFileScheduling):  # type: ignore[misc]  # pytest-xdist says no types
     """Hands each process that has little left to do the longest share that waits."""
 
     def _split_scope(self, nodeid: str) -> str:
