@@ -9,8 +9,8 @@ from xdist.scheduler import LoadFileScheduling
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
 
-TOGETHER = ("tests/journeys/",)
-"""Folders whose files go to one process: they share servers that take longer to start than a test takes."""
+TOGETHER = ("tests/journeys/", "tests/services/plant_simulator/")
+"""Folders whose files go to one process: they share servers, or plants, that take longer to make than a test takes."""
 
 LONGEST = (
     "tests/journeys/", "tests/models/estimators/", "tests/services/registry/test_other_stores.py",

@@ -15,7 +15,7 @@ from services.contracts.run import RoundRecord, SiteAnswer
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
-def a_version(asset_type: AssetType, weights: FloatArray, **changes: object) -> ModelVersion:
+def a_version(asset_type: AssetType, weights: FloatArray, /, **changes: object) -> ModelVersion:
     """What a run of three rounds made of an asset type: planes (K, P + 1), certified to 8e-4."""
     fields: dict[str, object] = {
         "name": asset_type.name, "run_id": "ab" * 16, "plan": "nightly", "method": "level-bundle",
@@ -26,13 +26,13 @@ def a_version(asset_type: AssetType, weights: FloatArray, **changes: object) -> 
     return ModelVersion.model_validate(fields | changes)
 
 
-def an_answer(site_id: str, **changes: object) -> SiteAnswer:
+def an_answer(site_id: str, /, **changes: object) -> SiteAnswer:
     """A site's answer that was accepted."""
     fields = {"site_id": site_id, "status": "accepted", "bytes_in": 900, "bytes_out": 700, "seconds": 0.01}
     return SiteAnswer.model_validate(fields | changes)
 
 
-def a_round(run_id: str, number: int, *answers: SiteAnswer, **changes: object) -> RoundRecord:
+def a_round(run_id: str, number: int, /, *answers: SiteAnswer, **changes: object) -> RoundRecord:
     """A round of a run, a second after the one before; the first has no lower bound."""
     first = number == 1
     fields: dict[str, object] = {

@@ -28,7 +28,7 @@ def test_what_is_named_is_there(name: str) -> None:
     assert (ROOT / name).is_dir() if name.endswith("/") else (ROOT / name).is_file()
 
 
-def test_journeys_stay_together_and_other_files_are_shares_of_their_own() -> None:
+def test_a_folder_stays_together_and_other_files_are_shares_of_their_own() -> None:
     assert share("tests/journeys/test_privacy.py::test_a[x::y]") == "tests/journeys/"
     assert share("tests/flows/test_targets.py::test_a[x::y]") == "tests/flows/test_targets.py"
 
