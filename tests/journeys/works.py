@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from services.contracts.settings import Settings
 from services.registry.mlflow_environment import QUIET
 from services.registry.mlflow_registry import ModelRegistry
 from services.round_store.store import RoundStore
+from services.site_agent.cli import main as ballast_site
 from tests.ports import free_port
 from tests.waiting import PATIENCE, wait_until
 
@@ -87,14 +89,15 @@ class ProcessWorks:
         folder.mkdir(parents=True)
         with (folder / "data.csv").open("w", newline="") as file:
             csv.writer(file).writerows([header, *rows])
-        done = subprocess.run(
-            [str(BIN / "ballast-site"), "init", "--site-id", site, "--dir", str(folder),
-             "--asset-type", str(self.plants / "rig.toml"), "--data", str(folder / "data.csv"),
-             "--server", self.settings.nats_servers[0], "--ca", str(self.files.authority),
-             *(word for method in METHODS for word in ("--allow-method", method))],
-            capture_output=True, text=True, check=True,
-        )
-        self.store.sites.enrol(site, done.stdout.split()[-1], ["rig"])
+        with redirect_stdout(io.StringIO()) as said:
+            code = ballast_site([
+                "init", "--site-id", site, "--dir", str(folder), "--asset-type", str(self.plants / "rig.toml"),
+                "--data", str(folder / "data.csv"), "--server", self.settings.nats_servers[0],
+                "--ca", str(self.files.authority),
+                *(word for method in METHODS for word in ("--allow-method", method)),
+            ])
+        assert code == 0, said.getvalue()
+        self.store.sites.enrol(site, said.getvalue().split()[-1], ["rig"])
         update_users(self.files, {each.site_id: each.public_key for each in self.store.sites.list_sites("active")})
 
     def start_agent(self, site: str, program: str = "") -> None:
