@@ -24,13 +24,13 @@ from services.contracts.plan import Plan
 from services.contracts.run import RoundRecord
 from services.coordinator.nats_transport import NatsTransport
 from services.coordinator.training import Coordinator
-from tests.journeys.works import Works, open_works, rows_of
+from tests.journeys.works import ProcessWorks, open_process_works, rows_of
 
 TARGET_MS = 25.0
 ROWS = 120
 
 
-def measure(works: Works, method: str, rounds: int) -> dict[str, object]:
+def measure(works: ProcessWorks, method: str, rounds: int) -> dict[str, object]:
     """Rounds of one method with all agents, and the local solve by itself."""
     stamps = asyncio.run(train(works, method, rounds))
     walls = np.diff(stamps) * 1e3
@@ -43,7 +43,7 @@ def measure(works: Works, method: str, rounds: int) -> dict[str, object]:
     }
 
 
-async def train(works: Works, method: str, rounds: int) -> list[float]:
+async def train(works: ProcessWorks, method: str, rounds: int) -> list[float]:
     """Moments at which rounds were committed."""
     plan = Plan(
         name=f"overhead-{method}", asset_type="rig", method=method, gap=1e-12, max_rounds=rounds, min_sites=4,
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, help="write the rows here")
     parser.add_argument("--rounds", type=int, default=60)
     wanted = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory() as folder, open_works(Path(folder), "http://127.0.0.1:9/api") as works:
+    with tempfile.TemporaryDirectory() as folder, open_process_works(Path(folder), "http://127.0.0.1:9/api") as works:
         rows = [measure(works, method, wanted.rounds) for method in ("level-bundle", "fdr-sm")]
     print(f"{'method':<20}{'sites':>6}{'round ms':>10}{'p99':>8}{'local ms':>10}{'overhead ms':>13}")
     for row in rows:
