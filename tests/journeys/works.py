@@ -56,7 +56,9 @@ name = "leak"
 severity = 3
 """
 
-ONE_BY_ONE = "import asyncio, sys; from flows.retrain import retrain; [asyncio.run(retrain(plan)) for plan in sys.argv[1:]]"
+ONE_BY_ONE = (
+    "import asyncio, sys; from flows.retrain import retrain; [asyncio.run(retrain(plan)) for plan in sys.argv[1:]]"
+)
 """Prefect and MLflow take longer to import than a short run takes."""
 
 
