@@ -136,11 +136,7 @@ def measure(
     """Measurements for each request, all pumps advancing together.
 
     Every (site, part) has its own random stream from ``seed``: what one plant measures does not depend on the others.
-
-    Raises
-    ------
-    InvalidInputError
-        If a label or a severity is none, or the seed is negative.
+    ``InvalidInputError`` for a label or a severity that is none, or a negative seed.
     """
     check_seed(seed)
     parameters, sensors = parameters or PumpParameters(), sensors or Sensors()

@@ -37,14 +37,9 @@ class Estimator:
         """Estimates in the order of the samples, each a mapping of feature name to value in the contract's unit.
 
         Samples are read as for a diagnosis. The interval around each estimate follows from the version's worst-case
-        risk at ``confidence`` in (0, 1); nothing is clipped to the target's range.
-
-        Raises
-        ------
-        InvalidInputError
-            With one line that names the sample's index and the feature, when any sample does not fit.
-        ConflictError
-            The version's risk has no finite bound, so there is no interval.
+        risk at ``confidence`` in (0, 1); nothing is clipped to the target's range. ``InvalidInputError`` with one line
+        that names the sample's index and the feature, when any sample does not fit; ``ConflictError`` where the
+        version's risk has no finite bound, so there is no interval.
         """
         if units:
             self._reader.check_units(units)

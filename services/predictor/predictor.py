@@ -81,12 +81,8 @@ class Predictor:
 
         ``units``, where given, are checked against the contract. A value outside its sensor range is clipped or refused
         as the contract says; a missing optional feature is set to the middle of its range; the diagnosis names both.
-
-        Raises
-        ------
-        InvalidInputError
-            With one line that names the sample's index and the feature, when any sample does not fit; none is diagnosed
-            then.
+        ``InvalidInputError`` with one line that names the sample's index and the feature, when any sample does not fit;
+        none is diagnosed then.
         """
         if units:
             self._reader.check_units(units)
