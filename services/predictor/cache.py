@@ -43,14 +43,10 @@ class PredictorCache:
 
     Parameters
     ----------
-    source
-        The registry.
-    recheck_seconds
-        A promotion is seen at most this long after it was made.
-    most_versions
-        Predictors kept, the longest unused go first.
-    abstain_below_radius
-        Handed to every predictor.
+    source : the registry.
+    recheck_seconds : a promotion is seen at most this long after it was made.
+    most_versions : predictors kept, the longest unused go first.
+    abstain_below_radius : handed to every predictor.
 
     A registry that is unavailable does not stop diagnosis: the version that was seen last goes on answering, and the
     log says so.

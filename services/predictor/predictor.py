@@ -55,10 +55,8 @@ class Predictor:
 
     Parameters
     ----------
-    version
-        The version whose weights and contract are used.
-    abstain_below_radius
-        A diagnosis whose robustness radius is below this is given as abstained; 0 never abstains.
+    version : the version whose weights and contract are used.
+    abstain_below_radius : a diagnosis whose robustness radius is below this is given as abstained; 0 never abstains.
     """
 
     def __init__(self, version: ModelVersion, *, abstain_below_radius: float = 0.0) -> None:

@@ -65,16 +65,9 @@ class SiteAnswer:
 
 
 def solve_site(rows: SiteRows, ball: Ball, start: FloatArray | None, tolerance: float) -> SiteAnswer:
-    """Solve the client step over all rows to a relative duality gap.
+    """Solve the client step over all rows to ``tolerance``, the wanted duality gap over the objective.
 
-    Parameters
-    ----------
-    rows : SiteRows
-    ball : Ball
-    start : (D,) or None
-        Weights near the answer, best those of the last round; None lets a sample of the rows find some.
-    tolerance : float
-        Wanted duality gap over the objective.
+    ``start`` (D,) are weights near the answer, best those of the last round; None lets a sample of the rows find some.
     """
     if rows.count <= _DIRECT:
         return _solve_directly(rows, ball, start, tolerance)
