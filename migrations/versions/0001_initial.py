@@ -15,7 +15,8 @@ branch_labels = None
 depends_on = None
 
 TEXT, DOCUMENT, BYTES, TRUTH = sa.String(), sa.JSON(), sa.LargeBinary(), sa.Boolean()
-WHOLE, NUMBER = sa.BigInteger(), sa.Double()
+WHOLE = sa.BigInteger()
+NUMBER: sa.Double[float] = sa.Double()
 MOMENT = sa.DateTime(timezone=True)
 COUNTER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 UNFINISHED = sa.text("status IN ('pending', 'running')")

@@ -25,11 +25,9 @@ class ModelSource(Protocol):
 
     def resolve(self, name: str, alias_or_version: str) -> str:
         """Version number behind an alias or number; raise ``NotFoundError``."""
-        ...
 
     def get(self, name: str, alias_or_version: str) -> ModelVersion:
         """The whole version; raise ``NotFoundError``."""
-        ...
 
 
 @dataclass(frozen=True)

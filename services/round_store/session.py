@@ -28,11 +28,9 @@ class SessionProvider(Protocol):
 
     def read(self) -> AbstractContextManager[Session]:
         """Session for reading."""
-        ...
 
     def write(self) -> AbstractContextManager[Session]:
         """Session for writing; committed on leaving, rolled back on an exception."""
-        ...
 
 
 class Repository:
