@@ -41,9 +41,7 @@ class Estimator:
         that names the sample's index and the feature, when any sample does not fit; ``ConflictError`` where the
         version's risk has no finite bound, so there is no interval.
         """
-        if units:
-            self._reader.check_units(units)
-        batch = self._reader.read(samples)
+        batch = self._reader.read(samples, units)
         seen = self.version.lifted(batch.scaled)
         values = self.target.unscale(predict_scores(self.version.weights, seen)[:, 0]).tolist()
         slopes = np.broadcast_to(self.version.weights[:1, :-1], (len(seen), seen.shape[1]))

@@ -82,9 +82,7 @@ class Predictor:
         ``InvalidInputError`` with one line that names the sample's index and the feature, when any sample does not fit;
         none is diagnosed then.
         """
-        if units:
-            self._reader.check_units(units)
-        batch = self._reader.read(samples)
+        batch = self._reader.read(samples, units)
         scores = self._planes.scores(batch.scaled)
         winners = scores.argmax(axis=1)
         radii = self._planes.radii(batch.scaled)
