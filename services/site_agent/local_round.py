@@ -120,8 +120,7 @@ class LocalRound:
                 case "join":
                     return self._join(task, dataset)
                 case "round":
-                    heads = self._heads(task, dataset)
-                    return solve_round(task.method, task.parameters, task.arrays, heads, self._policy.min_samples)
+                    return self._round(task, dataset)
                 case "evaluate":
                     return self._evaluate(task, dataset)
         except VaultError as error:
@@ -147,6 +146,10 @@ class LocalRound:
             rows, outcomes = lifted(spec, train.features), train.outcomes(spec.loss.task)
             kept = self._problems = (dataset, spec, site_problems(spec, rows, outcomes, self._asset_type))
         return kept[2]
+
+    def _round(self, task: Task, dataset: Dataset) -> dict[str, FloatArray]:
+        heads = self._heads(task, dataset)
+        return solve_round(task.method, task.parameters, task.arrays, heads, self._policy.min_samples)
 
     def _evaluate(self, task: Task, dataset: Dataset) -> dict[str, FloatArray]:
         heads, held_out = self._heads(task, dataset), lifted(task.spec, dataset.test.features)
