@@ -119,13 +119,7 @@ def has_no_units(method: Method) -> bool:
 
 
 def get_method(name: str) -> Method:
-    """Method by name.
-
-    Raises
-    ------
-    ProblemError
-        There is no such method; the text lists those that there are.
-    """
+    """Method by name; ``ProblemError``, which lists those that there are, where there is none."""
     if name not in METHODS:
         raise ProblemError(f"there is no method {name!r}; methods are {', '.join(sorted(METHODS))}")
     return METHODS[name]
@@ -143,12 +137,9 @@ def check_method_problem(
 ) -> None:
     """Refuse a problem that the method cannot solve, as far as it is known.
 
-    Raises
-    ------
-    ProblemError
-        A ball over the sites with a radius above 0 for a method that trains with fixed site weights, a loss with
-        corners for one that needs smooth ones, a loss without a worst case for one that looks for it, more sites to be
-        drawn in a round than there are, or row weights (``weighted``) for one that draws batches of rows.
+    ``ProblemError`` for a ball over the sites with a radius above 0 for a method that trains with fixed site weights, a
+    loss with corners for one that needs smooth ones, a loss without a worst case for one that looks for it, more sites
+    to be drawn in a round than there are, or row weights (``weighted``) for one that draws batches of rows.
     """
     if mixture.radius > 0 and not method.supports_mixture:
         can = ", ".join(sorted(name for name, each in METHODS.items() if each.supports_mixture))
@@ -180,10 +171,8 @@ def check_method_problem(
 def check_parameters(method: Method, given: Mapping[str, float]) -> dict[str, float]:
     """All parameters of a method: the given ones, and its defaults for the others.
 
-    Raises
-    ------
-    ProblemError
-        A parameter that the method does not have, a value outside its range, or values that do not go together.
+    ``ProblemError`` for a parameter that the method does not have, a value outside its range, or values that do not go
+    together.
     """
     unknown = sorted(set(given) - set(method.parameters))
     if unknown:

@@ -20,7 +20,6 @@ class HasShapes(Protocol):
 
     def shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
         """Names and shapes of a valid answer."""
-        ...
 
 
 @dataclass(frozen=True)

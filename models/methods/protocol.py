@@ -28,7 +28,6 @@ class SiteHalf(Protocol):
 
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
         """Answer the server's message with arrays whose shapes depend on the model alone, never on the rows."""
-        ...
 
 
 class ServerHalf(Protocol[StateT]):
@@ -36,71 +35,56 @@ class ServerHalf(Protocol[StateT]):
 
     def init(self, problem: ServerProblem) -> StateT:
         """State before the first round."""
-        ...
 
     def messages(self, state: StateT, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
         """Message for each site, by site id."""
-        ...
 
     def step(self, state: StateT, problem: ServerProblem, answers: Mapping[str, Arrays]) -> StateT:
         """Next state from the answers of the sites that were there; the absent are missing from ``answers``."""
-        ...
 
     def answer_shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
         """Names and shapes that a valid answer has: what admission holds an answer to.
 
         ``dimension`` D of the weights; ``n_swings``: length of a cut's swing, 0 where cuts have none.
         """
-        ...
 
     def status(self, state: StateT, problem: ServerProblem) -> Status:
         """Whether to go on."""
-        ...
 
     def certificate(self, state: StateT) -> Certificate:
         """Bounds after the last step."""
-        ...
 
     def weights(self, state: StateT) -> FloatArray:
         """Best weights so far, shape (P,) or (P + 1,) with the intercept last."""
-        ...
 
     def site_risks(self, state: StateT, problem: ServerProblem) -> dict[str, float]:
         """Worst-case risk of each site at the best weights; NaN where the site did not answer there."""
-        ...
 
     def mixture_weights(self, state: StateT, problem: ServerProblem) -> dict[str, float]:
         """Worst mixture of the sites at the best weights, in the ball over the sites; it sums to 1."""
-        ...
 
     def convex_part(self, state: StateT) -> Certificate | None:
         """Bounds of the convex majorant of an objective that is not convex; None where it is."""
-        ...
 
     def note(self, states: Sequence[StateT], problem: ServerProblem) -> str:
         """What the bounds speak of, or whether convergence is proven: one line for who reads the result, often empty.
 
         ``states`` are those of all heads.
         """
-        ...
 
     def contradictions(
         self, state: StateT, problem: ServerProblem, answers: Mapping[str, Arrays]
     ) -> dict[str, Contradiction]:
         """Sites whose answers, with those that they gave earlier, belong to no convex risk; by site id."""
-        ...
 
     def of_sites(self, state: StateT, problem: ServerProblem, kept: Sequence[int]) -> StateT:
         """State of a run that goes on with some of its sites, by index; ``problem`` is that of those sites."""
-        ...
 
     def pack(self, state: StateT) -> dict[str, FloatArray]:
         """State as arrays of float64, exactly."""
-        ...
 
     def unpack(self, arrays: Arrays) -> StateT:
         """State from :meth:`pack`."""
-        ...
 
 
 WORST_CASE: Final = "worst-case risk over the balls, in the worst mixture stated"

@@ -132,6 +132,7 @@ def train(
         sent = max(sum(array.nbytes for array in answer.values()) for answer in answers.values())
         history.append(Round(len(history) + 1, bounds.upper, bounds.lower, bounds.gap, sent))
         status = server.status(state, problem)
+    following = server.messages(state, problem)
     found = Training(
         weights=server.weights(state),
         certificate=server.certificate(state),
@@ -139,7 +140,7 @@ def train(
         site_risks=server.site_risks(state, problem),
         mixture_weights=server.mixture_weights(state, problem),
         history=tuple(history),
-        last_point=_next_point(server.messages(state, problem)),
+        last_point=next(iter(following.values()))["point"],
         convex_part=server.convex_part(state),
         note=server.note((state,), problem),
     )
@@ -206,7 +207,3 @@ def check_alike(what: str, values: Sequence[object]) -> None:
     """Refuse sites that differ in what they must have in common."""
     if len(set(values)) > 1:
         raise ProblemError(f"all sites must have the same {what}, got {', '.join(sorted({str(v) for v in values}))}")
-
-
-def _next_point(messages: Mapping[str, Mapping[str, FloatArray]]) -> FloatArray:
-    return next(iter(messages.values()))["point"]

@@ -57,7 +57,8 @@ class ModelVersionRepository(Repository):
         with self._scope.write() as session:
             if version is not None:
                 _row(session, name, version)
-            last = _last_change(session, name, alias)
+            changes = select(AliasChangeRow).where(AliasChangeRow.name == name, AliasChangeRow.alias == alias)
+            last = session.scalar(changes.order_by(AliasChangeRow.number.desc()).limit(1))
             row = AliasChangeRow(
                 name=name,
                 alias=alias,
@@ -70,11 +71,6 @@ class ModelVersionRepository(Repository):
             session.add(row)
             session.flush()
             return AliasChange.of_record(row)
-
-
-def _last_change(session: Session, name: str, alias: str) -> AliasChangeRow | None:
-    wanted = select(AliasChangeRow).where(AliasChangeRow.name == name, AliasChangeRow.alias == alias)
-    return session.scalar(wanted.order_by(AliasChangeRow.number.desc()).limit(1))
 
 
 def _row(session: Session, name: str, version: str) -> ModelVersionRow:

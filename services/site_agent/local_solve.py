@@ -177,14 +177,9 @@ def solve_round(
 ) -> dict[str, FloatArray]:
     """Answer of the method's site half to K problems, every array with a leading axis K.
 
-    ``least_rows`` is the site's own: no step of the method goes by fewer of its rows.
-
-    Raises
-    ------
-    ProblemError
-        No such method or parameter, or a message that does not fit it.
-    RuntimeError
-        The site half gave something of another shape than the method states, or not finite: it must not leave.
+    ``least_rows`` is the site's own: no step of the method goes by fewer of its rows. ``ProblemError`` for no such
+    method or parameter, or a message that does not fit it; ``RuntimeError`` where the site half gave something of
+    another shape than the method states, or not finite: it must not leave.
     """
     method = get_method(method_name)
     complete = {**check_parameters(method, parameters), "least_rows": float(least_rows)}

@@ -112,13 +112,7 @@ def step_size(problem: ServerProblem, finished: float) -> float:
 
 
 def check_clients(clients: int, n_sites: int) -> int:
-    """How many sites are drawn in a round, 0 for all.
-
-    Raises
-    ------
-    ProblemError
-        More than there are.
-    """
+    """How many sites are drawn in a round, 0 for all; ``ProblemError`` for more than there are."""
     if clients > n_sites:
         raise ProblemError(f"parameter clients must be at most the number of sites, {n_sites}, got {clients}")
     return clients
