@@ -30,10 +30,12 @@ StateT = TypeVar("StateT", bound=HasEvidence)
 class CertifiedServer(ABC, Generic[StateT]):
     """Answers about a state that follow from its evidence alone.
 
-    ``per_site`` names the arrays of the state whose rows are the sites'.
+    ``per_site`` names the arrays of the state whose rows are the sites'. ``partial_sums``: where a site stands for a
+    cohort (``models.cohorts``), the sum over a part of it is welcome too, with NaN for its risk.
     """
 
     per_site: ClassVar[tuple[str, ...]] = ()
+    partial_sums: ClassVar[bool] = False
 
     @abstractmethod
     def asked(self, state: StateT) -> FloatArray | None:

@@ -31,6 +31,17 @@ class SiteHalf(Protocol):
         ...
 
 
+@runtime_checkable
+class RemembersAnswers(Protocol):
+    """A site half that does better with a memory of its own answers in the run; without it the run goes on too."""
+
+    def answer_remembering(
+        self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], memory: Arrays
+    ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+        """Answer, and the memory after it; ``memory`` {} at the start of a run and after a restart."""
+        ...
+
+
 class ServerHalf(Protocol[StateT]):
     """The part of a method that runs at the OEM. Pure: the state goes in, the next state comes out."""
 
@@ -165,6 +176,8 @@ class Method:
     ``needs_smooth_loss``: its steps rest on gradients that change continuously.
     ``needs_unbounded``: it trains without a support of the features only.
     ``supports_mixture``: it can train against the worst mixture of the sites, not only with fixed weights.
+    ``on_sums``: with fixed weights its server half uses the answers only in sums, so a cohort of plants, by the weighted
+    mean of their answers, may stand where it has a site (``models.cohorts``).
     ``check``: refuses parameters that do not go together, each of them within its range.
     """
 
@@ -181,6 +194,7 @@ class Method:
     ignores_radius: bool = False
     needs_smooth_loss: bool = False
     needs_unbounded: bool = False
+    on_sums: bool = False
     check: Callable[[Mapping[str, float]], None] | None = None
 
     @property
