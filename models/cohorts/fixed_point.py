@@ -9,9 +9,9 @@ is taken in the direction in which everything that is proven stays proven:
 - a norm weight or a swing is rounded down, which lowers the cut ``c + <s, u> + n ||u||_* + <t, |u|>`` for every u;
 - a slope goes to the nearest multiple, off by d (D,), and the cut's height is lowered by ``sum_p |d_p| reach``: for
   all weights with ``|u_p| <= reach = 2^12`` the cut is below what it was. No finite grid does it for every u (a slope
-  may be the steepest that a minorant of the risk has at all), so a lower bound from sums is that of the planes within the
-  reach, in the units of training, in which features are of order 1. The price is ``n D 2^-41`` at most for n plants:
-  4e-11 for a cohort of three with 30 features;
+  may be the steepest that a minorant of the risk has at all), so a lower bound from sums is that of the planes within
+  the reach, in the units of training, in which features are of order 1. The price is ``n D 2^-41`` at most for n
+  plants: 4e-11 for a cohort of three with 30 features;
 - a height at a point w is lowered besides by what the rounded parts were at w, since it is told relative to them, and
   rounded down.
 

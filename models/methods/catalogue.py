@@ -48,7 +48,7 @@ _BUNDLE = {"level": 0.2}
 _STEPS = {"step_size": 1.0, "step_power": 1.0}
 _RELATIVE = {**_BUNDLE, "phi": 0.2, "alpha": 0.2, "beta": 0.2}
 _PROX_BUNDLE = {**_BUNDLE, "closeness": 30.0}
-_COHORT_BUNDLE = {**_BUNDLE, "closeness": 100.0, "questions": 4.0}
+_COHORT_BUNDLE = {**_BUNDLE, "closeness": 100.0, "questions": 6.0}
 _ADMM = {"rho": 0.1, "mu0": 1.0}
 _DRFL = {"c": 0.0, "c_weights": 0.0, "tight": 1.0, "probe": 2.0, "batch": 1.0, "residual": 0.0}
 

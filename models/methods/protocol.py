@@ -176,8 +176,8 @@ class Method:
     ``needs_smooth_loss``: its steps rest on gradients that change continuously.
     ``needs_unbounded``: it trains without a support of the features only.
     ``supports_mixture``: it can train against the worst mixture of the sites, not only with fixed weights.
-    ``on_sums``: with fixed weights its server half uses the answers only in sums, so a cohort of plants, by the weighted
-    mean of their answers, may stand where it has a site (``models.cohorts``).
+    ``on_sums``: with fixed weights its server half uses the answers only in sums, so a cohort of plants, by the
+    weighted mean of their answers, may stand where it has a site (``models.cohorts``).
     ``check``: refuses parameters that do not go together, each of them within its range.
     """
 

@@ -1,8 +1,8 @@
 r"""The level bundle on sums over cohorts of plants, with several questions in a message.
 
-The server half is that of ``models.methods.bundle.level`` with a cohort where that has a site: the weighted mean of the
-plants' answers is a cut of the cohort's mean risk ``r_c = sum_g a_g r_g / sum_g a_g``, so the certificate is exact and no
-single answer is needed. What a site of its own would be sent, its own prox centre, the plants make themselves
+The server half is that of ``models.methods.bundle.level`` with a cohort where that has a site: the weighted mean of
+the plants' answers is a cut of the cohort's mean risk ``r_c = sum_g a_g r_g / sum_g a_g``, so the certificate is exact
+and no single answer is needed. What a site of its own would be sent, its own prox centre, the plants make themselves
 (``models.methods.bundle.cohort_site``).
 
 A message holds q questions: the projections of the best point on q level sets, and a prox cut near each. More questions
@@ -18,7 +18,7 @@ however many were away; ``fresh_weight`` says what share of the weight was in co
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -52,8 +52,8 @@ _HIGHEST = 0.95
 class CohortState:
     """Evidence on C cohorts, and what is asked next: see :class:`models.methods.bundle.cohort_site.CohortSite`.
 
-    ``points`` and ``of_norm`` (q, D) and ``sides`` (q, P) are the same for all; ``centre`` (C, q, D), ``penalty`` (C, q)
-    and ``counted`` (C, q, E, 2 q) are the cohorts' own. ``stagnated``: the best point is asked again.
+    ``points`` and ``of_norm`` (q, D) and ``sides`` (q, P) are the same for all; ``centre`` (C, q, D), ``penalty``
+    (C, q) and ``counted`` (C, q, 2 q E) are the cohorts' own. ``stagnated``: the best point is asked again.
     """
 
     evidence: Evidence
@@ -82,7 +82,7 @@ class CohortServer(CertifiedServer[CohortState]):
         q, n_cohorts, d, p = self._questions(problem), len(problem.sites), problem.dimension, problem.n_features
         return CohortState(
             no_evidence(problem), np.zeros((q, d)), np.zeros((q, d)), np.zeros((q, p)), np.zeros((n_cohorts, q, d)),
-            np.zeros((n_cohorts, q)), np.zeros((n_cohorts, q, 0, 2 * q)),
+            np.zeros((n_cohorts, q)), np.zeros((n_cohorts, q, 0)),
         )
 
     def messages(self, state: CohortState, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
@@ -196,7 +196,7 @@ def _question(
 
 
 def _counted(evidence: Evidence, model: CutModel, found: ModelPoint, q: int) -> FloatArray:
-    """Shares (C, E, 2 q) in which the cuts of each cohort and exchange made its slope in a projection."""
+    """Shares (C, 2 q E) in which the cuts of each cohort and exchange made its slope in a projection."""
     counted = np.zeros((model.site_weights.shape[0], evidence.exchanges, 2 * q))
     weights = model.site_weights[model.site]
     shares = np.divide(found.multipliers, weights, out=np.zeros_like(weights), where=weights > 0)
@@ -206,4 +206,4 @@ def _counted(evidence: Evidence, model: CutModel, found: ModelPoint, q: int) -> 
         # The cuts of an exchange stand in the order of the questions, that at the point before that of the prox point.
         place = np.arange(own.size) - np.searchsorted(exchange, exchange)
         counted[c, exchange, place] = shares[own]
-    return counted
+    return counted.reshape(counted.shape[0], -1)

@@ -30,10 +30,10 @@ _CUTS = (("slope", "minorant_slope"), ("norm_weight", "minorant_norm_weight"), (
 
 @dataclass(frozen=True)
 class CohortSite:
-    """Message, for q questions and E exchanges of messages so far, each with 2 q cuts (at the point, at the prox point).
+    """Message, for q questions and E exchanges of messages so far, each of 2 q cuts (two a question, the prox cut last).
 
-    ``points`` (q, D), ``centre`` (q, D), ``penalty`` (q,), ``counted`` (q, E, 2 q), ``of_norm`` (q, D), ``sides`` (q, P)
-    and ``exchange`` (), the number of this one, from 1. Answer: that of
+    ``points`` (q, D), ``centre`` (q, D), ``penalty`` (q,), ``counted`` (q, 2 q E), ``of_norm`` (q, D), ``sides``
+    (q, P) and ``exchange`` (), the number of this one, from 1. Answer: that of
     :class:`models.methods.site_answers.ProxCutSite` for each question, with a leading axis q.
     """
 
@@ -56,7 +56,8 @@ class CohortSite:
 
 def own_centre(message: Arrays, k: int, memory: Arrays, n_features: int) -> FloatArray:
     """Prox centre (D,) of question k: the site's own where it remembers all cuts that count, else the shared one."""
-    point, penalty, counted = message["points"][k], float(message["penalty"][k]), message["counted"][k]
+    point, penalty, q = message["points"][k], float(message["penalty"][k]), message["points"].shape[0]
+    counted = message["counted"][k].reshape(-1, 2 * q)
     known = memory.get("slope", np.zeros((0, *counted.shape[1:], point.shape[0])))
     exchanges, places = np.nonzero(counted)
     if penalty == 0 or exchanges.max(initial=-1) >= known.shape[0] or np.isnan(known[exchanges, places]).any():
