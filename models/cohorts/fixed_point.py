@@ -10,8 +10,8 @@ is taken in the direction in which everything that is proven stays proven:
 - a slope goes to the nearest multiple, off by d (D,), and the cut's height is lowered by ``sum_p |d_p| reach``: for
   all weights with ``|u_p| <= reach = 2^12`` the cut is below what it was. No finite grid does it for every u (a slope
   may be the steepest that a minorant of the risk has at all), so a lower bound from sums is that of the planes within
-  the reach, in the units of training, in which features are of order 1. The price is ``n D 2^-41`` at most for n
-  plants: 4e-11 for a cohort of three with 30 features;
+  the reach, in the units of training, in which features are of order 1. The price is near ``n D 2^-41`` for n plants
+  and slopes of order 1: 4e-11 for a cohort of three with 30 features;
 - a height at a point w is lowered besides by what the rounded parts were at w, since it is told relative to them, and
   rounded down.
 
@@ -39,8 +39,8 @@ REACH: Final = 2.0**12
 
 _WORD_BITS = 62
 """Below the 63 of a signed word by one: the rounding of all plants together never fills it."""
-_EPS = 4 * float(np.finfo(np.float64).eps)
-"""What a product with the share and a sum of a few terms may be off by, relative to it."""
+_EPS = float(np.finfo(np.float64).eps)
+"""What a product with the share and one subtraction may be off by, relative to it: half of it each."""
 _FINE = ("slope", "norm_weight", "swing")
 
 

@@ -62,18 +62,20 @@ METHODS: Final[Mapping[str, Method]] = {
     for method in (
         Method(
             "level-bundle", ProxCutSite(), BundleServer(True), _PROX_BUNDLE, "level bundle with prox cuts",
-            _PROX, _PROX,
+            _PROX, _PROX, on_sums=True,
         ),
         Method(
             "level-bundle-plain", RiskSite(), BundleServer(False), _BUNDLE, "level bundle without prox cuts",
-            _RISK, _RISK,
+            _RISK, _RISK, on_sums=True,
         ),
         Method(
             "cohort-bundle", CohortSite(), CohortServer(), _COHORT_BUNDLE,
             "level bundle on sums over cohorts, with several questions in a message", _PROX, _PROX,
             supports_mixture=False, on_sums=True,
         ),
-        Method("fdr-sm", RiskSite(), SubgradientServer(), _STEPS, "subgradient method", _RISK, _RISK),
+        Method(
+            "fdr-sm", RiskSite(), SubgradientServer(), _STEPS, "subgradient method", _RISK, _RISK, on_sums=True,
+        ),
         Method(
             "fdr-admm", AdmmSite(), AdmmServer(), _ADMM, "consensus ADMM", _PROX, _PROX, supports_mixture=False,
         ),
@@ -90,6 +92,7 @@ METHODS: Final[Mapping[str, Method]] = {
             "standard", EmpiricalSite(ProxCutSite()), BundleServer(True), _PROX_BUNDLE,
             "no ball anywhere: standard federated training, exactly", _PROX, _PROX,
             supports_mixture=False, ignores_radius=True, objective="mean loss with the site weights, without a ball",
+            on_sums=True,
         ),
         Method(
             "afl", EmpiricalSite(ProxCutSite()), BundleServer(True), _PROX_BUNDLE,

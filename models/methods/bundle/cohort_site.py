@@ -30,7 +30,7 @@ _CUTS = (("slope", "minorant_slope"), ("norm_weight", "minorant_norm_weight"), (
 
 @dataclass(frozen=True)
 class CohortSite:
-    """Message, for q questions and E exchanges of messages so far, each of 2 q cuts (two a question, the prox cut last).
+    """Message, for q questions and E exchanges of messages so far, each of 2 q cuts (a question's prox cut second).
 
     ``points`` (q, D), ``centre`` (q, D), ``penalty`` (q,), ``counted`` (q, 2 q E), ``of_norm`` (q, D), ``sides``
     (q, P) and ``exchange`` (), the number of this one, from 1. Answer: that of

@@ -61,6 +61,7 @@ class BundleServer(CertifiedServer[BundleState]):
 
     prox_cuts: bool
     per_site = ("centre", "penalty")
+    partial_sums = True
 
     def asked(self, state: BundleState) -> FloatArray:
         """The point."""

@@ -74,20 +74,23 @@ _SOLVER = "exact mean loss and gradient, then gradient steps"
 
 def local_method(
     name: str, rule: LocalRule, parameters: Mapping[str, float], summary: str, *, controlled: bool = False,
-    objective: str = "mean loss with the site weights, without a ball",
+    objective: str = "mean loss with the site weights, without a ball", on_sums: bool = False,
 ) -> Method:
     """A method of local steps; ``controlled``: by control variates, which want a smooth loss."""
     return Method(
         name, LocalStepsSite(one_step=name == "fedsgd"), LocalServer(rule), parameters, summary, _SOLVER, _SOLVER,
         objective=objective, supports_mixture=False, ignores_radius=True, needs_smooth_loss=controlled,
-        check=check_steps if controlled else None,
+        check=check_steps if controlled else None, on_sums=on_sums,
     )
 
 
 LOCAL_METHODS: Final[tuple[Method, ...]] = (
-    local_method("fedsgd", AveragingRule(), _SGD, "gradient steps, averaged"),
-    local_method("fedavg", AveragingRule(), _AVERAGING, "local gradient steps, averaged"),
-    local_method("fedprox", AveragingRule(), {**_AVERAGING, "proximal": 1.0}, "local steps that stay near, averaged"),
+    local_method("fedsgd", AveragingRule(), _SGD, "gradient steps, averaged", on_sums=True),
+    local_method("fedavg", AveragingRule(), _AVERAGING, "local gradient steps, averaged", on_sums=True),
+    local_method(
+        "fedprox", AveragingRule(), {**_AVERAGING, "proximal": 1.0}, "local steps that stay near, averaged",
+        on_sums=True,
+    ),
     local_method("q-fedavg", FairAveragingRule(), {**_AVERAGING, "q": 1.0}, "local steps, weighed by the losses"),
     local_method("scaffold", ScaffRule(), _CONTROLLED, "controlled averaging", controlled=True),
     local_method(
