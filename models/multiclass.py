@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from models.basics import Arrays, FloatArray, ProblemError
 from models.cuts.certificate import combined_certificate
 from models.cuts.contradiction import Contradiction
-from models.methods.protocol import HasConvexPart, HasNote, ServerHalf, SiteHalf
+from models.methods.protocol import HasConvexPart, HasNote, RemembersAnswers, ServerHalf, SiteHalf
 from models.problem import Certificate, RobustSpec, ServerProblem, SiteProblem, Status
 
 Heads = tuple[Any, ...]
@@ -80,6 +80,18 @@ def answer_heads(
         if array.ndim == 0 or array.shape[0] != len(problems):
             raise ProblemError(f"message array {name} must have a leading axis of {len(problems)} heads")
     return _stack([half.answer(problem, _head(message, k), parameters) for k, problem in enumerate(problems)])
+
+
+def answer_heads_remembering(
+    half: RemembersAnswers, problems: Sequence[SiteProblem], message: Arrays, parameters: Mapping[str, float],
+    memory: Arrays,
+) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+    """As :func:`answer_heads` from a memory of all heads, {} at the start; with the memory after it."""
+    told = [
+        half.answer_remembering(problem, _head(message, k), parameters, _head(memory, k))
+        for k, problem in enumerate(problems)
+    ]
+    return _stack([answer for answer, _ in told]), _stack([kept for _, kept in told])
 
 
 @dataclass(frozen=True)

@@ -217,19 +217,19 @@ def solve_round(
     except KeyError as error:
         raise ProblemError(f"the message has no array {error}") from None
     first = problems[0]
-    _check_answer(answer, _stated_shapes(method, first.features.shape[1], len(problems), first.spec))
+    _check_answer(answer, _stated_shapes(method, complete, first.features.shape[1], len(problems), first.spec))
     return answer
 
 
 def _stated_shapes(
-    method: Method, n_features: int, n_heads: int, spec: RobustSpec
+    method: Method, parameters: Mapping[str, float], n_features: int, n_heads: int, spec: RobustSpec
 ) -> dict[str, tuple[int, ...]]:
-    """Shapes that the method's server half admits; they are asked of it with the model's size alone."""
+    """Shapes that the method's server half admits; they are asked of it with its parameters and the model's size."""
     from models.multiclass import OneVsRestServer
 
     problem = ServerProblem(
         n_features=n_features, sites=(SiteTerms("self", 1.0, spec.radius, spec.label_flip_cost),),
-        transport_norm=spec.transport_norm, fit_intercept=spec.fit_intercept, parameters=method.parameters,
+        transport_norm=spec.transport_norm, fit_intercept=spec.fit_intercept, parameters=parameters,
         box=method.place("box") == "box" and isinstance(spec.support, BoxSupport),
     )
     return OneVsRestServer(method.server, n_heads).answer_shapes(problem)
