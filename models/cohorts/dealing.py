@@ -83,7 +83,7 @@ def cohort_problem(problem: ServerProblem, cohorts: Cohorts) -> ServerProblem:
 def cohort_shares(problem: ServerProblem, cohorts: Cohorts) -> dict[str, float]:
     """Share ``a_g / A_c`` of each plant in its cohort; alike where the whole cohort has weight 0."""
     weights = {site.site_id: site.weight for site in problem.sites}
-    shares = {}
+    shares: dict[str, float] = {}
     for members in cohorts.values():
         whole = sum(weights[site] for site in members)
         shares |= {site: weights[site] / whole if whole > 0 else 1.0 / len(members) for site in members}

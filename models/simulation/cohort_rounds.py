@@ -6,9 +6,9 @@ from collections.abc import Container, Mapping
 
 import numpy as np
 
-from models.basics import Arrays, FloatArray
+from models.basics import Arrays
 from models.cohorts.dealing import Cohorts, cohort_shares
-from models.cohorts.fixed_point import to_words, word_count
+from models.cohorts.fixed_point import Words, to_words, word_count
 from models.cohorts.sums import CohortSum, check_on_sums, cohort_answers
 from models.methods.protocol import Method, RemembersAnswers, SiteHalf
 from models.problem import ServerProblem, SiteProblem
@@ -40,7 +40,7 @@ class CohortRounds:
                 sums[cohort] = CohortSum(np.add.reduce(words), len(words) == len(members))
         return cohort_answers(self._method, sums, shapes)
 
-    def _words(self, site: str, message: Arrays) -> FloatArray:
+    def _words(self, site: str, message: Arrays) -> Words:
         points = message["points"] if "points" in message else message["point"]
         if isinstance(self._half, RemembersAnswers):
             answer, self.memories[site] = self._half.answer_remembering(

@@ -42,7 +42,8 @@ def combine(shares: Mapping[int, Elements], threshold: int) -> Elements:
     if len(shares) < threshold:
         raise MaskingError(f"{len(shares)} shares of a secret are there, {threshold} are needed")
     holders = tuple(sorted(shares))[:threshold]
-    return _product(_weights(holders)[None], np.stack([shares[holder] for holder in holders]))[0]
+    secret: Elements = _product(_weights(holders)[None], np.stack([shares[holder] for holder in holders]))[0]
+    return secret
 
 
 def to_bytes(elements: Elements) -> bytes:

@@ -155,8 +155,11 @@ class CohortServer(CertifiedServer[CohortState]):
 
     def unpack(self, arrays: Arrays) -> CohortState:
         """State from :meth:`pack`."""
-        asked = (np.asarray(arrays[f"asked_{name}"]) for name in ("points", "of_norm", "sides", *self.per_site))
-        return CohortState(unpack_evidence(arrays), *asked, bool(arrays["still"]))
+        points, of_norm, sides, centre, penalty, counted = (
+            np.asarray(arrays[f"asked_{name}"]) for name in ("points", "of_norm", "sides", *self.per_site)
+        )
+        evidence, stagnated = unpack_evidence(arrays), bool(arrays["still"])
+        return CohortState(evidence, points, of_norm, sides, centre, penalty, counted, stagnated)
 
     def _questions(self, problem: ServerProblem) -> int:
         return int(problem.parameters["questions"])

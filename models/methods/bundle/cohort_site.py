@@ -61,7 +61,7 @@ def own_centre(message: Arrays, k: int, memory: Arrays, n_features: int) -> Floa
     known = memory.get("slope", np.zeros((0, *counted.shape[1:], point.shape[0])))
     exchanges, places = np.nonzero(counted)
     if penalty == 0 or exchanges.max(initial=-1) >= known.shape[0] or np.isnan(known[exchanges, places]).any():
-        return message["centre"][k]
+        return np.asarray(message["centre"][k])
     shares, norm_weight = counted[exchanges, places], memory.get("norm_weight", np.zeros(known.shape[:2]))
     slope = shares @ known[exchanges, places]
     if "swing" in memory:

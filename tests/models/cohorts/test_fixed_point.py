@@ -55,10 +55,10 @@ def test_every_rounded_cut_is_below_the_cut_within_the_reach(
             there, here = float(dual_norm(u[:p], norm)), float(dual_norm(point[:p], norm))
             values = []
             for cut, by in ((answer, share), (told, 1.0)):
-                parts = [exact(by) * exact(cut[prefix + name]) for name in ("slope", "norm_weight")]
+                slope, weight = (exact(by) * exact(cut[prefix + name]) for name in ("slope", "norm_weight"))
                 swing = exact(by) * exact(cut[prefix + "swing"]) if prefix + "swing" in cut else None
-                value = minorant_at(exact(by) * exact(cut[height]), *parts, swing, u, there)
-                values.append(value if prefix else value - minorant_at(0.0, *parts, swing, point, here))
+                value = minorant_at(exact(by) * exact(cut[height]), slope, weight, swing, u, there)
+                values.append(value if prefix else value - minorant_at(0.0, slope, weight, swing, point, here))
             size = float(np.abs(answer[prefix + "slope"]) @ np.abs(u)) + 1.0
             assert values[1] <= values[0] + 1e-18 * size * REACH
 

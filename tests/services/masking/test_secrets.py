@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from services.masking.keys import MaskKeyPair, agree, check_mask_key, stream
-from services.masking.masks import SELF, pair_key, pair_mask, words_from_bytes
+from services.masking.masks import RECOVERY, SELF, commitment, pair_key, pair_mask, secret_key, words_from_bytes
 from services.masking.member import Member
 from services.masking.messages import MaskingError, UnmaskRequest
+from services.masking.secret_sharing import new_secret
 from services.masking.unmasking import _Opener, deliveries, unmask_request
 
 Make = Callable[..., Any]
@@ -137,6 +138,16 @@ def test_two_plants_agree_on_one_secret_and_no_stream_is_drawn_twice(make_plants
             assert secrets[peer][name] == secret and set(known) == set(secrets) - {name}
             streams |= {stream(pair_key(secret, number), 2).tobytes() for number in range(5)}
     assert len(streams) == 6 * 5
+
+
+def test_what_is_derived_from_a_secret_follows_from_it_alone_and_from_all_of_its_context() -> None:
+    context = [(SELF, "ab" * 16, 1, "p"), (RECOVERY, "ab" * 16, 1, "p"), (SELF, "cd" * 16, 1, "p"),
+               (SELF, "ab" * 16, 2, "p"), (SELF, "ab" * 16, 1, "q")]
+    secrets = [new_secret(), new_secret()]
+    for derived in (secret_key, commitment):
+        keys = [derived(secret, *each) for secret in secrets for each in context]
+        assert len(set(keys)) == 10 and keys == [derived(secret, *each) for secret in secrets for each in context]
+    assert not {secret_key(secrets[0], *context[0])} & {commitment(secrets[0], *context[0])}
 
 
 def test_secrets_are_not_in_the_text_of_a_key(make_plants: Make) -> None:
