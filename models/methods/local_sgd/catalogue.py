@@ -92,7 +92,7 @@ LOCAL_METHODS: Final[tuple[Method, ...]] = (
         on_sums=True,
     ),
     local_method("q-fedavg", FairAveragingRule(), {**_AVERAGING, "q": 1.0}, "local steps, weighed by the losses"),
-    local_method("scaffold", ScaffRule(), _CONTROLLED, "controlled averaging", controlled=True),
+    local_method("scaffold", ScaffRule(), _CONTROLLED, "controlled averaging", controlled=True, on_sums=True),
     local_method(
         "scaff-pd", ScaffRule(), _FAIR, "controlled averaging for the worst share of sites", controlled=True,
         objective="mean loss of the worst share of the sites, without a ball",

@@ -61,14 +61,19 @@ def message(
     draw: int = 0,
     correction: FloatArray | None = None,
     snapshot_step: int = 0,
+    own_control: bool = False,
 ) -> dict[str, FloatArray]:
-    """Message of ``LocalStepsSite``: where to stand, and how to step from there (``step_size`` 0: not at all)."""
+    """Message of ``LocalStepsSite``: where to stand, and how to step from there (``step_size`` 0: not at all).
+
+    ``own_control``: the site takes its own gradient at the point off the correction.
+    """
     return {
         "point": point,
         "correction": np.zeros_like(point) if correction is None else correction,
         "step_size": np.array(step_size),
         "draw": np.array(float(draw)),
         "snapshot_step": np.array(float(snapshot_step)),
+        **({"own_control": np.array(1.0)} if own_control else {}),
     }
 
 

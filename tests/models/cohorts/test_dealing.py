@@ -85,6 +85,7 @@ def test_methods_on_sums_and_those_that_are_not(make_sites: Callable[..., dict[s
     on_sums = {name for name, method in METHODS.items() if method.on_sums}
     assert on_sums == {
         "cohort-bundle", "level-bundle", "level-bundle-plain", "standard", "fdr-sm", "fedsgd", "fedavg", "fedprox",
+        "scaffold",
     }
     sites = make_sites()
     for name in METHODS.keys() - on_sums:

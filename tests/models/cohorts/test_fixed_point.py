@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
@@ -43,6 +43,7 @@ def test_every_rounded_cut_is_below_the_cut_within_the_reach(
     asked = {"point": point, "centre": point + 0.1, "penalty": np.array(data.draw(st.sampled_from([0.0, 0.3])))}
     answer = ProxCutSite().answer(problem, asked, {})
     shapes = {name: array.shape for name, array in answer.items()}
+    assume(all(float(np.abs(array).max(initial=0.0)) <= 2.0 ** (62 - bits_of(name)) for name, array in answer.items()))
     told = from_words(to_words(answer, share, point), shapes)
     assert float(told["risk"]) >= share * float(answer["risk"])
     draw = np.random.default_rng(data.draw(st.integers(0, 2**32)))
@@ -130,6 +131,22 @@ def test_the_largest_values_of_a_cohort_do_not_overflow() -> None:
         told = from_words(np.add.reduce([to_words(answer, 1 / count, np.zeros(2)) for _ in range(count)]), shapes)
         for name, sign in itertools.product(shapes, (1.0,)):
             np.testing.assert_allclose(told[name], sign * answer[name], rtol=1e-9)
+
+
+def test_heads_go_in_one_vector() -> None:
+    """With a leading axis of heads, and of questions, as each of them alone."""
+    draw = np.random.default_rng(2)
+    points, shapes = draw.normal(size=(3, 2, 5)), {
+        "risk": (3, 2), "cut_height": (3, 2), "slope": (3, 2, 5), "norm_weight": (3, 2), "swing": (3, 2, 4),
+        "minorant_offset": (3, 2), "minorant_slope": (3, 2, 5), "minorant_norm_weight": (3, 2),
+    }
+    answer: dict[str, FloatArray] = {name: np.abs(draw.normal(size=shape)) for name, shape in shapes.items()}
+    told = from_words(to_words(answer, 0.3, points), shapes)
+    for k, q in itertools.product(range(3), range(2)):
+        one = {name: array[k, q] for name, array in answer.items()}
+        alone = from_words(to_words(one, 0.3, points[k, q]), {name: array.shape for name, array in one.items()})
+        for name in shapes:
+            np.testing.assert_array_equal(told[name][k, q], alone[name])
 
 
 def test_a_sum_of_another_length_is_refused() -> None:

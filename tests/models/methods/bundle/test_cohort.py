@@ -238,12 +238,15 @@ def test_a_cohort_whose_sums_contradict_each_other_is_found(make_sites: MakeSite
         run.server.certificate(run.server.step(run.state, run.problem, lying))
 
 
-@pytest.mark.parametrize("name", ["level-bundle", "level-bundle-plain", "fdr-sm", "standard", "fedavg", "fedprox"])
+ON_SUMS = ["level-bundle", "level-bundle-plain", "fdr-sm", "standard", "fedsgd", "fedavg", "fedprox", "scaffold"]
+
+
+@pytest.mark.parametrize("name", ON_SUMS)
 def test_other_methods_on_sums_go_where_they_go_with_single_answers(make_sites: MakeSites, name: str) -> None:
     """Steps from sums are the same steps; the bundles keep fewer heights, and come to the same optimum."""
-    sites = make_sites(**FOUR, radius=0.0 if name in ("standard", "fedavg", "fedprox") else 0.02)
+    sites = plants_of("logistic", "l2", False, count=4) if name == "scaffold" else make_sites(**FOUR)
     cohorts, bundle = {"all": tuple(sites)}, name.startswith("level") or name == "standard"
-    rounds = 60 if bundle else 4
+    rounds = 60 if bundle else 6
     one = train(sites, method=name, max_rounds=rounds, gap=1e-4)
     other = train(sites, method=name, max_rounds=rounds, gap=1e-4, cohorts=cohorts)
     if bundle:
