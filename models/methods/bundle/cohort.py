@@ -87,8 +87,7 @@ class CohortServer(CertifiedServer[CohortState]):
 
     def messages(self, state: CohortState, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
         """One message for all plants of a cohort."""
-        shared = {"points": state.points, "of_norm": state.of_norm, "sides": state.sides,
-                  "exchange": np.array(state.evidence.exchanges + 1.0)}
+        shared = {"points": state.points, "of_norm": state.of_norm, "sides": state.sides}
         return {
             cohort.site_id: {name: getattr(state, name)[c] for name in self.per_site} | shared
             for c, cohort in enumerate(problem.sites)

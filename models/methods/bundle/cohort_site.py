@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.basics import Arrays, FloatArray, rounded
+from models.basics import Arrays, FloatArray, ProblemError, rounded
 from models.methods.site_answers import ProxCutSite
 from models.problem import SiteProblem
 
@@ -33,8 +33,7 @@ class CohortSite:
     """Message, for q questions and E exchanges of messages so far, each of 2 q cuts (a question's prox cut second).
 
     ``points`` (q, D), ``centre`` (q, D), ``penalty`` (q,), ``counted`` (q, 2 q E), ``of_norm`` (q, D), ``sides``
-    (q, P) and ``exchange`` (), the number of this one, from 1. Answer: that of
-    :class:`models.methods.site_answers.ProxCutSite` for each question, with a leading axis q.
+    (q, P). Answer: that of :class:`models.methods.site_answers.ProxCutSite` for each question, with a leading axis q.
     """
 
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
@@ -45,13 +44,21 @@ class CohortSite:
         self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], memory: Arrays
     ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
         """Answer from the site's own centres, and what it will remember; ``memory`` {} at the start of a run."""
-        half, answers = ProxCutSite(), list[Arrays]()
+        half, answers, exchanges = ProxCutSite(), list[Arrays](), exchanges_before(message)
         for k, point in enumerate(message["points"]):
             centre = own_centre(message, k, memory, problem.features.shape[1])
             asked = {"point": point, "centre": centre, "penalty": message["penalty"][k]}
             answers.append(half.answer(problem, asked, parameters))
         answer = {name: np.stack([each[name] for each in answers]) for name in answers[0]}
-        return answer, remembered(memory, int(message["exchange"]), answer)
+        return answer, remembered(memory, exchanges, answer)
+
+
+def exchanges_before(message: Arrays) -> int:
+    """How many exchanges of messages the run had before this one; ``ProblemError`` where no number fits."""
+    places, counted = 2 * message["points"].shape[0], message["counted"].shape[-1]
+    if counted % places:
+        raise ProblemError(f"counted must hold {places} shares for each exchange, it holds {counted}")
+    return counted // places
 
 
 def own_centre(message: Arrays, k: int, memory: Arrays, n_features: int) -> FloatArray:
@@ -60,7 +67,9 @@ def own_centre(message: Arrays, k: int, memory: Arrays, n_features: int) -> Floa
     counted = message["counted"][k].reshape(-1, 2 * q)
     known = memory.get("slope", np.zeros((0, *counted.shape[1:], point.shape[0])))
     exchanges, places = np.nonzero(counted)
-    if penalty == 0 or exchanges.max(initial=-1) >= known.shape[0] or np.isnan(known[exchanges, places]).any():
+    if known.shape[1] != 2 * q or exchanges.max(initial=-1) >= known.shape[0]:
+        return np.asarray(message["centre"][k])
+    if penalty == 0 or np.isnan(known[exchanges, places]).any():
         return np.asarray(message["centre"][k])
     shares, norm_weight = counted[exchanges, places], memory.get("norm_weight", np.zeros(known.shape[:2]))
     slope = shares @ known[exchanges, places]
@@ -71,15 +80,16 @@ def own_centre(message: Arrays, k: int, memory: Arrays, n_features: int) -> Floa
     return rounded(point + (slope + carried * message["of_norm"][k]) / penalty, _DIGITS)
 
 
-def remembered(memory: Arrays, exchange: int, answer: Arrays) -> dict[str, FloatArray]:
-    """Memory with the cuts of an exchange, by its number; NaN stands for an exchange that is not remembered."""
+def remembered(memory: Arrays, before: int, answer: Arrays) -> dict[str, FloatArray]:
+    """Memory with the cuts of the exchange after ``before`` others; NaN stands for one that is not remembered."""
     grown = {}
     for at_point, at_prox in _CUTS:
         if at_point not in answer:
             continue
         cuts = np.stack([answer[at_point], answer[at_prox]], axis=1).reshape(-1, *answer[at_point].shape[1:])
-        known = memory.get(at_point, np.zeros((0, *cuts.shape)))
-        grown[at_point] = np.full((max(exchange, known.shape[0]), *cuts.shape), np.nan)
-        grown[at_point][: known.shape[0]] = known
-        grown[at_point][exchange - 1] = cuts
+        known = memory.get(at_point, np.zeros((0, *cuts.shape)))[:before]
+        grown[at_point] = np.full((before + 1, *cuts.shape), np.nan)
+        if known.shape[1:] == cuts.shape:
+            grown[at_point][: known.shape[0]] = known
+        grown[at_point][before] = cuts
     return grown

@@ -154,6 +154,11 @@ def test_a_plant_that_forgets_takes_the_shared_centre_and_the_run_goes_on(
     np.testing.assert_array_equal(kept["slope"][:6], before["slope"])
     for part, array in half.answer(sites["s1"], message, parameters).items():
         np.testing.assert_array_equal(array, forgot[part])
+    other_questions = {"slope": np.zeros((6, 4, 30)), "norm_weight": np.zeros((6, 4))}
+    for part, array in half.answer_remembering(sites["s1"], message, parameters, other_questions)[0].items():
+        np.testing.assert_array_equal(array, forgot[part])
+    with pytest.raises(ProblemError, match="counted must hold 2 shares for each exchange, it holds 11"):
+        half.answer(sites["s1"], {**message, "counted": message["counted"][:, :11]}, parameters)
     run.rounds.memories["s1"] = {}
     assert run.until(80) <= 80
 
