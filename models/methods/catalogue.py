@@ -78,6 +78,7 @@ METHODS: Final[Mapping[str, Method]] = {
         ),
         Method(
             "fdr-admm", AdmmSite(), AdmmServer(), _ADMM, "consensus ADMM", _PROX, _PROX, supports_mixture=False,
+            on_sums=True,
         ),
         Method(
             "fdr-admm-sc", AdmmSite(), AdmmServer(True), {**_ADMM, "tau": 0.0}, "ADMM with a ridge at each site",
@@ -85,7 +86,7 @@ METHODS: Final[Mapping[str, Method]] = {
         ),
         Method(
             "fdr-admm-reg", RegularisedSite(), AdmmServer(), _ADMM, "ADMM, labels trusted", _PROX, _PROX,
-            trusts_labels=True, supports_mixture=False,
+            trusts_labels=True, supports_mixture=False, on_sums=True,
             objective="worst-case risk over the balls where labels do not flip",
         ),
         Method(

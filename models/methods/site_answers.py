@@ -103,6 +103,22 @@ class AdmmSite:
         local = robust_prox(problem, centre, penalty, ridge=ridge, warm_start=point)
         return {**answer, "local_point": local.point, **_minorant(local)}
 
+    def answer_remembering(
+        self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], memory: Arrays
+    ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+        """As a plant of a cohort, with a multiplier of its own where the server knows the cohort's mean alone.
+
+        That mean is ``m = point - centre``; the plant's is ``mu <- mu + w_g - point`` from its last round, m without
+        one. ``local_point`` is ``w_g + mu - m``: its mean and m give the server ``w_g + mu`` on the mean, whatever
+        the plants' multipliers are, and its own step then makes m their mean again.
+        """
+        point = message["point"]
+        shared = point - message["centre"]
+        dual = memory["dual"] + memory["local_point"] - point if memory else shared
+        answer = self.answer(problem, {**message, "centre": point - dual}, parameters)
+        kept = {"dual": dual, "local_point": answer["local_point"]}
+        return {**answer, "local_point": answer["local_point"] + dual - shared}, kept
+
     def shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
         """Shapes of a valid answer."""
         return {**ProxCutSite().shapes(dimension, n_swings), "local_point": (dimension,)}

@@ -58,7 +58,7 @@ def exchanges_before(message: Arrays) -> int:
     places, counted = 2 * message["points"].shape[0], message["counted"].shape[-1]
     if counted % places:
         raise ProblemError(f"counted must hold {places} shares for each exchange, it holds {counted}")
-    return counted // places
+    return int(counted // places)
 
 
 def own_centre(message: Arrays, k: int, memory: Arrays, n_features: int) -> FloatArray:

@@ -12,6 +12,9 @@ ADMM-SC does not reach, so its gap levels off above zero.
 The paper calls plain ADMM unproven for three sites or more. Consensus ADMM has two blocks only (all w_g together, then
 w), so it converges for closed proper convex risks (Eckstein and Bertsekas 1992) and the ridge is not needed for that;
 ADMM-SC is here for parity. An absent site keeps its last (w_g, mu_g).
+
+On sums (``models.cohorts``) the server half is the same with a cohort's mean of w_g and mu_g for a site's; the plants
+keep their own mu_g. ADMM-SC's smallest ridge goes by the weights of single sites, so it is not on sums.
 """
 
 from __future__ import annotations
@@ -105,8 +108,16 @@ class RegularisedSite:
 
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
         """As ADMM, for ``radius ||w||_* + mean hinge``."""
-        trusting = replace(problem, spec=replace(problem.spec, label_flip_cost=float("inf")))
-        return AdmmSite().answer(trusting, message, parameters)
+        return AdmmSite().answer(self._trusting(problem), message, parameters)
+
+    def answer_remembering(
+        self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], memory: Arrays
+    ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+        """The same, as a plant of a cohort."""
+        return AdmmSite().answer_remembering(self._trusting(problem), message, parameters, memory)
+
+    def _trusting(self, problem: SiteProblem) -> SiteProblem:
+        return replace(problem, spec=replace(problem.spec, label_flip_cost=float("inf")))
 
 
 def smallest_ridge(problem: ServerProblem, rho: float) -> float:

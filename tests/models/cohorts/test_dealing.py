@@ -85,11 +85,11 @@ def test_methods_on_sums_and_those_that_are_not(make_sites: Callable[..., dict[s
     on_sums = {name for name, method in METHODS.items() if method.on_sums}
     assert on_sums == {
         "cohort-bundle", "level-bundle", "level-bundle-plain", "standard", "fdr-sm", "fedsgd", "fedavg", "fedprox",
-        "scaffold",
+        "scaffold", "fdr-admm", "fdr-admm-reg",
     }
     sites = make_sites()
     for name in METHODS.keys() - on_sums:
         with pytest.raises(ProblemError, match=f'method {name} needs .*: set reveal = "each site", or take .*cohort-b'):
             check_on_sums(get_method(name))
-    with pytest.raises(ProblemError, match="method fdr-admm needs the answer of each plant"):
-        train(sites, method="fdr-admm", cohorts={"a": tuple(sites)})
+    with pytest.raises(ProblemError, match="method drfl-admm needs the answer of each plant"):
+        train(sites, method="drfl-admm", cohorts={"a": tuple(sites)})

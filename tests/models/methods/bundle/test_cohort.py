@@ -243,7 +243,8 @@ def test_a_cohort_whose_sums_contradict_each_other_is_found(make_sites: MakeSite
         run.server.certificate(run.server.step(run.state, run.problem, lying))
 
 
-ON_SUMS = ["level-bundle", "level-bundle-plain", "fdr-sm", "standard", "fedsgd", "fedavg", "fedprox", "scaffold"]
+ON_SUMS = ["level-bundle", "level-bundle-plain", "fdr-sm", "standard", "fedsgd", "fedavg", "fedprox", "scaffold",
+           "fdr-admm", "fdr-admm-reg"]
 
 
 @pytest.mark.parametrize("name", ON_SUMS)
@@ -258,9 +259,26 @@ def test_other_methods_on_sums_go_where_they_go_with_single_answers(make_sites: 
         assert other.status is Status.CERTIFIED
         assert other.certificate.upper == pytest.approx(one.certificate.upper, rel=2e-4)
     else:
-        np.testing.assert_allclose(other.last_point, one.last_point, atol=1e-9)
+        np.testing.assert_allclose(other.last_point, one.last_point, atol=1e-8)
         assert other.certificate.upper == pytest.approx(one.certificate.upper, abs=1e-9)
         assert np.abs(one.last_point).max() > 1e-3
+
+
+def test_admm_on_sums_comes_to_the_optimum_though_plants_forget_and_are_away(
+    make_sites: MakeSites, server_view: ServerView
+) -> None:
+    """A plant that forgets takes the cohort's mean multiplier; what was away is corrected by the next whole sum."""
+    sites = make_sites(**FOUR, intercept=False)
+    problem = server_view(sites, check_parameters(get_method("fdr-admm"), {"rho": 0.02}), 1e-3)
+    run, best = Run(sites, problem, {"all": tuple(sites)}, "fdr-admm"), optimum(sites)
+    for number in range(1, 13):
+        run.round({"site-2"} if number in (4, 8) else ())
+        run.rounds.memories["site-1"] = {} if number in (3, 6) else run.rounds.memories["site-1"]
+    multipliers = [memory["dual"] + memory["local_point"] - run.state.point for memory in run.rounds.memories.values()]
+    np.testing.assert_allclose(run.state.dual[0], np.mean(multipliers, axis=0), atol=1e-9)
+    assert np.ptp(multipliers, axis=0).max() > 0.1
+    assert run.until(150) <= 150
+    assert run.certificates[-1].lower <= best + 1e-9 and best <= run.certificates[-1].upper <= best * 1.002
 
 
 def test_a_method_without_use_for_partial_sums_does_not_see_them(
