@@ -6,8 +6,7 @@ and no single answer is needed. What a site of its own would be sent, its own pr
 (``models.methods.bundle.cohort_site``).
 
 A message holds q questions: the projections of the best point on q level sets, and a prox cut near each. More questions
-close the gap in fewer rounds, at q times the numbers (Breast Cancer, four skewed plants in one cohort, certified 1e-4:
-see ``tests/benchmarks/README.md``).
+close the gap in fewer rounds, at q times the numbers: ``tests/benchmarks/README.md`` has the counts.
 
 **Plants that are away.** No loss is negative, so the sum over a part of a cohort is below its whole risk everywhere: it
 still is a cut. It says nothing from above: a point counts for the upper bound only where the whole of every cohort
@@ -106,7 +105,9 @@ class CohortServer(CertifiedServer[CohortState]):
             level = np.array(lowest + share * max(height - lowest, 0.0))
             found.append(project(model, best, float(without_needless_digits(level, problem.gap))))
         moved = max(float(np.abs(each.point - best).max()) for each in found)
-        stagnated = moved <= _STILL * (1.0 + float(np.abs(best).max())) or evidence.upper <= _STILL
+        still = moved <= _STILL * (1.0 + float(np.abs(best).max())) or evidence.upper <= _STILL
+        # Without an upper bound the best point is asked again until all plants of a cohort are there.
+        stagnated = still and math.isfinite(evidence.upper)
         asked = [_question(model, each, best, problem) for each in found]
         points, of_norm, sides = (np.stack([each[k] for each in asked]) for k in range(3))
         centre, penalty = (np.stack([each[k] for each in asked], axis=1) for k in (3, 4))
