@@ -61,7 +61,7 @@ async def drive(context: FlowContext, run: Run) -> dict[str, Any]:
         progress = Progress(run)
         trained = await coordinator.train(run, progress)
         run = context.store.runs.get_run(run.run_id)
-        await progress.finish(trained.rounds, trained.gap)
+        await progress.finish(trained.rounds, trained.certificate.gap)
         evaluation = await coordinator.evaluate(run, trained.weights, trained.risk_bound)
     version = register(context, run, trained, evaluation)
     outcome = promote_if_gates_hold(context, run, version)
@@ -91,14 +91,8 @@ def failure_recorded(context: FlowContext, run: Run) -> Iterator[None]:
         raise
 
 
-def retrain_here(plan: str) -> dict[str, Any]:
-    """Run the flow in this process; what ``python -m flows.retrain PLAN`` does."""
-    import asyncio
-
-    return asyncio.run(retrain(plan))
-
-
 if __name__ == "__main__":
+    import asyncio
     import sys
 
-    print(retrain_here(sys.argv[1]))
+    print(asyncio.run(retrain(sys.argv[1])))

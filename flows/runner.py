@@ -17,22 +17,21 @@ from httpx import HTTPError
 from prefect.client.orchestration import PrefectClient, get_client
 from prefect.exceptions import ObjectNotFound
 from prefect.runner import Runner
-from prefect.schedules import Cron, Schedule
+from prefect.schedules import Cron
 from prefect.states import Crashed
 from prefect.types.entrypoint import EntrypointType
 
 from flows.retrain import retrain
 from flows.wiring import FlowContext, open_context
 from services.contracts.errors import BallastError, NotFoundError
-from services.contracts.plan import Plan
 from services.contracts.records import PlanRecord
 from services.contracts.run import Run
 from services.coordinator.nats_transport import NatsTransport
-from services.coordinator.presence import RollCall
+from services.coordinator.presence import hear_hellos
 
 LOG = logging.getLogger("ballast.flows")
-WATCH_SECONDS = 1.0
-MOST_ATTEMPTS = 5
+WATCH_SECONDS = 1.0  # how long a triggered run waits at most
+MOST_ATTEMPTS = 5  # a run whose process died so often will not do better
 
 
 @dataclass
@@ -67,8 +66,9 @@ class Watcher:
 
     async def _deploy(self, record: PlanRecord) -> UUID:
         plan = record.plan
+        schedule = Cron(plan.cron, timezone=plan.timezone) if plan.cron else None
         deployment = await retrain.ato_deployment(
-            name=plan.name, schedule=_schedule(plan), paused=record.paused, parameters={"plan": plan.name},
+            name=plan.name, schedule=schedule, paused=record.paused, parameters={"plan": plan.name},
             description=f"Federated retraining of {plan.asset_type} with {plan.method}", tags=["ballast"],
             entrypoint_type=EntrypointType.MODULE_PATH,
         )
@@ -111,10 +111,6 @@ class Watcher:
             LOG.info("flow run %s is not known to this Prefect server", flow_run_id)
 
 
-def _schedule(plan: Plan) -> Schedule | None:
-    return Cron(plan.cron, timezone=plan.timezone) if plan.cron else None
-
-
 async def update_presence(context: FlowContext, transport: NatsTransport) -> None:
     """Note in the store which sites say hello."""
 
@@ -129,7 +125,7 @@ async def update_presence(context: FlowContext, transport: NatsTransport) -> Non
         context.store.sites.seen(site_id, version)
         LOG.info("site %s is there (agent %s)", site_id, version)
 
-    await RollCall(transport, key_of, seen).listen()
+    await hear_hellos(transport, key_of, seen)
 
 
 async def serve() -> None:

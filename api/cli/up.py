@@ -15,7 +15,7 @@ from api.cli.supervisor import Supervisor
 from services.contracts.errors import UnavailableError
 from services.contracts.settings import Settings
 
-TEND_SECONDS = 0.5
+TEND_SECONDS = 0.5  # between two looks whether all children live
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +61,10 @@ def start_all(supervisor: Supervisor, settings: Settings, say: Callable[[str], N
 
 
 def prepare_stores(settings: Settings) -> None:
-    """Bring the round store and the registry to their newest schema, in a process of its own."""
+    """Bring the round store and the registry to their newest schema, in a process of its own.
+
+    ``UnavailableError`` with that process's last line where it failed.
+    """
     done = subprocess.run(
         [sys.executable, "-m", "api.cli.prepare"], env={**stack.inherited(), **stack.environment(settings)},
         capture_output=True, text=True, check=False,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from api.backend.actor import Actor, record
 from api.backend.wiring import Backend
 from api.models.schemas import ChampionChange
@@ -74,5 +76,5 @@ def _note(store: Repositories, actor: Actor, action: str, change: ChampionChange
         store, actor, action, f"model:{change.model}",
         before={"champion": change.previous_version}, after=after, reason=change.reason,
     )
-    if any(known.version == change.version for known in store.model_versions.list_versions(change.model, limit=1000)):
+    with suppress(NotFoundError):
         store.model_versions.record_alias(change.model, CHAMPION, change.version, actor.name, change.reason)

@@ -13,7 +13,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from services.bus.configuration import BusFiles, write_atomically
 
-LIFETIME = timedelta(days=825)
+LIFETIME = timedelta(days=825)  # the longest that common TLS stacks accept of a server certificate
 
 
 def ensure_certificates(files: BusFiles, host_names: Sequence[str]) -> None:

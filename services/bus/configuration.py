@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from services.contracts.signing import check_public_key
@@ -14,51 +13,19 @@ COORDINATOR_INBOX = "_COORD"
 RESPONSE_WINDOW = "60m"
 
 
-@dataclass(frozen=True)
 class BusFiles:
     """Where the embedded server keeps its files, below one folder."""
 
-    folder: Path
-
-    @property
-    def configuration(self) -> Path:
-        """Server configuration."""
-        return self.folder / "nats.conf"
-
-    @property
-    def users(self) -> Path:
-        """Users and their permissions, included by the configuration and rewritten when a site comes or goes."""
-        return self.folder / "users.conf"
-
-    @property
-    def pid(self) -> Path:
-        """Process id of the running server."""
-        return self.folder / "nats.pid"
-
-    @property
-    def log(self) -> Path:
-        """Server log."""
-        return self.folder / "nats.log"
-
-    @property
-    def authority(self) -> Path:
-        """Certificate of the authority; the sites need this file."""
-        return self.folder / "ca.pem"
-
-    @property
-    def certificate(self) -> Path:
-        """Server certificate."""
-        return self.folder / "server.pem"
-
-    @property
-    def key(self) -> Path:
-        """Server key."""
-        return self.folder / "server.key"
-
-    @property
-    def coordinator_seed(self) -> Path:
-        """Nkey seed of the coordinator."""
-        return self.folder / "coordinator.nk"
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.configuration = folder / "nats.conf"
+        self.users = folder / "users.conf"  # with their permissions; rewritten when a site comes or goes
+        self.pid = folder / "nats.pid"
+        self.log = folder / "nats.log"
+        self.authority = folder / "ca.pem"  # the certificate that the sites need
+        self.certificate = folder / "server.pem"
+        self.key = folder / "server.key"
+        self.coordinator_seed = folder / "coordinator.nk"
 
 
 def write_atomically(path: Path, text: str, mode: int = 0o600) -> None:

@@ -1,4 +1,4 @@
-"""What the store keeps beside a plan, an asset type and a model version."""
+"""What the store keeps of a site, a plan, an asset type and a model version."""
 
 from __future__ import annotations
 
@@ -11,8 +11,26 @@ from services.contracts.base import Contract, RunId, Slug
 from services.contracts.identity import Sha256
 from services.contracts.plan import Plan
 
+SiteStatus = Literal["active", "suspended", "removed"]
 VersionStatus = Literal["registered", "gates_passed", "gates_failed"]
 """registered: the gates have not been judged yet."""
+
+
+class Site(Contract):
+    """An enrolled plant. Only ``active`` sites are asked; ``public_key`` is the plant's NATS user nkey.
+
+    ``asset_types``: the kinds of machine that it takes part in. ``last_seen``: when its agent last said hello.
+    """
+
+    site_id: Slug
+    public_key: str
+    asset_types: tuple[Slug, ...] = ()
+    status: SiteStatus = "active"
+    description: str = ""
+    enrolled_at: AwareDatetime
+    updated_at: AwareDatetime
+    last_seen: AwareDatetime | None = None
+    agent_version: str = ""
 
 
 class AssetTypeRecord(Contract):

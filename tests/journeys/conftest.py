@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from services.registry.mlflow_environment import QUIET
 from services.registry.mlflow_registry import ModelRegistry
-from tests.journeys.works import Works, open_works, rows_of
+from tests.journeys.works import ProcessWorks, open_process_works, rows_of
 from tests.ports import free_port
 from tests.waiting import wait_until
 
@@ -36,6 +38,7 @@ def prefect_url(prefect_home: Path) -> Iterator[str]:
     url = f"http://127.0.0.1:{port}/api"
 
     def answers() -> bool:
+        assert server.poll() is None, (home / "server.log").read_text()[-2000:]
         try:
             with urllib.request.urlopen(f"{url}/health", timeout=1) as answer:
                 return bool(answer.status == 200)
@@ -46,7 +49,8 @@ def prefect_url(prefect_home: Path) -> Iterator[str]:
         wait_until(answers, "Prefect server")
         yield url
     finally:
-        os.killpg(server.pid, 15)
+        with suppress(ProcessLookupError):
+            os.killpg(server.pid, signal.SIGKILL)  # what it holds is thrown away
         server.wait()
 
 
@@ -56,7 +60,7 @@ def rig_rows() -> Callable[[int, int, int], list[list[str]]]:
 
 
 @pytest.fixture(scope="session")
-def works(tmp_path_factory: pytest.TempPathFactory, prefect_url: str) -> Iterator[Works]:
-    with open_works(tmp_path_factory.mktemp("works"), prefect_url) as running:
+def works(tmp_path_factory: pytest.TempPathFactory, prefect_url: str) -> Iterator[ProcessWorks]:
+    with open_process_works(tmp_path_factory.mktemp("works"), prefect_url) as running:
         ModelRegistry(running.settings.tracking_uri, running.settings.artifact_root).prepare()
         yield running

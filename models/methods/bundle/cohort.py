@@ -25,37 +25,27 @@ import numpy as np
 from models.basics import Arrays, FloatArray, without_needless_digits
 from models.cuts.contradiction import Contradiction, find_contradiction
 from models.cuts.cut_model import CutModel, ModelPoint, project
-from models.cuts.evidence import (
-    Evidence,
-    cut_model,
-    kept_cuts,
-    no_evidence,
-    tighten_lower_bound,
-    unpack_evidence,
-    with_answers,
-)
+from models.cuts.evidence import Evidence, cut_model, tighten_lower_bound, with_answers
 from models.methods.bundle.level import norm_and_sides, prox_questions
-from models.methods.certified import CertifiedServer
+from models.methods.certified import CertifiedServer, State, is_still
+from models.methods.protocol import NO_PARAMETERS
 from models.methods.site_answers import ProxCutSite
 from models.problem import ServerProblem, Status
 
 _SPREAD = (1.0, 0.25, 2.0, 3.5, 0.5, 2.75, 0.1, 1.5)
 """Levels of the questions, in parts of the parameter ``level``: on both sides of it, those that help most first."""
-_STILL = 1e-14
-"""Relative move below which a projection is the best point again: some digits above the last of float64."""
 _HIGHEST = 0.95
 """Level above which a projection hardly moves from the best point."""
 
 
 @dataclass(frozen=True)
-class CohortState:
+class CohortState(State):
     """Evidence on C cohorts, and what is asked next: see :class:`models.methods.bundle.cohort_site.CohortSite`.
 
     ``points`` and ``of_norm`` (q, D) and ``sides`` (q, P) are the same for all; ``centre`` (C, q, D), ``penalty``
     (C, q) and ``counted`` (C, q, 2 q E) are the cohorts' own. ``stagnated``: the best point is asked again.
     """
 
-    evidence: Evidence
     points: FloatArray
     of_norm: FloatArray
     sides: FloatArray
@@ -72,6 +62,11 @@ class CohortServer(CertifiedServer[CohortState]):
     per_site = ("centre", "penalty", "counted")
     partial_sums = True
 
+    @property
+    def asks(self) -> ProxCutSite:
+        """Risk, its cut and the prox minorant, which a plant answers to each question."""
+        return ProxCutSite()
+
     def asked(self, state: CohortState) -> FloatArray:
         """The first of the points."""
         return np.asarray(state.points[0])
@@ -80,7 +75,7 @@ class CohortServer(CertifiedServer[CohortState]):
         """Nothing known; zero is asked, with Polyak's step at each plant."""
         q, n_cohorts, d, p = self._questions(problem), len(problem.sites), problem.dimension, problem.n_features
         return CohortState(
-            no_evidence(problem), np.zeros((q, d)), np.zeros((q, d)), np.zeros((q, p)), np.zeros((n_cohorts, q, d)),
+            Evidence.empty(problem), np.zeros((q, d)), np.zeros((q, d)), np.zeros((q, p)), np.zeros((n_cohorts, q, d)),
             np.zeros((n_cohorts, q)), np.zeros((n_cohorts, q, 0)),
         )
 
@@ -105,9 +100,8 @@ class CohortServer(CertifiedServer[CohortState]):
             level = np.array(lowest + share * max(height - lowest, 0.0))
             found.append(project(model, best, float(without_needless_digits(level, problem.gap))))
         moved = max(float(np.abs(each.point - best).max()) for each in found)
-        still = moved <= _STILL * (1.0 + float(np.abs(best).max())) or evidence.upper <= _STILL
         # Without an upper bound the best point is asked again until all plants of a cohort are there.
-        stagnated = still and math.isfinite(evidence.upper)
+        stagnated = is_still(moved, best, evidence.upper) and math.isfinite(evidence.upper)
         asked = [_question(model, each, best, problem) for each in found]
         points, of_norm, sides = (np.stack([each[k] for each in asked]) for k in range(3))
         centre, penalty = (np.stack([each[k] for each in asked], axis=1) for k in (3, 4))
@@ -128,7 +122,7 @@ class CohortServer(CertifiedServer[CohortState]):
 
         Its cuts and risks are forgotten and its share of the weight stays; the others' stay as they are.
         """
-        evidence = kept_cuts(state.evidence, state.evidence.cut_site != cohort)
+        evidence = state.evidence.kept_cuts(state.evidence.cut_site != cohort)
         risks, counted, penalty = evidence.risks.copy(), state.counted.copy(), state.penalty.copy()
         risks[:, cohort], counted[cohort], penalty[cohort] = np.nan, 0.0, 0.0
         # Points that are not known for all cohorts bound nothing; where none is left, the best one is asked again.
@@ -137,10 +131,12 @@ class CohortServer(CertifiedServer[CohortState]):
         evidence = replace(evidence, risks=risks, upper=math.inf, lower=0.0, fresh_weight=0.0, best=-1)
         return replace(state, evidence=evidence, points=points, counted=counted, penalty=penalty, stagnated=False)
 
-    def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
+    def answer_shapes(
+        self, dimension: int, n_swings: int = 0, parameters: Mapping[str, float] = NO_PARAMETERS
+    ) -> dict[str, tuple[int, ...]]:
         """Risk and its cut, and the prox minorant, of each question."""
-        single, q = ProxCutSite().shapes(problem.dimension, problem.n_swings), self._questions(problem)
-        return {name: (q, *shape) for name, shape in single.items()}
+        q = int(parameters["questions"])
+        return {name: (q, *shape) for name, shape in self.asks.shapes(dimension, n_swings).items()}
 
     def status(self, state: CohortState, problem: ServerProblem) -> Status:
         """Certified at the wanted gap; stalled where no further progress is possible in float64."""
@@ -158,7 +154,7 @@ class CohortServer(CertifiedServer[CohortState]):
         points, of_norm, sides, centre, penalty, counted = (
             np.asarray(arrays[f"asked_{name}"]) for name in ("points", "of_norm", "sides", *self.per_site)
         )
-        evidence, stagnated = unpack_evidence(arrays), bool(arrays["still"])
+        evidence, stagnated = Evidence.unpack(arrays), bool(arrays["still"])
         return CohortState(evidence, points, of_norm, sides, centre, penalty, counted, stagnated)
 
     def _questions(self, problem: ServerProblem) -> int:

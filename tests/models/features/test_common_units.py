@@ -13,8 +13,7 @@ from models.features.common_units import CommonUnits
 from models.geometry.supports import BoxSupport, PolytopeSupport, Support
 from models.losses.base import Loss
 from models.losses.catalogue import LOSS_NAMES, get_loss
-from models.losses.epsilon_insensitive import EpsilonInsensitive
-from models.losses.huber import Huber
+from models.losses.regression import EpsilonInsensitive, Huber
 from models.problem import RobustSpec, SiteProblem
 from models.simulation.federation import Training, train
 from models.site_ambiguity.ball import MixtureBall

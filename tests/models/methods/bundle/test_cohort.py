@@ -31,6 +31,13 @@ ServerView = Callable[..., ServerProblem]
 FOUR = {"sizes": (20, 15, 12, 18)}
 
 
+def shapes_of(run: Run) -> dict[str, tuple[int, ...]]:
+    found: dict[str, tuple[int, ...]] = run.server.answer_shapes(
+        run.problem.dimension, run.problem.n_swings, run.problem.parameters
+    )
+    return found
+
+
 class Run:
     """Plants in cohorts, round by round, with plants that are absent or forget."""
 
@@ -45,7 +52,7 @@ class Run:
         self.certificates: list[Certificate] = []
 
     def round(self, absent: Container[str] = ()) -> Certificate:
-        messages, shapes = self.server.messages(self.state, self.problem), self.server.answer_shapes(self.problem)
+        messages, shapes = self.server.messages(self.state, self.problem), shapes_of(self)
         answers = self.rounds.answers(messages, shapes, absent)
         assert not self.server.contradictions(self.state, self.problem, answers)
         self.state = self.server.unpack(self.server.pack(self.server.step(self.state, self.problem, answers)))
@@ -235,7 +242,7 @@ def test_a_cohort_whose_sums_contradict_each_other_is_found(make_sites: MakeSite
     run = Run(sites, view(server_view, sites, 1e-3), {"all": tuple(sites)})
     for _ in range(5):
         run.round()
-    messages, shapes = run.server.messages(run.state, run.problem), run.server.answer_shapes(run.problem)
+    messages, shapes = run.server.messages(run.state, run.problem), shapes_of(run)
     answers = run.rounds.answers(messages, shapes)
     lying = {"all": {**answers["all"], "risk": 0.3 * answers["all"]["risk"]}}
     (found,) = run.server.contradictions(run.state, run.problem, lying).values()
@@ -289,7 +296,7 @@ def test_a_method_without_use_for_partial_sums_does_not_see_them(
     problem = server_view(sites, check_parameters(get_method("fdr-sm"), {}))
     run = Run(sites, problem, {"all": tuple(sites)}, "fdr-sm")
     run.round()
-    messages, shapes = run.server.messages(run.state, run.problem), run.server.answer_shapes(run.problem)
+    messages, shapes = run.server.messages(run.state, run.problem), shapes_of(run)
     assert run.rounds.answers(messages, shapes, {"site-1"}) == {}
     assert set(run.rounds.answers(messages, shapes)) == {"all"}
 
@@ -306,7 +313,8 @@ def test_heads_remember_side_by_side(make_sites: MakeSites, server_view: ServerV
             answers[name], memories[name] = answer_heads_remembering(
                 half, pair, messages[name], problem.parameters, memories[name]
             )
-            assert {key: array.shape for key, array in answers[name].items()} == server.answer_shapes(problem)
+            shapes = server.answer_shapes(problem.dimension, 0, problem.parameters)
+            assert {key: array.shape for key, array in answers[name].items()} == shapes
             assert memories[name]["slope"].shape == (2, number, 4, 5)
             alone = answer_heads(half, pair, messages[name], problem.parameters)
             np.testing.assert_array_equal(alone["slope"], answers[name]["slope"])
