@@ -146,7 +146,7 @@ class Coordinator:
         excluded: list[SiteAnswer] = []
         while True:
             messages = at.server.messages(at.state, at.problem)
-            shapes = at.server.answer_shapes(at.problem.dimension, at.problem.n_swings)
+            shapes = at.server.answer_shapes(at.problem.dimension, at.problem.n_swings, at.problem.parameters)
             question = self._question(at.run, "round", at.number, messages, shapes)
             outcome = await self._until_enough(at.run, question, self._keys_of(at.run))
             answers = {site: update.arrays for site, update in outcome.updates.items()}
