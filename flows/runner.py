@@ -25,6 +25,7 @@ from flows.retrain import retrain
 from flows.wiring import FlowContext, open_context
 from services.contracts.errors import BallastError, NotFoundError
 from services.contracts.plan import Plan
+from services.contracts.private_files import keep_private
 from services.contracts.records import PlanRecord
 from services.contracts.run import Run
 from services.coordinator.nats_transport import NatsTransport
@@ -153,5 +154,6 @@ async def serve() -> None:
 
 
 if __name__ == "__main__":
+    keep_private()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     asyncio.run(serve())

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from services.bus.configuration import BusFiles
 from services.bus.server import update_users
 from services.contracts.errors import UnavailableError
+from services.contracts.private_files import private_opener
 from services.round_store.sites import SiteRepository
 
 
@@ -52,6 +53,6 @@ class NatsUsers:
 @contextmanager
 def _file_lock(files: BusFiles) -> Iterator[None]:
     """Hold the lock that other processes on this host take too."""
-    with open(files.folder / "users.lock", "w", encoding="ascii") as file:
+    with open(files.folder / "users.lock", "w", encoding="ascii", opener=private_opener) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -13,7 +13,9 @@ from pathlib import Path
 from api.cli import stack
 from api.cli.supervisor import Supervisor
 from services.contracts.errors import UnavailableError
+from services.contracts.private_files import UMASK, private_folder
 from services.contracts.settings import Settings
+from services.identity.server_secrets import USER, ServerSecrets
 
 TEND_SECONDS = 0.5
 
@@ -43,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def start_all(supervisor: Supervisor, settings: Settings, say: Callable[[str], None]) -> None:
     """Start every server in an order in which each finds what it needs, as many at once as may be."""
-    settings.home.mkdir(parents=True, exist_ok=True)
+    private_folder(settings.home)
     say(f"starting Ballast in {settings.home}")
     stack.start_prefect(supervisor, settings)
     prepare_stores(settings)
@@ -64,7 +66,7 @@ def prepare_stores(settings: Settings) -> None:
     """Bring the round store and the registry to their newest schema, in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-m", "api.cli.prepare"], env={**stack.inherited(), **stack.environment(settings)},
-        capture_output=True, text=True, check=False,
+        capture_output=True, text=True, check=False, umask=UMASK,
     )
     if done.returncode != 0:
         lines = [line for line in done.stderr.splitlines() if line.strip()]
@@ -73,11 +75,14 @@ def prepare_stores(settings: Settings) -> None:
 
 def addresses(settings: Settings) -> str:
     """Where everything is, a line each."""
+    secrets = ServerSecrets(settings.secrets_folder)
+    prefect = "" if settings.prefect.api_url else f"  (sign in with what is in {secrets.prefect_file})"
+    mlflow = "" if settings.mlflow.tracking_uri else f"  (user {USER}, password in {secrets.mlflow_file})"
     return "\n".join(
         (
             f"API and its pages  {stack.api_url(settings)}",
-            f"Prefect            {stack.prefect_url(settings)}",
-            f"MLflow             {stack.mlflow_url(settings)}",
+            f"Prefect            {stack.prefect_url(settings)}{prefect}",
+            f"MLflow             {stack.mlflow_url(settings)}{mlflow}",
             f"plant link (NATS)  {', '.join(settings.nats_servers)}",
             f"logs               {stack.log_folder(settings)}",
         )

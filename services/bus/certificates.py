@@ -51,8 +51,8 @@ def ensure_certificates(files: BusFiles, host_names: Sequence[str]) -> None:
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     ).decode()
     write_atomically(files.key, key_text)
-    write_atomically(files.certificate, _pem(server), mode=0o644)
-    write_atomically(files.authority, _pem(authority), mode=0o644)
+    write_atomically(files.certificate, _pem(server))
+    write_atomically(files.authority, _pem(authority))
 
 
 def _builder(

@@ -61,15 +61,14 @@ class BusFiles:
         return self.folder / "coordinator.nk"
 
 
-def write_atomically(path: Path, text: str, mode: int = 0o600) -> None:
-    """Write a file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file (mode 0600) whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-    os.chmod(name, mode)
     os.replace(name, path)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from services.bus.certificates import ensure_certificates
 from services.bus.configuration import BusFiles, write_server, write_users
 from services.contracts.errors import ConflictError, UnavailableError
+from services.contracts.private_files import UMASK, private_folder
 from services.contracts.signing import new_seed_file, public_key
 
 START_SECONDS = 15.0
@@ -49,7 +50,7 @@ def check_port_free(host: str, port: int, purpose: str) -> None:
 
 def prepare(files: BusFiles, *, host: str, port: int, host_names: Sequence[str], site_keys: Mapping[str, str]) -> None:
     """Write all that the server needs to start: certificates, the coordinator's key, configuration, users."""
-    files.folder.mkdir(parents=True, exist_ok=True)
+    private_folder(files.folder)
     ensure_certificates(files, host_names)
     if not files.coordinator_seed.exists():
         new_seed_file(files.coordinator_seed)
@@ -86,7 +87,7 @@ def command(files: BusFiles) -> list[str]:
 def start(files: BusFiles, *, host: str, port: int) -> subprocess.Popen[bytes]:
     """Start the server and wait until it answers on its port."""
     check_port_free(host, port, "the NATS server")
-    process = subprocess.Popen(command(files), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command(files), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, umask=UMASK)
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         if process.poll() is not None:
