@@ -2,7 +2,7 @@
 
 The round store is the queue. A run that an operator triggered is pending there; a run whose process was killed is
 running there under a lease that has expired. Both become a Prefect flow run of the plan's deployment. What a schedule
-starts needs no help: Prefect does that.
+starts needs no help: Prefect does that, and the flow asks the store whether the date is one of the plan's.
 """
 
 from __future__ import annotations
@@ -68,13 +68,13 @@ class Watcher:
 
     async def _deploy(self, record: PlanRecord) -> UUID:
         plan = record.plan
-        deployment = await retrain.ato_deployment(
-            name=plan.name, schedule=_schedule(plan), paused=record.paused, parameters={"plan": plan.name},
+        LOG.info("plan %s: schedule %s%s", plan.name, plan.cron or "none", ", paused" if record.paused else "")
+        # The runner runs the flow that it is given here. Of a bare deployment it would run what Prefect says now.
+        return await self.runner.aadd_flow(
+            retrain, name=plan.name, schedule=_schedule(plan), paused=record.paused, parameters={"plan": plan.name},
             description=f"Federated retraining of {plan.asset_type} with {plan.method}", tags=["ballast"],
             entrypoint_type=EntrypointType.MODULE_PATH,
         )
-        LOG.info("plan %s: schedule %s%s", plan.name, plan.cron or "none", ", paused" if record.paused else "")
-        return await self.runner.aadd_deployment(deployment)
 
     async def _start(self, run: Run) -> None:
         """Start a flow run for a run that nobody drives, unless one is on its way already."""

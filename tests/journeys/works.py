@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from api.cli.stack import PREFECT_GUARDS
 from migrations.run import upgrade
 from models.methods.catalogue import METHODS
 from services.bus.configuration import BusFiles
@@ -28,6 +29,7 @@ from tests.ports import free_port
 from tests.waiting import PATIENCE, wait_until
 
 BIN = Path(sys.executable).parent
+PREFECT_SECRET = "ballast:of-the-journeys"
 ASSET = """
 name = "rig"
 [[features]]
@@ -181,7 +183,8 @@ def open_works(base: Path, prefect_url: str, *, sites: int = 4, rows: int = 120)
     upgrade(settings.database)
     environment = {
         **os.environ, **QUIET, "BALLAST_HOME": str(home), "BALLAST_BIN": str(BIN), "PREFECT_API_URL": prefect_url,
-        "PREFECT_HOME": str(base / "prefect-client"), "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "PREFECT_HOME": str(base / "prefect-client"), "PREFECT_SERVER_ANALYTICS_ENABLED": "false", **PREFECT_GUARDS,
+        "PREFECT_API_AUTH_STRING": PREFECT_SECRET,
     }
     running = Works(home, plants, settings, RoundStore.open(settings.database), environment)
     try:
@@ -196,3 +199,12 @@ def open_works(base: Path, prefect_url: str, *, sites: int = 4, rows: int = 120)
         yield running
     finally:
         running.close()
+
+
+def stop(process: subprocess.Popen[bytes], number: int) -> None:
+    """Signal a process and all that it has started, and wait for its end."""
+    try:
+        os.killpg(process.pid, number)
+    except ProcessLookupError:
+        pass
+    process.wait()
