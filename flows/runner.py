@@ -21,6 +21,7 @@ from prefect.schedules import Cron, Schedule
 from prefect.states import Crashed
 from prefect.types.entrypoint import EntrypointType
 
+from flows.alias_watch import watch_aliases
 from flows.retrain import retrain
 from flows.wiring import FlowContext, open_context
 from services.contracts.errors import BallastError, NotFoundError
@@ -142,7 +143,8 @@ async def serve() -> None:
             watcher = Watcher(context, runner, client)
             await watcher.reconcile()
             # Whichever ends first ends the process: a runner without its watcher would start nothing, in silence.
-            tasks = [asyncio.create_task(watcher.watch()), asyncio.create_task(runner.start())]
+            work = (watcher.watch(), runner.start(), watch_aliases(context))
+            tasks = [asyncio.create_task(each) for each in work]
             try:
                 done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:

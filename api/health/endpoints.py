@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from api.health.schemas import Health, Readiness
-from api.health.service import missing_parts, product_version
+from api.health.service import missing_parts, notices, product_version
 from api.web.dependencies import BackendDep
 
 router = APIRouter(tags=["health"])
@@ -23,4 +23,4 @@ def readyz(backend: BackendDep, response: Response) -> Readiness:
     """Whether the database and the registry answer; 503 with what is missing when one does not."""
     missing = missing_parts(backend)
     response.status_code = 503 if missing else 200
-    return Readiness(ready=not missing, missing=missing)
+    return Readiness(ready=not missing, missing=missing, notices={} if missing else notices(backend))

@@ -19,3 +19,4 @@ class Readiness(Contract):
 
     ready: bool
     missing: dict[str, str] = Field(default_factory=dict)
+    notices: dict[str, str] = Field(default_factory=dict, description="what works, and somebody should look at")

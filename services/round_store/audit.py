@@ -30,6 +30,14 @@ class AuditRepository:
     def __init__(self, scope: SessionProvider) -> None:
         self._scope = scope
 
+    def take_turn(self) -> None:
+        """Wait for all who write to the trail, and keep them waiting until the transaction ends.
+
+        For a change that is made elsewhere before its event is appended.
+        """
+        with self._scope.write() as session:
+            _head(session, lock=True)
+
     def append(
         self,
         *,

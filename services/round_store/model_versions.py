@@ -96,6 +96,27 @@ class ModelVersionRepository:
             session.flush()
             return _to_change(row)
 
+    def follow_alias(self, name: str, alias: str, version: str | None, actor: str, reason: str) -> AliasChange | None:
+        """Record where an alias points now, if that is new; None where it is not, or the version is not the store's."""
+        with self._scope.write() as session:
+            last = _last_change(session, name, alias)
+            if version == (last.version if last else None):
+                return None
+            if version is not None and session.get(ModelVersionRow, (name, version)) is None:
+                return None
+            return self.record_alias(name, alias, version, actor, reason)
+
+    def alias(self, name: str, alias: str) -> AliasChange | None:
+        """The last change of an alias: where it ought to point. None where it was never recorded."""
+        with self._scope.read() as session:
+            last = _last_change(session, name, alias)
+            return None if last is None else _to_change(last)
+
+    def models(self) -> list[str]:
+        """Names of the models of which the store knows a version."""
+        with self._scope.read() as session:
+            return list(session.scalars(select(ModelVersionRow.name).distinct().order_by(ModelVersionRow.name)))
+
     def alias_history(
         self, name: str, alias: str | None = None, limit: int = 100, offset: int = 0
     ) -> list[AliasChange]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import httpx
@@ -15,6 +16,9 @@ def ask_prefect(works: Any, path: str, body: Any = None, method: str = "") -> An
         guards = {"Prefect-Csrf-Client": "journeys", "Prefect-Csrf-Token": token}
         wanted = method or ("GET" if body is None else "POST")
         answer = client.request(wanted, path, json=body, headers=guards)
+        while answer.status_code == 503:  # its SQLite is busy; it says so and means: again
+            time.sleep(1.0)
+            answer = client.request(wanted, path, json=body, headers=guards)
         answer.raise_for_status()
         return answer.json() if answer.content else None
 
