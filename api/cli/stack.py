@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 import sys
 import urllib.error
 import urllib.request
@@ -11,9 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from api.cli.supervisor import Child, Supervisor
-from services.bus.configuration import BusFiles
+from services.bus.certificates import ensure_certificates
+from services.bus.configuration import BusFiles, TlsFiles
 from services.bus.server import check_port_free, command, prepare
-from services.contracts.errors import ConflictError
+from services.contracts.errors import ConflictError, UnavailableError
 from services.contracts.private_files import private_folder
 from services.contracts.settings import Settings
 from services.identity.server_secrets import USER, ServerSecrets
@@ -148,7 +150,22 @@ def start_api(supervisor: Supervisor, settings: Settings) -> None:
     host, port = settings.api.host, str(settings.api.port)
     program = [sys.executable, "-m", "uvicorn", "--factory", "api.app:create_app", "--host", host, "--port", port,
                "--log-level", "warning"]
+    if settings.api.uses_tls:
+        certificate, key = api_certificate(settings)
+        program += ["--ssl-certfile", str(certificate), "--ssl-keyfile", str(key)]
     supervisor.start(Child("api", program, _answers(f"{api_url(settings)}/readyz"), 90.0, environment(settings)))
+
+
+def api_certificate(settings: Settings) -> tuple[Path, Path]:
+    """Certificate and key of the API: those of the settings, else its own, made by an authority of its own."""
+    if settings.api.certificate is not None and settings.api.key is not None:
+        for path in (settings.api.certificate, settings.api.key):
+            if not path.is_file():
+                raise UnavailableError(f"there is no file {path}, which the settings name for the API's TLS")
+        return settings.api.certificate, settings.api.key
+    files = TlsFiles(private_folder(settings.tls_folder))
+    ensure_certificates(files, settings.api.host_names, "API")
+    return files.certificate, files.key
 
 
 def start_flows(supervisor: Supervisor, settings: Settings) -> None:
@@ -158,8 +175,9 @@ def start_flows(supervisor: Supervisor, settings: Settings) -> None:
 
 
 def api_url(settings: Settings) -> str:
-    """Address of the REST API."""
-    return f"http://{settings.api.host}:{settings.api.port}"
+    """Address of the REST API, as this host reaches it."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.api.host, settings.api.host)
+    return f"{'https' if settings.api.uses_tls else 'http'}://{host}:{settings.api.port}"
 
 
 def mlflow_url(settings: Settings) -> str:
@@ -197,9 +215,13 @@ def _listens(host: str, port: int) -> Callable[[], bool]:
 
 
 def _answers(url: str) -> Callable[[], bool]:
+    # Only whether it lives: a certificate may name other addresses than the one that is asked here.
+    unverified = ssl.create_default_context()
+    unverified.check_hostname, unverified.verify_mode = False, ssl.CERT_NONE
+
     def ready() -> bool:
         try:
-            with urllib.request.urlopen(url, timeout=2.0) as answer:
+            with urllib.request.urlopen(url, timeout=2.0, context=unverified) as answer:
                 return bool(answer.status == 200)
         except (urllib.error.URLError, OSError):
             return False

@@ -61,6 +61,28 @@ class BusFiles:
         return self.folder / "coordinator.nk"
 
 
+@dataclass(frozen=True)
+class TlsFiles:
+    """Where a server that is given no certificate keeps its own, below one folder."""
+
+    folder: Path
+
+    @property
+    def authority(self) -> Path:
+        """Certificate of the authority; the clients need this file."""
+        return self.folder / "ca.pem"
+
+    @property
+    def certificate(self) -> Path:
+        """Server certificate."""
+        return self.folder / "server.pem"
+
+    @property
+    def key(self) -> Path:
+        """Server key."""
+        return self.folder / "server.key"
+
+
 def write_atomically(path: Path, text: str) -> None:
     """Write a file (mode 0600) whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

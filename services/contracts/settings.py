@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from services.contracts.asset_type import explain
 from services.contracts.errors import InvalidInputError
@@ -84,10 +84,26 @@ class MlflowSettings(_Section):
 
 
 class ApiSettings(_Section):
-    """The REST API."""
+    """The REST API. On more than the loopback it speaks TLS only: with ``certificate`` and ``key``, or with its own."""
 
     host: str = "127.0.0.1"
     port: int = Field(default=8000, ge=1, le=65535)
+    certificate: Path | None = Field(default=None, description="PEM, with the chain")
+    key: Path | None = Field(default=None, description="PEM, readable for the service's user alone")
+    host_names: tuple[str, ...] = Field(
+        default=("localhost", "127.0.0.1"), description="names in the certificate that Ballast makes"
+    )
+
+    @model_validator(mode="after")
+    def _both_or_neither(self) -> Self:
+        if (self.certificate is None) != (self.key is None):
+            raise ValueError("certificate and key belong together: give both, or neither")
+        return self
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether the API speaks TLS, and nothing else."""
+        return self.certificate is not None or not is_loopback(self.host)
 
 
 class Settings(_Section):
@@ -115,6 +131,11 @@ class Settings(_Section):
     def secrets_folder(self) -> Path:
         """What opens the embedded Prefect and MLflow servers."""
         return self.home / "secrets"
+
+    @property
+    def tls_folder(self) -> Path:
+        """Certificate that the API makes for itself where it is given none."""
+        return self.home / "tls"
 
     @property
     def nats_servers(self) -> tuple[str, ...]:

@@ -33,7 +33,8 @@ class TokenRepository:
             same = select(ApiTokenRow.token_id).where(ApiTokenRow.name == token.name, ApiTokenRow.revoked_at.is_(None))
             if session.scalar(same) is not None:
                 raise ConflictError(taken)
-            values = {name: getattr(token, name) for name in _FIELDS} | {"role": token.role.value}
+            scopes = None if token.scopes is None else [*token.scopes]
+            values = {name: getattr(token, name) for name in _FIELDS} | {"role": token.role.value, "scopes": scopes}
             session.add(ApiTokenRow(**values, secret_sha256=stored.secret_sha256))
             try:
                 session.flush()
