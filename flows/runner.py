@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from uuid import UUID
 
 from httpx import HTTPError
@@ -29,12 +30,14 @@ from services.contracts.plan import Plan
 from services.contracts.private_files import keep_private
 from services.contracts.records import PlanRecord
 from services.contracts.run import Run
+from services.contracts.signing import public_key
 from services.coordinator.nats_transport import NatsTransport
 from services.coordinator.presence import RollCall
 
 LOG = logging.getLogger("ballast.flows")
 WATCH_SECONDS = 1.0
 MOST_ATTEMPTS = 5
+KEY_SECONDS = 2.0
 
 
 @dataclass
@@ -125,13 +128,22 @@ async def update_presence(context: FlowContext, transport: NatsTransport) -> Non
             site = context.store.sites.get(site_id)
         except NotFoundError:
             return None
-        return site.public_key if site.status == "active" else None
+        return site.keys_at(datetime.now(UTC)) if site.status == "active" else None
 
     def seen(site_id: str, version: str) -> None:
         context.store.sites.seen(site_id, version)
         LOG.info("site %s is there (agent %s)", site_id, version)
 
     await RollCall(transport, key_of, seen).listen()
+
+
+async def key_changed(context: FlowContext) -> None:
+    """Return when the coordinator has another key and no run is on its way: the process starts again with that one."""
+    seed = context.settings.nats_seed
+    connected = public_key(seed)
+    while public_key(seed) == connected or context.store.runs.unfinished_runs():
+        await asyncio.sleep(KEY_SECONDS)
+    LOG.info("the coordinator has another key; starting again with it")
 
 
 async def serve() -> None:
@@ -143,7 +155,7 @@ async def serve() -> None:
             watcher = Watcher(context, runner, client)
             await watcher.reconcile()
             # Whichever ends first ends the process: a runner without its watcher would start nothing, in silence.
-            work = (watcher.watch(), runner.start(), watch_aliases(context))
+            work = (watcher.watch(), runner.start(), watch_aliases(context), key_changed(context))
             tasks = [asyncio.create_task(each) for each in work]
             try:
                 done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -11,6 +11,7 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
+from api.backend.nats_users import active_keys
 from api.cli.supervisor import Child, Supervisor
 from services.bus.certificates import ensure_certificates
 from services.bus.configuration import BusFiles, TlsFiles
@@ -113,7 +114,7 @@ def start_bus(supervisor: Supervisor, settings: Settings) -> None:
     files = BusFiles(settings.bus_folder)
     store = RoundStore.open(settings.database)
     try:
-        keys = {site.site_id: site.public_key for site in store.sites.list_sites(status="active")}
+        keys = active_keys(store.sites)
     finally:
         store.close()
     prepare(

@@ -7,17 +7,21 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
+from api.backend.wiring import Backend, open_backend
 from api.cli import stack
 from api.cli.supervisor import Supervisor
-from services.contracts.errors import UnavailableError
+from services.contracts.errors import BallastError, UnavailableError
 from services.contracts.private_files import UMASK, private_folder
 from services.contracts.settings import Settings
 from services.identity.server_secrets import USER, ServerSecrets
 
 TEND_SECONDS = 0.5
+KEYS_SECONDS = 5.0
+"""How often the keys that hold are compared with those that the NATS server knows."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,10 +41,23 @@ def run(arguments: argparse.Namespace) -> int:
     with Supervisor(stack.log_folder(settings), _say) as supervisor:
         start_all(supervisor, settings, _say)
         _say(addresses(settings))
-        while not stopped.wait(TEND_SECONDS):
-            supervisor.tend()
+        with open_backend(settings) as backend:
+            due = 0.0
+            while not stopped.wait(TEND_SECONDS):
+                supervisor.tend()
+                if time.monotonic() >= due:
+                    end_former_keys(backend)
+                    due = time.monotonic() + KEYS_SECONDS
         _say("stopping")
     return 0
+
+
+def end_former_keys(backend: Backend) -> None:
+    """Let the NATS server forget the keys whose overlap is over."""
+    try:
+        backend.nats_users.refresh(only_if_due=True)
+    except BallastError as error:
+        _say(f"the users of the NATS server are not brought up to date: {error}")
 
 
 def start_all(supervisor: Supervisor, settings: Settings, say: Callable[[str], None]) -> None:

@@ -60,6 +60,11 @@ class BusFiles:
         """Nkey seed of the coordinator."""
         return self.folder / "coordinator.nk"
 
+    @property
+    def coordinator_former(self) -> Path:
+        """Public key that the coordinator had before, and until when it holds."""
+        return self.folder / "coordinator-former.json"
+
 
 @dataclass(frozen=True)
 class TlsFiles:
@@ -116,15 +121,20 @@ include ./users.conf
     )
 
 
-def write_users(files: BusFiles, *, coordinator_key: str, site_keys: Mapping[str, str]) -> None:
-    """Write the users: a site may hear its own tasks, answer them once each, and say hello; nothing else."""
+def users_text(coordinator_keys: str, site_keys: Mapping[str, str]) -> str:
+    """Users of the server: a site may hear its own tasks, answer them once each, and say hello; nothing else.
+
+    While a key is changed for another there are two of it, apart by a blank; each is a user with the same permissions.
+    """
     users = [
-        f'{{ nkey: {check_public_key(coordinator_key)}, permissions: {{ publish: ["site.*.task"], '
+        f'{{ nkey: {check_public_key(key)}, permissions: {{ publish: ["site.*.task"], '
         f'subscribe: ["{COORDINATOR_INBOX}.>", "hello.*"] }} }}'
+        for key in coordinator_keys.split()
     ]
-    for site_id, key in sorted(site_keys.items()):
-        users.append(
+    for site_id, keys in sorted(site_keys.items()):
+        users += [
             f'{{ nkey: {check_public_key(key)}, permissions: {{ publish: ["hello.{site_id}"], '
             f'subscribe: ["site.{site_id}.task"], allow_responses: {{ max: 1, expires: "{RESPONSE_WINDOW}" }} }} }}'
-        )
-    write_atomically(files.users, "authorization { users = [\n  " + "\n  ".join(users) + "\n] }\n")
+            for key in keys.split()
+        ]
+    return "authorization { users = [\n  " + "\n  ".join(users) + "\n] }\n"

@@ -68,6 +68,9 @@ def test_a_site_is_enrolled_suspended_activated_and_removed(
     key = new_key()
     assert "p1 is enrolled" in shell.good("site", "enrol", "p1", "--key", key, "--asset-type", "triplex-pump")
     assert "already" in shell.refused("site", "enrol", "p1", "--key", new_key())
+    changed = shell.good("site", "rotate-key", "p1", "--key", new_key(), "--overlap", "0h", "--reason", "lost")
+    assert "p1 has another key" in changed
+    assert "`ballast up` was never run" in shell.refused("site", "rotate-coordinator-key")
     assert "belongs to site p1" in shell.refused("site", "enrol", "p2", "--key", key)
     assert "56 characters" in shell.refused("site", "enrol", "p2", "--key", "word")
     assert "site_id" in shell.refused("site", "enrol", "P 2", "--key", new_key())
