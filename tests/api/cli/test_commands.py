@@ -81,7 +81,7 @@ def test_a_site_is_enrolled_suspended_activated_and_removed(
     assert "nobody" in shell.refused("site", "remove", "nobody")
     assert actions(behind) == [
         ("site.remove", "site:p1", "because"), ("site.activate", "site:p1", "because"),
-        ("site.suspend", "site:p1", "because"), ("site.enrol", "site:p1", ""),
+        ("site.suspend", "site:p1", "because"), ("site.rotate_key", "site:p1", "lost"), ("site.enrol", "site:p1", ""),
         ("asset_type.put", "asset-type:triplex-pump", ""),
     ]
 
