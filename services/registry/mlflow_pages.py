@@ -16,7 +16,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from services.registry.mlflow_environment import silence_mlflow
-from services.registry.mlflow_users import ARTIFACTS, ORIGINS, STORE
+from services.registry.mlflow_users import ARTIFACTS, ORIGIN, STORE
 
 _FORBIDDEN: Final = "requests of other pages are not taken\n"
 
@@ -34,15 +34,15 @@ def create_app(environment: Mapping[str, str] | None = None) -> ASGIApp:
     from mlflow.server import auth
 
     app: Any = auth.create_app()
-    return OwnPagesOnly(app, frozenset(given[ORIGINS].split(",")))
+    return OwnPagesOnly(app, given[ORIGIN])
 
 
 class OwnPagesOnly:
     """Refuses with 403 what a page of another origin asks for, and every order that does not say that it is of ours."""
 
-    def __init__(self, app: ASGIApp, origins: frozenset[str]) -> None:
+    def __init__(self, app: ASGIApp, origin: str) -> None:
         self._app = app
-        self._origins = origins
+        self._origin = origin
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand on what is no browser's, or of our own pages."""
@@ -54,7 +54,7 @@ class OwnPagesOnly:
     def _is_foreign(self, scope: Scope) -> bool:
         headers = Headers(scope=scope)
         origin, site = headers.get("origin"), headers.get("sec-fetch-site")
-        if origin is not None and origin not in self._origins:
+        if origin is not None and origin != self._origin:
             return True
         is_order = scope.get("method") not in ("GET", "HEAD")
         return is_order and site is not None and site not in ("same-origin", "none")

@@ -8,8 +8,8 @@ from typing import Final
 from services.contracts.private_files import private_opener
 from services.registry.mlflow_environment import QUIET
 
-ORIGINS: Final = "BALLAST_MLFLOW_ORIGINS"
-"""Variable with the addresses, by commas, under which the pages are opened."""
+ORIGIN: Final = "BALLAST_MLFLOW_ORIGIN"
+"""Variable with the address under which the pages are opened."""
 STORE: Final = "BALLAST_MLFLOW_STORE"
 ARTIFACTS: Final = "BALLAST_MLFLOW_ARTIFACTS"
 
@@ -31,7 +31,8 @@ def pages_environment(
             f"admin_username = {user}\nauthorization_function = "
             "mlflow.server.auth:authenticate_request_basic_auth\nauth_cache_ttl_seconds = 60\n"
         )
-    names = [f"{name}:{port}" for name in dict.fromkeys((host, "127.0.0.1", "localhost"))]
+    # Under this one name: another user's server may answer to `localhost` on the other kind of address (::1).
+    name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     return {
         **QUIET,
         "MLFLOW_AUTH_CONFIG_PATH": str(configuration),
@@ -40,12 +41,12 @@ def pages_environment(
         "MLFLOW_FLASK_SERVER_SECRET_KEY": form_key,
         "MLFLOW_BASIC_AUTH_FAIL_CLOSED": "true",
         "MLFLOW_SERVER_DISABLE_SECURITY_MIDDLEWARE": "false",
-        "MLFLOW_SERVER_ALLOWED_HOSTS": ",".join(names),
+        "MLFLOW_SERVER_ALLOWED_HOSTS": name,
         "MLFLOW_SERVER_X_FRAME_OPTIONS": "DENY",
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
         STORE: tracking_uri,
         ARTIFACTS: artifact_root,
-        ORIGINS: ",".join(f"http://{name}" for name in names),
+        ORIGIN: f"http://{name}",
     }
 
 

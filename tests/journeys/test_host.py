@@ -16,6 +16,9 @@ from pathlib import Path
 
 import httpx
 import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
+from websockets.typing import Subprotocol
 
 from services.contracts.settings import Settings
 from services.identity.server_secrets import USER, ServerSecrets
@@ -125,6 +128,15 @@ def test_no_page_of_another_origin_may_read_what_prefect_answers(host: Host) -> 
     assert "access-control-allow-origin" not in {*asked.headers, *read.headers}
 
 
+@pytest.mark.parametrize("subprotocols", [None, [Subprotocol("prefect")]])
+def test_prefect_hears_no_events_without_its_secret(host: Host, subprotocols: list[Subprotocol] | None) -> None:
+    address = host.prefect.replace("http://", "ws://") + "/events/in"
+    with pytest.raises((ConnectionClosed, InvalidStatus)), connect(address, subprotocols=subprotocols) as socket:
+        socket.send(json.dumps({"type": "auth", "token": f"{USER}:{'0' * 64}"}))
+        assert json.loads(socket.recv(timeout=30))["type"] != "auth_success"
+        socket.recv(timeout=30)
+
+
 def test_mlflow_answers_nothing_without_its_password(host: Host) -> None:
     asked = {"/": "GET", "/api/2.0/mlflow/registered-models/search": "GET", "/graphql": "POST",
              "/api/2.0/mlflow/registered-models/create": "POST", "/ajax-api/2.0/mlflow/runs/search": "POST",
@@ -141,6 +153,7 @@ def test_mlflow_answers_nothing_without_its_password(host: Host) -> None:
 @pytest.mark.parametrize("headers", [
     {"Origin": ANOTHER_PAGE}, {"Origin": "http://127.0.0.1:1"}, {"Origin": "http://localhost:1"}, {"Origin": "null"},
     {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}, {"Host": "elsewhere.example"},
+    {"Host": "localhost"},
 ])
 def test_mlflow_takes_no_order_of_another_page_though_the_browser_adds_the_password(
     host: Host, headers: dict[str, str]
