@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy import update
 
 from services.bus import server
-from services.bus.configuration import BusFiles
+from services.bus.configuration import BusFiles, users_text
 from services.contracts.identity import Role
 from services.contracts.signing import new_seed_file, public_key
 from services.round_store.tables import SiteRow
@@ -172,9 +172,12 @@ def test_the_coordinator_changes_its_key_with_an_overlap(link: Link) -> None:
         assert link.files.coordinator_seed.stat().st_mode & 0o077 == 0
         await becomes(lambda: link.connects(link.files.coordinator_seed), True)
         assert working.is_connected and await link.connects(former_seed)
+        second_seed = link.folder / "second.nk"
+        second_seed.write_bytes(link.files.coordinator_seed.read_bytes())
+        also = await link.connect(second_seed)
         await asyncio.to_thread(rotate_coordinator, backend, FOUNDER, timedelta(0))
-        await cut(working)
-        assert not await link.connects(former_seed)
+        await cut(working, also)
+        assert not await link.connects(former_seed) and not await link.connects(second_seed)
         await becomes(lambda: link.connects(link.files.coordinator_seed), True)
 
     run(test)
@@ -183,7 +186,7 @@ def test_the_coordinator_changes_its_key_with_an_overlap(link: Link) -> None:
 
 def test_users_that_somebody_changed_are_put_right(link: Link) -> None:
     stranger, key = link.new_key("stranger")
-    link.files.users.write_text(server.users_text(f"{public_key(link.files.coordinator_seed)} {key}", {}))
+    link.files.users.write_text(users_text(f"{public_key(link.files.coordinator_seed)} {key}", {}))
     link.world.backend.nats_users.refresh(only_if_due=True)
     assert key not in link.files.users.read_text()
     with contextlib.suppress(FileNotFoundError):
