@@ -10,6 +10,8 @@ THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 JOBS ?= 2
 N ?= 2000
 
+# Every process of the service imports Prefect or MLflow: without compiled files that takes two to three times as long.
+unexport PYTHONDONTWRITEBYTECODE
 export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export MLFLOW_DISABLE_TELEMETRY := true

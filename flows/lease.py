@@ -8,21 +8,9 @@ import socket
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Protocol
 
 from services.contracts.errors import ConflictError
-
-
-class Leases(Protocol):
-    """The part of the round store that keeps leases."""
-
-    def renew_lease(self, run_id: str, owner: str, seconds: float) -> bool:
-        """Take or prolong; False when another holds it."""
-        ...
-
-    def release_lease(self, run_id: str, owner: str) -> None:
-        """Give back."""
-        ...
+from services.coordinator.ports import RunStore
 
 
 def new_owner() -> str:
@@ -31,7 +19,7 @@ def new_owner() -> str:
 
 
 @asynccontextmanager
-async def held_lease(leases: Leases, run_id: str, owner: str, seconds: float) -> AsyncIterator[None]:
+async def held_lease(leases: RunStore, run_id: str, owner: str, seconds: float) -> AsyncIterator[None]:
     """Hold the lease on a run while inside.
 
     A process that was killed leaves its lease behind until it expires, so taking it waits that long before it gives up
@@ -54,7 +42,7 @@ async def held_lease(leases: Leases, run_id: str, owner: str, seconds: float) ->
 
 
 async def _keep(
-    leases: Leases, run_id: str, owner: str, seconds: float, driver: asyncio.Task[object] | None
+    leases: RunStore, run_id: str, owner: str, seconds: float, driver: asyncio.Task[object] | None
 ) -> None:
     while True:
         await asyncio.sleep(seconds / 4)

@@ -11,7 +11,7 @@ from prefect.logging import get_run_logger
 
 from services.contracts.run import RoundRecord, Run
 
-SHORTEST_INTERVAL_SECONDS = 1.0
+SHORTEST_INTERVAL_SECONDS = 1.0  # between two lines in the terminal, however quick the rounds are
 
 
 class Progress:

@@ -61,7 +61,7 @@ async def drive(context: FlowContext, run: Run) -> dict[str, Any]:
         progress = Progress(run)
         trained = await coordinator.train(run, progress)
         run = context.store.runs.get_run(run.run_id)
-        await progress.finish(trained.rounds, trained.gap)
+        await progress.finish(trained.rounds, trained.certificate.gap)
         evaluation = await coordinator.evaluate(run, trained.weights, trained.risk_bound)
     version = register(context, run, trained, evaluation)
     outcome = promote_if_gates_hold(context, run, version)

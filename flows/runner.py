@@ -18,7 +18,7 @@ from httpx import HTTPError
 from prefect.client.orchestration import PrefectClient, get_client
 from prefect.exceptions import ObjectNotFound
 from prefect.runner import Runner
-from prefect.schedules import Cron, Schedule
+from prefect.schedules import Cron
 from prefect.states import Crashed
 from prefect.types.entrypoint import EntrypointType
 
@@ -26,18 +26,17 @@ from flows.alias_watch import watch_aliases
 from flows.retrain import retrain
 from flows.wiring import FlowContext, open_context
 from services.contracts.errors import BallastError, NotFoundError
-from services.contracts.plan import Plan
 from services.contracts.private_files import keep_private
 from services.contracts.records import PlanRecord
 from services.contracts.run import Run
 from services.contracts.signing import public_key
 from services.coordinator.nats_transport import NatsTransport
-from services.coordinator.presence import RollCall
+from services.coordinator.presence import hear_hellos
 
 LOG = logging.getLogger("ballast.flows")
-WATCH_SECONDS = 1.0
-MOST_ATTEMPTS = 5
-KEY_SECONDS = 2.0
+WATCH_SECONDS = 1.0  # how long a triggered run waits at most
+MOST_ATTEMPTS = 5  # a run whose process died so often will not do better
+KEY_SECONDS = 2.0  # between two looks whether the coordinator has another key
 
 
 @dataclass
@@ -73,9 +72,10 @@ class Watcher:
     async def _deploy(self, record: PlanRecord) -> UUID:
         plan = record.plan
         LOG.info("plan %s: schedule %s%s", plan.name, plan.cron or "none", ", paused" if record.paused else "")
+        schedule = Cron(plan.cron, timezone=plan.timezone) if plan.cron else None
         # The runner runs the flow that it is given here. Of a bare deployment it would run what Prefect says now.
         return await self.runner.aadd_flow(
-            retrain, name=plan.name, schedule=_schedule(plan), paused=record.paused, parameters={"plan": plan.name},
+            retrain, name=plan.name, schedule=schedule, paused=record.paused, parameters={"plan": plan.name},
             description=f"Federated retraining of {plan.asset_type} with {plan.method}", tags=["ballast"],
             entrypoint_type=EntrypointType.MODULE_PATH,
         )
@@ -116,10 +116,6 @@ class Watcher:
             LOG.info("flow run %s is not known to this Prefect server", flow_run_id)
 
 
-def _schedule(plan: Plan) -> Schedule | None:
-    return Cron(plan.cron, timezone=plan.timezone) if plan.cron else None
-
-
 async def update_presence(context: FlowContext, transport: NatsTransport) -> None:
     """Note in the store which sites say hello."""
 
@@ -134,7 +130,7 @@ async def update_presence(context: FlowContext, transport: NatsTransport) -> Non
         context.store.sites.seen(site_id, version)
         LOG.info("site %s is there (agent %s)", site_id, version)
 
-    await RollCall(transport, key_of, seen).listen()
+    await hear_hellos(transport, key_of, seen)
 
 
 async def key_changed(context: FlowContext) -> None:

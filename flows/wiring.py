@@ -38,7 +38,10 @@ class FlowContext:
         return self.store.asset_types.get(name).asset_type
 
     def site_keys(self, plan: Plan) -> dict[str, str]:
-        """Public keys of the active sites that a plan may ask, by site id."""
+        """Public keys of the active sites that a plan may ask, by site id.
+
+        ``InvalidInputError`` where the plan names a site that is not active.
+        """
         active = {site.site_id: site for site in self.store.sites.list_sites(status="active")}
         keys = self.active_keys()
         unknown = sorted(set(plan.sites) - set(active))

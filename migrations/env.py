@@ -15,7 +15,7 @@ def render(kind: str, item: Any, _autogenerate: Any) -> str | Literal[False]:
 
 
 def run() -> None:
-    """Run the wanted migrations on the connection that was handed over."""
+    """Run the wanted migrations on the connection that was handed over; ``RuntimeError`` where there is none."""
     connection = context.config.attributes.get("connection")
     if not isinstance(connection, Connection):
         raise RuntimeError("run migrations through migrations.run, which opens the transaction")

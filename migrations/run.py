@@ -1,4 +1,4 @@
-"""Upgrade, downgrade and compare, each in one transaction on SQLite and PostgreSQL."""
+"""Upgrade and downgrade, each in one transaction on SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from alembic import command
-from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
@@ -19,7 +18,6 @@ from sqlalchemy.exc import DBAPIError
 from services.contracts.errors import ConflictError
 from services.round_store.failures import describe, explained, kind_of
 from services.round_store.session import make_engine
-from services.round_store.tables import METADATA
 
 LOCK = 0x42414C4C
 """PostgreSQL advisory lock that migrations take turns on."""
@@ -56,17 +54,6 @@ def current(url: str) -> str | None:
 def head() -> str:
     """Newest revision."""
     return str(ScriptDirectory.from_config(_config()).get_current_head())
-
-
-def differences(url: str) -> list[Any]:
-    """What Alembic would have to change in a database to match the tables; empty when they agree."""
-    engine = make_engine(url)
-    try:
-        with explained(engine), engine.connect() as connection:
-            context = MigrationContext.configure(connection, opts={"compare_type": True})
-            return list(compare_metadata(context, METADATA))
-    finally:
-        engine.dispose()
 
 
 def _config(connection: Connection | None = None) -> Config:

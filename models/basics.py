@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Literal
 
@@ -15,3 +16,25 @@ TransportNorm = Literal["l1", "l2", "linf"]
 
 class ProblemError(ValueError):
     """The problem as stated has no meaning; the text says what was wrong and what would be right."""
+
+
+_NEEDLESS, _COARSEST = 1e-4, 1e-6
+"""Digits of a point, relative to the point, that are dropped: this share of the wanted gap, and what at most."""
+
+
+def rounded(values: FloatArray, share: float) -> FloatArray:
+    """Values to the nearest multiple of a power of two, the greatest at or below ``share`` of the largest of them."""
+    size = float(np.abs(values).max(initial=0.0))
+    if not (size > 0 and share > 0 and math.isfinite(size)):
+        return values
+    unit = 2.0 ** math.floor(math.log2(size) + math.log2(share))
+    return np.asarray(np.round(values / unit) * unit)
+
+
+def without_needless_digits(point: FloatArray, gap: float) -> FloatArray:
+    """The point without the digits that a wanted relative gap has no use for, relative to its largest.
+
+    A cut may be made at any point, so no bound is touched; but what rounding did at one point cannot grow at the next,
+    and the same data in other units, which differ in their last digits, lead to the same points.
+    """
+    return rounded(point, min(_NEEDLESS * gap, _COARSEST))

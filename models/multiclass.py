@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 from models.basics import Arrays, FloatArray, ProblemError
 from models.cuts.certificate import combined_certificate
 from models.cuts.contradiction import Contradiction
-from models.methods.protocol import HasConvexPart, HasNote, ServerHalf, SiteHalf
-from models.problem import Certificate, RobustSpec, ServerProblem, SiteProblem, Status
+from models.methods.protocol import ServerHalf, SiteHalf
+from models.problem import Certificate, ServerProblem, SiteProblem, Status
 
 Heads = tuple[Any, ...]
+_OF_HEAD = " of head "
+"""Between the name of an array and the number of its head, where the heads' arrays cannot be stacked."""
 
 
 def n_heads(n_classes: int) -> int:
@@ -50,26 +52,6 @@ def predict_class(weights: FloatArray, features: FloatArray) -> NDArray[np.intp]
     """Class index of each row (n,): the sign of the one head, else the head with the highest score."""
     scores = predict_scores(weights, features)
     return (scores[:, 0] > 0).astype(np.intp) if weights.shape[0] == 1 else scores.argmax(axis=1)
-
-
-@dataclass(frozen=True)
-class OneVsRestSite:
-    """Site half for C classes out of a binary one."""
-
-    binary: SiteHalf
-    n_classes: int
-
-    def answer(
-        self,
-        features: FloatArray,
-        class_indices: NDArray[np.intp],
-        spec: RobustSpec,
-        message: Arrays,
-        parameters: Mapping[str, float],
-    ) -> dict[str, FloatArray]:
-        """Answers of all heads, stacked: features (N, P), class indices (N,), message arrays with leading axis K."""
-        problems = [SiteProblem(features, signs, spec) for signs in head_labels(class_indices, self.n_classes)]
-        return answer_heads(self.binary, problems, message, parameters)
 
 
 def answer_heads(
@@ -105,9 +87,9 @@ class OneVsRestServer:
             for k, each in enumerate(state)
         )
 
-    def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
+    def answer_shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
         """Shapes of a valid answer, the heads first."""
-        return {name: (self.n_heads, *shape) for name, shape in self.binary.answer_shapes(problem).items()}
+        return {name: (self.n_heads, *shape) for name, shape in self.binary.answer_shapes(dimension, n_swings).items()}
 
     def status(self, state: Heads, problem: ServerProblem) -> Status:
         """Certified when the bounds of the sum are near enough; stalled when every head is still."""
@@ -138,13 +120,12 @@ class OneVsRestServer:
 
     def convex_part(self, state: Heads) -> Certificate | None:
         """Bounds of the convex part, summed over the heads; None for a method that has no such part."""
-        if not isinstance(self.binary, HasConvexPart):
-            return None
-        return combined_certificate([self.binary.convex_part(each) for each in state])
+        parts = [part for each in state if (part := self.binary.convex_part(each)) is not None]
+        return combined_certificate(parts) if parts else None
 
     def note(self, state: Heads, problem: ServerProblem) -> str:
         """What the method says of its result, on one line; empty where it says nothing."""
-        return self.binary.note(state, problem) if isinstance(self.binary, HasNote) else ""
+        return self.binary.note(state, problem)
 
     def contradictions(
         self, state: Heads, problem: ServerProblem, answers: Mapping[str, Arrays]
@@ -161,12 +142,24 @@ class OneVsRestServer:
         return tuple(self.binary.of_sites(each, problem, kept) for each in state)
 
     def pack(self, state: Heads) -> dict[str, FloatArray]:
-        """States of all heads, stacked."""
-        return _stack([self.binary.pack(each) for each in state])
+        """States of all heads, stacked; an array that not all have, or not in one shape, is there by head."""
+        heads = [self.binary.pack(each) for each in state]
+        shapes = [{name: array.shape for name, array in head.items()} for head in heads]
+        alike = [name for name, shape in shapes[0].items() if all(each.get(name) == shape for each in shapes)]
+        apart = {
+            f"{name}{_OF_HEAD}{k}": array
+            for k, head in enumerate(heads) for name, array in head.items() if name not in alike
+        }
+        return {**_stack([{name: head[name] for name in alike} for head in heads]), **apart}
 
     def unpack(self, arrays: Arrays) -> Heads:
         """State from :meth:`pack`."""
-        return tuple(self.binary.unpack(_head(arrays, k)) for k in range(self.n_heads))
+        alike = {name: array for name, array in arrays.items() if _OF_HEAD not in name}
+        heads = [_head(alike, k) for k in range(self.n_heads)]
+        for name in arrays.keys() - alike.keys():
+            plain, _, k = name.partition(_OF_HEAD)
+            heads[int(k)][plain] = arrays[name]
+        return tuple(self.binary.unpack(head) for head in heads)
 
 
 def _stack(heads: Sequence[Mapping[str, FloatArray]]) -> dict[str, FloatArray]:

@@ -14,7 +14,7 @@ import numpy as np
 from models.basics import FloatArray, ProblemError, TransportNorm
 from models.geometry.supports import PolytopeSupport, Support
 from models.losses.base import Loss
-from models.losses.hinge import Hinge
+from models.losses.classification import Hinge
 from models.site_ambiguity.ball import MixtureBall
 
 
@@ -119,7 +119,6 @@ class SiteTerms:
 class ServerProblem:
     """What a server half sees: the sites' scalars and the shape of the model.
 
-    ``feature_bound`` is the largest absolute value that any (scaled) feature may take; it bounds the intercept.
     ``gap`` and ``absolute_gap`` say when to stop, see :meth:`Certificate.meets`.
     ``parameters`` are the method's own numbers (``rho``, ``step_size``, ...). ``mixture`` is the ball around the site
     weights whose worst member the risk is: ``F(w) = max_{q in Q} sum_g q_g r_g(w)``. ``feature_scale`` (P,) says in
@@ -131,7 +130,6 @@ class ServerProblem:
     sites: tuple[SiteTerms, ...]
     transport_norm: TransportNorm
     fit_intercept: bool
-    feature_bound: float = 1.0
     gap: float = 1e-3
     absolute_gap: float | None = None
     parameters: Mapping[str, float] = field(default_factory=dict)

@@ -1,23 +1,27 @@
-"""Databases for tests: SQLite and PostgreSQL, each test with a fresh one made by the migrations."""
+"""Databases for tests: SQLite, PostgreSQL and MLflow's, each test with a fresh one made by the migrations."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import signal
+import sqlite3
 import tempfile
 import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 NewDatabase = Callable[[], str]
+NewStore = Callable[[Path], str]
 SERVERS = {
     "postgresql_server", "bus", "works", "opening_works", "prefect_url", "registry", "mlflow_settings",
-    "server", "address",
+    "server", "address", "new_mlflow",
 }
 """Fixtures that start a server or open an MLflow store."""
 
@@ -27,6 +31,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if SERVERS & set(getattr(item, "fixturenames", ())) or "postgresql" in item.name:
             item.add_marker("server")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Share the files out among the processes; without pytest-xdist nobody asks."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from tests.sharing import LongestFirst
+
+    return LongestFirst(config, log)
 
 
 @pytest.fixture(scope="session")
@@ -42,6 +56,23 @@ def new_sqlite(tmp_path_factory: pytest.TempPathFactory) -> NewDatabase:
         copy = folder / f"{uuid.uuid4().hex}.db"
         shutil.copyfile(template, copy)
         return f"sqlite:///{copy}"
+
+    return new
+
+
+@pytest.fixture(scope="session")
+def new_mlflow(tmp_path_factory: pytest.TempPathFactory) -> NewStore:
+    """Put an MLflow store with its tables into a folder and give its address; MLflow makes them once a session."""
+    from services.registry.mlflow_registry import ModelRegistry
+
+    template = tmp_path_factory.mktemp("mlflow") / "template.db"
+    ModelRegistry(f"sqlite:///{template}").prepare()
+
+    def new(folder: Path) -> str:
+        path = folder / "mlflow.db"
+        with closing(sqlite3.connect(template)) as made, closing(sqlite3.connect(path)) as copy:
+            made.backup(copy)
+        return f"sqlite:///{path}"
 
     return new
 

@@ -14,4 +14,4 @@ def wait_until(holds: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + PATIENCE
     while not holds():
         assert time.monotonic() < deadline, f"no {what} in {PATIENCE:g} s"
-        time.sleep(0.02)
+        time.sleep(0.05)  # most of what is waited for is asked of a database

@@ -5,10 +5,10 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from api.asset_types import service
-from api.asset_types.schemas import AssetTypes
 from api.web.auth import Administrator, Operator
 from api.web.dependencies import BackendDep, PlainJSON
 from services.contracts.asset_type import AssetType
+from services.contracts.base import Contract
 from services.contracts.errors import InvalidInputError
 from services.contracts.records import AssetTypeRecord
 
@@ -16,6 +16,12 @@ router = APIRouter(
     prefix="/v1/admin/asset-types", tags=["administration: asset types"], default_response_class=PlainJSON
 )
 ROUTERS = (router,)
+
+
+class AssetTypes(Contract):
+    """Asset types by name and version."""
+
+    asset_types: tuple[AssetTypeRecord, ...]
 
 
 @router.get("")

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from api.audit.schemas import AuditEvents
 from api.web.auth import Administrator
 from api.web.dependencies import BackendDep, Limit, Offset, PlainJSON
-from services.contracts.audit import ChainReport
+from services.contracts.audit import AuditEvent, ChainReport
+from services.contracts.base import Contract
 
 router = APIRouter(prefix="/v1/admin/audit", tags=["administration: audit trail"], default_response_class=PlainJSON)
 ROUTERS = (router,)
+
+
+class AuditEvents(Contract):
+    """Audit events, newest first."""
+
+    events: tuple[AuditEvent, ...]
 
 
 @router.get("")

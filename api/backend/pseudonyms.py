@@ -15,8 +15,8 @@ from pydantic import BaseModel
 from services.contracts.errors import UnavailableError
 from services.contracts.private_files import made_once
 
-KEY_BYTES = 32
-DIGITS = 8
+KEY_BYTES = 32  # as many as HMAC-SHA256 uses
+DIGITS = 8  # hexadecimal: two of 200 sites share a name once in 200,000 models
 _SITE_FIELDS = frozenset({"site_id", "sites", "missing"})
 _KEYED_BY_SITE = frozenset({"site_settings"})
 _TEXT_FIELDS = frozenset({"reason"})
@@ -34,7 +34,7 @@ class Pseudonyms:
 
     @classmethod
     def from_file(cls, path: Path) -> Pseudonyms:
-        """Pseudonyms by the key in a file, which is made (mode 0600) where it is not there."""
+        """Pseudonyms by the key in a file, which is made (mode 0600) where it is not there; ``UnavailableError``."""
         try:
             made_once(path, lambda: secrets.token_hex(KEY_BYTES))
             key = bytes.fromhex(path.read_text(encoding="ascii").strip())

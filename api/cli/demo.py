@@ -20,7 +20,7 @@ from services.contracts.settings import FILE_NAME, Settings
 MARKER = "this folder belongs to ballast demo"
 PLAN = "pump-leak"
 ASSET_TYPE = "triplex-pump"
-RUN_SECONDS = 300.0
+RUN_SECONDS = 300.0  # many times what a run of the demo takes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def prepare_home(home: Path) -> Settings:
-    """Empty the demo's folder and write its settings, with ports that are free."""
+    """Empty the demo's folder and write its settings, with free ports; ``ConflictError`` for a folder of others."""
     marker = home / "DEMO"
     if home.exists() and any(home.iterdir()) and not marker.exists():
         raise ConflictError(f"{home} is not empty and was not made by ballast demo; name another folder with --home")
@@ -112,7 +112,7 @@ def train_and_diagnose(
 
 
 def wait_for_sites(api: RestClient, wanted: set[str], seconds: float = 60.0) -> None:
-    """Wait until every plant's agent has said hello."""
+    """Wait until every plant's agent has said hello; ``BallastError`` when one does not."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         seen = {site["site_id"] for site in api.call("GET", "/v1/admin/sites")["sites"] if site["last_seen"]}
@@ -123,7 +123,7 @@ def wait_for_sites(api: RestClient, wanted: set[str], seconds: float = 60.0) -> 
 
 
 def wait_for_run(api: RestClient, run_id: str) -> dict[str, Any]:
-    """Show the progress of a run until it ends; raise with its reason when it does not complete."""
+    """Show the progress of a run until it ends; ``BallastError`` with its reason when it does not complete."""
     deadline = time.monotonic() + RUN_SECONDS
     shown = 0
     while time.monotonic() < deadline:

@@ -26,8 +26,8 @@ from services.contracts.settings import Settings
 from services.plant_simulator.assets import builtin_asset_type, builtin_asset_type_path
 from services.plant_simulator.measure import SAMPLING_RATE, simulate_measurement
 
-FRESH_SEVERITY = 7e-3
-MIN_SITES = 3
+FRESH_SEVERITY = 7e-3  # a leak as at the third of the study's four plants
+MIN_SITES = 3  # so that the demo goes on without one of its four plants
 
 
 def start_simulation(settings: Settings, sites: int, seed: int, scenario: str) -> subprocess.Popen[str]:
@@ -40,10 +40,8 @@ def start_simulation(settings: Settings, sites: int, seed: int, scenario: str) -
 
 
 def wait_for_simulation(simulation: subprocess.Popen[str], settings: Settings, sites: int) -> dict[str, Path]:
-    """Folders of the plants' raw signals, by site id."""
-    _, errors = simulation.communicate()
-    if simulation.returncode != 0:
-        raise BallastError(f"the simulation failed: {_last_line(errors)}")
+    """Folders of the plants' raw signals, by site id; ``BallastError`` where the simulation failed."""
+    _wait(simulation, "the simulation")
     return {f"plant-{k + 1}": settings.home / "plants" / f"plant-{k + 1}" for k in range(sites)}
 
 
@@ -60,7 +58,10 @@ def make_token(settings: Settings) -> str:
 def enrol_sites(
     api: RestClient, settings: Settings, folders: Mapping[str, Path], asset_type: str, method: str
 ) -> None:
-    """Set up each site's folder with its own key, then give the OEM the asset type and the public keys."""
+    """Set up each site's folder with its own key, then give the OEM the asset type and the public keys.
+
+    ``BallastError`` where a site's ``init`` failed.
+    """
     api.call("PUT", f"/v1/admin/asset-types/{asset_type}", to_plain(builtin_asset_type(asset_type)))
     setups = {site: subprocess.Popen(
         [
@@ -71,9 +72,7 @@ def enrol_sites(
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) for site, folder in folders.items()}
     for site, process in setups.items():
-        _, errors = process.communicate()
-        if process.returncode != 0:
-            raise BallastError(f"ballast-site init of {site} failed: {_last_line(errors)}")
+        _wait(process, f"ballast-site init of {site}")
         config = str(site_folder(settings, site) / "site.toml")
         key = _output([*ballast_site("key", "show"), "--config", config], settings).strip()
         api.call("POST", "/v1/admin/sites", {"site_id": site, "public_key": key, "asset_types": [asset_type]})
@@ -135,6 +134,13 @@ def _output(command: Sequence[str], settings: Settings) -> str:
     if done.returncode != 0:
         raise BallastError(f"{' '.join(command[:3])} failed: {_last_line(done.stderr)}")
     return done.stdout
+
+
+def _wait(process: subprocess.Popen[str], what: str) -> None:
+    """Wait for the end of a process; :class:`BallastError` with its last line where it failed."""
+    _, errors = process.communicate()
+    if process.returncode != 0:
+        raise BallastError(f"{what} failed: {_last_line(errors)}")
 
 
 def _last_line(text: str) -> str:

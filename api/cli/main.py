@@ -65,52 +65,33 @@ def _parse(given: list[str]) -> tuple[argparse.Namespace, Command]:
 
 def _module(name: str) -> Command:
     """Module of a command, imported only now."""
+    command: Command
     match name:
         case "up":
-            from api.cli import up
-
-            return up
+            from api.cli import up as command
         case "demo":
-            from api.cli import demo
-
-            return demo
+            from api.cli import demo as command
         case "simulate":
-            from services.plant_simulator import cli as simulate
-
-            return simulate
+            from services.plant_simulator import cli as command
         case "migrate":
-            from api.cli import migrate
-
-            return migrate
+            from api.cli import migrate as command
         case "token":
-            from api.cli import token
-
-            return token
+            from api.cli import token as command
         case "site":
-            from api.cli import site
-
-            return site
+            from api.cli import site as command
         case "asset-type":
-            from api.cli import asset_type
-
-            return asset_type
+            from api.cli import asset_type as command
         case "plan":
-            from api.cli import plan
-
-            return plan
+            from api.cli import plan as command
         case "run":
-            from api.cli import run
-
-            return run
+            from api.cli import run as command
         case "model":
-            from api.cli import model
-
-            return model
+            from api.cli import model as command
         case "audit":
-            from api.cli import audit
-
-            return audit
-    raise KeyError(name)
+            from api.cli import audit as command
+        case _:
+            raise KeyError(name)
+    return command
 
 
 COMMANDS = {

@@ -22,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def migrate(settings: Settings) -> str:
-    """Make the home's database, or bring it up to date; the schema that it is at then."""
+    """Make the home's database, or bring it up to date; its schema then; ``UnavailableError``."""
     private_folder(settings.home)
     if not settings.database_url:
         private_file(settings.home / "ballast.db")

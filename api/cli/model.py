@@ -21,8 +21,8 @@ from api.cli.common import (
 from api.models import queries
 from api.models import service as models
 from api.models.schemas import VersionDetail
-from services.contracts.fairness import BASIS_NAMES, FairnessIndices, FairnessReport
-from services.reporting.fairness_page import EXPLAINED
+from services.contracts.fairness import FairnessIndices
+from services.reporting.fairness_page import EXPLAINED, index_columns
 
 run = run_action
 
@@ -118,7 +118,7 @@ def _fairness(backend: Backend, args: argparse.Namespace) -> None:
     if args.json:
         print_json(report)
         return
-    columns = {title: partial(_index, indices) for title, indices in _columns(report).items()}
+    columns = {title: partial(_index, indices) for title, indices in index_columns(report).items()}
     if columns:
         print_table(EXPLAINED.items(), {"index": itemgetter(1), **columns})
         print()
@@ -133,18 +133,6 @@ def _fairness(backend: Backend, args: argparse.Namespace) -> None:
 
 def _index(indices: FairnessIndices, explained: tuple[str, str]) -> object:
     return getattr(indices, explained[0])
-
-
-def _columns(report: FairnessReport) -> dict[str, FairnessIndices]:
-    """Indices by what they are over, the champion's beside this version's own."""
-    champion = {indices.basis: indices for indices in report.champion_indices}
-    columns = {}
-    for indices in report.indices:
-        what = BASIS_NAMES[indices.basis]
-        columns[what] = indices
-        if indices.basis in champion:
-            columns[f"{what} of champion {report.champion_version}"] = champion[indices.basis]
-    return columns
 
 
 def _promote(backend: Backend, args: argparse.Namespace) -> None:

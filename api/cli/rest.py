@@ -24,7 +24,7 @@ class RestClient:
         self._client.close()
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """Send a request and return its JSON; raise :class:`BallastError` with the API's reason."""
+        """Send a request and return its JSON; raise ``UnavailableError``, or ``BallastError`` with the API's reason."""
         try:
             answer = self._client.request(method, path, json=body)
         except httpx.HTTPError as error:

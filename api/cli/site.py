@@ -13,7 +13,7 @@ from api.backend.wiring import Backend
 from api.cli.common import add_action, add_actions, checked, print_list, run_action
 from api.sites import service as sites
 from api.sites.schemas import KeyChange, SiteEnrolment
-from services.contracts.site import Site
+from services.contracts.records import Site
 
 run = run_action
 

@@ -15,10 +15,10 @@ from typing import IO
 from services.contracts.errors import UnavailableError
 from services.contracts.private_files import UMASK, private_folder, private_opener
 
-STOP_SECONDS = 10.0
-POLL_SECONDS = 0.2
-SHORTEST_LIFE_SECONDS = 5.0
-MOST_RESTARTS = 5
+STOP_SECONDS = 10.0  # a server that takes longer to stop is killed
+POLL_SECONDS = 0.2  # between two looks at a child that starts
+SHORTEST_LIFE_SECONDS = 5.0  # a child that dies sooner never worked
+MOST_RESTARTS = 5  # short lives in a row: the cause is not a passing one
 ERROR_LINE = re.compile(r"[A-Za-z_][\w.]*(Error|Exception)(:|$)")
 """The line of a traceback that names the error; servers go on to say that they could not start."""
 
@@ -108,10 +108,6 @@ class Supervisor:
     def names(self) -> frozenset[str]:
         """Names of the children."""
         return frozenset(self._running)
-
-    def process_id(self, name: str) -> int:
-        """Process id of a child."""
-        return self._running[name].process.pid
 
     def stop(self) -> None:
         """End every child, the last started first: politely, then not."""

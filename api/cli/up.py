@@ -19,9 +19,8 @@ from services.contracts.private_files import UMASK, private_folder
 from services.contracts.settings import Settings
 from services.identity.server_secrets import USER, ServerSecrets
 
-TEND_SECONDS = 0.5
-KEYS_SECONDS = 5.0
-"""How often the keys that hold are compared with those that the NATS server knows."""
+TEND_SECONDS = 0.5  # between two looks whether all children live
+KEYS_SECONDS = 5.0  # between two looks whether the NATS server knows just the keys that hold
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,7 +79,10 @@ def start_all(supervisor: Supervisor, settings: Settings, say: Callable[[str], N
 
 
 def prepare_stores(settings: Settings) -> None:
-    """Bring the round store and the registry to their newest schema, in a process of its own."""
+    """Bring the round store and the registry to their newest schema, in a process of its own.
+
+    ``UnavailableError`` with that process's last line where it failed.
+    """
     done = subprocess.run(
         [sys.executable, "-m", "api.cli.prepare"], env={**stack.inherited(), **stack.environment(settings)},
         capture_output=True, text=True, check=False, umask=UMASK,

@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 from fastapi import APIRouter, Response
+from pydantic import Field
 
-from api.health.schemas import Health, Readiness
 from api.health.service import missing_parts, notices, product_version
 from api.web.dependencies import BackendDep
+from services.contracts.base import Contract
 
 router = APIRouter(tags=["health"])
 ROUTERS = (router,)
+
+
+class Health(Contract):
+    """The process answers."""
+
+    status: str = "ok"
+    version: str
+
+
+class Readiness(Contract):
+    """Whether every server that is needed answers; ``missing`` says what does not, and what to do."""
+
+    ready: bool
+    missing: dict[str, str] = Field(default_factory=dict)
+    notices: dict[str, str] = Field(default_factory=dict, description="what works, and somebody should look at")
 
 
 @router.get("/healthz")

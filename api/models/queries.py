@@ -14,7 +14,7 @@ from services.reporting.model_report import model_report
 
 
 def model_detail(backend: Backend, name: str) -> ModelDetail:
-    """Model with its versions, the newest first."""
+    """Model with its versions, the newest first; ``NotFoundError`` where there is none."""
     found = next((model for model in backend.registry.models() if model.name == name), None)
     if found is None:
         raise NotFoundError(f"no model {name[:60]!r} in the registry")

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints
 
 from models.losses.base import Task
-from services.contracts.asset_type import AssetType
-from services.contracts.base import Contract, RunId, Slug
+from services.contracts.base import Contract, Slug
 from services.contracts.diagnosis import VersionName
-from services.contracts.messages import TrainingSpec
-from services.contracts.model_summary import ModelSummary, VersionSummary
-from services.contracts.model_version import ConvexPart, ModelVersion, SiteScore
-from services.contracts.plan import MixtureSpec
+from services.contracts.model_version import ModelSummary, ModelVersion, VersionFacts, VersionSummary
 from services.contracts.report import GateResult
-from services.contracts.scores import ErrorInterval, RegressionScores
 
 Reason = Annotated[str, StringConstraints(strip_whitespace=True, min_length=3, max_length=500)]
 """Why something is done: it goes into the audit trail."""
@@ -34,7 +28,7 @@ class ModelDetail(ModelSummary):
     versions: tuple[VersionSummary, ...]
 
 
-class VersionDetail(RegressionScores):
+class VersionDetail(VersionFacts):
     """A version: what it was trained for, its certificates, sites and gates. The weights stay in the registry.
 
     ``worst_case_risk`` is that of the weights over the plants' balls. ``objective`` is the value of what the method
@@ -43,43 +37,17 @@ class VersionDetail(RegressionScores):
     and ``error_interval`` to one of a target.
     """
 
-    name: Slug
-    version: str
     aliases: tuple[str, ...]
-    run_id: RunId
     mlflow_run_id: str
-    plan: Slug
-    method: Slug
-    solvers: tuple[str, ...]
-    mixture_confidence: float | None
-    radii_are_estimates: bool
-    convex_part: ConvexPart | None
-    note: str
-    asset_type: AssetType
     fingerprint: str
     task: Task
-    spec: TrainingSpec
-    mixture: MixtureSpec
-    rounds: int
-    certified_gap: float
-    worst_case_risk: float | None
-    objective: float
-    objective_name: str
-    lower_bound: float
-    fresh_weight: float
-    f1: float | None
-    error_interval: ErrorInterval | None
-    sites: tuple[SiteScore, ...]
     gates: tuple[GateResult, ...] | None = Field(description="null where the run is not in the store any more")
-    created_at: datetime
 
     @classmethod
     def of(cls, version: ModelVersion, label: VersionSummary, gates: tuple[GateResult, ...] | None) -> Self:
         """Detail of a version as the registry gives it, with its label there."""
-        more = {"aliases": label.aliases, "mlflow_run_id": label.mlflow_run_id, "fingerprint": label.fingerprint}
-        names = set(cls.model_fields) - {*more, "gates"}
-        own: dict[str, Any] = {name: getattr(version, name) for name in names}
-        return cls(**own, **more, gates=gates)
+        registered = {"aliases": label.aliases, "mlflow_run_id": label.mlflow_run_id, "fingerprint": label.fingerprint}
+        return cls.of_record(version, **registered, gates=gates)
 
 
 class Promotion(Contract):

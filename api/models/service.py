@@ -83,7 +83,9 @@ def _note(store: Repositories, actor: Actor, action: str, change: ChampionChange
         store, actor, action, f"model:{change.model}",
         before={"champion": change.previous_version}, after=after, reason=change.reason,
     )
-    if any(known.version == change.version for known in store.model_versions.list_versions(change.model, limit=1000)):
-        store.model_versions.record_alias(change.model, CHAMPION, change.version, actor.name, change.reason)
-    elif store.model_versions.alias(change.model, CHAMPION) is not None:  # else the champion before would be put back
-        store.model_versions.record_alias(change.model, CHAMPION, None, actor.name, change.reason)
+    history = store.model_versions
+    try:
+        history.record_alias(change.model, CHAMPION, change.version, actor.name, change.reason)
+    except NotFoundError:
+        if history.alias(change.model, CHAMPION) is not None:  # else the champion before would be put back
+            history.record_alias(change.model, CHAMPION, None, actor.name, change.reason)

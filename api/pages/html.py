@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any, Final
 
+from services.reporting.html import page
+
 STYLE: Final = """
 body { font: 15px/1.5 sans-serif; color: #000; background: #fff; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
 h2 { margin-top: 2.5rem; border-bottom: 1px solid #666 } h3 { margin: 1.5rem 0 .2rem; font: bold 15px monospace }
@@ -23,7 +25,8 @@ def home_page(version: str) -> str:
         ("/readyz", "whether the database and the registry answer"),
     )
     items = "\n".join(f'<li><a href="{link}">{link}</a> {escape(text)}</li>' for link, text in links)
-    return _page("Ballast", f"<h1>Ballast</h1>\n<p>Version {escape(version)}.</p>\n<ul>\n{items}\n</ul>")
+    body = f"<h1>Ballast</h1>\n<p>Version {escape(version)}.</p>\n<ul>\n{items}\n</ul>"
+    return page("Ballast", body, STYLE)
 
 
 def docs_page(document: Mapping[str, Any]) -> str:
@@ -36,7 +39,7 @@ def docs_page(document: Mapping[str, Any]) -> str:
             by_tag.setdefault(operation.get("tags", ["pages"])[0], []).append(shown)
     for tag, shown_operations in by_tag.items():
         parts += [f"<h2>{escape(tag)}</h2>", *shown_operations]
-    return _page(document["info"]["title"], "\n".join(parts))
+    return page(document["info"]["title"], "\n".join(parts), STYLE)
 
 
 def _operation(method: str, path: str, operation: Mapping[str, Any], document: Mapping[str, Any]) -> Iterator[str]:
@@ -75,10 +78,3 @@ def _paragraphs(text: str) -> Iterator[str]:
     for paragraph in text.split("\n\n"):
         if paragraph.strip():
             yield f"<p>{escape(paragraph.strip().replace('**', '').replace('`', ''))}</p>"
-
-
-def _page(title: str, body: str) -> str:
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
-    )

@@ -5,10 +5,8 @@ from __future__ import annotations
 from zoneinfo import available_timezones
 
 from api.plans.cron import check_cron
-from models.basics import ProblemError
-from models.methods.catalogue import check_parameters, get_method
 from services.contracts.errors import InvalidInputError, NotFoundError
-from services.contracts.lift import draw_lift
+from services.contracts.lift import LiftMismatchError, draw_lift
 from services.contracts.plan import Plan
 from services.contracts.plan_problem import check_problem
 from services.registry.labels import check_new_name
@@ -21,53 +19,26 @@ def check_plan(store: Repositories, plan: Plan) -> None:
     That its asset type is there, the store checks itself.
     """
     check_new_name(plan.name)  # its model bears the same name
-    check_method(plan)
-    check_radii(plan)
-    check_lift(store, plan)
-    check_task(store, plan)
+    check_training(store, plan)
     check_schedule(plan)
     check_sites(store, plan)
 
 
-def check_method(plan: Plan) -> None:
-    """The method must be known and its parameters its own."""
-    try:
-        check_parameters(get_method(plan.method), plan.parameters)
-    except ProblemError as error:
-        raise InvalidInputError(f"plan {plan.name}: {error}", code="unknown_method_or_parameter") from error
-
-
-def check_radii(plan: Plan) -> None:
-    """A radius from the number of samples needs beta above 0."""
-    rules = {"spec.radius": plan.spec.radius} | {
-        f"site_settings.{site}.radius": own.radius for site, own in plan.site_settings.items() if own.radius is not None
-    }
-    for where, rule in rules.items():
-        if rule.rule == "samples" and rule.value <= 0:
-            raise InvalidInputError(f"plan {plan.name}: {where}: beta must be above 0, got {rule.value:g}")
-
-
-def check_lift(store: Repositories, plan: Plan) -> None:
-    """A lift whose fingerprint the plan gives must be the one that is drawn here from its seed."""
-    if plan.spec.lift is None or plan.spec.lift.fingerprint is None:
-        return
-    try:
-        draw_lift(plan.spec.lift, len(store.asset_types.get(plan.asset_type).asset_type.features))
-    except ProblemError as error:
-        raise InvalidInputError(f"plan {plan.name}: {error}", code="lifts_differ") from None
-
-
-def check_task(store: Repositories, plan: Plan) -> None:
-    """The loss must fit the asset type, and the method the problem."""
+def check_training(store: Repositories, plan: Plan) -> None:
+    """The loss and the lift must fit the asset type, and the method the problem, or :class:`InvalidInputError`."""
     try:
         asset_type = store.asset_types.get(plan.asset_type).asset_type
     except NotFoundError:
         return
     check_problem(plan, asset_type, n_sites=len(set(plan.sites)) or None)
+    try:
+        draw_lift(plan.spec.lift, len(asset_type.features))
+    except LiftMismatchError as error:
+        raise InvalidInputError(f"plan {plan.name}: {error}", code="lifts_differ") from None
 
 
 def check_schedule(plan: Plan) -> None:
-    """The schedule must be one that can come, in a time zone that exists."""
+    """The schedule must be one that can come, in a time zone that exists, or :class:`InvalidInputError`."""
     if plan.cron is not None:
         check_cron(plan.cron)
     if plan.timezone not in available_timezones():
@@ -77,7 +48,10 @@ def check_schedule(plan: Plan) -> None:
 
 
 def check_sites(store: Repositories, plan: Plan, *, active: bool = False) -> None:
-    """Every named site must be enrolled (and active, where asked), and there must be enough of them."""
+    """Every named site must be enrolled (and active, where asked), and there must be enough of them.
+
+    :class:`InvalidInputError` names those that are not.
+    """
     status = {site.site_id: site.status for site in store.sites.list_sites()}
     unknown = sorted(site for site in {*plan.sites, *plan.site_settings} if status.get(site, "removed") == "removed")
     if unknown:

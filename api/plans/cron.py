@@ -10,7 +10,7 @@ from services.contracts.errors import InvalidInputError
 
 _MONTHS: Final = "jan feb mar apr may jun jul aug sep oct nov dec".split()
 _WEEKDAYS: Final = "sun mon tue wed thu fri sat".split()
-_LONGEST: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_LONGEST: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)  # days of each month, in a leap year
 _TERM: Final = re.compile(r"(?P<first>\*|\w+)(?:-(?P<last>\w+))?(?:/(?P<step>[0-9]+))?", re.ASCII)
 
 

@@ -8,9 +8,9 @@ from fastapi import APIRouter, Body, Query
 from fastapi.openapi.models import Example
 
 from api.plans import service
-from api.plans.schemas import Plans
 from api.web.auth import Administrator, Operator
 from api.web.dependencies import BackendDep, PlainJSON, ReasonDep
+from services.contracts.base import Contract
 from services.contracts.plan import Plan
 from services.contracts.records import PlanRecord
 from services.contracts.run import Run
@@ -50,6 +50,12 @@ EXAMPLES = {
         },
     ),
 }
+
+
+class Plans(Contract):
+    """Plans by name."""
+
+    plans: tuple[PlanRecord, ...]
 
 
 @router.get("")

@@ -7,16 +7,28 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from api.runs import service
-from api.runs.schemas import Rounds, Runs
 from api.web.auth import Operator, Reader
 from api.web.dependencies import BackendDep, Limit, Offset, PlainJSON, ReasonDep
-from services.contracts.run import Run, RunStatus
+from services.contracts.base import Contract
+from services.contracts.run import RoundRecord, Run, RunStatus
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"], default_response_class=PlainJSON)
 administration = APIRouter(
     prefix="/v1/admin/runs", tags=["administration: runs"], default_response_class=PlainJSON
 )
 ROUTERS = (router, administration)
+
+
+class Runs(Contract):
+    """Runs, newest first."""
+
+    runs: tuple[Run, ...]
+
+
+class Rounds(Contract):
+    """Rounds of a run, in order."""
+
+    rounds: tuple[RoundRecord, ...]
 
 
 @router.get("")

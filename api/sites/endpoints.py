@@ -8,7 +8,7 @@ from api.sites import service
 from api.sites.schemas import KeyChange, SiteEnrolment, Sites
 from api.web.auth import Administrator, Operator
 from api.web.dependencies import BackendDep, PlainJSON, ReasonDep
-from services.contracts.site import Site, SiteStatus
+from services.contracts.records import Site, SiteStatus
 
 router = APIRouter(prefix="/v1/admin/sites", tags=["administration: sites"], default_response_class=PlainJSON)
 ROUTERS = (router,)

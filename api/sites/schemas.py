@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from services.contracts.base import Contract, Slug
-from services.contracts.site import Site
+from services.contracts.records import Site
 
 
 class SiteEnrolment(Contract):

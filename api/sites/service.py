@@ -9,7 +9,7 @@ from api.backend.actor import Actor, record
 from api.backend.wiring import Backend
 from api.sites.schemas import KeyChange, SiteEnrolment
 from services.contracts.errors import InvalidInputError
-from services.contracts.site import Site
+from services.contracts.records import Site
 from services.identity.enrolment import check_site_key
 from services.round_store.sites import SiteRepository
 from services.round_store.store import Repositories

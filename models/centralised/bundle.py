@@ -17,14 +17,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from models.basics import Arrays, FloatArray
-from models.centralised.box import train_pooled_box
 from models.centralised.feature_scaling import Units
 from models.centralised.hinge import train_pooled
 from models.cuts.certificate import check_certificate
 from models.features.common_units import CommonUnits
 from models.geometry.norms import steepest_move
 from models.geometry.supports import BoxSupport, PolytopeSupport
-from models.losses.hinge import Hinge
+from models.losses.classification import Hinge
 from models.methods.site_answers import asked_penalty, cut_answer, step_minorant
 from models.problem import SiteProblem
 from models.prox.bundle import RiskPenalty, local_step
@@ -64,17 +63,16 @@ def _train(
     max_rounds: int,
 ) -> Training:
     specs = [site.spec for site in sites.values()]
-    if mixture.radius == 0 and all(isinstance(spec.loss, Hinge) for spec in specs):
-        if all(spec.support is None for spec in specs):
-            return train_pooled(sites, weights=weights, gap=gap, absolute_gap=absolute_gap)
-        if all(isinstance(spec.support, BoxSupport) for spec in specs):
-            return train_pooled_box(
-                sites, weights=weights, gap=gap, absolute_gap=absolute_gap, max_rounds=max_rounds
-            )
+    fixed_hinge = mixture.radius == 0 and all(isinstance(spec.loss, Hinge) for spec in specs)
+    if fixed_hinge and all(spec.support is None for spec in specs):
+        return train_pooled(sites, weights=weights, gap=gap, absolute_gap=absolute_gap)
+    # On a box the hinge's risk is cheap beside a prox step, and has no norm that other units would change.
+    plain = fixed_hinge and all(isinstance(spec.support, BoxSupport) for spec in specs)
     units = Units.of(list(sites.values()))
     found = train(
-        sites, weights=weights, mixture=mixture, gap=gap, absolute_gap=absolute_gap, max_rounds=max_rounds,
-        site_half=UnitSite(units), feature_scale=1.0 / units.spread,
+        sites, weights=weights, mixture=mixture, method="level-bundle-plain" if plain else "level-bundle", gap=gap,
+        absolute_gap=absolute_gap, max_rounds=max_rounds, site_half=UnitSite(units, plain),
+        feature_scale=None if plain else 1.0 / units.spread,
     )
     plane = units.back(found.weights)
     risks = {name: site_risk(plane, site).value for name, site in sites.items()}
@@ -89,15 +87,21 @@ def _train(
 
 @dataclass(frozen=True)
 class UnitSite:
-    """Site half of the level bundle for weights in units of their own; messages and answers are in those."""
+    """Site half of the level bundle for weights in units of their own; messages and answers are in those.
+
+    ``plain``: without prox steps.
+    """
 
     units: Units
+    plain: bool = False
 
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
-        """Exact risk at the point and the minorant of a rough prox step, its norm part inside the slope."""
+        """Exact risk at the point; unless ``plain``, the minorant of a rough prox step, its norm part in the slope."""
         cut = site_cut(self.units.back(message["point"]), problem)
         slope = self.units.slope(cut.slope)
         answer = cut_answer(replace(cut, slope=slope, swing=self._swing(cut)))
+        if self.plain:
+            return answer
         penalty = asked_penalty(message, cut.risk, slope) or 1.0
 
         def plane(point: FloatArray) -> RiskCut:

@@ -20,11 +20,19 @@ class Units:
     @staticmethod
     def of(sites: list[SiteProblem]) -> Units:
         """Units in which a unit of every weight does about the same to the risk."""
-        rows = np.vstack([site.features for site in sites])
-        centre = rows.mean(axis=0) if sites[0].spec.fit_intercept else np.zeros(rows.shape[1])
+        rows, centre = _rows(sites)
         radius = max(site.spec.radius for site in sites)
         spread = np.sqrt(np.square(rows - centre).mean(axis=0) + radius * radius)
         return Units(centre, np.where(spread > 0, spread, 1.0))
+
+    @staticmethod
+    def of_one_size(sites: list[SiteProblem]) -> Units:
+        """Units with one spread for all features: radius and label flip cost over it, and the problem is the same."""
+        rows, centre = _rows(sites)
+        apart = rows - centre
+        largest = float(np.abs(apart).max(initial=0.0)) or 1.0
+        size = largest * float(np.sqrt(np.square(apart / largest).mean()))
+        return Units(centre, np.full(rows.shape[1], size if size > 0 else 1.0))
 
     def back(self, point: FloatArray) -> FloatArray:
         """Weights (D,) for the features as given from weights in these units."""
@@ -43,3 +51,9 @@ class Units:
             turned[:n] -= slope[n] * self.centre
         turned[:n] /= self.spread
         return turned
+
+
+def _rows(sites: list[SiteProblem]) -> tuple[FloatArray, FloatArray]:
+    """All rows and their centre (P,), zero without an intercept, which is what makes a centre free."""
+    rows = np.vstack([site.features for site in sites])
+    return rows, rows.mean(axis=0) if sites[0].spec.fit_intercept else np.zeros(rows.shape[1])

@@ -13,15 +13,16 @@ by Z and has no intercept part, so that c is a bound everywhere; what is left at
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from models.basics import FloatArray, ProblemError
+from models.centralised.feature_scaling import Units
 from models.centralised.hinge_solver import PooledPoint, PooledProblem, solve_pooled
 from models.cuts.certificate import check_certificate
 from models.geometry.norms import vector_norm
-from models.losses.hinge import Hinge
+from models.geometry.projections import least_change
+from models.losses.classification import Hinge
 from models.methods.catalogue import METHODS
 from models.problem import Certificate, SiteProblem, Status
 from models.simulation.federation import Round, Training, server_problem
@@ -29,9 +30,9 @@ from models.validation import check_site_problem
 from models.worst_case.risk import site_risk
 
 _EPS = float(np.finfo(np.float64).eps)
-_CORRECTIONS = 4
-_FAR = 1e3
-_ROUNDING = 64 * _EPS
+_CORRECTIONS = 4  # each clips anew; the third or fourth changes digits only
+_FAR = 1e3  # times the solution: how far a slope of rounding's size is charged
+_ROUNDING = 64 * _EPS  # share of the rows' sizes that sums over them may be off by
 _HIDDEN = 1e-16
 """Radius, over the size of the rows, and share of rows that can be flipped, below which float64 does not see them."""
 
@@ -66,13 +67,13 @@ def train_pooled(
         if site.spec.support is not None:
             raise ProblemError("the pooled interior point is for unbounded support; use a method of the catalogue")
     site_weights = terms.weights
-    units = _Units.of(list(sites.values()))
+    units = Units.of_one_size(list(sites.values()))
     problem = _pooled(list(sites.values()), site_weights, units)
     found = solve_pooled(problem, tolerance)
     local = _stretched(problem, found.weights)
     upper, plane, risks = min(
         (
-            _evaluated(units.back(candidate, problem.n_features), sites, site_weights)
+            _evaluated(units.back(candidate), sites, site_weights)
             for candidate in _candidates(problem, local)
         ),
         key=lambda evaluated: evaluated[0],
@@ -101,50 +102,19 @@ def _evaluated(
     return float(total), plane, risks
 
 
-@dataclass(frozen=True)
-class _Units:
-    """Solver's units: features less ``centre`` (0 without an intercept), over one common ``size``.
-
-    Neither changes the problem: the intercept is free, and radius and label flip cost are divided by the same size.
-    """
-
-    centre: FloatArray
-    size: float
-    fit_intercept: bool
-
-    @staticmethod
-    def of(sites: list[SiteProblem]) -> _Units:
-        n_features, fit_intercept = sites[0].features.shape[1], sites[0].spec.fit_intercept
-        rows = sum(site.features.shape[0] for site in sites)
-        centre = np.zeros(n_features)
-        if fit_intercept:
-            centre = np.asarray(sum(site.features.sum(axis=0) for site in sites)) / rows
-        largest = max(float(np.abs(site.features - centre).max(initial=0.0)) for site in sites) or 1.0
-        square = sum(float(np.square((site.features - centre) / largest).sum()) for site in sites)
-        size = largest * float(np.sqrt(square / (rows * n_features)))
-        return _Units(centre, size if size > 0 else 1.0, fit_intercept)
-
-    def back(self, weights: FloatArray, n_features: int) -> FloatArray:
-        """Weights for the features as given."""
-        plane = weights[:n_features] / self.size
-        if not self.fit_intercept:
-            return plane
-        return np.append(plane, weights[n_features] - float(plane @ self.centre))
-
-
-def _pooled(sites: list[SiteProblem], site_weights: FloatArray, units: _Units) -> PooledProblem:
-    signed = []
+def _pooled(sites: list[SiteProblem], site_weights: FloatArray, units: Units) -> PooledProblem:
+    signed, size = [], units.spread[0]
     for site in sites:
-        rows = (site.features - units.centre) / units.size
-        if units.fit_intercept:
+        rows = (site.features - units.centre) / size
+        if site.spec.fit_intercept:
             rows = np.hstack([rows, np.ones((rows.shape[0], 1))])
         signed.append(rows * site.labels[:, None])
     counts = np.array([site.features.shape[0] for site in sites])
     index = np.repeat(np.arange(len(sites)), counts)
     counted = site_weights[index] > 0  # a site of weight 0 has no say
     # What rounding hides the solver need not see: the bounds are those of the radius and the cost as they are given.
-    radius = np.array([site.spec.radius for site in sites]) / units.size
-    cost = np.array([site.spec.label_flip_cost for site in sites]) / units.size
+    radius = np.array([site.spec.radius for site in sites]) / size
+    cost = np.array([site.spec.label_flip_cost for site in sites]) / size
     cost = np.where(radius < _HIDDEN * cost, np.inf, cost)
     radius = np.where((radius < _HIDDEN) & np.isinf(cost), 0.0, radius)
     row_counts = np.concatenate([site.counts for site in sites])
@@ -232,13 +202,8 @@ def _corrected(
         return keep, flip
     idle = np.maximum(1.0 - keep - flip, 0.0)
     room = np.minimum(keep, idle)
-    weighted = problem.signed * (room * problem.share**2)[:, None]
-    spread = weighted.T @ problem.signed
-    scale = 1.0 / np.sqrt(np.maximum(spread.diagonal(), np.finfo(np.float64).tiny))
-    values, vectors = np.linalg.eigh(spread * scale[:, None] * scale)
-    inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > 1e-14 * max(values[-1], 0.0))
-    shift = scale * (vectors @ (inverse * (vectors.T @ (scale * surplus))))
-    return _valid(problem, keep + room * problem.share * (problem.signed @ shift), flip)
+    change = least_change(problem.signed, room * problem.share**2, surplus)
+    return _valid(problem, keep + room * problem.share * change, flip)
 
 
 def _balanced(problem: PooledProblem, keep: FloatArray, flip: FloatArray) -> tuple[FloatArray, FloatArray]:

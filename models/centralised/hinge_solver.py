@@ -13,20 +13,20 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from models.basics import FloatArray, TransportNorm
-from models.centralised.hinge_rows import PooledRows, longest
-from models.prox.hinge.cones import CONES, NormCone
+from models.solvers.hinge_interior_point import HingeInteriorPoint
+from models.solvers.hinge_rows import HingeRows, Place, SiteRows
+from models.solvers.norm_cones import CONES
 
-_STEP_SHARE = 0.995
-_ITERATION_LIMIT = 150
-_PATIENCE = 4
-_WORTH_GOING_ON = 0.9
-_NEAR_END = 1e-6
-_START = 1.0
-_SAFE_CENTRING = 0.3
-_SHORT = 0.1
+_ITERATION_LIMIT = 150  # several times what any problem of the tests takes
+_PATIENCE = 4  # steps near the end without progress worth the name, after which it ends
+_WORTH_GOING_ON = 0.9  # a gap that falls by less is no progress
+_NEAR_END = 1e-6  # complementarity over the objective from which on the gap must fall
+_START = 1.0  # least bound of the norm to start from, in units in which features are of order one
+_EVEN = 2.0 / 3.0  # complementarity of the rows to start near: each loss 1 above its highest piece
+_SAFE_CENTRING = 0.3  # after a step that could not be taken
+_SHORT = 0.1  # length of a step that could not be taken
 _SHORT_STEPS = 1e-13
 """Share of a diagonal entry that is added to it, so that directions that nothing decides stay short."""
 
@@ -36,7 +36,7 @@ class PooledProblem:
     """Rows of all sites in solver's units.
 
     signed : (N, D) rows ``y_i (x_i, 1)``; share : (N,) the weight ``a_g / N_g`` of each row, times how often it
-    counts; site : (N,) site index; radius, label_flip_cost, weight : (G,); n_features : P.
+    counts; site : (N,) site index, rising; radius, label_flip_cost, weight : (G,); n_features : P.
     """
 
     signed: FloatArray
@@ -78,166 +78,126 @@ def solve_pooled(problem: PooledProblem, tolerance: float = 1e-10) -> PooledPoin
     """Iterate until complementarity and residuals are at ``tolerance`` relative to the objective, or progress ends."""
     # An overflow ends the iteration: no step is taken that is not finite, and what the best point is worth is proved.
     with np.errstate(all="ignore"):
-        return _iterate(_Solver(problem), tolerance)
+        return _iterate(_Run(problem), tolerance)
 
 
-def _iterate(solver: _Solver, tolerance: float) -> PooledPoint:
-    best, slow = solver.state(0), 0
+def _iterate(run: _Run, tolerance: float) -> PooledPoint:
+    best, slow = run.point(0), 0
     for iteration in range(1, _ITERATION_LIMIT + 1):
-        if best.gap <= tolerance or slow > _PATIENCE or not solver.advance():
+        if best.gap <= tolerance or slow > _PATIENCE or not run.advance():
             break
-        point = solver.state(iteration)
         # Far from the end residuals times long weights may grow for a while: that is no lack of progress.
-        slow = slow + 1 if point.gap > _WORTH_GOING_ON * best.gap and solver.near_end else 0
-        if point.gap <= best.gap:
-            best = point
+        slow = slow + 1 if run.gap > _WORTH_GOING_ON * best.gap and run.near_end else 0
+        if run.gap <= best.gap:
+            best = run.point(iteration)
     return best
 
 
-class _Solver:
+class _Run(HingeInteriorPoint):
+    """The sites' multipliers stand between the weights and the bound, each with a slack of its own above the bound."""
+
     def __init__(self, problem: PooledProblem) -> None:
         self.problem = problem
         buyers = np.flatnonzero(problem.flips)
-        index = np.zeros(problem.radius.shape[0], dtype=np.intp)
-        index[buyers] = np.arange(buyers.shape[0])
+        weights, price = np.zeros(problem.signed.shape[1]), float(problem.price.sum())
         # Where flips are cheap their multiplier is large: it is counted in units that bring it back to order one.
-        self.unit = np.minimum(1.0, problem.label_flip_cost[buyers])
-        self.price = problem.price[buyers] / self.unit
-        self.rest = float(problem.price.sum() - problem.price[buyers].sum())
-        self.robust = bool(problem.price.sum() > 0)
-        self.weights = np.zeros(problem.signed.shape[1])
-        price, target = float(problem.price.sum()), 0.5 / problem.share.shape[0]
-        self.cone: NormCone | None = None
-        if self.robust:
-            kind = CONES[problem.transport_norm]
+        self._unit = np.minimum(1.0, problem.label_flip_cost[buyers])
+        self._price = problem.price[buyers] / self._unit
+        self._rest = price - float(problem.price[buyers].sum())
+        target, cone = 0.5 / problem.share.shape[0], None
+        if price > 0:
             least = min(_START, 1.0 / price) if problem.transport_norm != "linf" else 0.0
-            self.cone = kind(self.weights[: problem.n_features], least, price, target)
-        self.bound = self.cone.multiplier if self.cone is not None else 0.0
-        self.short = False
-        self.slack = 2.0 * target / self.price
-        self.multipliers = self.unit * self.bound + self.slack
-        flips = problem.flips[problem.site].astype(np.float64)
-        per_site = np.zeros(problem.radius.shape[0])
-        per_site[buyers] = problem.label_flip_cost[buyers] / self.unit
-        cost = per_site[problem.site]
-        self.rows = PooledRows(problem.signed, problem.share, flips, cost, index[problem.site], self.multipliers)
-        self.dual = 0.5 * self.price
-        self.d_slack, self.d_dual = np.zeros_like(self.slack), np.zeros_like(self.dual)
-        size = self.weights.size + buyers.size + int(self.robust)
-        self.matrix = np.zeros((size, size))
+            cone = CONES[problem.transport_norm](weights[: problem.n_features], least, price, target)
+        self._slack, self._dual = 2.0 * target / self._price, 0.5 * self._price
+        self._multipliers = self._unit * (cone.multiplier if cone else 0.0) + self._slack
+        self._own = slice(weights.size, weights.size + buyers.size)
+        self._short = False
+        flips = problem.flips[problem.site]
+        self._rows = [part for part in (np.flatnonzero(flips), np.flatnonzero(~flips)) if part.size]
+        parts = [self._part(rows, buyers) for rows in self._rows]
+        super().__init__(parts, cone, weights, problem.n_features, self._own.stop + int(price > 0))
+        self._degree += self._slack.size
 
-    def state(self, iteration: int) -> PooledPoint:
+    def _part(self, index: NDArray[np.intp], buyers: NDArray[np.intp]) -> tuple[HingeRows, Place]:
+        """Some of the rows, which all can flip or all cannot, and the place of their multipliers."""
+        problem = self.problem
+        rows, share, site = problem.signed[index], problem.share[index], problem.site[index]
+        part = HingeRows(rows, np.inf, share)
+        if problem.flips[site[0]]:
+            part = SiteRows(rows, problem.label_flip_cost[buyers] / self._unit, share, np.searchsorted(buyers, site))
+        part.centre(np.zeros(index.size), self._multipliers, _EVEN)
+        return part, self._own
+
+    def _measure(self) -> None:
         """Residuals of the iterate and its gap relative to the objective."""
-        p, size = self.problem.n_features, self.weights.size
-        force, bought = self.rows.pull()
-        self.residual = np.zeros(self.matrix.shape[0])
-        self.residual[:size] = -force
-        self.residual[size : size + self.price.size] = self.price - bought - self.dual
-        inner, norm_dual = self._complementarity(), np.zeros(p)
-        if self.cone is not None:
-            pull = self.cone.pull()
-            norm_dual = pull[:-1].copy()
-            self.residual[:p] -= norm_dual
-            self.residual[-1] = self.rest + float(self.unit @ self.dual) - float(pull[-1])
-        unknowns = np.concatenate([self.weights, self.multipliers, [self.bound] * int(self.robust)])
-        objective = float(self.problem.share @ self.rows.loss + self.price @ self.multipliers) + self.rest * self.bound
-        lost = float(np.abs(self.residual) @ np.abs(unknowns))
-        self.near_end = inner <= _NEAR_END * objective
-        share = self.problem.share
-        keep, flip = self.rows.dual[1] / share, self.rows.flips * self.rows.dual[2] / share
-        gap = (inner + lost) / max(objective, 1e-300)
-        if self._separated():
-            gap = 0.0
-        return PooledPoint(self.weights.copy(), keep, flip, norm_dual, iteration, gap)
+        residual = np.zeros(self._matrix.shape[0])
+        residual[self._own] = self._price - self._dual
+        if self.cone:
+            residual[-1] = self._rest + float(self._unit @ self._dual)
+        self._weigh(residual)
+        self._complementarity += float(self._slack @ self._dual)
+        unknowns = np.concatenate([self.weights, self._multipliers, [self.bound] * int(self.cone is not None)])
+        losses = sum(float(rows.share @ rows.slack[0]) for rows, _ in self.parts)
+        objective = losses + float(self._price @ self._multipliers) + self._rest * self.bound
+        lost = float(np.abs(residual) @ np.abs(unknowns))
+        self.near_end = self._complementarity <= _NEAR_END * objective
+        self.gap = 0.0 if self._separated() else (self._complementarity + lost) / max(objective, 1e-300)
+
+    def point(self, iteration: int) -> PooledPoint:
+        """Where the run stands."""
+        keep, flip = np.zeros_like(self.problem.share), np.zeros_like(self.problem.share)
+        for index, (rows, _) in zip(self._rows, self.parts, strict=True):
+            keep[index] = rows.dual[1] / rows.share
+            flip[index] = rows.dual[2] / rows.share if rows.can_flip else 0.0
+        norm_dual = self.cone.pull()[1:].copy() if self.cone else np.zeros(self.problem.n_features)
+        return PooledPoint(self.weights.copy(), keep, flip, norm_dual, iteration, self.gap)
 
     def _separated(self) -> bool:
         """Whether the weights separate the rows and nothing costs anything: longer weights have no risk at all."""
-        return not self.robust and float((self.problem.signed @ self.weights).min()) > 0.0
+        return self.cone is None and float((self.problem.signed @ self.weights).min()) > 0.0
 
     def advance(self) -> bool:
         """One predictor-corrector step; False where no step is left at working precision."""
-        if self.cone is not None and not self.cone.complementarity() > 0.0:
-            return False
-        try:
-            self._assemble()
-            factor = cho_factor(self.matrix, lower=True, check_finite=False)
-        except (LinAlgError, ZeroDivisionError):  # the cone has collapsed to its tip, at working precision
-            return False
-        degree = self.rows.slack.size + self.slack.size + (self.cone.degree if self.cone else 0)
-        before = self._complementarity()
-        if not before > 0.0:
-            return False
-        ahead = min(self._direction(factor, 0.0, 0.0), 1.0)
-        # The predictor takes complementarity down in proportion, but for the product of the steps.
-        left = (1.0 - ahead) + ahead * ahead * self._curved_change() / before
-        centring = min(max(left, 0.0), 1.0) ** 3
-        # A second-order term may lead astray after a step that could not be taken: then mere centring comes first.
-        correction = 0.0 if self.short else 1.0
-        if self.short:
-            centring = max(centring, _SAFE_CENTRING)
-        length = min(_STEP_SHARE * self._direction(factor, centring * before / degree, correction), 1.0)
-        self.short = length < _SHORT
-        if not (1e-12 < length <= 1.0 and np.isfinite(self.step).all()):
-            return False
-        self._move(length)
-        return True
+        return not (self.cone and not self.cone.complementarity() > 0.0) and super().advance()
+
+    def _safeguard(self, predicted: float) -> tuple[float, float]:
+        """A second-order term may lead astray after a step that could not be taken: then mere centring comes first."""
+        return (0.0, _SAFE_CENTRING) if self._short else (1.0, 0.0)
 
     def _assemble(self) -> None:
-        size, buyers = self.weights.size, self.price.size
-        self.matrix[:] = 0.0
-        self.rows.add_curvature(self.matrix)
-        self.ratio = self.dual / self.slack
-        for g in range(buyers):
-            own = size + g
-            self.matrix[own, own] += self.ratio[g]
-            self.matrix[own, -1] -= self.ratio[g] * self.unit[g]
-            self.matrix[-1, own] -= self.ratio[g] * self.unit[g]
-        if self.cone is not None:
-            self.matrix[-1, -1] += float(self.ratio @ np.square(self.unit))
-            self.cone.add_curvature(self.matrix)
-        diagonal = np.einsum("ii->i", self.matrix)
+        super()._assemble()
+        matrix, own, unit = self._matrix, self._own, self._unit
+        self._ratio = self._dual / self._slack
+        if own.stop > own.start:
+            matrix[own, own] += np.diag(self._ratio)
+            matrix[-1, own] -= self._ratio * unit
+            matrix[-1, -1] += float(self._ratio @ np.square(unit))
+        diagonal = np.einsum("ii->i", matrix)
         diagonal += _SHORT_STEPS * diagonal + np.finfo(np.float64).tiny
 
-    def _direction(self, factor: tuple[FloatArray, bool], target: float, correction: float) -> float:
-        """Solve for the step to complementarity ``target``; return how much of it stays inside."""
-        p, size, buyers = self.problem.n_features, self.weights.size, self.price.size
-        right = -self.residual
-        margin, flipped = self.rows.right_hand_side(target, correction)
-        right[:size] += margin
-        right[size : size + buyers] += flipped
-        constant = (target - self.slack * self.dual - correction * self.d_slack * self.d_dual) / self.slack
-        right[size : size + buyers] += constant
-        if self.cone is not None:
-            shift = self.cone.shift(target, correction)
-            right[:p] += shift[:-1]
-            right[-1] += float(shift[-1]) - float(self.unit @ constant)
-        self.step = cho_solve(factor, right, check_finite=False)
-        bound = float(self.step[-1]) if self.cone is not None else 0.0
-        multipliers = self.step[size : size + buyers]
-        self.d_slack = multipliers - self.unit * bound
-        self.d_dual = constant - self.ratio * self.d_slack
-        far = self.rows.set_step(self.step[:size], multipliers)
-        far = min(far, longest(self.slack, self.d_slack), longest(self.dual, self.d_dual))
-        if self.cone is None:
-            return far
-        lowest = self.cone.set_step(np.append(self.step[:p], bound))
-        return min(far, -1.0 / lowest) if lowest < 0.0 else far
+    def _right_hand_side(self, target: float, correction: float) -> FloatArray:
+        right = super()._right_hand_side(target, correction)
+        self._constant = target / self._slack - self._dual
+        if target > 0.0:
+            self._constant -= correction * self._d_slack * self._d_dual / self._slack
+        right[self._own] += self._constant
+        if self.cone:
+            right[-1] -= float(self._unit @ self._constant)
+        return right
 
-    def _complementarity(self) -> float:
-        own = self.rows.complementarity() + float(self.slack @ self.dual)
-        return own + (self.cone.complementarity() if self.cone is not None else 0.0)
+    def _set_step(self) -> float:
+        reach = super()._set_step()
+        self._d_slack = self._step[self._own] - self._unit * (float(self._step[-1]) if self.cone else 0.0)
+        self._d_dual = self._constant - self._ratio * self._d_slack
+        lowest = (self._d_slack / self._slack).min(initial=0.0), (self._d_dual / self._dual).min(initial=0.0)
+        return min(reach, *map(float, lowest))
 
     def _curved_change(self) -> float:
-        own = self.rows.curved_change() + float(self.d_slack @ self.d_dual)
-        return own + (self.cone.curved_change() if self.cone is not None else 0.0)
+        return super()._curved_change() + float(self._d_slack @ self._d_dual)
 
     def _move(self, length: float) -> None:
-        size, buyers = self.weights.size, self.price.size
-        self.weights = self.weights + length * self.step[:size]
-        self.multipliers = self.multipliers + length * self.step[size : size + buyers]
-        self.slack = self.slack + length * self.d_slack
-        self.dual = self.dual + length * self.d_dual
-        self.rows.move(length)
-        if self.cone is not None:
-            self.bound += length * float(self.step[-1])
-            self.cone.move(length)
+        self._short = length < _SHORT
+        self._multipliers = self._multipliers + length * self._step[self._own]
+        self._slack = self._slack + length * self._d_slack
+        self._dual = self._dual + length * self._d_dual
+        super()._move(length)

@@ -12,13 +12,13 @@ true risk of other rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from models.basics import FloatArray
-from models.cuts.evidence import Evidence
-from models.geometry.norms import DUAL_NORM, vector_norm
+from models.cuts.cut_model import CutModel
+from models.cuts.evidence import Evidence, cut_model
 from models.problem import ServerProblem
 
 TOLERANCE = 1e-6
@@ -52,25 +52,18 @@ def find_contradiction(evidence: Evidence, problem: ServerProblem, site: int) ->
     ``problem`` gives the norm; earlier answers are not held against one another again.
     """
     known = np.flatnonzero(~np.isnan(evidence.risks[:, site]))
-    own = np.flatnonzero(evidence.cut_site == site)
-    if not (own.size and known.size):
+    own = evidence.kept_cuts(evidence.cut_site == site)
+    if not (own.cut_site.size and known.size):
         return None
     points, risks = evidence.points[known], evidence.risks[known, site]
-    steepest = own[int(np.argmax(evidence.cut_norm_weight[own]))]
-    units = np.ones(problem.n_features) if problem.feature_scale is None else problem.feature_scale
-    norms = vector_norm(points[:, : problem.n_features] * units, DUAL_NORM[problem.transport_norm])
-
-    offset = np.append(evidence.cut_offset[own], 0.0)
-    slope = np.vstack([evidence.cut_slope[own], np.zeros(points.shape[1])])
-    norm_weight = np.append(evidence.cut_norm_weight[own], max(evidence.cut_norm_weight[steepest], 0.0))
-    rounds = np.append(evidence.cut_round[own], evidence.cut_round[steepest])
+    rounds = np.append(own.cut_round, own.cut_round[int(np.argmax(own.cut_norm_weight))])
     fresh = (evidence.point_round[known][:, None] == evidence.exchanges) | (rounds == evidence.exchanges)
 
-    swings = evidence.cut_swing[own]
-    swung = np.hstack([np.abs(points[:, : swings.shape[1]]) @ swings.T, np.zeros((points.shape[0], 1))])
-
-    bounds = offset + points @ slope.T + norms[:, None] * norm_weight + swung
-    sizes = np.abs(offset) + np.abs(points) @ np.abs(slope).T + norms[:, None] * np.abs(norm_weight) + np.abs(swung)
+    model = cut_model(own, problem)
+    absolute = replace(
+        model, offset=np.abs(model.offset), slope=np.abs(model.slope), norm_weight=np.abs(model.norm_weight)
+    )
+    bounds, sizes = _cuts_and_floor(model, points, site), _cuts_and_floor(absolute, np.abs(points), site)
     excess = _relative_excess(bounds, risks[:, None], sizes)
     excess[~fresh] = -np.inf
     i, j = np.unravel_index(int(np.argmax(excess)), excess.shape)
@@ -79,6 +72,11 @@ def find_contradiction(evidence: Evidence, problem: ServerProblem, site: int) ->
     return Contradiction(
         float(risks[i]), float(bounds[i, j]), int(evidence.point_round[known[i]]), int(rounds[j])
     )
+
+
+def _cuts_and_floor(model: CutModel, points: FloatArray, site: int) -> FloatArray:
+    """Heights of a site's m cuts at points (K, D), and last of its floor, (K, m + 1)."""
+    return np.column_stack([model.heights(points), model.norms(points) * model.floor[site]])
 
 
 def _relative_excess(bounds: FloatArray, risks: FloatArray, sizes: FloatArray) -> FloatArray:

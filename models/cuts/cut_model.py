@@ -30,8 +30,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from models.basics import FloatArray, TransportNorm
-from models.geometry.norms import DUAL_NORM, vector_norm
+from models.basics import FloatArray, TransportNorm, rounded
+from models.geometry.norms import DUAL_NORM, dual_norms, vector_norm
 from models.site_ambiguity.ball import MixtureBall, pull_into_ball, worst_mixture
 from models.site_ambiguity.epigraph import MixtureRows, mixture_rows
 from models.solvers.conic_interior_point import ConeProgram, solve_cone_program
@@ -39,6 +39,8 @@ from models.solvers.conic_interior_point import ConeProgram, solve_cone_program
 _TIGHT, _ROUGH = 1e-12, 1e-9
 """Tolerances: a bound wants all that there is; where to ask next does not."""
 
+_LAST_DIGIT = 1e-11
+"""Far above the rounding of a risk, far below the digits of a point that is asked."""
 
 _SMALL = 1e-3
 """Least unit of height: a hinge risk is of order one by nature, however near to 0 the cuts are at some point."""
@@ -95,7 +97,7 @@ class CutModel:
 
     def norms(self, points: FloatArray) -> FloatArray:
         """Dual norm of each of the points (K, D)."""
-        return vector_norm(points[:, : self.n_features] * self.units, DUAL_NORM[self.transport_norm])
+        return dual_norms(points[:, : self.n_features] * self.units, self.transport_norm)
 
     def site_values(self, points: FloatArray) -> FloatArray:
         """Model of each site's risk at points (K, D), shape (K, G)."""
@@ -122,6 +124,14 @@ class CutModel:
     def with_mixture(self, mixture: FloatArray) -> CutModel:
         """The same cuts weighted by one mixture (G,) of the ball, and no other: at or below this model everywhere."""
         return replace(self, site_weights=mixture, mixture=MixtureBall())
+
+    def without_last_digits(self) -> CutModel:
+        """The same cuts but for the digits below a share of 1e-11 of the largest of their kind."""
+        swing = None if self.swing is None else rounded(self.swing, _LAST_DIGIT)
+        return replace(
+            self, floor=rounded(self.floor, _LAST_DIGIT), offset=rounded(self.offset, _LAST_DIGIT),
+            slope=rounded(self.slope, _LAST_DIGIT), norm_weight=rounded(self.norm_weight, _LAST_DIGIT), swing=swing,
+        )
 
     def floors_left(self, multipliers: FloatArray) -> FloatArray:
         """What the cuts' multipliers (m,) leave of each ``a_g`` for the floor of the site, (G,)."""
@@ -165,22 +175,18 @@ def minimise(model: CutModel, centre: FloatArray, rule: HeightRule | None = None
 
     With a ``rule``: of the rule of the sites' models; the mixture is then the sums of the multipliers, as they are.
     """
-    return _solve(model, centre, None, rule=rule)
+    return _solve(model, centre, None, rule)
 
 
 def project(model: CutModel, centre: FloatArray, level: float, rule: HeightRule | None = None) -> ModelPoint:
-    """Nearest point to ``centre`` at which the model (or the rule of the sites' models) is at or below ``level``."""
-    return _solve(model, centre, level, rule=rule)
+    """Nearest point to ``centre`` at which the model (or the rule of the sites' models) is at or below ``level``.
+
+    To some ten digits of the cuts: it bounds nothing, and the last digits of a cut are those of the features' unit.
+    """
+    return _solve(model.without_last_digits(), centre, level, rule)
 
 
-def prox_step(model: CutModel, centre: FloatArray, penalty: float) -> ModelPoint:
-    """Minimiser of the model plus ``penalty/2 ||w - centre||^2``."""
-    return _solve(model, centre, None, penalty)
-
-
-def _solve(
-    model: CutModel, centre: FloatArray, level: float | None, penalty: float = 0.0, rule: HeightRule | None = None
-) -> ModelPoint:
+def _solve(model: CutModel, centre: FloatArray, level: float | None, rule: HeightRule | None) -> ModelPoint:
     """State the program in the model's units: heights at the centre are of order one, and so are slopes."""
     n_sites, m, first = model.site_weights.shape[0], model.site.shape[0], centre.shape[0]
     heights = model.offset + model.slope @ centre
@@ -206,10 +212,8 @@ def _solve(
     cost[columns] = mixed.cost
     cost[:first] = tilt / steep
     blocks = [_wide(rows, width), _wide(mixed.rows, width, columns)]
-    if level is None:
-        curvature[:first], linear = penalty * length * length / height, cost
-        ends = np.zeros(0)
-    else:
+    linear, ends = cost, np.zeros(0)
+    if level is not None:
         curvature[:first], linear = 1.0, np.zeros(width)
         blocks.append(cost[None])
         ends = np.array([(level - float(tilt @ centre)) / height])

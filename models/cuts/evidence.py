@@ -89,34 +89,60 @@ class Evidence:
         bounds = np.array([self.upper, self.lower, self.fresh_weight, self.best, self.exchanges])
         return {name: getattr(self, name) for name in _ARRAYS} | {"bounds": bounds}
 
+    @staticmethod
+    def unpack(arrays: Arrays) -> Evidence:
+        """Evidence from :meth:`pack`; other arrays are left alone."""
+        count, n_cuts = len(arrays["points"]), len(arrays["cut_site"])
+        # A state of version 0.1 does not say in which exchange its parts came: 0 stands for an earlier one. Nor had its
+        # cuts swings: they were planes on a box.
+        unknown = {"point_round": np.zeros(count), "cut_round": np.zeros(n_cuts), "cut_swing": np.zeros((n_cuts, 0))}
+        parts = {name: np.asarray(arrays[name] if name in arrays else unknown[name]) for name in _ARRAYS}
+        upper, lower, fresh_weight, best, exchanges = (*(float(each) for each in arrays["bounds"]), float(count))[:5]
+        return Evidence(
+            **parts, upper=upper, lower=lower, fresh_weight=fresh_weight, best=int(best), exchanges=int(exchanges)
+        )
 
-def no_evidence(problem: ServerProblem) -> Evidence:
-    """Evidence before the first round."""
-    n_sites, dimension = len(problem.sites), problem.dimension
-    return Evidence(
-        points=np.zeros((0, dimension)),
-        risks=np.zeros((0, n_sites)),
-        point_round=np.zeros(0),
-        cut_site=np.zeros(0),
-        cut_offset=np.zeros(0),
-        cut_slope=np.zeros((0, dimension)),
-        cut_norm_weight=np.zeros(0),
-        cut_swing=np.zeros((0, 0)),
-        cut_round=np.zeros(0),
-    )
+    @staticmethod
+    def empty(problem: ServerProblem) -> Evidence:
+        """Evidence before the first round."""
+        n_sites, dimension = len(problem.sites), problem.dimension
+        return Evidence(
+            points=np.zeros((0, dimension)),
+            risks=np.zeros((0, n_sites)),
+            point_round=np.zeros(0),
+            cut_site=np.zeros(0),
+            cut_offset=np.zeros(0),
+            cut_slope=np.zeros((0, dimension)),
+            cut_norm_weight=np.zeros(0),
+            cut_swing=np.zeros((0, 0)),
+            cut_round=np.zeros(0),
+        )
 
+    def passed(self) -> Evidence:
+        """Evidence after an exchange of messages that told of no risk."""
+        return replace(self, exchanges=self.exchanges + 1)
 
-def unpack_evidence(arrays: Arrays) -> Evidence:
-    """Evidence from :meth:`Evidence.pack`; other arrays are left alone."""
-    count, n_cuts, bounds = len(arrays["points"]), len(arrays["cut_site"]), [float(each) for each in arrays["bounds"]]
-    # A state of version 0.1 does not say in which exchange its parts came: 0 stands for an earlier one. Nor had its
-    # cuts swings: they were planes on a box.
-    unknown = {"point_round": np.zeros(count), "cut_round": np.zeros(n_cuts), "cut_swing": np.zeros((n_cuts, 0))}
-    parts = {name: np.asarray(arrays[name] if name in arrays else unknown[name]) for name in _ARRAYS}
-    upper, lower, fresh_weight, best, exchanges = (*bounds, float(count))[:5]
-    return Evidence(
-        **parts, upper=upper, lower=lower, fresh_weight=fresh_weight, best=int(best), exchanges=int(exchanges)
-    )
+    def of_sites(self, kept: Sequence[int]) -> Evidence:
+        """Evidence of some of the sites alone, by index, in that order; its bounds are those of the next round."""
+        places = np.full(self.risks.shape[1], -1.0)
+        places[list(kept)] = np.arange(len(kept))
+        site = places[self.cut_site.astype(np.intp)]
+        cuts = replace(self, cut_site=site).kept_cuts(site >= 0)
+        return replace(cuts, risks=self.risks[:, list(kept)], upper=math.inf, lower=0.0, fresh_weight=0.0, best=-1)
+
+    def kept_cuts(self, keep: NDArray[np.bool_]) -> Evidence:
+        """Evidence with some of its cuts, ``keep`` (m,)."""
+        return replace(self, **{name: getattr(self, name)[keep] for name in _CUTS})
+
+    def judged_by(self, totals: FloatArray) -> Evidence:
+        """Evidence whose best point has the least of totals (K,), its upper bound; infinite: a point does not count."""
+        best = int(np.argmin(totals)) if np.isfinite(totals).any() else -1
+        return replace(self, upper=float(totals[best]) if best >= 0 else math.inf, best=best)
+
+    def with_lower(self, bound: float) -> Evidence:
+        """Evidence with a lower bound where it is the better one; ``CertificateError`` where the bounds then cross."""
+        held = check_certificate(Certificate(self.upper, max(self.lower, bound), self.fresh_weight))
+        return replace(self, lower=held.lower)
 
 
 def cut_model(evidence: Evidence, problem: ServerProblem) -> CutModel:
@@ -142,29 +168,8 @@ def cut_model(evidence: Evidence, problem: ServerProblem) -> CutModel:
 def record(evidence: Evidence, problem: ServerProblem, point: FloatArray, answers: Mapping[str, Arrays]) -> Evidence:
     """Add a round: risks and cuts at ``point``, and the prox minorants where the answers have them; with its bound."""
     grown = with_answers(evidence, problem, point, answers)
-    best, upper = _best_round(grown, problem)
     fresh_weight = float(problem.weights[~np.isnan(grown.risks[-1])].sum())
-    return replace(grown, upper=upper, best=best, fresh_weight=fresh_weight)
-
-
-def passed(evidence: Evidence) -> Evidence:
-    """Evidence after an exchange of messages that told of no risk."""
-    return replace(evidence, exchanges=evidence.exchanges + 1)
-
-
-def of_sites(evidence: Evidence, kept: Sequence[int]) -> Evidence:
-    """Evidence of some of the sites alone, by index, in that order; its bounds are not known until the next round."""
-    places = np.full(evidence.risks.shape[1], -1.0)
-    places[list(kept)] = np.arange(len(kept))
-    site = places[evidence.cut_site.astype(np.intp)]
-    evidence = kept_cuts(replace(evidence, cut_site=site), site >= 0)
-    risks = evidence.risks[:, list(kept)]
-    return replace(evidence, risks=risks, upper=math.inf, lower=0.0, fresh_weight=0.0, best=-1)
-
-
-def kept_cuts(evidence: Evidence, keep: NDArray[np.bool_]) -> Evidence:
-    """Evidence with some of its cuts, ``keep`` (m,)."""
-    return replace(evidence, **{name: getattr(evidence, name)[keep] for name in _CUTS})
+    return _with_upper(replace(grown, fresh_weight=fresh_weight), problem)
 
 
 def with_answers(
@@ -172,11 +177,7 @@ def with_answers(
 ) -> Evidence:
     """As :func:`record`, the bounds left as they were."""
     risks = np.full(len(problem.sites), np.nan)
-    sites: list[float] = []
-    offsets: list[float] = []
-    slopes: list[FloatArray] = []
-    norm_weights: list[float] = []
-    swings: list[FloatArray | None] = []
+    cuts: list[tuple[float, float, FloatArray, float, FloatArray | None]] = []
     stretched = point[: problem.n_features] * (1.0 if problem.feature_scale is None else problem.feature_scale)
     norm = dual_norm(stretched, problem.transport_norm)
     for g, site in enumerate(problem.sites):
@@ -188,17 +189,11 @@ def with_answers(
             float(answer["risk"]), float(answer["cut_height"]), answer["slope"], float(answer["norm_weight"]),
             answer.get("swing"),
         )
-        cuts = [(cut.offset(point, norm), cut.slope, cut.norm_weight)]
-        swings.append(answer.get("swing"))
+        cuts.append((g, cut.offset(point, norm), cut.slope, cut.norm_weight, cut.swing))
         if "minorant_slope" in answer:
-            cuts.append(
-                (float(answer["minorant_offset"]), answer["minorant_slope"], float(answer["minorant_norm_weight"]))
-            )
-            swings.append(answer.get("minorant_swing"))
-        sites += [float(g)] * len(cuts)
-        offsets += [cut[0] for cut in cuts]
-        slopes += [cut[1] for cut in cuts]
-        norm_weights += [cut[2] for cut in cuts]
+            offset, norm_weight = float(answer["minorant_offset"]), float(answer["minorant_norm_weight"])
+            cuts.append((g, offset, answer["minorant_slope"], norm_weight, answer.get("minorant_swing")))
+    sites, offsets, slopes, norm_weights, swings = zip(*cuts, strict=True) if cuts else ((),) * 5
     number = evidence.exchanges + 1
     return replace(
         evidence,
@@ -236,6 +231,25 @@ def risks_or_models(evidence: Evidence, problem: ServerProblem, k: int) -> Float
     return np.asarray(np.where(missing, modelled, risks))
 
 
+def counted_risks(evidence: Evidence, problem: ServerProblem) -> FloatArray:
+    """Risks (K, G) by which the visited points count; NaN where a site is there now that a point was not told by.
+
+    A site that is away in this round enters by its cuts at every point to which it did not answer.
+    """
+    missing = np.isnan(evidence.risks)
+    absent = missing[-1]
+    if not absent.any():
+        return evidence.risks
+    modelled = cut_model(evidence, problem).site_values(evidence.points)
+    return np.asarray(np.where(missing & absent, modelled, evidence.risks))
+
+
+def mixture_bound(evidence: Evidence, problem: ServerProblem, mixture: FloatArray) -> float:
+    """Lower bound on the least risk of one mixture (G,) of the sites."""
+    model, near = cut_model(evidence, problem).with_mixture(mixture), evidence.best_point
+    return lower_bound(model, minimise(model, near).multipliers, near)
+
+
 def tighten_lower_bound(evidence: Evidence, problem: ServerProblem) -> tuple[Evidence, ModelPoint]:
     """Evidence with the best lower bound its cuts give, and the minimiser of the cut model near the best point."""
     model = cut_model(evidence, problem)
@@ -244,21 +258,15 @@ def tighten_lower_bound(evidence: Evidence, problem: ServerProblem) -> tuple[Evi
     return replace(evidence, lower=max(evidence.lower, lower)), model_minimiser
 
 
-def _best_round(evidence: Evidence, problem: ServerProblem) -> tuple[int, float]:
-    """Visited point of least ``max_q sum_g q_g u_gk`` and that value; (-1, inf) where no point counts."""
+def _with_upper(evidence: Evidence, problem: ServerProblem) -> Evidence:
+    """Evidence with the visited point of least ``max_q sum_g q_g u_gk`` and that value."""
     site_weights, ball = problem.weights, problem.mixture
-    risks, missing = evidence.risks, np.isnan(evidence.risks)
-    counted = (site_weights > 0) | (ball.radius > 0)
-    absent = missing[-1] & counted
-    if absent.any():
-        modelled = cut_model(evidence, problem).site_values(evidence.points)
-        risks = np.where(missing & absent, modelled, risks)
+    risks, counted = counted_risks(evidence, problem), (site_weights > 0) | (ball.radius > 0)
     left_out = np.asarray((np.isnan(risks) & counted).any(axis=1))
     risks = np.where(counted, np.nan_to_num(risks), 0.0)
     totals = np.where(left_out, np.inf, risks @ site_weights)
     if ball.radius == 0:
-        best = int(np.argmin(totals))
-        return (best, float(totals[best])) if np.isfinite(totals[best]) else (-1, math.inf)
+        return evidence.judged_by(totals)
     if evidence.best >= 0 and not left_out[evidence.best]:
         # What is worst for the best point so far is near the worst for most others: few are left to judge exactly.
         totals = np.maximum(totals, risks @ worst_mixture(risks[evidence.best], site_weights, ball).weights)
@@ -269,4 +277,4 @@ def _best_round(evidence: Evidence, problem: ServerProblem) -> tuple[int, float]
             break
         if (value := worst_mixture(risks[k], site_weights, ball).value) < upper:
             best, upper = int(k), value
-    return best, upper
+    return replace(evidence, upper=upper, best=best)

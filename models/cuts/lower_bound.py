@@ -41,11 +41,13 @@ import numpy as np
 from models.basics import FloatArray
 from models.cuts.cut_model import CutModel
 from models.geometry.norms import vector_norm
-from models.geometry.projections import nearest_in_ball
+from models.geometry.projections import least_change, nearest_in_ball
 
 _EPS = float(np.finfo(np.float64).eps)
 _CORRECTIONS = 2
+"""A first one by the normal equations, a last one exactly."""
 _CLOSE = 1e-9
+"""Share of what the multipliers aim at that may be missing: no correction would give more that counts."""
 _IDLE = 1e-10
 """Multipliers up to here are what an interior point leaves of zero; without them flat directions are flat."""
 _CENTRING, _CENTRAL = 100, 0.5
@@ -94,9 +96,7 @@ def tilted_lower_bound(model: CutModel, multipliers: FloatArray, tilt: FloatArra
     """
     cuts = _normalised(model, multipliers)
     slope, norm_weight = _sums(_without_swings(model, cuts, tilt[: model.n_features]), cuts)
-    left = slope + tilt
-    steep = left[: model.n_features] / model.units
-    left[: model.n_features] -= model.units * nearest_in_ball(steep, norm_weight, model.transport_norm)
+    left = _uncovered(model, slope + tilt, norm_weight)
     rounding = 8 * _EPS * float(cuts @ np.abs(model.offset))
     return float(cuts @ model.offset) - float(np.abs(left) @ reach) - rounding
 
@@ -147,15 +147,19 @@ def _intercept_charge(model: CutModel, tilt: FloatArray, reference: FloatArray, 
     """What the intercept part of the slope, (0,) or (1,), can take off where the model is not above the reference."""
     if not tilt.any():
         return 0.0
-    upper = model.value(reference)
+    lowest, highest = intercept_range(model, model.value(reference), support)
+    return abs(float(tilt[0])) * max(highest - float(reference[-1]), float(reference[-1]) - lowest, 0.0)
+
+
+def intercept_range(model: CutModel, upper: float, support: float) -> tuple[float, float]:
+    """Least and largest intercept where the model is at most ``upper``, and so the norm at most ``upper / support``."""
     features, flat = model.slope[:, : model.n_features], model.slope[:, -1]
     weights = model.site_weights
     room = np.divide(upper, weights, out=np.full_like(weights, np.inf), where=weights > 0)[model.site]
     steep = vector_norm(features / model.units, model.transport_norm) + np.maximum(-model.norm_weight, 0.0)
     room = room - model.offset + steep * (upper / support)
     highest = float((room[flat > 0] / flat[flat > 0]).min(initial=np.inf))
-    lowest = float((room[flat < 0] / flat[flat < 0]).max(initial=-np.inf))
-    return abs(float(tilt[0])) * max(highest - float(reference[-1]), float(reference[-1]) - lowest, 0.0)
+    return float((room[flat < 0] / flat[flat < 0]).max(initial=-np.inf)), highest
 
 
 def _tilt_charge(model: CutModel, cuts: FloatArray, tilt: FloatArray, reference: FloatArray) -> float:
@@ -212,13 +216,26 @@ def _central(model: CutModel, reference: FloatArray) -> FloatArray | None:
     return None
 
 
+def _rows(model: CutModel) -> FloatArray:
+    """Slopes (D,) and sites (G,) of the cuts, then of the floors, (m + G, D + G)."""
+    sites = np.eye(model.site_weights.shape[0])
+    slopes = np.vstack([model.slope, np.zeros((sites.shape[0], model.slope.shape[1]))])
+    return np.hstack([slopes, np.vstack([sites[model.site], sites])])
+
+
+def _uncovered(model: CutModel, slope: FloatArray, norm_weight: float) -> FloatArray:
+    """What the norm does not carry of a slope (D,): all of the intercept, and the features less the nearest it does."""
+    left = slope.copy()
+    steep = slope[: model.n_features] / model.units
+    left[: model.n_features] -= model.units * nearest_in_ball(steep, norm_weight, model.transport_norm)
+    return left
+
+
 def _levelled(model: CutModel, cuts: FloatArray) -> FloatArray:
     """Multipliers nearer to having no slope, by the least change relative to their size that keeps them above 0."""
     slope, n_sites = _sums(model, cuts)[0], model.site_weights.shape[0]
-    rows = np.hstack([np.vstack([model.slope, np.zeros((n_sites, slope.shape[0]))]),
-                      np.vstack([np.eye(n_sites)[model.site], np.eye(n_sites)])])
     weights = np.concatenate([cuts, model.floors_left(cuts)])
-    weighted = rows * weights[:, None]
+    weighted = _rows(model) * weights[:, None]
     size = np.sqrt(np.einsum("jd,jd->d", weighted, weighted))
     size = np.where(size > 0, size, 1.0)
     change = np.concatenate([slope, np.zeros(n_sites)]) / size
@@ -232,26 +249,14 @@ def _corrected(model: CutModel, cuts: FloatArray, exactly: bool) -> FloatArray:
 
     By the normal equations, or ``exactly`` by a singular value decomposition, for cuts that are nearly flat somewhere.
     """
-    slope, norm_weight = _sums(model, cuts)
-    surplus = slope.copy()
-    steep = slope[: model.n_features] / model.units
-    surplus[: model.n_features] -= model.units * nearest_in_ball(steep, norm_weight, model.transport_norm)
+    surplus = _uncovered(model, *_sums(model, cuts))
     if not surplus.any():
         return cuts
-    n_sites, m = model.site_weights.shape[0], model.site.shape[0]
-    rows = np.zeros((m + n_sites, slope.shape[0] + n_sites + 1))
-    rows[:m, : slope.shape[0]] = model.slope
-    rows[:, slope.shape[0] : -1] = np.vstack([np.eye(n_sites)[model.site], np.eye(n_sites)])
-    rows[:, -1] = np.concatenate([model.norm_weight, model.floor])
-    weights = np.concatenate([cuts, model.floors_left(cuts)])
-    change = np.concatenate([surplus, np.zeros(n_sites + 1)])
+    rows = np.column_stack([_rows(model), np.concatenate([model.norm_weight, model.floor])])
+    m, weights = cuts.shape[0], np.concatenate([cuts, model.floors_left(cuts)])
+    change = np.concatenate([surplus, np.zeros(rows.shape[1] - surplus.shape[0])])
     if exactly:
         roots = np.sqrt(weights)
         moved = np.linalg.lstsq((rows * roots[:, None]).T, change, rcond=_EPS)[0]
         return _normalised(model, (weights - roots * moved)[:m])
-    spread = (rows.T * weights) @ rows
-    scale = 1.0 / np.sqrt(np.maximum(spread.diagonal(), np.finfo(np.float64).tiny))
-    values, vectors = np.linalg.eigh(spread * scale[:, None] * scale)
-    inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > 1e-14 * values[-1])
-    shift = scale * (vectors @ (inverse * (vectors.T @ (scale * change))))
-    return _normalised(model, (weights * (1.0 - rows @ shift))[:m])
+    return _normalised(model, (weights * (1.0 - least_change(rows, weights, change)))[:m])

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from models.basics import FloatArray, ProblemError
 from models.estimators.calibration import deal_folds, likely_scale, probabilities, scores_of_classes
 from models.estimators.choices import stated_support
-from models.estimators.sites import Sites, number, whole_number
+from models.estimators.sites import Sites, number, sites_of, whole_number
 from models.estimators.solving import RobustFit, Statement
 from models.estimators.table import Table, class_weights, sample_counts
 from models.evaluation.robustness_radius import robustness_radius
@@ -123,6 +123,22 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
 
     def _cost(self) -> float:
         return number("label_flip_cost", self.label_flip_cost)
+
+
+class FederatedClassifier(RobustClassifier):
+    """A classifier over several sites (clients), told apart by ``groups``."""
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Fit to features (N, P), labels (N,), the site of each row (N,) and how often it counts (N,).
+
+        Without groups all rows are one site, and a warning says so.
+        """
+        return self._fit(X, y, groups, sample_weight)
+
+    def _sites(self, groups: ArrayLike | None, n_rows: int) -> Sites:
+        return sites_of(groups, n_rows)
 
 
 def present(

@@ -3,17 +3,16 @@ r"""Classifier of distributionally robust federated learning (DRFL): :class:`Fed
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
-
-from numpy.typing import ArrayLike
+from dataclasses import dataclass
+from typing import Any
 
 from models.basics import TransportNorm
 from models.estimators.choices import ClientWeights, SupportArgument, check_client_weights
-from models.estimators.classifier import RobustClassifier
-from models.estimators.sites import Sites, sites_of
+from models.estimators.classifier import FederatedClassifier
 
 
-class FederatedDRClassifier(RobustClassifier):
+@dataclass(eq=False, repr=False)
+class FederatedDRClassifier(FederatedClassifier):
     r"""Distributionally robust classifier over clients (DRFL, problem 2), certified.
 
         min_{w, b} max_{q in Q} sum_s q_s sup { E_P L(y (<w, x> + b)) : W(P, data of client s) <= radius_s },
@@ -50,55 +49,23 @@ class FederatedDRClassifier(RobustClassifier):
         the mean over the heads for more than two classes).
     """
 
-    def __init__(
-        self,
-        loss: str = "hinge",
-        radius: float | str | Mapping[Any, Any] = "samples",
-        label_flip_cost: float = 1.0,
-        client_radius: float = 0.0,
-        client_norm: Any = "l2",
-        client_weights: ClientWeights = None,
-        transport_norm: TransportNorm = "l2",
-        support: SupportArgument = None,
-        fit_intercept: bool = True,
-        method: str = "auto",
-        gap: float = 1e-4,
-        absolute_gap: float | None = None,
-        max_rounds: int = 1000,
-        method_parameters: Mapping[str, float] | None = None,
-        class_weight: Mapping[Any, float] | str | None = None,
-        calibration_folds: int = 3,
-        random_state: Any = None,
-    ) -> None:
-        self.loss = loss
-        self.radius = radius
-        self.label_flip_cost = label_flip_cost
-        self.client_radius = client_radius
-        self.client_norm = client_norm
-        self.client_weights = client_weights
-        self.transport_norm = transport_norm
-        self.support = support
-        self.fit_intercept = fit_intercept
-        self.method = method
-        self.gap = gap
-        self.absolute_gap = absolute_gap
-        self.max_rounds = max_rounds
-        self.method_parameters = method_parameters
-        self.class_weight = class_weight
-        self.calibration_folds = calibration_folds
-        self.random_state = random_state
-
-    def fit(
-        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Fit to features (N, P), labels (N,), the client of each row (N,) and how often it counts (N,).
-
-        Without groups all rows are one client, and a warning says so.
-        """
-        return self._fit(X, y, groups, sample_weight)
-
-    def _sites(self, groups: ArrayLike | None, n_rows: int) -> Sites:
-        return sites_of(groups, n_rows)
+    loss: str = "hinge"
+    radius: float | str | Mapping[Any, Any] = "samples"
+    label_flip_cost: float = 1.0
+    client_radius: float = 0.0
+    client_norm: Any = "l2"
+    client_weights: ClientWeights = None
+    transport_norm: TransportNorm = "l2"
+    support: SupportArgument = None
+    fit_intercept: bool = True
+    method: str = "auto"
+    gap: float = 1e-4
+    absolute_gap: float | None = None
+    max_rounds: int = 1000
+    method_parameters: Mapping[str, float] | None = None
+    class_weight: Mapping[Any, float] | str | None = None
+    calibration_folds: int = 3
+    random_state: Any = None
 
     def _client_weights(self) -> ClientWeights:
         return check_client_weights(self.client_weights)

@@ -3,6 +3,7 @@ r"""Distributionally robust regression over clients, certified."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ from models.evaluation.intervals import residual_interval
 from models.losses.base import Loss, Task
 
 
+@dataclass(eq=False, repr=False)
 class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     r"""Distributionally robust regression over clients (DRFL, problem 2), certified.
 
@@ -55,45 +57,24 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
 
     task: ClassVar[Task] = "regression"
 
-    def __init__(
-        self,
-        loss: str = "huber",
-        epsilon: float | None = None,
-        quantile: float | None = None,
-        radius: float | str | Mapping[Any, Any] = "samples",
-        target_cost: float | None = None,
-        label_flip_cost: float | None = None,
-        client_radius: float = 0.0,
-        client_norm: Any = "l2",
-        client_weights: ClientWeights = None,
-        transport_norm: TransportNorm = "l2",
-        support: SupportArgument = None,
-        fit_intercept: bool = True,
-        method: str = "auto",
-        gap: float = 1e-4,
-        absolute_gap: float | None = None,
-        max_rounds: int = 1000,
-        method_parameters: Mapping[str, float] | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.loss = loss
-        self.epsilon = epsilon
-        self.quantile = quantile
-        self.radius = radius
-        self.target_cost = target_cost
-        self.label_flip_cost = label_flip_cost
-        self.client_radius = client_radius
-        self.client_norm = client_norm
-        self.client_weights = client_weights
-        self.transport_norm = transport_norm
-        self.support = support
-        self.fit_intercept = fit_intercept
-        self.method = method
-        self.gap = gap
-        self.absolute_gap = absolute_gap
-        self.max_rounds = max_rounds
-        self.method_parameters = method_parameters
-        self.random_state = random_state
+    loss: str = "huber"
+    epsilon: float | None = None
+    quantile: float | None = None
+    radius: float | str | Mapping[Any, Any] = "samples"
+    target_cost: float | None = None
+    label_flip_cost: float | None = None
+    client_radius: float = 0.0
+    client_norm: Any = "l2"
+    client_weights: ClientWeights = None
+    transport_norm: TransportNorm = "l2"
+    support: SupportArgument = None
+    fit_intercept: bool = True
+    method: str = "auto"
+    gap: float = 1e-4
+    absolute_gap: float | None = None
+    max_rounds: int = 1000
+    method_parameters: Mapping[str, float] | None = None
+    random_state: Any = None
 
     def fit(
         self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None

@@ -7,16 +7,18 @@ the optimum it can be at most. Features are taken as given: nothing is scaled be
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
 from models.basics import ProblemError, TransportNorm
 from models.estimators.choices import SupportArgument
-from models.estimators.classifier import RobustClassifier
+from models.estimators.classifier import FederatedClassifier, RobustClassifier
 from models.estimators.sites import Sites, one_site, sites_of
 
 
+@dataclass(eq=False, repr=False)
 class DRSVC(RobustClassifier):
     r"""Distributionally robust support vector classifier, certified.
 
@@ -78,35 +80,19 @@ class DRSVC(RobustClassifier):
     n_features_in_, feature_names_in_ : as in every estimator.
     """
 
-    def __init__(
-        self,
-        radius: float | str = "samples",
-        label_flip_cost: float = 1.0,
-        transport_norm: TransportNorm = "l2",
-        fit_intercept: bool = True,
-        method: str = "auto",
-        gap: float = 1e-4,
-        absolute_gap: float | None = None,
-        max_rounds: int = 1000,
-        support: SupportArgument = None,
-        method_parameters: Mapping[str, float] | None = None,
-        class_weight: Mapping[Any, float] | str | None = None,
-        calibration_folds: int = 3,
-        random_state: Any = None,
-    ) -> None:
-        self.radius = radius
-        self.label_flip_cost = label_flip_cost
-        self.transport_norm = transport_norm
-        self.fit_intercept = fit_intercept
-        self.method = method
-        self.gap = gap
-        self.absolute_gap = absolute_gap
-        self.max_rounds = max_rounds
-        self.support = support
-        self.method_parameters = method_parameters
-        self.class_weight = class_weight
-        self.calibration_folds = calibration_folds
-        self.random_state = random_state
+    radius: float | str = "samples"
+    label_flip_cost: float = 1.0
+    transport_norm: TransportNorm = "l2"
+    fit_intercept: bool = True
+    method: str = "auto"
+    gap: float = 1e-4
+    absolute_gap: float | None = None
+    max_rounds: int = 1000
+    support: SupportArgument = None
+    method_parameters: Mapping[str, float] | None = None
+    class_weight: Mapping[Any, float] | str | None = None
+    calibration_folds: int = 3
+    random_state: Any = None
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to features (N, P), labels (N,) of any type and how often each row counts (N,): k is as k copies."""
@@ -116,7 +102,8 @@ class DRSVC(RobustClassifier):
         return one_site(n_rows)
 
 
-class FederatedDRSVC(RobustClassifier):
+@dataclass(eq=False, repr=False)
+class FederatedDRSVC(FederatedClassifier):
     r"""Distributionally robust support vector classifier over sites (FDR-SVM), certified.
 
         min_{w, b} sum_g a_g sup { E_Q max(0, 1 - y (<w, x> + b)) : W(Q, data of site g) <= radius_g }
@@ -138,46 +125,20 @@ class FederatedDRSVC(RobustClassifier):
     site_risks_ : dict of group to its worst-case risk (``{"all": ...}`` without groups).
     """
 
-    def __init__(
-        self,
-        radius: float | str | Mapping[Any, Any] = "samples",
-        label_flip_cost: float = 1.0,
-        transport_norm: TransportNorm = "l2",
-        fit_intercept: bool = True,
-        method: str = "auto",
-        gap: float = 1e-4,
-        absolute_gap: float | None = None,
-        max_rounds: int = 1000,
-        support: SupportArgument = None,
-        weights: Mapping[Any, float] | None = None,
-        method_parameters: Mapping[str, float] | None = None,
-        class_weight: Mapping[Any, float] | str | None = None,
-        calibration_folds: int = 3,
-        random_state: Any = None,
-    ) -> None:
-        self.radius = radius
-        self.label_flip_cost = label_flip_cost
-        self.transport_norm = transport_norm
-        self.fit_intercept = fit_intercept
-        self.method = method
-        self.gap = gap
-        self.absolute_gap = absolute_gap
-        self.max_rounds = max_rounds
-        self.support = support
-        self.weights = weights
-        self.method_parameters = method_parameters
-        self.class_weight = class_weight
-        self.calibration_folds = calibration_folds
-        self.random_state = random_state
-
-    def fit(
-        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Fit to features (N, P), labels (N,), the site of each row (N,) and how often it counts (N,).
-
-        Without groups all rows are one site, and a warning says so.
-        """
-        return self._fit(X, y, groups, sample_weight)
+    radius: float | str | Mapping[Any, Any] = "samples"
+    label_flip_cost: float = 1.0
+    transport_norm: TransportNorm = "l2"
+    fit_intercept: bool = True
+    method: str = "auto"
+    gap: float = 1e-4
+    absolute_gap: float | None = None
+    max_rounds: int = 1000
+    support: SupportArgument = None
+    weights: Mapping[Any, float] | None = None
+    method_parameters: Mapping[str, float] | None = None
+    class_weight: Mapping[Any, float] | str | None = None
+    calibration_folds: int = 3
+    random_state: Any = None
 
     def _sites(self, groups: ArrayLike | None, n_rows: int) -> Sites:
         if groups is None and (self.weights is not None or isinstance(self.radius, Mapping)):

@@ -16,10 +16,7 @@ import math
 
 from models.basics import ProblemError
 from models.losses.base import Loss
-from models.losses.epsilon_insensitive import EpsilonInsensitive
-from models.losses.huber import Huber
-from models.losses.pinball import Pinball
-from models.losses.squared import Squared
+from models.losses.regression import EpsilonInsensitive, Huber, Pinball, Squared
 
 
 def residual_interval(loss: Loss, risk: float, confidence: float) -> tuple[float, float]:

@@ -18,8 +18,9 @@ from models.basics import FloatArray, ProblemError
 from models.geometry.capped_simplex import CappedSimplex
 
 _LARGEST_PHI = 0.99
+"""The set grows without bound as phi nears 1: here ``||Lambda||_1`` is at most 199."""
 _FEW = 8
-"""Sites up to which all orders are tried where caps differ."""
+"""Sites up to which all orders are tried where caps differ: 40,320 of them."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,11 @@ class RelativeSet:
         """Lambda_phi(Delta_alpha, Delta_beta) over ``n_sites``."""
         return RelativeSet(CappedSimplex.of_share(n_sites, alpha), CappedSimplex.of_share(n_sites, beta), phi)
 
+    @staticmethod
+    def of_weights(weights: FloatArray, phi: float, alpha: float, beta: float) -> RelativeSet:
+        """Over sites that count for ``weights`` (n,): caps ``a_g / alpha``, ``a_g / beta``; equal ones: RF's sets."""
+        return RelativeSet(CappedSimplex(weights / alpha), CappedSimplex(weights / beta), phi)
+
     @property
     def size(self) -> int:
         """Number of sites n."""
@@ -54,6 +60,10 @@ class RelativeSet:
     def largest(self, losses: FloatArray) -> float:
         """``max_{lambda} <lambda, losses> = (max_A <a, f> - phi min_B <b, f>) / (1 - phi)`` (RF eq. 6)."""
         return self.discrepancy(losses) / (1.0 - self.phi)
+
+    def totals(self, risks: FloatArray) -> FloatArray:
+        """:meth:`largest` of each row of risks (K, n), infinite where one of them is not known; (K,)."""
+        return np.array([self.largest(each) if np.isfinite(each).all() else math.inf for each in risks])
 
     def discrepancy(self, losses: FloatArray) -> float:
         """Relative fairness discrepancy ``max_A <a, f> - phi min_B <b, f>`` (RF Definition 2)."""
@@ -72,8 +82,8 @@ class RelativeSet:
         if self.worst.alike and self.best.alike:
             sizes = np.arange(self.size + 1)
             top = np.minimum(1.0, sizes * self.worst.caps[0])
-            model_minimiser = np.maximum(0.0, 1.0 - (self.size - sizes) * self.best.caps[0])
-            part = float((top - self.phi * model_minimiser).max())
+            low = np.maximum(0.0, 1.0 - (self.size - sizes) * self.best.caps[0])
+            part = float((top - self.phi * low).max())
         else:
             part = _largest_part(self.worst.caps, self.best.caps, self.phi)
         return float(np.clip(2.0 * part / (1.0 - self.phi) - 1.0, 1.0, ceiling))

@@ -38,11 +38,8 @@ def relative_unfairness(losses: ArrayLike, alpha: float, beta: float) -> float:
     ProblemError
         Losses that are no finite numbers at or above 0; alpha or beta outside (0, 1].
     """
-    values = _scaled(losses)
-    n = values.shape[0]
-    return _ratio(
-        CappedSimplex.of_share(n, alpha).largest(values), CappedSimplex.of_share(n, beta).smallest(values), values
-    )
+    n = _losses(losses).shape[0]
+    return unfairness_over(losses, CappedSimplex.of_share(n, alpha), CappedSimplex.of_share(n, beta))
 
 
 def unfairness_over(losses: ArrayLike, worst: CappedSimplex, best: CappedSimplex) -> float:

@@ -23,10 +23,11 @@ from models.fairness.ambiguity_set import RelativeSet
 from models.solvers.conic_interior_point import ConeProgram, solve_cone_program
 
 _STEPS = 200
-_CURVED = 1e-9
+"""Near a solution a step doubles the digits, so this many are never taken but where rounding stops the descent."""
+_CURVED, _SAME, _LEAST = 1e-9, 1e-12, 1e-10
+"""Curvature that is rounding, distance of corners that are one, least unit of the program: of sizes of order one."""
 _ENOUGH = 1e-4
-_SAME = 1e-12
-_LEAST = 1e-10
+"""Share of what the model promises by which a step goes down: Armijo's usual one."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,22 +30,17 @@ import numpy as np
 
 from models.basics import FloatArray
 from models.cuts.cut_model import CutModel, ModelPoint, minimise
-from models.cuts.lower_bound import lower_bound, tilted_lower_bound
+from models.cuts.lower_bound import intercept_range, lower_bound, tilted_lower_bound
 from models.fairness.ambiguity_set import RelativeSet
 from models.fairness.dual_step import nearest_member
-from models.geometry.capped_simplex import CappedSimplex
-from models.geometry.norms import steepest_move, vector_norm
+from models.geometry.norms import steepest_move
 from models.site_ambiguity.epigraph import MixtureRows
 
 REACH = 1e6
 """Size of weights up to which the bound of the convex part speaks where the cuts do not bound them sooner."""
 
 _ROUNDING = 1e-12
-
-
-def weighted_set(weights: FloatArray, phi: float, alpha: float, beta: float) -> RelativeSet:
-    """Lambda over sites that count for ``weights`` (G,): caps ``a_g / alpha`` and ``a_g / beta``; equal: RF's sets."""
-    return RelativeSet(CappedSimplex(weights / alpha), CappedSimplex(weights / beta), phi)
+"""By how much sums of mixtures, which are of order one, may miss what they must be."""
 
 
 def negative_lift(ambiguity: RelativeSet) -> FloatArray:
@@ -157,13 +152,5 @@ def reach_of(model: CutModel, upper: float) -> FloatArray:
         return reach
     reach[: model.n_features] = np.minimum(REACH, upper / (support * model.units))
     if dimension > model.n_features:
-        share = model.site_weights[model.site]
-        flat, weighty = model.slope[:, -1], share > 0
-        room = np.divide(upper, share, out=np.full_like(share, np.inf), where=weighty) - model.offset
-        room = room + vector_norm(model.slope[:, : model.n_features] / model.units, model.transport_norm) * (
-            upper / support
-        )
-        highest = float((room[flat > 0] / flat[flat > 0]).min(initial=np.inf))
-        lowest = float((room[flat < 0] / flat[flat < 0]).max(initial=-np.inf))
-        reach[-1] = min(REACH, max(abs(highest), abs(lowest)))
+        reach[-1] = min(REACH, max(abs(end) for end in intercept_range(model, upper, support)))
     return reach

@@ -4,7 +4,8 @@ With features ``x = s x'``, targets ``y = t y'``, weights ``w = (t / s) w'`` and
 ``s r'`` and cost ``||x - x'|| + kappa |y - y'|`` is one of radius ``r'`` and ``kappa' = kappa t / s`` (labels have
 no unit: ``kappa' = kappa / s``), and the loss ``L(t z) = t^h L'(z)`` is of the same kind, h its degree; so all risks,
 and all bounds on them, are ``t^h`` times those of the problem in these units. Taken are the median of the
-features' largest absolute values over all sites, and the largest target: what a contract's sensor ranges do where the
+features' largest absolute values over all sites, and the largest target (where all are 0, what the support allows):
+what a contract's sensor ranges do where the
 rows stay at their sites.
 """
 
@@ -18,9 +19,7 @@ import numpy as np
 from models.basics import FloatArray
 from models.geometry.supports import BoxSupport, PolytopeSupport, Support
 from models.losses.base import Loss
-from models.losses.epsilon_insensitive import EpsilonInsensitive
-from models.losses.huber import Huber
-from models.losses.squared import Squared
+from models.losses.regression import EpsilonInsensitive, Huber, Squared
 from models.problem import Certificate, SiteProblem
 
 
@@ -37,8 +36,12 @@ class CommonUnits:
         """Units in which a typical feature, the median of the largest values of all, and the largest target are 1."""
         problems = list(sites.values())
         loss = problems[0].spec.loss
-        target = _largest([site.labels for site in problems]) if loss.task == "regression" else 1.0
+        target = 1.0
+        if loss.task == "regression":
+            target = _largest([site.labels for site in problems]) or _target_of(problems[0].spec.support) or 1.0
         sizes = np.max([np.abs(site.features).max(axis=0, initial=0.0) for site in problems], axis=0)
+        if not sizes.any():
+            sizes = _features_of(problems[0].spec.support)
         feature = float(np.median(sizes[sizes > 0])) if (sizes > 0).any() else 1.0
         return CommonUnits(feature, target, target ** _degree(loss))
 
@@ -85,8 +88,35 @@ class CommonUnits:
 
 
 def _largest(parts: list[FloatArray]) -> float:
-    """Largest absolute value, 1 where all are 0."""
-    return max(float(np.abs(part).max(initial=0.0)) for part in parts) or 1.0
+    """Largest absolute value."""
+    return max(float(np.abs(part).max(initial=0.0)) for part in parts)
+
+
+def _target_of(support: Support | None) -> float:
+    """Largest target that the support allows for, where no row has one; 0 where it does not say."""
+    if isinstance(support, BoxSupport):
+        return float(_finite(np.array([support.target_low, support.target_high])).max())
+    if support is None or support.target_column is None:
+        return 0.0
+    return float(_walls(support.limits, support.target_column[:, None])[0])
+
+
+def _features_of(support: Support | None) -> FloatArray:
+    """Largest values that the support allows for, where all features are 0; 0 where it does not say."""
+    if isinstance(support, BoxSupport):
+        return np.maximum(_finite(support.low), _finite(support.high))
+    return np.zeros(1) if support is None else _walls(support.limits, support.matrix)
+
+
+def _finite(ends: FloatArray) -> FloatArray:
+    return np.where(np.isfinite(ends), np.abs(ends), 0.0)
+
+
+def _walls(limits: FloatArray, matrix: FloatArray) -> FloatArray:
+    """How far each coordinate alone can go until the last wall that it meets; 0 where there is none."""
+    reach = np.zeros(matrix.shape)
+    np.divide(np.abs(limits)[:, None], np.abs(matrix), out=reach, where=matrix != 0)
+    return np.asarray(reach.max(axis=0, initial=0.0))
 
 
 def _degree(loss: Loss) -> int:

@@ -21,40 +21,25 @@ from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 
-INDICATOR_NAMES: Final = (
-    "peak_frequency",
-    "power_10_20_hz",
-    "power_40_60_hz",
-    "power_over_100_hz",
-    "kurtosis_frequency",
-    "flow_mean",
-    "flow_variance",
-    "flow_skewness",
-    "flow_kurtosis",
-    "flow_peak_to_peak",
-    "flow_crest_factor",
-    "flow_rms",
-    "flow_mean_absolute_deviation",
-    "flow_cumulative_range",
-)
+_INDICATORS: Final = {
+    "peak_frequency": "Hz",
+    "power_10_20_hz": "dB",
+    "power_40_60_hz": "dB",
+    "power_over_100_hz": "dB",
+    "kurtosis_frequency": "Hz",
+    "flow_mean": "L/min",
+    "flow_variance": "(L/min)^2",
+    "flow_skewness": "1",
+    "flow_kurtosis": "1",
+    "flow_peak_to_peak": "L/min",
+    "flow_crest_factor": "1",
+    "flow_rms": "L/min",
+    "flow_mean_absolute_deviation": "L/min",
+    "flow_cumulative_range": "L/min",
+}
+INDICATOR_NAMES: Final = tuple(_INDICATORS)
 """Names in the order of the columns of :func:`condition_indicators`."""
-
-INDICATOR_UNITS: Final = (
-    "Hz",
-    "dB",
-    "dB",
-    "dB",
-    "Hz",
-    "L/min",
-    "(L/min)^2",
-    "1",
-    "1",
-    "L/min",
-    "1",
-    "L/min",
-    "L/min",
-    "L/min",
-)
+INDICATOR_UNITS: Final = tuple(_INDICATORS.values())
 """Units in the same order, for flow in L/min; dB are above 1 (L/min)^2."""
 
 POWER_FLOOR: Final = 1e-12

@@ -1,4 +1,4 @@
-"""Euclidean projections on boxes cut by a sum and on norm balls, and the root of a monotone condition."""
+"""Euclidean projections on boxes cut by a sum, norm balls and affine sets, and the root of a monotone condition."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from models.geometry.norms import vector_norm
 
 _HALVINGS = 200
 """More halvings than any interval of float64 numbers of one sign has."""
+_UNREACHED = 1e-14
+"""Eigenvalue over the largest at or below which the rounding of a product decides it."""
 
 
 def fill(values: FloatArray, low: FloatArray, high: FloatArray, total: float) -> FloatArray:
@@ -69,6 +71,20 @@ def nearest_in_ball(vector: FloatArray, radius: float, norm: TransportNorm) -> F
     drops = (np.cumsum(falling) - radius) / np.arange(1, vector.shape[0] + 1)
     drop = max(float(drops[max(int(np.count_nonzero(falling > drops)), 1) - 1]), 0.0)
     return np.asarray(np.sign(vector) * np.maximum(np.abs(vector) - drop, 0.0))
+
+
+def least_change(rows: FloatArray, sizes: FloatArray, change: FloatArray) -> FloatArray:
+    """The c (m,) of least ``sum_j sizes_j c_j^2`` with ``rows' (sizes c) = change``, by scaled normal equations.
+
+    So weights of these sizes that are to change ``rows' weights`` by ``change`` (n,) change by as small shares of
+    themselves as they can. Directions that the rows do not reach, to working precision, are left out.
+    """
+    spread = (rows.T * sizes) @ rows
+    scale = 1.0 / np.sqrt(np.maximum(spread.diagonal(), np.finfo(np.float64).tiny))
+    values, vectors = np.linalg.eigh(spread * scale[:, None] * scale)
+    reached = values > _UNREACHED * max(values[-1], 0.0)
+    inverse = np.divide(1.0, values, out=np.zeros_like(values), where=reached)
+    return np.asarray(rows @ (scale * (vectors @ (inverse * (vectors.T @ (scale * change))))))
 
 
 def least_where(holds: Callable[[float], bool], low: float, high: float) -> float:

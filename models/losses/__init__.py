@@ -1,1 +1,1 @@
-"""Losses of a linear model, one a file, each with value, subgradient and Lipschitz constant."""
+"""Losses of a linear model, each with value, subgradient and Lipschitz constant."""

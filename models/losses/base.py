@@ -28,32 +28,25 @@ class Loss(Protocol):
     @property
     def name(self) -> str:
         """Name in ``models.losses.catalogue``."""
-        ...
 
     @property
     def task(self) -> Task:
         """What z is."""
-        ...
 
     @property
     def lipschitz(self) -> float:
         """Least c with ``|L(z) - L(z')| <= c |z - z'|``; the slope of L far out, on its steeper side."""
-        ...
 
     @property
     def smooth(self) -> bool:
         """Whether the derivative is continuous."""
-        ...
 
     @property
     def lines(self) -> tuple[Line, ...] | None:
         """Pieces whose maximum the loss is; None where it bends."""
-        ...
 
     def value(self, z: FloatArray) -> FloatArray:
         """``L(z)``, elementwise."""
-        ...
 
     def slope(self, z: FloatArray) -> FloatArray:
         """A subgradient ``L'(z)``, elementwise; the derivative where there is one."""
-        ...

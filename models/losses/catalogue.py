@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, Literal, get_args
 
 from models.basics import ProblemError
 from models.losses.base import Loss, Task
-from models.losses.epsilon_insensitive import EpsilonInsensitive
-from models.losses.hinge import Hinge
-from models.losses.huber import Huber
-from models.losses.logistic import Logistic
-from models.losses.pinball import Pinball
-from models.losses.smooth_hinge import SmoothHinge
-from models.losses.squared import Squared
+from models.losses.classification import Hinge, Logistic, SmoothHinge
+from models.losses.regression import EpsilonInsensitive, Huber, Pinball, Squared
 
 LossName = Literal["hinge", "smooth_hinge", "logistic", "huber", "epsilon_insensitive", "pinball", "squared"]
 LOSS_NAMES: Final[tuple[LossName, ...]] = tuple(name for name in get_args(LossName) if name != "squared")
 """Losses with a worst case over a ball; squared, which has none, is for methods that train without one."""
 
-DEFAULT_EPSILON: Final = {"huber": Huber.epsilon, "epsilon_insensitive": EpsilonInsensitive.epsilon}
-DEFAULT_QUANTILE: Final = Pinball.quantile
+_LOSSES: Final[dict[str, Callable[..., Loss]]] = {
+    "hinge": Hinge, "smooth_hinge": SmoothHinge, "logistic": Logistic, "huber": Huber,
+    "epsilon_insensitive": EpsilonInsensitive, "pinball": Pinball, "squared": Squared,
+}
+_WITH_EPSILON: Final = ("huber", "epsilon_insensitive")
 
 
 def get_loss(name: str, *, epsilon: float | None = None, quantile: float | None = None) -> Loss:
@@ -32,20 +31,12 @@ def get_loss(name: str, *, epsilon: float | None = None, quantile: float | None 
     """
     if name not in get_args(LossName):
         raise ProblemError(f"there is no loss {name!r}; losses are {', '.join(get_args(LossName))}")
-    if epsilon is not None and name not in DEFAULT_EPSILON:
-        raise ProblemError(f"epsilon belongs to the losses {' and '.join(DEFAULT_EPSILON)}, the loss is {name}")
+    if epsilon is not None and name not in _WITH_EPSILON:
+        raise ProblemError(f"epsilon belongs to the losses {' and '.join(_WITH_EPSILON)}, the loss is {name}")
     if quantile is not None and name != "pinball":
         raise ProblemError(f"quantile belongs to the loss pinball, the loss is {name}")
-    if name == "huber":
-        return Huber() if epsilon is None else Huber(epsilon)
-    if name == "epsilon_insensitive":
-        return EpsilonInsensitive() if epsilon is None else EpsilonInsensitive(epsilon)
-    if name == "pinball":
-        return Pinball() if quantile is None else Pinball(quantile)
-    plain: dict[str, Loss] = {
-        "hinge": Hinge(), "smooth_hinge": SmoothHinge(), "logistic": Logistic(), "squared": Squared(),
-    }
-    return plain[name]
+    given = {"epsilon": epsilon, "quantile": quantile}
+    return _LOSSES[name](**{key: value for key, value in given.items() if value is not None})
 
 
 def losses_for(task: Task) -> tuple[LossName, ...]:

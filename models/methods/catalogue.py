@@ -8,19 +8,17 @@ from typing import Final
 
 from models.basics import ProblemError
 from models.losses.base import Loss
-from models.methods.bundle.empirical import EmpiricalSite, WorstSiteServer
-from models.methods.bundle.level import BundleServer
+from models.methods.bundle.level import BundleServer, WorstSiteServer
 from models.methods.bundle.relative import RelativeServer
-from models.methods.bundle.wafl import WaflServer
-from models.methods.bundle.wafl_site import WaflSite
+from models.methods.bundle.wafl import WaflServer, WaflSite
 from models.methods.local_sgd.catalogue import LOCAL_METHODS, LOCAL_RANGES
 from models.methods.local_sgd.rule import check_clients
 from models.methods.local_sgd.site import LocalStepsSite
 from models.methods.protocol import LOCAL_BUNDLE, Method, Range
-from models.methods.site_answers import AdmmSite, ProxCutSite, RiskSite
+from models.methods.site_answers import AdmmSite, ProxCutSite, RestatedSite, RiskSite
 from models.methods.splitting.ad_lpmm import DrflServer, check_sizes
 from models.methods.splitting.ad_lpmm_site import DrflSite
-from models.methods.splitting.consensus_admm import AdmmServer, RegularisedSite
+from models.methods.splitting.consensus_admm import AdmmServer
 from models.methods.splitting.subgradient import SubgradientServer
 from models.site_ambiguity.ball import MixtureBall
 
@@ -47,64 +45,63 @@ _RELATIVE = {**_BUNDLE, "phi": 0.2, "alpha": 0.2, "beta": 0.2}
 _PROX_BUNDLE = {**_BUNDLE, "closeness": 30.0}
 _ADMM = {"rho": 0.1, "mu0": 1.0}
 _DRFL = {"c": 0.0, "c_weights": 0.0, "tight": 1.0, "probe": 2.0, "batch": 1.0, "residual": 0.0}
+"""Defaults. Of the papers: duals that start at 1 and a penalty from the grid it tunes (FDR), shares of 20 % (RF)."""
 
 _RISK = "{risk}"
 _PROX = "{risk}; {prox}"
 _CUTS = f"{{risk}}; {LOCAL_BUNDLE}"
 """What runs at a site; the loss and the support fill in the names."""
 
+_NO_BALL = RestatedSite(ProxCutSite(), {"radius": 0.0, "support": None})
+"""The rows as they are: radius 0, and no support, which only bounds moves."""
+_TRUSTING = RestatedSite(AdmmSite(), {"label_flip_cost": math.inf})
+"""``radius ||w||_* + mean hinge``."""
+
 METHODS: Final[Mapping[str, Method]] = {
     method.name: method
     for method in (
         Method(
-            "level-bundle", ProxCutSite(), BundleServer(True), _PROX_BUNDLE, "level bundle with prox cuts",
-            _PROX, _PROX,
+            "level-bundle", ProxCutSite(), BundleServer(True), _PROX_BUNDLE, "level bundle with prox cuts", _PROX,
         ),
         Method(
-            "level-bundle-plain", RiskSite(), BundleServer(False), _BUNDLE, "level bundle without prox cuts",
-            _RISK, _RISK,
+            "level-bundle-plain", RiskSite(), BundleServer(False), _BUNDLE, "level bundle without prox cuts", _RISK,
         ),
-        Method("fdr-sm", RiskSite(), SubgradientServer(), _STEPS, "subgradient method", _RISK, _RISK),
+        Method("fdr-sm", RiskSite(), SubgradientServer(), _STEPS, "subgradient method", _RISK),
+        Method("fdr-admm", AdmmSite(), AdmmServer(), _ADMM, "consensus ADMM", _PROX, supports_mixture=False),
         Method(
-            "fdr-admm", AdmmSite(), AdmmServer(), _ADMM, "consensus ADMM", _PROX, _PROX, supports_mixture=False,
-        ),
-        Method(
-            "fdr-admm-sc", AdmmSite(), AdmmServer(True), {**_ADMM, "tau": 0.0}, "ADMM with a ridge at each site",
-            _PROX, _PROX, supports_mixture=False,
+            "fdr-admm-sc", AdmmSite(), AdmmServer(True), {**_ADMM, "tau": 0.0}, "ADMM with a ridge at each site", _PROX,
+            supports_mixture=False,
         ),
         Method(
-            "fdr-admm-reg", RegularisedSite(), AdmmServer(), _ADMM, "ADMM, labels trusted", _PROX, _PROX,
-            trusts_labels=True, supports_mixture=False,
-            objective="worst-case risk over the balls where labels do not flip",
+            "fdr-admm-reg", _TRUSTING, AdmmServer(), _ADMM, "ADMM, labels trusted", _PROX, trusts_labels=True,
+            supports_mixture=False, objective="worst-case risk over the balls where labels do not flip",
         ),
         Method(
-            "standard", EmpiricalSite(ProxCutSite()), BundleServer(True), _PROX_BUNDLE,
-            "no ball anywhere: standard federated training, exactly", _PROX, _PROX,
-            supports_mixture=False, ignores_radius=True, objective="mean loss with the site weights, without a ball",
+            "standard", _NO_BALL, BundleServer(True), _PROX_BUNDLE,
+            "no ball anywhere: standard federated training, exactly", _PROX, supports_mixture=False,
+            ignores_radius=True, objective="mean loss with the site weights, without a ball",
         ),
         Method(
-            "afl", EmpiricalSite(ProxCutSite()), BundleServer(True), _PROX_BUNDLE,
-            "no ball at the sites, the plan's ball over them: agnostic federated learning, exactly", _PROX, _PROX,
+            "afl", _NO_BALL, BundleServer(True), _PROX_BUNDLE,
+            "no ball at the sites, the plan's ball over them: agnostic federated learning, exactly", _PROX,
             ignores_radius=True, objective="loss of the worst mixture stated, without a ball at the sites",
         ),
         Method(
-            "drfa-exact", EmpiricalSite(ProxCutSite()), WorstSiteServer(True), _PROX_BUNDLE,
-            "no ball at the sites, any mixture of them: the problem of DRFA, exactly", _PROX, _PROX,
+            "drfa-exact", _NO_BALL, WorstSiteServer(True), _PROX_BUNDLE,
+            "no ball at the sites, any mixture of them: the problem of DRFA, exactly", _PROX,
             ignores_radius=True, objective="loss of the worst site, without a ball at the sites",
         ),
         Method(
             "wafl", WaflSite(), WaflServer(), _BUNDLE, "one ball around the mixture of all sites: WAFL, exactly",
-            _RISK, "", supports_mixture=False, needs_unbounded=True,
+            _RISK, supports_mixture=False, needs_unbounded=True,
             objective="worst-case risk over one ball around the mixture of all sites",
         ),
-        Method(
-            "drfl-admm", DrflSite(), DrflServer(), _DRFL, "AD-LPMM", _CUTS, _CUTS, check=check_sizes,
-        ),
+        Method("drfl-admm", DrflSite(), DrflServer(), _DRFL, "AD-LPMM", _CUTS, check=check_sizes),
         Method(
             "relative-fairness", RiskSite(), RelativeServer(), _RELATIVE,
             "level bundle on convex majorants of relative fairness; for phi above 0 it ends at a critical point, which "
             "need not be the best, and the certified gap, which holds globally, need not close",
-            _RISK, _RISK, supports_mixture=False, objective="relative fairness of the worst-case risks",
+            _RISK, supports_mixture=False, objective="relative fairness of the worst-case risks",
         ),
         *LOCAL_METHODS,
     )

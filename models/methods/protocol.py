@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 from models.basics import Arrays, FloatArray
 from models.cuts.contradiction import Contradiction
@@ -46,8 +46,11 @@ class ServerHalf(Protocol[StateT]):
         """Next state from the answers of the sites that were there; the absent are missing from ``answers``."""
         ...
 
-    def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
-        """Names and shapes that a valid answer has: what admission holds an answer to."""
+    def answer_shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
+        """Names and shapes that a valid answer has: what admission holds an answer to.
+
+        ``dimension`` D of the weights; ``n_swings``: length of a cut's swing, 0 where cuts have none.
+        """
         ...
 
     def status(self, state: StateT, problem: ServerProblem) -> Status:
@@ -70,6 +73,17 @@ class ServerHalf(Protocol[StateT]):
         """Worst mixture of the sites at the best weights, in the ball over the sites; it sums to 1."""
         ...
 
+    def convex_part(self, state: StateT) -> Certificate | None:
+        """Bounds of the convex majorant of an objective that is not convex; None where it is."""
+        ...
+
+    def note(self, states: Sequence[StateT], problem: ServerProblem) -> str:
+        """What the bounds speak of, or whether convergence is proven: one line for who reads the result, often empty.
+
+        ``states`` are those of all heads.
+        """
+        ...
+
     def contradictions(
         self, state: StateT, problem: ServerProblem, answers: Mapping[str, Arrays]
     ) -> dict[str, Contradiction]:
@@ -86,24 +100,6 @@ class ServerHalf(Protocol[StateT]):
 
     def unpack(self, arrays: Arrays) -> StateT:
         """State from :meth:`pack`."""
-        ...
-
-
-@runtime_checkable
-class HasConvexPart(Protocol):
-    """A server half whose objective is not convex, with a convex majorant that it bounds as well."""
-
-    def convex_part(self, state: Any) -> Certificate:
-        """Value of the objective at the centre of the majorant, and a lower bound on the majorant."""
-        ...
-
-
-@runtime_checkable
-class HasNote(Protocol):
-    """A server half whose result wants a word: what the bounds speak of, or whether its convergence is proven."""
-
-    def note(self, states: Sequence[Any], problem: ServerProblem) -> str:
-        """One line for who reads the result; ``states`` are those of all heads. Empty: there is nothing to say."""
         ...
 
 
@@ -146,7 +142,7 @@ def risk_solver(loss: Loss, support: SupportKind) -> str:
 
 
 def prox_solver(loss: Loss, support: SupportKind) -> str:
-    """What takes a proximal step (``models.prox.dispatch``)."""
+    """What takes a proximal step (``models.prox.bundle``)."""
     if loss.name == "hinge" and support == "unbounded":
         return "active sets on a working set with an interior point behind them"
     return LOCAL_BUNDLE
@@ -156,8 +152,8 @@ def prox_solver(loss: Loss, support: SupportKind) -> str:
 class Method:
     """A named pair of halves; ``parameters`` are its own numbers with their defaults.
 
-    ``site_solver`` and ``box_solver`` say what runs at a site, for features without bounds and with a support; in them
-    ``{risk}`` and ``{prox}`` stand for what the loss and the support decide (:func:`risk_solver`, :func:`prox_solver`).
+    ``site_solver`` says what runs at a site; in it ``{risk}`` and ``{prox}`` stand for what the loss and the support
+    decide (:func:`risk_solver`, :func:`prox_solver`).
     ``trusts_labels``: the method trains with an infinite label flip cost, whatever the problem says.
     ``ignores_radius``: the method trains with radius 0, that is, without a ball, whatever the problem says.
     ``objective``: what its bounds and its gap are of, in plain words; :data:`WORST_CASE` where it is what the problem
@@ -173,8 +169,7 @@ class Method:
     server: ServerHalf[Any]
     parameters: Mapping[str, float]
     summary: str
-    site_solver: str = ""
-    box_solver: str = ""
+    site_solver: str
     trusts_labels: bool = False
     objective: str = WORST_CASE
     supports_mixture: bool = True
@@ -194,7 +189,6 @@ class Method:
 
     def solver_names(self, *, loss: Loss, support: SupportKind) -> tuple[str, ...]:
         """What solves the sites' problems, one name for each part."""
-        text = self.site_solver if support == "unbounded" else self.box_solver
         place = self.place(support)
-        named = text.format(risk=risk_solver(loss, place), prox=prox_solver(loss, place))
-        return tuple(part for part in named.split("; ") if part)
+        named = self.site_solver.format(risk=risk_solver(loss, place), prox=prox_solver(loss, place))
+        return tuple(named.split("; "))

@@ -1,16 +1,21 @@
-"""Site halves that several methods share: the exact risk at a point, alone or with a cut at a local prox point."""
+"""Site halves that several methods share: the exact risk at a point, alone or with a cut at a local prox point.
+
+And what all server halves do with answers first: put those of all sites into one array.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from models.basics import Arrays, FloatArray
-from models.problem import ProxSolution, SiteProblem
-from models.prox.bundle import LocalStep
-from models.prox.dispatch import fast_prox_fits, local_minorant, local_prox
+from models.methods.protocol import SiteHalf
+from models.problem import ProxSolution, ServerProblem, SiteProblem
+from models.prox.bundle import LocalStep, fast_prox_fits, local_minorant, local_prox
 from models.prox.hinge import robust_prox
 from models.worst_case.risk import RiskCut, site_cut
 
@@ -28,6 +33,20 @@ def cut_shapes(dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
     """Shapes of :func:`cut_answer`; ``n_swings`` is the length of a swing, 0 where there is none."""
     shapes: dict[str, tuple[int, ...]] = {"risk": (), "cut_height": (), "slope": (dimension,), "norm_weight": ()}
     return {**shapes, "swing": (n_swings,)} if n_swings else shapes
+
+
+def stacked(
+    problem: ServerProblem, answers: Mapping[str, Arrays], name: str, absent: FloatArray | None = None
+) -> FloatArray:
+    """One array of all sites' answers under a name, (G, ..); the rows of absent sites from ``absent``, None: 0."""
+    rows = np.zeros(len(problem.sites)) if absent is None else absent
+    ids = [site.site_id for site in problem.sites]
+    return np.array([answers[each][name] if each in answers else row for each, row in zip(ids, rows, strict=True)])
+
+
+def present(problem: ServerProblem, answers: Mapping[str, Arrays]) -> NDArray[np.bool_]:
+    """Which of the sites answered, (G,)."""
+    return np.array([site.site_id in answers for site in problem.sites])
 
 
 @dataclass(frozen=True)
@@ -97,15 +116,28 @@ class AdmmSite:
         answer = RiskSite().answer(problem, message, parameters)
         centre, point = message["centre"], message["point"]
         penalty, ridge = float(message["penalty"]), float(message["ridge"])
-        if not fast_prox_fits(problem):
-            step = local_prox(problem, centre, penalty, ridge=ridge, start=point)
-            return {**answer, "local_point": step.point, **step_minorant(step)}
-        local = robust_prox(problem, centre, penalty, ridge=ridge, warm_start=point)
-        return {**answer, "local_point": local.point, **_minorant(local)}
+        if fast_prox_fits(problem):
+            local = robust_prox(problem, centre, penalty, ridge=ridge, warm_start=point)
+            return {**answer, "local_point": local.point, **_minorant(local)}
+        step = local_prox(problem, centre, penalty, ridge=ridge, start=point)
+        return {**answer, "local_point": step.point, **step_minorant(step)}
 
     def shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
         """Shapes of a valid answer."""
         return {**ProxCutSite().shapes(dimension, n_swings), "local_point": (dimension,)}
+
+
+@dataclass(frozen=True)
+class RestatedSite:
+    """Another half on the same rows, some of whose specification is changed: ``changes`` by field."""
+
+    half: SiteHalf
+    changes: Mapping[str, Any]
+
+    def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
+        """As the half answers to the problem so restated."""
+        restated = replace(problem, spec=replace(problem.spec, **self.changes))
+        return self.half.answer(restated, message, parameters)
 
 
 def minorant(

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.basics import FloatArray, TransportNorm
+from models.basics import FloatArray, TransportNorm, without_needless_digits
 from models.geometry.norms import DUAL_NORM, steepest_move, vector_norm
 from models.geometry.projections import nearest_in_ball
 from models.problem import SiteProblem
@@ -36,7 +36,10 @@ from models.worst_case.risk import RiskCut, site_cut
 
 TOLERANCE = 1e-10
 MAX_CUTS = 400
-_PATIENCE = 6
+ROUGH, ROUGH_CUTS = 1e-3, 25
+"""Relative gap and number of exact risks at which a prox cut is good enough."""
+
+_PATIENCE = 6  # cuts in a row that do not close the gap by a thousandth: rounding
 
 
 @dataclass(frozen=True)
@@ -108,11 +111,33 @@ def local_step(
         bundle.add(start, evaluate(start))
     idle = 0
     while not bundle.closed(tolerance) and bundle.count < max_cuts and idle < _PATIENCE:
-        point = bundle.next_point()
+        point = without_needless_digits(bundle.next_point(), tolerance)
         before = bundle.gap
         bundle.add(point, evaluate(point))
         idle = 0 if bundle.gap < 0.999 * before else idle + 1
     return bundle.step()
+
+
+def fast_prox_fits(problem: SiteProblem) -> bool:
+    """Whether ``models.prox.hinge`` solves the step: hinge loss, features without bounds, every row counted once."""
+    return problem.spec.support is None and problem.spec.loss.name == "hinge" and problem.row_weights is None
+
+
+def local_minorant(problem: SiteProblem, centre: FloatArray, penalty: float) -> LocalStep:
+    """Rough prox step of ``centre``, for the sake of its minorant.
+
+    That is a mixture of exact cuts and bounds the risk from below however rough the step is; it need be near-tight only
+    where the step ends.
+    """
+    return local_step(problem, centre, RiskPenalty(1.0 / penalty), tolerance=ROUGH, max_cuts=ROUGH_CUTS)
+
+
+def local_prox(
+    problem: SiteProblem, centre: FloatArray, penalty: float, *, ridge: float = 0.0, start: FloatArray | None = None
+) -> LocalStep:
+    """``argmin_w r(w) + ridge ||w||^2 + penalty/2 ||w - centre||^2``; ``start`` (D,) is a first guess."""
+    stiffness = penalty + 2.0 * ridge
+    return local_step(problem, centre * (penalty / stiffness), RiskPenalty(1.0 / stiffness), start=start)
 
 
 class _Minorant(NamedTuple):

@@ -1,1 +1,1 @@
-"""CVXPY formulations: the oracle of the tests and the fallback."""
+"""CVXPY formulations: the solver of polytopes, and what the tests' oracle builds on."""

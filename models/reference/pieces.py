@@ -18,7 +18,7 @@ import numpy as np
 
 from models.basics import FloatArray, ProblemError
 from models.geometry.norms import DUAL_NORM
-from models.geometry.supports import BoxSupport
+from models.geometry.supports import PolytopeSupport
 from models.problem import SiteProblem
 from models.reference.solve import CVXPY_NORM, price_variable
 
@@ -38,21 +38,12 @@ class Walls:
 
 
 def walls(problem: SiteProblem) -> Walls:
-    """Walls of a site's support, a box's too."""
-    support, regression = problem.spec.support, problem.spec.loss.task == "regression"
-    if support is None:
-        raise ProblemError("an unbounded support has no walls")
-    if not isinstance(support, BoxSupport):
-        column = support.target_column
-        return Walls(support.matrix, np.zeros(support.limits.shape) if column is None else column, support.limits)
-    p = support.low.shape[0]
-    matrix, column = np.vstack([np.eye(p), -np.eye(p)]), np.zeros(2 * p)
-    limits = np.concatenate([support.high, -support.low])
-    for sign, bound in ((1.0, support.target_high), (-1.0, -support.target_low)):
-        if regression and np.isfinite(bound):
-            matrix, column = np.vstack([matrix, np.zeros(p)]), np.append(column, sign)
-            limits = np.append(limits, bound)
-    return Walls(matrix, column, limits)
+    """Walls of a site's polytope; raises ``ProblemError`` where its support is none."""
+    support = problem.spec.support
+    if not isinstance(support, PolytopeSupport):
+        raise ProblemError("this is for a polytope support")
+    column = support.target_column
+    return Walls(support.matrix, np.zeros(support.limits.shape) if column is None else column, support.limits)
 
 
 @dataclass(frozen=True)
@@ -103,13 +94,14 @@ class PieceModel:
 
 
 def piece_model(
-    plane: cp.Expression, intercept: cp.Expression | float, problem: SiteProblem, unit: cp.Expression | float = 1.0
+    plane: cp.Expression, intercept: cp.Expression | float, problem: SiteProblem, place: Walls,
+    unit: cp.Expression | float = 1.0,
 ) -> PieceModel:
-    """Worst-case risk at a plane (P,), an expression or a parameter, on a bounded support.
+    """Worst-case risk at a plane (P,), an expression or a parameter, within the walls of a bounded support.
 
     With a ``unit`` u: u times the risk at the plane and intercept that u times gives those here.
     """
-    spec, x, place = problem.spec, problem.features, walls(problem)
+    spec, x = problem.spec, problem.features
     count, n_features = x.shape
     regression = spec.loss.task == "regression"
     clearance = place.clearance(x, problem.labels if regression else np.zeros(count))

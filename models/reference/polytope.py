@@ -70,12 +70,12 @@ class _Program:
         self.problem = problem
         self.plane, self.intercept = cp.Parameter(problem.features.shape[1]), cp.Parameter()
         self.unit, self.size = cp.Parameter(nonneg=True), 1.0
-        self.model = piece_model(self.plane, self.intercept, self.problem, self.unit)
+        self.walls = walls(problem)
+        self.model = piece_model(self.plane, self.intercept, self.problem, self.walls, self.unit)
         # Sums over the rows, not means: masses and moves are then of order one.
         count = problem.labels.shape[0]
         self.program = cp.Problem(cp.Minimize(count * self.model.risk), self.model.constraints)
         self.pieces, self.constant = pieces(self.problem)
-        self.walls = walls(self.problem)
         self.regression = problem.spec.loss.task == "regression"
         self.phis = self.model.multipliers
         self.of_target: tuple[FloatArray, FloatArray] | None = None

@@ -14,6 +14,7 @@ from models.problem import RobustSpec
 CVXPY_NORM: dict[TransportNorm, int | str] = {"l1": 1, "l2": 2, "linf": "inf"}
 
 _TIGHT = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11, "tol_ktratio": 1e-9}
+"""As near to float64's rounding as Clarabel comes without failing."""
 
 _WAYS: tuple[dict[str, bool | float], ...] = ({}, {"equilibrate_enable": False}, {"max_step_fraction": 0.9})
 """Settings tried in turn: near a zero multiplier Clarabel's scaling, or its long last steps, now and then fail."""
@@ -36,11 +37,6 @@ def _targets_without_end(spec: RobustSpec) -> bool:
     if isinstance(spec.support, BoxSupport):
         return math.isinf(spec.support.target_low) or math.isinf(spec.support.target_high)
     return spec.support is None
-
-
-def minimise(objective: cp.Expression, constraints: list[cp.Constraint]) -> float:
-    """Minimum by Clarabel with every tolerance at 1e-11 or as near to it as double precision lets it come."""
-    return solve_tightly(cp.Problem(cp.Minimize(objective), constraints))
 
 
 def solve_tightly(program: cp.Problem) -> float:

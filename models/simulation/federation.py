@@ -12,13 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-import numpy as np
-
 from models.basics import FloatArray, ProblemError
 from models.features.common_units import CommonUnits
 from models.geometry.supports import BoxSupport
 from models.methods.catalogue import check_method_problem, check_parameters, get_method, has_no_units
-from models.methods.protocol import HasConvexPart, HasNote, Method, SiteHalf
+from models.methods.protocol import Method, SiteHalf
 from models.problem import Certificate, ServerProblem, SiteProblem, SiteTerms, Status
 from models.site_ambiguity.ball import MixtureBall
 from models.validation import check_site_problem
@@ -142,8 +140,8 @@ def train(
         mixture_weights=server.mixture_weights(state, problem),
         history=tuple(history),
         last_point=_next_point(server.messages(state, problem)),
-        convex_part=server.convex_part(state) if isinstance(server, HasConvexPart) else None,
-        note=server.note((state,), problem) if isinstance(server, HasNote) else "",
+        convex_part=server.convex_part(state),
+        note=server.note((state,), problem),
     )
     return found.as_given(units, problem.n_features)
 
@@ -170,20 +168,19 @@ def server_problem(
             method, mixture, loss=site.spec.loss, n_sites=len(sites), parameters=complete,
             supported=site.spec.support is not None, weighted=site.row_weights is not None,
         )
-    site_weights = _shares(sites, weights)
+    shares = site_shares(sites, weights)
     problems = list(sites.values())
-    _check_alike("transport_norm", [each.spec.transport_norm for each in problems])
-    _check_alike("number of features", [each.features.shape[-1] for each in problems])
-    _check_alike("fit_intercept", [each.spec.fit_intercept for each in problems])
+    check_alike("transport_norm", [each.spec.transport_norm for each in problems])
+    check_alike("number of features", [each.features.shape[-1] for each in problems])
+    check_alike("fit_intercept", [each.spec.fit_intercept for each in problems])
     return ServerProblem(
         n_features=problems[0].features.shape[-1],
         sites=tuple(
-            SiteTerms(name, site_weights[name], site.spec.radius, site.spec.label_flip_cost)
+            SiteTerms(name, shares[name], site.spec.radius, site.spec.label_flip_cost)
             for name, site in sites.items()
         ),
         transport_norm=problems[0].spec.transport_norm,
         fit_intercept=problems[0].spec.fit_intercept,
-        feature_bound=max(float(np.abs(each.features).max(initial=0.0)) for each in problems),
         gap=gap,
         absolute_gap=absolute_gap,
         parameters=complete,
@@ -192,7 +189,8 @@ def server_problem(
     )
 
 
-def _shares(sites: Mapping[str, SiteProblem], weights: Mapping[str, float] | None) -> dict[str, float]:
+def site_shares(sites: Mapping[str, object], weights: Mapping[str, float] | None) -> dict[str, float]:
+    """Weight of each site: all alike where none are given; refuses weights of other sites."""
     if weights is None:
         return dict.fromkeys(sites, 1.0 / len(sites))
     if set(weights) != set(sites):
@@ -204,7 +202,8 @@ def _names(mapping: Mapping[str, Any]) -> str:
     return ", ".join(sorted(str(name) for name in mapping))
 
 
-def _check_alike(what: str, values: Sequence[object]) -> None:
+def check_alike(what: str, values: Sequence[object]) -> None:
+    """Refuse sites that differ in what they must have in common."""
     if len(set(values)) > 1:
         raise ProblemError(f"all sites must have the same {what}, got {', '.join(sorted({str(v) for v in values}))}")
 

@@ -15,10 +15,9 @@ from models.basics import FloatArray, ProblemError
 from models.methods.catalogue import check_method_problem, check_parameters, get_method
 from models.methods.local_sgd.objectives.base import Objective
 from models.methods.local_sgd.server import LocalServer
-from models.methods.local_sgd.site import LocalStepsSite
+from models.methods.local_sgd.site import LocalStepsSite, Rows
 from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms
-
-Rows = tuple[FloatArray, FloatArray]
+from models.simulation.federation import check_alike, site_shares
 
 
 @dataclass(frozen=True)
@@ -88,17 +87,11 @@ def _problem(
 ) -> ServerProblem:
     if not sites:
         raise ProblemError("a problem needs at least one site")
-    shapes = {np.shape(features)[-1] for features, _ in sites.values()}
-    if len(shapes) > 1:
-        raise ProblemError(
-            f"all sites must have the same number of features, got {', '.join(map(str, sorted(shapes)))}"
-        )
     for name, (features, labels) in sites.items():
         if features.ndim != 2 or features.shape[0] == 0 or labels.shape != features.shape[:1]:
             raise ProblemError(f"site {name}: features must be (N, P) and labels (N,), N at least 1, "
                                f"got {features.shape} and {labels.shape}")
-    site_weights = dict.fromkeys(sites, 1.0 / len(sites)) if weights is None else dict(weights)
-    if set(site_weights) != set(sites):
-        raise ProblemError("weights and data are not of the same sites")
-    terms = tuple(SiteTerms(name, site_weights[name], 0.0, 1.0) for name in sites)
-    return ServerProblem(shapes.pop(), terms, "l2", fit_intercept=False, parameters=parameters)
+    widths = [features.shape[1] for features, _ in sites.values()]
+    check_alike("number of features", widths)
+    terms = tuple(SiteTerms(name, share, 0.0, 1.0) for name, share in site_shares(sites, weights).items())
+    return ServerProblem(widths[0], terms, "l2", fit_intercept=False, parameters=parameters)

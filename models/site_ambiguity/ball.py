@@ -19,6 +19,7 @@ from models.geometry.norms import vector_norm
 
 MixtureNorm = TransportNorm
 _FLAT = 1e-15
+"""Slope of a weight, of heights in [-1, 0], that is rounding: the weight then stays."""
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ import numpy as np
 
 from models.basics import FloatArray
 
-_ROUNDING = 1e-14
-_EXCHANGES = 60
+_ROUNDING = 1e-14  # share of the heights up to which a violation is rounding
+_EXCHANGES = 60  # cuts taken in for one new cut, where a few do: only rounding can go on so long
 _STIFFENING = 1e-13
 """Share added to the diagonal: where a new cut depends on those held, the system then points to the one to let go."""
 

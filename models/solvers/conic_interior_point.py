@@ -18,7 +18,7 @@ from models.basics import FloatArray
 from models.solvers.second_order_cone import Cones, Scaling, depth
 from models.solvers.solution import Solution, SolverStatus
 
-_MAX_STEPS = 60
+_MAX_STEPS = 60  # several times what a program takes: 10 to 20
 _PATIENCE, _NEAR = 3, 1e-7  # steps without progress after which it ends, once the error is so small
 _ROUNDING = 1e-17  # mean complementarity, over the duals' size, that is rounding
 _SURFACE = 1e-13  # depth in a cone at which its scaling is no longer known

@@ -6,11 +6,96 @@ Formulas: Vandenberghe 2010, "The CVXOPT linear and quadratic cone program solve
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from models.basics import FloatArray
+
+_SURFACE = 1e-16  # least size of a point over t^2: what float64 can tell from the boundary
+_TINY = float(np.finfo(np.float64).tiny)  # least size of all, which is divided by
+
+
+@dataclass(frozen=True)
+class ConeScaling:
+    """Scaling ``W = size (2 v v' - J)`` of one cone with ``W dual = W^-1 slack = point``, J = diag(1, -1, .., -1).
+
+    ``root`` is v, ``back`` the same of W^-1 and ``axis`` that of W^-2; ``of_slack`` and ``of_dual`` are determinants.
+    """
+
+    root: FloatArray
+    back: FloatArray
+    axis: FloatArray
+    size: float
+    point: FloatArray
+    of_slack: float
+    of_dual: float
+
+    @staticmethod
+    def at(slack: FloatArray, dual: FloatArray) -> ConeScaling:
+        """Scaling of a slack and a dual that are both inside."""
+        of_slack, of_dual = determinant(slack), determinant(dual)
+        s, z = slack / math.sqrt(of_slack), dual / math.sqrt(of_dual)
+        # At least 1 inside the cone; rounding at its boundary must not say otherwise.
+        cosine = max(float(s @ z), 1.0)
+        axis = (s + _mirror(z)) / math.sqrt(2.0 * (1.0 + cosine))
+        root = axis.copy()
+        root[0] += 1.0
+        root /= math.sqrt(2.0 * float(root[0]))
+        size = math.sqrt(math.sqrt(of_slack) / math.sqrt(of_dual))
+        return ConeScaling(root, _mirror(root), _mirror(axis), size, size * _turned(root, dual), of_slack, of_dual)
+
+    def scale(self, vector: FloatArray) -> FloatArray:
+        """``W vector``."""
+        return _turned(self.root, vector) * self.size
+
+    def unscale(self, vector: FloatArray) -> FloatArray:
+        """``W^-1 vector``."""
+        return _turned(self.back, vector) / self.size
+
+    def unscale_twice(self, vector: FloatArray) -> FloatArray:
+        """``W^-2 vector``."""
+        return _turned(self.axis, vector) / (self.size * self.size)
+
+    def divide(self, vector: FloatArray) -> FloatArray:
+        """``x`` with ``point * x = vector`` in the Jordan product."""
+        point, size = self.point, math.sqrt(self.of_slack) * math.sqrt(self.of_dual)
+        head = (point[0] * vector[0] - float(point[1:] @ vector[1:])) / size
+        result: FloatArray = (vector - head * point) / point[0]
+        result[0] = head
+        return result
+
+
+def jordan_product(u: FloatArray, v: FloatArray) -> FloatArray:
+    """Product of one cone: ``(<u, v>, u_0 v_1 + v_0 u_1)``."""
+    result: FloatArray = u[0] * v + v[0] * u
+    result[0] = u @ v
+    return result
+
+
+def determinant(u: FloatArray) -> float:
+    """``t^2 - ||u||^2`` of a point (t, u) without squaring away the difference."""
+    head, tail = float(u[0]), u[1:]
+    radius = math.sqrt(float(tail @ tail))
+    return max((head - radius) * (head + radius), _SURFACE * head * head, _TINY)
+
+
+def depth(u: FloatArray) -> float:
+    """How far inside one cone a point (t, u) lies, relative to its size."""
+    return 1.0 - float(np.sqrt(u[1:] @ u[1:])) / float(u[0])
+
+
+def lowest_change(point: FloatArray, change: FloatArray, size: float) -> float:
+    """Minus one over the longest step inside one cone, 0 where every step is; ``size`` is the point's determinant."""
+    head, tail = float(change[0]), change[1:]
+    along = float(point[0]) * head - float(point[1:] @ tail)
+    bend = head * head - float(tail @ tail)
+    # Never negative in exact arithmetic: the reversed Cauchy-Schwarz inequality of the cone.
+    root = math.sqrt(max(along * along - bend * size, 0.0))
+    # Where both are parallel, rounding can hide the border from the first; the second is that of the head.
+    return min((along - root) / size, head / float(point[0]), 0.0)
 
 
 @dataclass(frozen=True)
@@ -49,43 +134,19 @@ class Cones:
         steps = -point[: self.split][falling] / change[: self.split][falling]
         longest = float(steps.min(initial=np.inf))
         for part in self.parts:
-            u, v = point[part], change[part]
-            along = float(u[0] * v[0] - u[1:] @ v[1:])
-            bend = float(v[0] * v[0] - v[1:] @ v[1:])
-            root = along * along - bend * _determinant(u)
-            if root >= 0 and (speed := float(np.sqrt(root)) - along) > 0:
-                longest = min(longest, _determinant(u) / speed)
-            if v[0] < 0:
-                # Where u and v are parallel, rounding can hide the border above.
-                longest = min(longest, float(-u[0] / v[0]))
+            lowest = lowest_change(point[part], change[part], determinant(point[part]))
+            longest = min(longest, -1.0 / lowest) if lowest < 0 else longest
         return longest
 
 
 @dataclass(frozen=True)
-class _Turn:
-    """Scaling of one second-order cone: ``size`` times the hyperbolic turn about ``axis``; ``mirrored`` undoes it."""
-
-    part: slice
-    axis: FloatArray
-    mirrored: FloatArray
-    size: float
-
-    @staticmethod
-    def at(part: slice, slack: FloatArray, dual: FloatArray) -> _Turn:
-        s_size, z_size = np.sqrt(_determinant(slack)), np.sqrt(_determinant(dual))
-        s, z = slack / s_size, dual / z_size
-        axis = (s + _mirror(z)) / (2.0 * np.sqrt(0.5 * (1.0 + float(s @ z))))
-        return _Turn(part, axis, _mirror(axis), float(np.sqrt(s_size / z_size)))
-
-
-@dataclass(frozen=True)
 class Scaling:
-    """Nesterov-Todd scaling W with ``W dual = W^-1 slack = point``; ``inverse`` is the linear part of W^-1."""
+    """Nesterov-Todd scaling W of a product of cones; ``inverse`` is the linear part of W^-1, ``cones`` the others."""
 
     split: int
     linear: FloatArray
     inverse: FloatArray
-    turns: tuple[_Turn, ...]
+    cones: tuple[tuple[slice, ConeScaling], ...]
     point: FloatArray
 
     @staticmethod
@@ -94,88 +155,68 @@ class Scaling:
         split, point = cones.split, np.empty_like(slack)
         roots, dual_roots = np.sqrt(slack[:split]), np.sqrt(dual[:split])
         point[:split] = roots * dual_roots
-        turns = tuple(_Turn.at(part, slack[part], dual[part]) for part in cones.parts)
-        for turn in turns:
-            point[turn.part] = turn.size * _hyperbolic(turn.axis, dual[turn.part])
-        return Scaling(split, roots / dual_roots, dual_roots / roots, turns, point)
+        scaled = tuple((part, ConeScaling.at(slack[part], dual[part])) for part in cones.parts)
+        for part, cone in scaled:
+            point[part] = cone.point
+        return Scaling(split, roots / dual_roots, dual_roots / roots, scaled, point)
 
     def scale(self, vector: FloatArray) -> FloatArray:
         """``W vector``."""
-        result = np.empty_like(vector)
-        result[: self.split] = self.linear * vector[: self.split]
-        for turn in self.turns:
-            result[turn.part] = turn.size * _hyperbolic(turn.axis, vector[turn.part])
-        return result
+        return self._apply(vector, self.linear, ConeScaling.scale)
 
     def unscale(self, vector: FloatArray) -> FloatArray:
         """``W^-1 vector``."""
-        result = np.empty_like(vector)
-        result[: self.split] = self.inverse * vector[: self.split]
-        for turn in self.turns:
-            result[turn.part] = _hyperbolic(turn.mirrored, vector[turn.part]) / turn.size
-        return result
+        return self._apply(vector, self.inverse, ConeScaling.unscale)
 
     def unscale_twice(self, vector: FloatArray) -> FloatArray:
         """``W^-2 vector``."""
+        return self._apply(vector, self.inverse * self.inverse, ConeScaling.unscale_twice)
+
+    def _apply(
+        self, vector: FloatArray, linear: FloatArray, turn: Callable[[ConeScaling, FloatArray], FloatArray]
+    ) -> FloatArray:
         result = np.empty_like(vector)
-        result[: self.split] = self.inverse * self.inverse * vector[: self.split]
-        for turn in self.turns:
-            tail = vector[turn.part]
-            turned = (2.0 * float(turn.mirrored @ tail)) * turn.mirrored - _mirror(tail)
-            result[turn.part] = turned / (turn.size * turn.size)
+        result[: self.split] = linear * vector[: self.split]
+        for part, cone in self.cones:
+            result[part] = turn(cone, vector[part])
         return result
 
     def product(self, u: FloatArray, v: FloatArray) -> FloatArray:
         """Jordan product."""
         result = u * v
-        for turn in self.turns:
-            a, b = u[turn.part], v[turn.part]
-            result[turn.part] = a[0] * b + b[0] * a
-            result[turn.part.start] = float(a @ b)
+        for part, _ in self.cones:
+            result[part] = jordan_product(u[part], v[part])
         return result
 
     def divide(self, v: FloatArray) -> FloatArray:
         """``x`` with ``point * x = v`` in the Jordan product."""
         result = v / np.where(self.point == 0, 1.0, self.point)
-        for turn in self.turns:
-            a, b = self.point[turn.part], v[turn.part]
-            head = (a[0] * b[0] - float(a[1:] @ b[1:])) / _determinant(a)
-            result[turn.part] = (b - head * a) / a[0]
-            result[turn.part.start] = head
+        for part, cone in self.cones:
+            result[part] = cone.divide(v[part])
         return result
 
     def gram(self, rows: FloatArray) -> FloatArray:
         """``rows' W^-2 rows``."""
         scaled = rows[: self.split] * self.inverse[:, None]
         total = scaled.T @ scaled
-        for turn in self.turns:
-            tail = rows[turn.part]
-            along = turn.mirrored @ tail
+        for part, cone in self.cones:
+            tail = rows[part]
+            along = cone.axis @ tail
             turned = 2.0 * np.outer(along, along) - np.outer(tail[0], tail[0]) + tail[1:].T @ tail[1:]
-            total += turned / turn.size**2
+            total += turned / cone.size**2
         return np.asarray(total)
-
-
-def depth(u: FloatArray) -> float:
-    """How far inside one cone a point (t, u) lies, relative to its size."""
-    return 1.0 - float(np.sqrt(u[1:] @ u[1:])) / float(u[0])
 
 
 def _mirror(vector: FloatArray) -> FloatArray:
     """The vector with all but its first entry negated."""
     mirrored: FloatArray = -vector
-    mirrored[:1] *= -1.0
+    mirrored[0] = vector[0]
     return mirrored
 
 
-def _determinant(u: FloatArray) -> float:
-    tail = float(np.sqrt(u[1:] @ u[1:]))
-    return max((float(u[0]) - tail) * (float(u[0]) + tail), np.finfo(np.float64).tiny)
-
-
-def _hyperbolic(axis: FloatArray, vector: FloatArray) -> FloatArray:
-    """Product with ``[a0, a1'; a1, I + a1 a1' / (1 + a0)]``."""
-    inner = float(axis[1:] @ vector[1:])
-    result: FloatArray = vector + axis * (vector[0] + inner / (1.0 + axis[0]))
-    result[0] = axis[0] * vector[0] + inner
+def _turned(root: FloatArray, vector: FloatArray) -> FloatArray:
+    """``(2 v v' - J) vector`` with v the ``root``."""
+    result: FloatArray = (2.0 * float(root @ vector)) * root
+    result[0] -= vector[0]
+    result[1:] += vector[1:]
     return result

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from models.basics import FloatArray, TransportNorm
+from models.basics import FloatArray
 from models.worst_case.box_transport import Gains, make_gains, stops
 from models.worst_case.dual_search import Answer
 from models.worst_case.saddle_point import FLIPPED, KEPT, Rows
@@ -19,11 +19,9 @@ class Block(Protocol):
 
     def at(self, multiplier: float) -> Answer:
         """What every row answers at ``multiplier >= 0``."""
-        ...
 
     def take(self, rows: NDArray[np.intp]) -> Block:
         """Some of the rows."""
-        ...
 
 
 def make_block(
@@ -35,34 +33,16 @@ def make_block(
     ``other`` is None where labels are not flipped. ``slope`` are the absolute weights, none of them 0. ``counts`` (n,)
     is how often each row counts: answers and moves are that many times those of the row; None: once.
     """
-    clearances = _Clearances(clearance, other, slope, rows.transport_norm, counts)
-    if rows.transport_norm == "linf":
-        return _line_block(margins, clearances, rows.label_flip_cost)
     both = clearance if other is None else np.concatenate([clearance, other])
+    if rows.transport_norm == "linf":
+        return _line_block(margins, *stops(both, slope), rows.label_flip_cost, counts)
     flipped_loss = margins[:0] if other is None else 1.0 + margins
     gains = make_gains(both, slope, rows.transport_norm)
-    return _GainBlock(clearances, 1.0 - margins, flipped_loss, gains, rows.label_flip_cost)
+    return _GainBlock(counts, 1.0 - margins, flipped_loss, gains, rows.label_flip_cost)
 
 
-@dataclass(frozen=True)
-class _Clearances:
-    """Where the rows can be moved to, under their labels and flipped."""
-
-    clearance: FloatArray
-    other: FloatArray | None
-    slope: FloatArray
-    norm: TransportNorm
-    counts: FloatArray | None
-
-    def take(self, rows: NDArray[np.intp]) -> _Clearances:
-        other = None if self.other is None else self.other[rows]
-        counts = None if self.counts is None else self.counts[rows]
-        return _Clearances(self.clearance[rows], other, self.slope, self.norm, counts)
-
-    def weighed(self, answer: Answer) -> Answer:
-        if self.counts is None:
-            return answer
-        return answer._replace(value=answer.value * self.counts, spent=answer.spent * self.counts)
+def _some(counts: FloatArray | None, rows: NDArray[np.intp]) -> FloatArray | None:
+    return None if counts is None else counts[rows]
 
 
 @dataclass(frozen=True)
@@ -73,7 +53,7 @@ class _LineBlock:
     ``act`` (L,) says which.
     """
 
-    clearances: _Clearances
+    counts: FloatArray | None
     start: FloatArray
     spent: FloatArray
     extent: FloatArray
@@ -83,18 +63,19 @@ class _LineBlock:
         heights = self.start - multiplier * self.spent
         best = heights.argmax(axis=1)
         flat = best + np.arange(0, heights.size, heights.shape[1])
-        return self.clearances.weighed(
-            Answer(heights.take(flat), self.spent.take(flat), self.act[best], self.extent.take(flat))
-        )
+        answer = Answer(heights.take(flat), self.spent.take(flat), self.act[best], self.extent.take(flat))
+        return answer.weighed(self.counts)
 
     def take(self, rows: NDArray[np.intp]) -> Block:
-        return _LineBlock(self.clearances.take(rows), self.start[rows], self.spent[rows], self.extent[rows], self.act)
+        counts = _some(self.counts, rows)
+        return _LineBlock(counts, self.start[rows], self.spent[rows], self.extent[rows], self.act)
 
 
-def _line_block(margins: FloatArray, clearances: _Clearances, label_flip_cost: float) -> _LineBlock:
-    clearance, other, slope = clearances.clearance, clearances.other, clearances.slope
-    n, width = clearance.shape[0], clearance.shape[1] + 1
-    extents, gained = stops(clearance if other is None else np.concatenate([clearance, other]), slope)
+def _line_block(
+    margins: FloatArray, extents: FloatArray, gained: FloatArray, label_flip_cost: float, counts: FloatArray | None
+) -> _LineBlock:
+    """Lines from the stops of the rows under their labels, and, where labels are flipped, of the flipped ones."""
+    n, width = margins.shape[0], extents.shape[1]
     lines = 1 + (extents.shape[0] // n) * width
     # Ties go to the first of the lines that touch: doing nothing, then not flipping, then the shorter move.
     start, extent, act = np.empty((n, lines)), np.empty((n, lines)), np.zeros(lines, dtype=np.int8)
@@ -102,21 +83,21 @@ def _line_block(margins: FloatArray, clearances: _Clearances, label_flip_cost: f
     np.add(gained[:n], (1.0 - margins)[:, None], out=start[:, 1 : 1 + width])
     extent[:, 1 : 1 + width] = extents[:n]
     act[1 : 1 + width] = KEPT
-    if other is None:
-        return _LineBlock(clearances, start, extent, extent, act)
+    if extents.shape[0] == n:
+        return _LineBlock(counts, start, extent, extent, act)
     np.add(gained[n:], (1.0 + margins)[:, None], out=start[:, 1 + width :])
     extent[:, 1 + width :] = extents[n:]
     act[1 + width :] = FLIPPED
     spent = extent.copy()
     spent[:, 1 + width :] += label_flip_cost
-    return _LineBlock(clearances, start, spent, extent, act)
+    return _LineBlock(counts, start, spent, extent, act)
 
 
 @dataclass(frozen=True)
 class _GainBlock:
     """Rows with their gains: under their labels, then, where labels are flipped, those of the flipped rows."""
 
-    clearances: _Clearances
+    counts: FloatArray | None
     kept_loss: FloatArray
     flipped_loss: FloatArray
     gains: Gains
@@ -136,12 +117,12 @@ class _GainBlock:
             value = np.where(better, flipped, value)
             spent = np.where(better, move[n:] + self.label_flip_cost, spent)
             reached = np.where(better, extent[n:], reached)
-        return self.clearances.weighed(Answer(value, spent, act, reached))
+        return Answer(value, spent, act, reached).weighed(self.counts)
 
     def take(self, rows: NDArray[np.intp]) -> Block:
         n, flips = self.kept_loss.shape[0], self.flipped_loss.shape[0] > 0
         return _GainBlock(
-            self.clearances.take(rows),
+            _some(self.counts, rows),
             self.kept_loss[rows],
             self.flipped_loss[rows] if flips else self.flipped_loss,
             self.gains.take(np.concatenate([rows, rows + n]) if flips else rows),

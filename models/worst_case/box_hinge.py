@@ -30,7 +30,7 @@ from models.worst_case.saddle_point import FLIPPED, KEPT, UNTOUCHED, AdversaryAc
 CHUNK = 4096
 """Rows that are sorted at once: all of a small site, a cache-sized part of a large one."""
 
-_ROUNDING = 8 * float(np.finfo(np.float64).eps)
+_ROUNDING = 8 * float(np.finfo(np.float64).eps)  # share of the terms' sizes that a sum may be off by
 
 
 def solve_box(rows: Rows, support: BoxSupport, floor: Saddle) -> Saddle:
@@ -87,8 +87,7 @@ def _moved(
     else:
         far = moves(rows, support, action, chunk)
     counts = (act != UNTOUCHED) * (1.0 if rows.row_weights is None else rows.row_weights[chunk])
-    above, below = both_ways(rows.features[chunk], support, rows.labels[chunk] * act, far)
-    return np.stack([counts @ above, counts @ below])
+    return both_ways(rows.features[chunk], support, rows.labels[chunk] * act, far, counts)
 
 
 def _chunks(count: int) -> Iterator[slice]:
@@ -117,7 +116,7 @@ def _unmoved(rows: Rows, floor: Saddle) -> Asked:
         value[flips] = 1.0 + rows.margins[flips] - rows.label_flip_cost * floor.multiplier
         spent[flips] = rows.label_flip_cost
     extent = np.full(rows.count, floor.multiplier if rows.transport_norm == "l1" else 0.0)
-    return Asked(floor.multiplier, Answer(rows.weigh(value), rows.weigh(spent), act, extent))
+    return Asked(floor.multiplier, Answer(value, spent, act, extent).weighed(rows.row_weights))
 
 
 @dataclass(frozen=True)
@@ -140,17 +139,9 @@ def _solve_sorted(data: _BoxData, unmoved: Asked, budget: float) -> Saddle:
     rows, block = data.rows, data.block(slice(0, data.rows.count))
     free = Asked(0.0, block.at(0.0))
     if float(free.answer.spent.sum()) <= budget:
-        action = AdversaryAction(1.0, free.answer.act, free.answer.extent)
-        return Saddle(float(free.answer.value.mean()), 0.0, (action,))
-    tolerance = _tolerance(rows, unmoved)
-    left, right, crossing, value = search_multiplier(block.at, free, unmoved, budget, Total(), tolerance)
-    act = np.where(crossing.over, right.answer.act, left.answer.act)
-    extent = np.where(crossing.over, right.answer.extent, left.answer.extent)
-    tips, later_act, later_extent = crossing.tips, act.copy(), extent.copy()
-    later_act[tips], later_extent[tips] = right.answer.act[tips], right.answer.extent[tips]
-    later = AdversaryAction(1.0 - crossing.share, later_act, later_extent)
-    actions = (AdversaryAction(crossing.share, act, extent), later)
-    return Saddle(value / rows.count, crossing.multiplier, actions)
+        return Saddle(float(free.answer.value.mean()), 0.0, (free.answer.action(),))
+    found = search_multiplier(block.at, free, unmoved, budget, Total(), _tolerance(rows, unmoved))
+    return Saddle(found.value / rows.count, found.multiplier, found.actions())
 
 
 def _solve_by_chunks(data: _BoxData, unmoved: Asked, budget: float) -> Saddle:
@@ -164,19 +155,18 @@ def _solve_by_chunks(data: _BoxData, unmoved: Asked, budget: float) -> Saddle:
             low, high = high, unmoved.multiplier
         else:
             break
-    act, extent = fold.everyone.act, fold.everyone.extent
+    everyone = fold.everyone
     if fold.left_spends <= budget:
-        return Saddle(float(fold.everyone.value.mean()), 0.0, (AdversaryAction(1.0, act, extent),))
-    left, right, crossing, value = search_multiplier(
+        return Saddle(float(everyone.value.mean()), 0.0, (everyone.action(),))
+    found = search_multiplier(
         fold.ask, Asked(low, fold.left), Asked(high, fold.right), budget, fold.apart, _tolerance(rows, unmoved)
     )
     actions = []
-    for share, over in crossing.sets():
-        new_act, new_extent = act.copy(), extent.copy()
-        new_act[fold.bent] = np.where(over, right.answer.act, left.answer.act)
-        new_extent[fold.bent] = np.where(over, right.answer.extent, left.answer.extent)
-        actions.append(AdversaryAction(share, new_act, new_extent))
-    return Saddle(value / rows.count, crossing.multiplier, tuple(actions))
+    for bent in found.actions():
+        act, extent = everyone.act.copy(), everyone.extent.copy()
+        act[fold.bent], extent[fold.bent] = bent.act, bent.extents
+        actions.append(AdversaryAction(bent.share, act, extent))
+    return Saddle(found.value / rows.count, found.multiplier, tuple(actions))
 
 
 def _tolerance(rows: Rows, unmoved: Asked) -> float:
@@ -190,7 +180,7 @@ def _proposal(data: _BoxData, unmoved: Asked) -> tuple[float, float]:
     sample = np.arange(0, rows.count, rows.count // CHUNK)
     block = data.block(sample)
     free = Asked(0.0, block.at(0.0))
-    end = Asked(unmoved.multiplier, _taken(unmoved.answer, sample))
+    end = Asked(unmoved.multiplier, unmoved.answer.take(sample))
     spent = block.at(_price(block, free, end, rows.radius)).spent
     doubt = 4.0 * float(spent.std()) / float(np.sqrt(sample.size)) + 1e-3 * rows.radius
     low = _price(block, free, end, rows.radius + doubt)
@@ -206,7 +196,7 @@ def _price(block: Block, free: Asked, end: Asked, radius: float) -> float:
         return free.multiplier
     if float(end.answer.spent.sum()) > budget:
         return end.multiplier
-    return search_multiplier(block.at, free, end, budget, Total(), 1e-6 * float(free.answer.value.sum()))[2].multiplier
+    return search_multiplier(block.at, free, end, budget, Total(), 1e-6 * float(free.answer.value.sum())).multiplier
 
 
 @dataclass(frozen=True)
@@ -223,7 +213,7 @@ class _Fold:
     apart: Total
 
     def ask(self, multiplier: float) -> Answer:
-        return _joined([block.at(multiplier) for block in self.blocks])
+        return Answer.joined([block.at(multiplier) for block in self.blocks])
 
 
 def _fold(data: _BoxData, unmoved: Asked, low: float, high: float) -> _Fold:
@@ -231,13 +221,13 @@ def _fold(data: _BoxData, unmoved: Asked, low: float, high: float) -> _Fold:
     for chunk in _chunks(data.rows.count):
         block = data.block(chunk)
         left = block.at(low)
-        right = block.at(high) if high < unmoved.multiplier else _taken(unmoved.answer, chunk)
+        right = block.at(high) if high < unmoved.multiplier else unmoved.answer.take(chunk)
         bent = np.flatnonzero(left.spent != right.spent)
         lefts.append(left)
-        rights.append(_taken(right, bent))
+        rights.append(right.take(bent))
         bents.append(bent + chunk.start)
         blocks.append(block.take(bent))
-    everyone, right, bent = _joined(lefts), _joined(rights), np.concatenate(bents)
+    everyone, right, bent = Answer.joined(lefts), Answer.joined(rights), np.concatenate(bents)
     straight = np.ones(data.rows.count, dtype=np.bool_)
     straight[bent] = False
     spent = float(everyone.spent[straight].sum())
@@ -247,20 +237,7 @@ def _fold(data: _BoxData, unmoved: Asked, low: float, high: float) -> _Fold:
         right_spends=spent + float(right.spent.sum()),
         bent=bent,
         blocks=blocks,
-        left=_taken(everyone, bent),
+        left=everyone.take(bent),
         right=right,
         apart=Total(float(everyone.value[straight].sum()) + spent * low, spent),
-    )
-
-
-def _taken(answer: Answer, rows: slice | NDArray[np.intp]) -> Answer:
-    return Answer(answer.value[rows], answer.spent[rows], answer.act[rows], answer.extent[rows])
-
-
-def _joined(answers: Sequence[Answer]) -> Answer:
-    return Answer(
-        np.concatenate([answer.value for answer in answers]),
-        np.concatenate([answer.spent for answer in answers]),
-        np.concatenate([answer.act for answer in answers]),
-        np.concatenate([answer.extent for answer in answers]),
     )

@@ -25,9 +25,9 @@ from models.losses.base import Line
 from models.problem import SiteProblem
 from models.worst_case.box_transport import Gains, both_ways, make_gains, move_sizes
 from models.worst_case.dual_search import Answer, Asked, Total, search_multiplier
-from models.worst_case.saddle_point import RiskEvaluation
+from models.worst_case.saddle_point import AdversaryAction, RiskEvaluation
 
-_ROUNDING = 8 * float(np.finfo(np.float64).eps)
+_ROUNDING = 8 * float(np.finfo(np.float64).eps)  # share of the terms' sizes that a sum may be off by
 
 
 def evaluate_box_regression(weights: FloatArray, intercept: float, problem: SiteProblem) -> RiskEvaluation:
@@ -38,15 +38,14 @@ def evaluate_box_regression(weights: FloatArray, intercept: float, problem: Site
     unmoved = Asked(top, rows.unmoved())
     if spec.radius == 0 or least >= top:
         added = spec.radius * least if spec.radius > 0 else 0.0
-        return rows.evaluated(((1.0, unmoved.answer),), float(unmoved.answer.value.mean()) + added, top)
+        return rows.evaluated((unmoved.answer.action(),), float(unmoved.answer.value.mean()) + added, top)
     cheap = Asked(least, rows.at(least))
     budget = count * spec.radius
     if float(cheap.answer.spent.sum()) <= budget:
-        return rows.evaluated(((1.0, cheap.answer),), float(cheap.answer.value.mean()) + spec.radius * least, least)
+        return rows.evaluated((cheap.answer.action(),), float(cheap.answer.value.mean()) + spec.radius * least, least)
     tolerance = _ROUNDING * float(np.abs(rows.residuals).sum() + unmoved.answer.value.sum() + cheap.answer.value.sum())
-    left, right, crossing, value = search_multiplier(rows.at, cheap, unmoved, budget, Total(), tolerance)
-    actions = tuple((share, _chosen(over, left.answer, right.answer)) for share, over in crossing.sets())
-    return rows.evaluated(actions, value / count, crossing.multiplier)
+    found = search_multiplier(rows.at, cheap, unmoved, budget, Total(), tolerance)
+    return rows.evaluated(found.actions(), found.value / count, found.multiplier)
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ class _Rows:
             spent = np.where(better, other.spent, spent)
             act = np.where(better, other.act, act)
             extent = np.where(better, other.extent, extent)
-        return Answer(self.problem.weigh(value), self.problem.weigh(spent), act, extent)
+        return Answer(value, spent, act, extent).weighed(self.problem.row_weights)
 
     def _piece_at(self, number: int, multiplier: float) -> Answer:
         piece, cost = self.pieces[number], self.problem.spec.label_flip_cost
@@ -124,18 +123,18 @@ class _Rows:
             spent = spent + cost * piece.target_clearance
         return Answer(value, spent, act, extent)
 
-    def evaluated(self, actions: tuple[tuple[float, Answer], ...], value: float, multiplier: float) -> RiskEvaluation:
+    def evaluated(self, actions: tuple[AdversaryAction, ...], value: float, multiplier: float) -> RiskEvaluation:
         """The expected loss of the worst-case distribution as a function of the plane."""
         x = self.problem.features
         gradient, intercept_slope, ways = np.zeros(x.shape[1]), 0.0, np.zeros((2, x.shape[1]))
-        for share, answer in actions:
-            slopes = self.problem.weigh(np.array([piece.line.slope for piece in self.pieces])[answer.act])
-            gradient += share * (slopes @ x)
-            intercept_slope += share * float(slopes.sum())
+        for action in actions:
+            slopes = self.problem.weigh(np.array([piece.line.slope for piece in self.pieces])[action.act])
+            gradient += action.share * (slopes @ x)
+            intercept_slope += action.share * float(slopes.sum())
             for number, piece in enumerate(self.pieces):
-                rows = np.flatnonzero(answer.act == number)
+                rows = np.flatnonzero(action.act == number)
                 if piece.gains is not None and rows.size:
-                    ways += share * self._moved(piece, rows, answer.extent[rows])
+                    ways += action.share * self._moved(piece, rows, action.extents[rows])
         above, below = ways / x.shape[0]
         slope = gradient / x.shape[0] + (above - below) / 2
         return RiskEvaluation(value, multiplier, slope, intercept_slope / x.shape[0], 0.0, swing=(above + below) / 2)
@@ -150,9 +149,7 @@ class _Rows:
                 piece.clearance[rows], np.abs(self.weights[self.moved]), spec.transport_norm, extent
             )
         sides = np.full(rows.size, -piece.line.slope)
-        above, below = both_ways(x, self.support, sides, far)
-        counts = steep * self.problem.counts[rows]
-        return np.stack([counts @ above, counts @ below])
+        return both_ways(x, self.support, sides, far, steep * self.problem.counts[rows])
 
 
 def _rows(weights: FloatArray, intercept: float, problem: SiteProblem) -> _Rows:
@@ -173,13 +170,3 @@ def _rows(weights: FloatArray, intercept: float, problem: SiteProblem) -> _Rows:
         endless = line.slope != 0 and not np.isfinite(end).all()
         pieces.append(_Piece(line, gains, clearance, np.zeros_like(end) if endless else np.maximum(end, 0.0), endless))
     return _Rows(problem, support, weights, x @ weights + intercept - problem.labels, moved, tuple(pieces))
-
-
-def _chosen(over: NDArray[np.bool_], left: Answer, right: Answer) -> Answer:
-    """Every row's right line where it has gone over, else its left one."""
-    return Answer(
-        np.where(over, right.value, left.value),
-        np.where(over, right.spent, left.spent),
-        np.where(over, right.act, left.act),
-        np.where(over, right.extent, left.extent),
-    )

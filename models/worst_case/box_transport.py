@@ -53,11 +53,9 @@ class Gains(Protocol):
 
     def at(self, multiplier: float) -> Gain:
         """Gain, move and extent of every sample at ``multiplier >= 0``."""
-        ...
 
     def take(self, rows: np.ndarray) -> Gains:
         """The same for some of the samples."""
-        ...
 
 
 def make_gains(clearance: FloatArray, slope: FloatArray, norm: TransportNorm) -> Gains:
@@ -79,16 +77,18 @@ def move_sizes(clearance: FloatArray, slope: FloatArray, norm: TransportNorm, ex
 
 
 def both_ways(
-    features: FloatArray, support: BoxSupport, sides: FloatArray, far: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """How far n samples can be moved to their harm, no feature by more than ``far``: (n, P), and (n, P).
+    features: FloatArray, support: BoxSupport, sides: FloatArray, far: FloatArray, counts: FloatArray
+) -> FloatArray:
+    """How far n samples can be moved to their harm, no feature by more than ``far``: sums (2, P).
 
     First where a weight is above 0, then where it is below: the harm is on opposite sides, and so are the walls.
-    ``sides`` (n,) is above 0 where the loss rises as ``<w, x>`` falls; ``far`` is (n, P), or (n, 1) for all features.
+    ``sides`` (n,) is above 0 where the loss rises as ``<w, x>`` falls; ``far`` is (n, P), or (n, 1) for all features;
+    ``counts`` (n,) is how often each sample counts.
     """
     down, up = np.maximum(features - support.low, 0.0), np.maximum(support.high - features, 0.0)
     falls = (sides > 0)[:, None]
-    return np.minimum(np.where(falls, down, up), far), np.minimum(np.where(falls, up, down), far)
+    above, below = np.minimum(np.where(falls, down, up), far), np.minimum(np.where(falls, up, down), far)
+    return np.stack([counts @ above, counts @ below])
 
 
 @dataclass(frozen=True)

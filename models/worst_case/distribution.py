@@ -11,7 +11,7 @@ mended (MATH section 2) and the hinge's zero piece, which the paper's linear pro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -133,13 +133,16 @@ def _spend(rows: Rows, atoms: _Atoms, saddle: Saddle, shortfall: float) -> _Atom
 
 
 def _evaluated(rows: Rows, atoms: _Atoms, intercept: float) -> WorstCaseAtoms:
+    flipped = atoms.act == FLIPPED
+    paid = float(atoms.masses @ vector_norm(atoms.moved, rows.transport_norm))
+    flips = rows.label_flip_cost * float(atoms.masses[flipped].sum()) if flipped.any() else 0.0
+    if 0.0 < rows.radius - flips < paid:
+        # At the price at which moving begins to pay, rounding decides how far: never beyond the radius.
+        shorter = (rows.radius - flips) / paid
+        atoms, paid = replace(atoms, moved=shorter * atoms.moved), rows.radius - flips
     points = rows.features[atoms.source] + atoms.moved
     if rows.support is not None:
         points = np.clip(points, rows.support.low, rows.support.high)
-    flipped = atoms.act == FLIPPED
     labels = np.where(flipped, -1.0, 1.0) * rows.labels[atoms.source]
     losses = np.maximum(0.0, 1.0 - labels * (points @ rows.weights + intercept))
-    paid = float(atoms.masses @ vector_norm(atoms.moved, rows.transport_norm))
-    if flipped.any():
-        paid += rows.label_flip_cost * float(atoms.masses[flipped].sum())
-    return WorstCaseAtoms(points, labels, atoms.masses, atoms.source, float(atoms.masses @ losses), paid)
+    return WorstCaseAtoms(points, labels, atoms.masses, atoms.source, float(atoms.masses @ losses), paid + flips)

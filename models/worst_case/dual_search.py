@@ -12,18 +12,20 @@ prices do for piecewise linear rows, and smooth ones converge like a secant meth
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from models.basics import FloatArray
+from models.basics import FloatArray, rounded
+from models.worst_case.saddle_point import AdversaryAction
 
 MAX_STEPS = 200
-_BISECTIONS = 5
-_NOTHING = float(np.finfo(np.float64).tiny) ** 0.5
+_BISECTIONS = 5  # the bracket is a thirty-second then
+_TIED = 1e-12  # share of the largest price below which two prices are one: some thousand roundings
+_NOTHING = float(np.finfo(np.float64).tiny) ** 0.5  # divided by, it overflows no price
 
 
 class Answer(NamedTuple):
@@ -33,6 +35,23 @@ class Answer(NamedTuple):
     spent: FloatArray
     act: NDArray[np.int8]
     extent: FloatArray
+
+    def take(self, rows: slice | NDArray[np.intp]) -> Answer:
+        """The answers of some rows."""
+        return Answer(self.value[rows], self.spent[rows], self.act[rows], self.extent[rows])
+
+    def weighed(self, counts: FloatArray | None) -> Answer:
+        """The answers of rows that count so often, (n,); None: once."""
+        return self if counts is None else self._replace(value=self.value * counts, spent=self.spent * counts)
+
+    @staticmethod
+    def joined(answers: Sequence[Answer]) -> Answer:
+        """The answers of rows that were asked in parts."""
+        return Answer(*(np.concatenate(parts) for parts in zip(*answers, strict=True)))
+
+    def action(self, share: float = 1.0) -> AdversaryAction:
+        """What the adversary does with probability ``share`` where this is the answer."""
+        return AdversaryAction(share, self.act, self.extent)
 
 
 @dataclass(frozen=True)
@@ -69,20 +88,41 @@ class Crossing:
     tips: int
     share: float
 
-    def sets(self) -> tuple[tuple[float, NDArray[np.bool_]], tuple[float, NDArray[np.bool_]]]:
-        """Both sets with their shares."""
-        after = self.over.copy()
-        after[self.tips] = True
-        return (self.share, self.over), (1.0 - self.share, after)
+
+@dataclass(frozen=True)
+class Optimum:
+    """Where a search ended: the last bracket, its crossing, and the value there, a sum over rows.
+
+    The value is an upper bound of the minimum, the crossing's bound a lower one.
+    """
+
+    left: Asked
+    right: Asked
+    crossing: Crossing
+    value: float
+
+    @property
+    def multiplier(self) -> float:
+        """The optimal price."""
+        return self.crossing.multiplier
+
+    def actions(self) -> tuple[AdversaryAction, ...]:
+        """What the rows do before and after the one that tips, mixed so that the radius is spent exactly."""
+        crossing, left, right = self.crossing, self.left.answer, self.right.answer
+        after = crossing.over.copy()
+        after[crossing.tips] = True
+        return tuple(
+            AdversaryAction(share, np.where(over, right.act, left.act), np.where(over, right.extent, left.extent))
+            for share, over in ((crossing.share, crossing.over), (1.0 - crossing.share, after))
+        )
 
 
 def search_multiplier(
     ask: Callable[[float], Answer], left: Asked, right: Asked, budget: float, apart: Total, tolerance: float
-) -> tuple[Asked, Asked, Crossing, float]:
+) -> Optimum:
     """Shrink the bracket until the value at its crossing is within ``tolerance`` of the bound.
 
-    ``left`` spends more than ``budget`` (N times the radius) and ``right`` less. Returns the last bracket, its
-    crossing, and the value there (a sum over rows): an upper bound of the minimum, the crossing's being a lower one.
+    ``left`` spends more than ``budget`` (N times the radius) and ``right`` less.
     """
     slow = 0
     left, right = _narrowed(ask, left, right, budget, apart)
@@ -94,7 +134,7 @@ def search_multiplier(
         value = budget * multiplier + apart.value - apart.spent * multiplier + float(asked.answer.value.sum())
         inside = left.multiplier < multiplier < right.multiplier
         if multiplier == crossing.multiplier and (value - crossing.bound <= tolerance or not inside):
-            return left, right, crossing, value
+            return Optimum(left, right, _cross(left, right, budget, apart, _TIED), value)
         if not inside:
             break
         if apart.spent + float(asked.answer.spent.sum()) > budget:
@@ -105,7 +145,8 @@ def search_multiplier(
         crossing = _cross(left, right, budget, apart)
     multiplier = crossing.multiplier
     rows = float(ask(multiplier).value.sum())
-    return left, right, crossing, budget * multiplier + apart.value - apart.spent * multiplier + rows
+    value = budget * multiplier + apart.value - apart.spent * multiplier + rows
+    return Optimum(left, right, _cross(left, right, budget, apart, _TIED), value)
 
 
 def _narrowed(
@@ -124,14 +165,18 @@ def _narrowed(
     return left, right
 
 
-def _cross(left: Asked, right: Asked, budget: float, apart: Total) -> Crossing:
+def _cross(left: Asked, right: Asked, budget: float, apart: Total, tied: float = 0.0) -> Crossing:
+    """Crossing of two sets of lines; rows whose own crossings differ by less than the share ``tied`` go in their order.
+
+    Whoever goes first, what is mixed stays below F; but who does must not hang on the last digits of the rows.
+    """
     (value, more, _, _), (later, less, _, _) = left.answer, right.answer
     saved = np.maximum(more - less, 0.0)
     # A row that saves nothing never goes over; one that saves next to nothing may do so anywhere in the bracket.
     ahead = value - later + more * left.multiplier - less * right.multiplier
     turn = np.divide(ahead, saved, out=np.full_like(saved, right.multiplier), where=saved > _NOTHING)
     np.minimum(np.maximum(turn, left.multiplier, out=turn), right.multiplier, out=turn)
-    order = turn.argsort()
+    order = rounded(turn, tied).argsort(kind="stable")
     spent = apart.spent + float(more.sum()) - saved[order].cumsum()
     last = min(int(np.count_nonzero(spent > budget)), spent.shape[0] - 1)
     over = np.zeros(turn.shape[0], dtype=np.bool_)

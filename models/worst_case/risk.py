@@ -22,7 +22,7 @@ from models.geometry.norms import steepest_move
 from models.geometry.supports import PolytopeSupport, Support
 from models.losses.base import Loss
 from models.losses.catalogue import LossName, get_loss
-from models.losses.hinge import Hinge
+from models.losses.classification import Hinge
 from models.problem import RiskValue, RobustSpec, SiteProblem
 from models.validation import as_support, check_rows
 from models.worst_case.box_regression import evaluate_box_regression

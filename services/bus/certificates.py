@@ -5,39 +5,18 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Protocol
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from services.bus.configuration import write_atomically
+from services.bus.configuration import TlsFiles, write_atomically
 
-LIFETIME = timedelta(days=825)
-
-
-class CertificateFiles(Protocol):
-    """Where a server's certificate is kept."""
-
-    @property
-    def authority(self) -> Path:
-        """Certificate of the authority, for the clients."""
-        ...
-
-    @property
-    def certificate(self) -> Path:
-        """Certificate of the server."""
-        ...
-
-    @property
-    def key(self) -> Path:
-        """Key of the server."""
-        ...
+LIFETIME = timedelta(days=825)  # the longest that common TLS stacks accept of a server certificate
 
 
-def ensure_certificates(files: CertificateFiles, host_names: Sequence[str], server_of: str = "plant link") -> None:
+def ensure_certificates(files: TlsFiles, host_names: Sequence[str], server_of: str = "plant link") -> None:
     """Make an authority and a server certificate for the host names or addresses, unless they are there already.
 
     The authority's key is used once and thrown away: nobody can sign a second server with it. To renew, delete the

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from services.contracts.signing import check_public_key
@@ -14,78 +13,27 @@ COORDINATOR_INBOX = "_COORD"
 RESPONSE_WINDOW = "60m"
 
 
-@dataclass(frozen=True)
-class BusFiles:
-    """Where the embedded server keeps its files, below one folder."""
-
-    folder: Path
-
-    @property
-    def configuration(self) -> Path:
-        """Server configuration."""
-        return self.folder / "nats.conf"
-
-    @property
-    def users(self) -> Path:
-        """Users and their permissions, included by the configuration and rewritten when a site comes or goes."""
-        return self.folder / "users.conf"
-
-    @property
-    def pid(self) -> Path:
-        """Process id of the running server."""
-        return self.folder / "nats.pid"
-
-    @property
-    def log(self) -> Path:
-        """Server log."""
-        return self.folder / "nats.log"
-
-    @property
-    def authority(self) -> Path:
-        """Certificate of the authority; the sites need this file."""
-        return self.folder / "ca.pem"
-
-    @property
-    def certificate(self) -> Path:
-        """Server certificate."""
-        return self.folder / "server.pem"
-
-    @property
-    def key(self) -> Path:
-        """Server key."""
-        return self.folder / "server.key"
-
-    @property
-    def coordinator_seed(self) -> Path:
-        """Nkey seed of the coordinator."""
-        return self.folder / "coordinator.nk"
-
-    @property
-    def coordinator_former(self) -> Path:
-        """Public key that the coordinator had before, and until when it holds."""
-        return self.folder / "coordinator-former.json"
-
-
-@dataclass(frozen=True)
 class TlsFiles:
     """Where a server that is given no certificate keeps its own, below one folder."""
 
-    folder: Path
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.authority = folder / "ca.pem"  # the certificate that the clients need
+        self.certificate = folder / "server.pem"
+        self.key = folder / "server.key"
 
-    @property
-    def authority(self) -> Path:
-        """Certificate of the authority; the clients need this file."""
-        return self.folder / "ca.pem"
 
-    @property
-    def certificate(self) -> Path:
-        """Server certificate."""
-        return self.folder / "server.pem"
+class BusFiles(TlsFiles):
+    """Where the embedded NATS server keeps its files, below one folder."""
 
-    @property
-    def key(self) -> Path:
-        """Server key."""
-        return self.folder / "server.key"
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.configuration = folder / "nats.conf"
+        self.users = folder / "users.conf"  # with their permissions; rewritten when a site comes or goes
+        self.pid = folder / "nats.pid"
+        self.log = folder / "nats.log"
+        self.coordinator_seed = folder / "coordinator.nk"
+        self.coordinator_former = folder / "coordinator-former.json"  # the key before it, and until when it holds
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -100,7 +48,7 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def write_server(files: BusFiles, *, host: str, port: int, max_payload: int) -> None:
-    """Write the server's part of the configuration; the users follow by :func:`write_users`."""
+    """Write the server's part of the configuration; the users follow, with :func:`users_text`."""
     write_atomically(
         files.configuration,
         f"""listen: "{host}:{port}"

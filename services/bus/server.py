@@ -1,4 +1,4 @@
-"""Starts, reloads and stops the embedded NATS server."""
+"""What the embedded NATS server needs to start, its command, and how it reads its users anew."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,15 +15,14 @@ from pathlib import Path
 from services.bus.certificates import ensure_certificates
 from services.bus.configuration import BusFiles, users_text, write_atomically, write_server
 from services.contracts.errors import ConflictError, UnavailableError
-from services.contracts.private_files import UMASK, private_folder
+from services.contracts.private_files import private_folder
 from services.contracts.signing import new_seed_file, public_key
 
-START_SECONDS = 15.0
-DEFAULT_MAX_PAYLOAD = 8 * 1024 * 1024
+DEFAULT_MAX_PAYLOAD = 8 * 1024 * 1024  # bytes; eight times what a site's policy lets out at first
 
 
 def find_program() -> str:
-    """Path of ``nats-server``: the one that was installed beside this Python, else the one on the PATH."""
+    """Path of ``nats-server`` beside this Python, else on the PATH; ``UnavailableError`` where there is none."""
     beside = Path(sys.executable).parent / "nats-server"
     found = str(beside) if beside.is_file() else shutil.which("nats-server")
     if not found:
@@ -115,20 +112,3 @@ def running_pid(files: BusFiles) -> int | None:
 def command(files: BusFiles) -> list[str]:
     """Command line of the server."""
     return [find_program(), "--config", str(files.configuration)]
-
-
-def start(files: BusFiles, *, host: str, port: int) -> subprocess.Popen[bytes]:
-    """Start the server and wait until it answers on its port."""
-    check_port_free(host, port, "the NATS server")
-    process = subprocess.Popen(command(files), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, umask=UMASK)
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            raise UnavailableError(f"the NATS server ended at once (exit code {process.returncode}); see {files.log}")
-        try:
-            with socket.create_connection((host, port), timeout=0.2):
-                return process
-        except OSError:
-            time.sleep(0.02)
-    process.kill()
-    raise UnavailableError(f"the NATS server did not answer on {host}:{port} in {START_SECONDS:.0f} s; see {files.log}")

@@ -4,39 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import tomllib
 from pathlib import Path
-from typing import Literal, Self, TypeVar
+from typing import Self, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, ValidationError, model_validator
 
 from models.losses.base import Task
 from services.contracts.base import Contract, Slug
 from services.contracts.errors import InvalidInputError
 from services.contracts.target import Target
+from services.contracts.value_range import ValueRange
 
 AnyContract = TypeVar("AnyContract", bound=Contract)
 
 
-class Feature(Contract):
+class Feature(ValueRange):
     """One feature: its name, unit and sensor range, and what to do with a value outside the range."""
 
-    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")
     unit: str
-    low: float
-    high: float
     required: bool = True
-    out_of_range: Literal["clip", "refuse"] = "clip"
-    description: str = ""
-
-    @model_validator(mode="after")
-    def _range_is_one(self) -> Self:
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            raise ValueError(f"feature {self.name}: sensor range needs finite low < high, got {self.low}, {self.high}")
-        return self
 
 
 class FaultClass(Contract):
@@ -88,14 +75,9 @@ class AssetType(Contract):
         """Class names in the order of the scores."""
         return tuple(fault.name for fault in self.fault_classes)
 
-    @property
-    def n_heads(self) -> int:
-        """Separating planes to train: one for two classes, else one for each class (one against the rest)."""
-        return 1 if len(self.fault_classes) == 2 else len(self.fault_classes)
-
     def heads(self, task: Task) -> int:
-        """Linear functions to train: the planes of a classification, one for a regression."""
-        return 1 if task == "regression" else self.n_heads
+        """Linear functions to train: one for a regression or two classes, else one for each class against the rest."""
+        return 1 if task == "regression" or len(self.fault_classes) == 2 else len(self.fault_classes)
 
     def missing_for_task(self, task: Task) -> str:
         """What is missing for a task, on one line; empty where nothing is."""
@@ -117,31 +99,28 @@ class AssetType(Contract):
             essence["target"] = [goal.name, goal.unit, goal.low, goal.high, goal.out_of_range]
         return hashlib.sha256(json.dumps(essence, sort_keys=True).encode()).hexdigest()
 
-    def scale(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Features in their units, shape (..., P), to [0, 1] by the sensor ranges; outliers are the caller's."""
-        low = np.array([feature.low for feature in self.features])
-        high = np.array([feature.high for feature in self.features])
-        scaled: NDArray[np.float64] = (values - low) / (high - low)
-        return scaled
-
     @classmethod
     def from_toml(cls, path: Path) -> Self:
         """Read an asset type; raise :class:`InvalidInputError` with one line for each thing that does not fit."""
         return read_toml(cls, path, "asset type")
 
 
-def read_toml(kind: type[AnyContract], path: Path, what: str) -> AnyContract:
-    """Contract in a TOML file; raise :class:`InvalidInputError` with one line for each thing that does not fit."""
+def read_toml(
+    kind: type[AnyContract], path: Path, what: str, failure: type[InvalidInputError] = InvalidInputError
+) -> AnyContract:
+    """Contract in a TOML file; raise ``failure`` with one line for each thing that does not fit."""
     try:
         return kind.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
-        raise InvalidInputError(f"no {what} file at {path}") from None
+        raise failure(f"no {what} file at {path}") from None
     except OSError as error:
-        raise InvalidInputError(f"{path} cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"{path} is not TOML: {error}") from None
+        raise failure(f"the {what} file {path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise failure(f"{path} is not UTF-8 text") from None
+    except tomllib.TOMLDecodeError as error:
+        raise failure(f"{path} is not TOML: {error}") from None
     except ValidationError as error:
-        raise InvalidInputError(f"{path}: {explain(error)}") from None
+        raise failure(f"{path}: {explain(error)}") from None
 
 
 def explain(error: ValidationError) -> str:

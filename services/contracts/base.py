@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
@@ -17,3 +17,17 @@ class Contract(BaseModel):
     """Frozen pydantic model that forbids unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    @classmethod
+    def of_record(cls, record: object, **more: object) -> Self:
+        """Take from a record what this contract is made of, by name; ``more`` are the fields that it has not.
+
+        Raises
+        ------
+        AttributeError
+            The record lacks a field that ``more`` does not give.
+        ValidationError
+            A value does not fit.
+        """
+        shared = {name: getattr(record, name) for name in cls.model_fields if name not in more}
+        return cls.model_validate(shared | more)

@@ -13,6 +13,7 @@ import json
 import math
 import struct
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -22,10 +23,11 @@ from models.basics import FloatArray
 from services.contracts.asset_type import explain
 from services.contracts.errors import InvalidInputError
 from services.contracts.messages import Hello, Message, SiteRefusal, SiteUpdate, Task
+from services.contracts.signing import verify
 
 MAGIC = b"BLS1"
-SIGNATURE_BYTES = 64
-MAX_DIMENSIONS = 4
+SIGNATURE_BYTES = 64  # of Ed25519
+MAX_DIMENSIONS = 4  # no method's array has more
 _ADAPTER: TypeAdapter[Message] = TypeAdapter(
     Annotated[Task | SiteUpdate | SiteRefusal | Hello, Field(discriminator="type")]
 )
@@ -36,6 +38,28 @@ class FrameError(InvalidInputError):
     """Bytes that are not a valid frame."""
 
     code = "bad_frame"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A frame taken apart: header, arrays, the bytes that a signature covers, and the signature (None: unsigned)."""
+
+    header: Mapping[str, Any]
+    arrays: Mapping[str, FloatArray]
+    signed: bytes
+    signature: bytes | None
+
+    def is_signed_by(self, public_key: str) -> bool:
+        """Whether the holder of an nkey signed the frame."""
+        return self.signature is not None and verify(public_key, self.signed, self.signature)
+
+    def message(self) -> Message:
+        """The message in the frame; raise :class:`FrameError` when it is not of a known type."""
+        fields = {**self.header, "arrays": dict(self.arrays)} if self.arrays else dict(self.header)
+        try:
+            return _ADAPTER.validate_python(fields)
+        except ValidationError as error:
+            raise FrameError(f"message does not fit its type: {explain(error)}") from None
 
 
 def digest(frame: bytes) -> str:
@@ -54,8 +78,10 @@ def pack_arrays(header: Mapping[str, Any], arrays: Mapping[str, FloatArray], sig
     return unsigned + sign(unsigned) if sign else unsigned
 
 
-def unpack_arrays(frame: bytes) -> tuple[dict[str, Any], dict[str, FloatArray], bytes, bytes | None]:
-    """Header, arrays, the signed part and the signature (None where unsigned) of a frame."""
+def unpack(frame: bytes, max_bytes: int | None = None) -> Frame:
+    """Take a frame apart; raise :class:`FrameError` when it is longer than ``max_bytes``, where given, or cut."""
+    if max_bytes is not None and len(frame) > max_bytes:
+        raise FrameError(f"message of {len(frame)} bytes is over the limit of {max_bytes}", code="too_large")
     if len(frame) < 8 or frame[:4] != MAGIC:
         raise FrameError("not a Ballast frame: the first four bytes must be BLS1")
     (length,) = struct.unpack("<I", frame[4:8])
@@ -80,7 +106,7 @@ def unpack_arrays(frame: bytes) -> tuple[dict[str, Any], dict[str, FloatArray], 
         count = math.prod(shape)
         arrays[name] = np.frombuffer(frame, dtype="<f8", count=count, offset=start).reshape(shape).astype(np.float64)
         start += 8 * count
-    return header, arrays, frame[:start], frame[start:] if signed else None
+    return Frame(header, arrays, frame[:start], frame[start:] if signed else None)
 
 
 def encode(message: Message, sign: Signer | None = None) -> bytes:
@@ -91,12 +117,4 @@ def encode(message: Message, sign: Signer | None = None) -> bytes:
 
 def decode(frame: bytes, max_bytes: int) -> Message:
     """Message of a frame; raise :class:`FrameError` when it is too large, cut, or not of a known type."""
-    if len(frame) > max_bytes:
-        raise FrameError(f"message of {len(frame)} bytes is over the limit of {max_bytes}", code="too_large")
-    header, arrays, _, _ = unpack_arrays(frame)
-    if arrays:
-        header["arrays"] = arrays
-    try:
-        return _ADAPTER.validate_python(header)
-    except ValidationError as error:
-        raise FrameError(f"message does not fit its type: {explain(error)}") from None
+    return unpack(frame, max_bytes).message()

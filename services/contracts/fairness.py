@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Final, Literal, Protocol, Self
+from typing import Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -68,13 +68,18 @@ class FairnessGate(Contract):
 
 
 class SiteFairness(Contract):
-    """One site's scalars. ``weight`` is its share of the mixture, ``worst_weight`` that in the worst mixture."""
+    """How a model serves one site.
+
+    ``weight`` is the site's share of the mixture, ``worst_weight`` that in the worst mixture at the model's weights
+    (the mean over the heads); ``worst_case_risk`` is the exact one on its training part. ``f1``: over the classes that
+    the site's counted rows have (``models.evaluation.scores``). ``fresh``: it answered the last round.
+    """
 
     site_id: Slug
     weight: float
     worst_weight: float | None = None
     worst_case_risk: float | None = None
-    loss: float | None = None
+    loss: float | None = Field(default=None, description="mean training loss on the held-out rows, heads summed")
     f1: float | None = None
     mae: float | None = Field(default=None, description="in the target's unit")
     fresh: bool = True
@@ -87,26 +92,7 @@ class LorenzPoint(Contract):
     losses: float
 
 
-class HasFigures(Protocol):
-    """A site with the scalars that fairness is judged by."""
-
-    @property
-    def site_id(self) -> str:
-        """Name of the site."""
-        ...
-
-    @property
-    def loss(self) -> float | None:
-        """Mean training loss on its held-out rows."""
-        ...
-
-    @property
-    def worst_case_risk(self) -> float | None:
-        """Exact worst-case risk on its training rows."""
-        ...
-
-
-def figures(sites: Iterable[HasFigures], basis: Basis) -> dict[str, float | None]:
+def figures(sites: Iterable[SiteFairness], basis: Basis) -> dict[str, float | None]:
     """Figure of each site by its id; None where there is no finite one."""
     found = {site.site_id: site.loss if basis == "loss" else site.worst_case_risk for site in sites}
     return {name: value if value is not None and math.isfinite(value) else None for name, value in found.items()}

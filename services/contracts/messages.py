@@ -51,7 +51,21 @@ class RadiusRule(Contract):
             raise ValueError("a radius by confidence needs confidence, above 0 and below 1")
         if self.rule != "confidence" and (self.confidence is not None or self.tail is not None):
             raise ValueError(f"confidence and tail belong to the rule confidence, the rule is {self.rule}")
+        if self.rule == "samples" and self.value <= 0:
+            raise ValueError(f"value, the beta of the rule samples, must be above 0, got {self.value:g}")
         return self
+
+
+class SiteRadius(Contract):
+    """Radius of a site's ball, as the site found it by its rule.
+
+    ``confidence``: with which probability the ball holds the site's true distribution; None: none is claimed. With
+    ``radius_is_estimate`` the radius aims at that confidence and proves none.
+    """
+
+    radius: float
+    radius_is_estimate: bool = False
+    confidence: float | None = None
 
 
 class TrainingSpec(Contract):
@@ -101,14 +115,25 @@ class _WithArrays(Contract):
         return arrays
 
 
-class Task(_WithArrays):
-    """What the coordinator asks of one site. ``contract`` is the asset type's fingerprint."""
+class _Addressed(Contract):
+    """A question to a site, or what the site says to it."""
 
-    type: Literal["task"] = "task"
     kind: Kind
     site_id: Slug
     run_id: RunId
     round: int = Field(ge=0)
+
+
+class _Answer(_Addressed):
+    """``task_sha256`` is the digest of the task that is answered."""
+
+    task_sha256: str
+
+
+class Task(_Addressed, _WithArrays):
+    """What the coordinator asks of one site. ``contract`` is the asset type's fingerprint."""
+
+    type: Literal["task"] = "task"
     method: Slug
     asset_type: Slug
     contract: str
@@ -116,10 +141,10 @@ class Task(_WithArrays):
     parameters: dict[str, float] = Field(default_factory=dict)
 
 
-class SiteUpdate(_WithArrays):
+class SiteUpdate(_Answer, _WithArrays):
     """A site's answer: arrays of model size and scalars (as 0-d arrays, so that a digit more changes no size).
 
-    ``task_sha256`` is the digest of the task that is answered. Shapes by kind, K heads, D weights, C classes:
+    Shapes by kind, K heads, D weights, C classes:
     join: ``n_samples`` (), ``radius`` (), ``radius_is_estimate`` () 0 or 1, ``confidence`` () of the ball (0: none is
     claimed), ``lift_check`` () (0: no lift); round: what the method's ``answer_shapes`` says, each with a leading K;
     evaluate: ``risk`` (K,) worst-case risk on the training part; on the held-out part ``loss`` (), the mean training
@@ -128,11 +153,6 @@ class SiteUpdate(_WithArrays):
     """
 
     type: Literal["update"] = "update"
-    kind: Kind
-    site_id: Slug
-    run_id: RunId
-    round: int = Field(ge=0)
-    task_sha256: str
 
 
 RefusalCode = Literal[
@@ -142,15 +162,10 @@ RefusalCode = Literal[
 ]
 
 
-class SiteRefusal(Contract):
+class SiteRefusal(_Answer):
     """A site's no. ``reason`` is a fixed sentence for the code and quotes no data; details stay in the site's log."""
 
     type: Literal["refusal"] = "refusal"
-    kind: Kind
-    site_id: Slug
-    run_id: RunId
-    round: int = Field(ge=0)
-    task_sha256: str
     code: RefusalCode
     reason: str
 

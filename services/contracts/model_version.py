@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
-from models.basics import FloatArray, TransportNorm
+from models.basics import FloatArray
 from models.features.lift import FourierLift
 from models.losses.base import Task
 from models.methods.catalogue import METHODS
@@ -18,96 +18,100 @@ from services.contracts.asset_type import AssetType, explain
 from services.contracts.base import Contract, RunId, Slug
 from services.contracts.documents import to_plain
 from services.contracts.errors import ConflictError, InvalidInputError
+from services.contracts.fairness import SiteFairness
 from services.contracts.lift import LiftMismatchError, draw_lift, lifted_size
 from services.contracts.messages import TrainingSpec
 from services.contracts.plan import MixtureSpec
-from services.contracts.run import ExcludedSite
-from services.contracts.scores import ErrorInterval, RegressionScores
+from services.contracts.run import Bounds, ExcludedSite, SiteBall
+from services.contracts.scores import SCORE_NAMES, ErrorInterval, RegressionScores
 
 SCHEMA = "ballast.model-version/1"
 Confusion = tuple[tuple[int, ...], ...]
 """Counts (C, C) of held-out rows, true class by row and diagnosed class by column."""
 
 
-class SiteScore(RegressionScores):
+class SiteScore(SiteBall, SiteFairness, RegressionScores):
     """Scalars of one site: its ball, its held-out scores and its worst-case risk on its training part.
 
-    ``weight`` is the site's share, ``worst_weight`` its share in the worst mixture at the model's weights (the mean
-    over the heads). ``confidence``: as in :class:`services.contracts.run.SiteTermsRecord`. ``label_flip_cost`` None:
-    the model's. ``f1``: over the classes that the site's counted rows have (``models.evaluation.scores``), those that
-    ``confusion`` counts; the site's policy leaves out classes with few rows.
+    ``confusion`` leaves out the classes of which the site has fewer rows than its policy asks for.
     """
 
-    site_id: Slug
-    weight: float
-    worst_weight: float | None = None
-    radius: float
-    label_flip_cost: float | None = None
-    radius_is_estimate: bool = False
-    confidence: float | None = None
-    f1: float | None = None
     confusion: Confusion | None = None
-    loss: float | None = Field(default=None, description="mean training loss on the held-out rows, heads summed")
-    worst_case_risk: float | None = None
-    fresh: bool = True
 
 
-class ConvexPart(Contract):
+class ConvexPart(Bounds):
     """Bounds of the convex part of an objective that is not convex, around the last centre of the method.
 
     A small ``gap`` says that no change of the weights which the convex part sees makes the objective lower: a critical
     point. It says nothing of other models; of those the version's own certificate speaks.
     """
 
-    upper: float
-    lower: float
-    gap: float
 
-
-class ModelVersion(RegressionScores):
-    """A trained model. ``weights`` has shape (K, P + 1): a row a plane, the intercept last (0 without one).
-
-    With a lift in ``spec`` P counts the lifted features. ``mixture_confidence``: with which probability the mixture of
-    the sites' balls holds the mixture of their true distributions, None where a site claims none;
-    ``radii_are_estimates``: a site's radius aims at its confidence and proves none. ``mixture`` is the ball around the
-    sites' weights over which the risk is the worst. A version of a target has the inherited scores and an
-    ``error_interval``, one of classes has F-1. ``note``: what the method says of its result, empty for most;
-    ``convex_part``: for an objective that is not convex. ``excluded``: sites that the run went on without, because
-    their answers cannot be true; the model has nothing of theirs.
+class VersionCertificate(Contract):
+    """What is proven of a version, of which problem, and by whom.
 
     ``worst_case_risk`` is that of the weights over the sites' balls, in the worst mixture of ``mixture``, whatever the
-    method minimised; None where it is not known. ``objective``, ``lower_bound`` and ``certified_gap`` are of what it
-    minimised, ``objective_name`` says what that is: only where it is the worst-case risk the gap speaks of the best
-    robust model. A version from before these were told apart has its objective under ``worst_case_risk``.
+    method minimised; None where it is not known. ``objective`` and ``lower_bound`` are of what it minimised,
+    ``objective_name`` says what that is: only where it is the worst-case risk they speak of the best robust model.
+    ``mixture`` is the ball around the sites' weights over which the risk is the worst.
+
+    ``mixture_confidence``: with which probability the mixture of the sites' balls holds the mixture of their true
+    distributions, None where a site claims none; ``radii_are_estimates``: a site's radius aims at its confidence and
+    proves none. ``note``: what the method says of its result, empty for most; ``convex_part``: for an objective that is
+    not convex.
     """
+
+    worst_case_risk: float | None
+    objective: float
+    objective_name: str
+    lower_bound: float
+    fresh_weight: float
+    rounds: int
+    spec: TrainingSpec
+    mixture: MixtureSpec = MixtureSpec()
+    solvers: tuple[str, ...] = ()
+    mixture_confidence: float | None = None
+    radii_are_estimates: bool = False
+    convex_part: ConvexPart | None = None
+    note: str = ""
+
+
+class VersionOrigin(Contract):
+    """Which version it is, and where it comes from."""
 
     name: Slug
     version: str = Field(default="", description="given by the registry")
     run_id: RunId
     plan: Slug
     method: Slug
+    created_at: datetime
+
+
+class VersionFacts(VersionOrigin, VersionCertificate, RegressionScores):
+    """All that readers see of a version: where it comes from, its certificate, its scores and its sites.
+
+    A version of a target has the inherited scores and an ``error_interval``, one of classes has F-1. ``certified_gap``
+    is the relative distance of ``objective`` and ``lower_bound``.
+    """
+
     asset_type: AssetType
-    spec: TrainingSpec
-    mixture: MixtureSpec = MixtureSpec()
-    weights: FloatArray
-    rounds: int
     certified_gap: float
-    absolute_gap: float = Field(default=0.0, description="distance of the bounds that is near enough, as the plan says")
-    worst_case_risk: float | None
-    objective: float
-    objective_name: str
-    lower_bound: float
-    fresh_weight: float
     f1: float | None = None
     error_interval: ErrorInterval | None = None
     sites: tuple[SiteScore, ...] = ()
+
+
+class ModelVersion(VersionFacts):
+    """A trained model. ``weights`` has shape (K, P + 1): a row a plane, the intercept last (0 without one).
+
+    With a lift in ``spec`` P counts the lifted features. ``excluded``: sites that the run went on without, because
+    their answers cannot be true; the model has nothing of theirs. A version from before objective and risk were told
+    apart has its objective under ``worst_case_risk``.
+    """
+
+    weights: FloatArray
+    absolute_gap: float = Field(default=0.0, description="distance of the bounds that is near enough, as the plan says")
     excluded: tuple[ExcludedSite, ...] = ()
-    solvers: tuple[str, ...] = ()
-    mixture_confidence: float | None = None
-    radii_are_estimates: bool = False
-    convex_part: ConvexPart | None = None
-    note: str = ""
-    created_at: datetime
 
     @model_validator(mode="before")
     @classmethod
@@ -136,10 +140,20 @@ class ModelVersion(RegressionScores):
         except LiftMismatchError as error:
             raise ConflictError(f"model {self.name} cannot be used here: {error}") from None
 
+    def lifted(self, scaled: FloatArray) -> FloatArray:
+        """Scaled features (N, P) as the planes see them; ``ConflictError`` as for :attr:`lift`."""
+        return scaled if self.lift is None else self.lift.apply(scaled)
+
     @property
     def task(self) -> Task:
         """Whether the model tells classes or estimates the target."""
         return self.spec.loss.task
+
+    @property
+    def figures(self) -> dict[str, float | None]:
+        """Figures by which versions are compared: of the certificate, and the held-out scores; None: not known."""
+        names = ("certified_gap", "worst_case_risk", "objective", "lower_bound", "f1", *SCORE_NAMES)
+        return {"rounds": float(self.rounds), **{name: getattr(self, name) for name in names}}
 
     def error_interval_at(self, confidence: float) -> ErrorInterval:
         """Interval around an estimate that the certified risk implies at a confidence in (0, 1).
@@ -155,11 +169,6 @@ class ModelVersion(RegressionScores):
         if self.error_interval is None:
             raise ConflictError(f"the worst-case risk of model {self.name} has no bound, so there is no interval")
         return ErrorInterval.implied(self.spec.loss.loss, target, self.error_interval.risk, confidence)
-
-    @property
-    def transport_norm(self) -> TransportNorm:
-        """Norm of the transport cost, in scaled features."""
-        return self.spec.transport_norm
 
     @model_validator(mode="after")
     def _weights_fit(self) -> Self:
@@ -191,3 +200,31 @@ class ModelVersion(RegressionScores):
             raise InvalidInputError(f"model version does not fit: {explain(error)}") from None
         except (TypeError, ValueError):
             raise InvalidInputError("not a model version: weights must be rows of numbers of one length") from None
+
+
+class VersionSummary(VersionOrigin):
+    """A version by its label. ``get`` of the registry gives the whole version."""
+
+    asset_type: Slug
+    fingerprint: str
+    rounds: int
+    certified_gap: float
+    worst_case_risk: float | None
+    fresh_weight: float
+    task: Task = "classification"
+    loss: str = "hinge"
+    f1: float | None = None
+    mae: float | None = None
+    coverage: float | None = None
+    aliases: tuple[str, ...] = ()
+    mlflow_run_id: str
+
+
+class ModelSummary(Contract):
+    """A model by name, with the versions that its aliases stand for."""
+
+    name: Slug
+    asset_type: Slug
+    champion: str | None = None
+    challenger: str | None = None
+    previous_champion: str | None = None

@@ -1,7 +1,8 @@
-"""What the store keeps beside a plan, an asset type and a model version."""
+"""What the store keeps of a site, a plan, an asset type and a model version."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import AwareDatetime, Field
@@ -11,8 +12,35 @@ from services.contracts.base import Contract, RunId, Slug
 from services.contracts.identity import Sha256
 from services.contracts.plan import Plan
 
+SiteStatus = Literal["active", "suspended", "removed"]
 VersionStatus = Literal["registered", "gates_passed", "gates_failed"]
 """registered: the gates have not been judged yet."""
+
+
+class Site(Contract):
+    """An enrolled plant. Only ``active`` sites are asked; ``public_key`` is the plant's NATS user nkey.
+
+    ``asset_types``: the kinds of machine that it takes part in. ``last_seen``: when its agent last said hello.
+    ``former_key``: the key before this one, which holds beside it until ``former_key_until``.
+    """
+
+    site_id: Slug
+    public_key: str
+    asset_types: tuple[Slug, ...] = ()
+    status: SiteStatus = "active"
+    description: str = ""
+    enrolled_at: AwareDatetime
+    updated_at: AwareDatetime
+    last_seen: AwareDatetime | None = None
+    agent_version: str = ""
+    former_key: str | None = None
+    former_key_until: AwareDatetime | None = None
+
+    def keys_at(self, now: datetime) -> str:
+        """Public keys that hold: the site's, and the one before it until its end, apart by a blank."""
+        if self.former_key is None or self.former_key_until is None or now >= self.former_key_until:
+            return self.public_key
+        return f"{self.public_key} {self.former_key}"
 
 
 class AssetTypeRecord(Contract):

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from models.losses.base import Task
-from services.contracts.base import Contract, RunId, Slug
-from services.contracts.messages import TrainingSpec
-from services.contracts.model_version import Confusion, ConvexPart
-from services.contracts.plan import MixtureSpec
-from services.contracts.run import AnswerStatus, ExcludedSite
+from services.contracts.base import Contract, Slug
+from services.contracts.model_version import Confusion, SiteScore, VersionCertificate, VersionOrigin
+from services.contracts.run import AnswerStatus, ExcludedSite, RoundPoint
 from services.contracts.scores import ErrorInterval, RegressionScores
 
 
@@ -26,62 +22,20 @@ class GateResult(Contract):
     reason: str = ""
 
 
-class CertificateReport(Contract):
-    """Bounds on what the method minimised, the problem that they belong to, and the worst-case risk of the weights.
+class CertificateReport(VersionCertificate):
+    """The certificate of a version with its relative gap, ``(objective - lower_bound) / objective``."""
 
-    ``gap`` is ``(objective - lower_bound) / objective``. ``worst_case_risk``, ``objective_name``,
-    ``mixture_confidence``, ``radii_are_estimates``, ``convex_part`` and ``note``: as in
-    :class:`services.contracts.model_version.ModelVersion`.
-    """
-
-    worst_case_risk: float | None
-    objective: float
-    objective_name: str
-    lower_bound: float
     gap: float
-    fresh_weight: float
-    rounds: int
-    spec: TrainingSpec
-    mixture: MixtureSpec = MixtureSpec()
-    solvers: tuple[str, ...] = ()
-    mixture_confidence: float | None = None
-    radii_are_estimates: bool = False
-    convex_part: ConvexPart | None = None
-    note: str = ""
 
 
-class RoundPoint(Contract):
-    """One round's certificate and cost."""
-
-    round: int
-    upper: float
-    lower: float
-    gap: float
-    fresh_weight: float
-    seconds: float
-    overhead_seconds: float
-
-
-class SiteReport(RegressionScores):
+class SiteReport(SiteScore):
     """One site: its ball, its certificate, its held-out score, and its part in the rounds.
 
-    ``worst_weight``: as in :class:`services.contracts.model_version.SiteScore`. Bytes are those of all rounds
-    together: of tasks to the site and of answers from it.
+    Bytes are those of all rounds together: of tasks to the site and of answers from it.
     """
 
-    site_id: Slug
-    weight: float
-    worst_weight: float | None = None
-    radius: float
-    radius_is_estimate: bool = False
-    confidence: float | None = None
-    label_flip_cost: float | None = None
     n_samples: int | None = None
-    worst_case_risk: float | None = None
-    f1: float | None = None
-    confusion: Confusion | None = None
     recall: tuple[float | None, ...] | None = None
-    fresh: bool = True
     accepted: int = 0
     absent: int = 0
     late: int = 0
@@ -103,7 +57,7 @@ class MissedRound(Contract):
     reason: str = ""
 
 
-class ModelReport(RegressionScores):
+class ModelReport(VersionOrigin, RegressionScores):
     """Everything a reader needs to judge a model version, and no data.
 
     ``f1``, ``worst_site_f1``, ``classes``, ``confusion`` (true class by row) and ``recall`` by class (None: the class
@@ -116,14 +70,8 @@ class ModelReport(RegressionScores):
     every gate that was asked for holds.
     """
 
-    name: Slug
-    version: str
-    run_id: RunId
-    plan: Slug
-    method: Slug
     asset_type: Slug
     fingerprint: str
-    created_at: datetime
     certificate: CertificateReport
     wanted_gap: float
     task: Task = "classification"

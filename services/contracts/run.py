@@ -9,10 +9,22 @@ from pydantic import Field
 
 from models.worst_case.radius import mixture_confidence
 from services.contracts.base import Contract, RunId, Slug
+from services.contracts.messages import SiteRadius
 from services.contracts.plan import Plan
 
 RunStatus = Literal["pending", "running", "completed", "failed", "cancelled"]
 AnswerStatus = Literal["accepted", "absent", "late", "refused_by_site", "rejected", "excluded"]
+
+
+class Bounds(Contract):
+    """What a method proves of the optimum of its objective, ``lower <= optimum <= upper``, from its ``Certificate``.
+
+    ``gap`` is the relative distance ``(upper - lower) / upper``, infinite before the first bound.
+    """
+
+    upper: float
+    lower: float
+    gap: float
 
 
 class SiteAnswer(Contract):
@@ -33,35 +45,35 @@ class SiteAnswer(Contract):
     payload_sha256: str = ""
 
 
-class RoundRecord(Contract):
+class RoundPoint(Bounds):
+    """One round's bounds and cost; ``fresh_weight`` is the share of the sites' weight that answered it."""
+
+    round: int = Field(ge=1)
+    fresh_weight: float
+    seconds: float
+    overhead_seconds: float = Field(description="of these, not spent waiting for the slowest site")
+
+
+class RoundRecord(RoundPoint):
     """One committed round with its certificate."""
 
     run_id: RunId
-    round: int = Field(ge=1)
     started_at: datetime
-    seconds: float
-    overhead_seconds: float = Field(description="of these, not spent waiting for the slowest site")
-    upper: float
-    lower: float
-    gap: float
-    fresh_weight: float
     answers: tuple[SiteAnswer, ...]
 
 
-class SiteTermsRecord(Contract):
-    """A site's scalars as they entered the run.
-
-    ``confidence``: with which probability the ball holds the site's true distribution; None: none is claimed. With
-    ``radius_is_estimate`` the radius aims at that confidence and proves none. ``label_flip_cost`` None: the plan's.
-    """
+class SiteBall(SiteRadius):
+    """A site's share of the mixture, and the ball around its data; ``label_flip_cost`` None: the plan's."""
 
     site_id: Slug
     weight: float
-    radius: float
-    n_samples: int
-    radius_is_estimate: bool = False
-    confidence: float | None = None
     label_flip_cost: float | None = None
+
+
+class SiteTermsRecord(SiteBall):
+    """A site's scalars as they entered the run."""
+
+    n_samples: int
 
 
 class ExcludedSite(Contract):

@@ -171,7 +171,10 @@ class Settings(_Section):
 
     @classmethod
     def load(cls, home: Path | None = None, environment: Mapping[str, str] | None = None) -> Self:
-        """Read the settings of a home folder (default: ``$BALLAST_HOME``, else ``.ballast`` in the current folder)."""
+        """Read the settings of a home folder (default: ``$BALLAST_HOME``, else ``.ballast`` in the current folder).
+
+        ``InvalidInputError`` with one line of what in the file or the environment does not fit.
+        """
         environment = os.environ if environment is None else environment
         home = (home or Path(environment.get(HOME_VARIABLE) or ".ballast")).resolve()
         file = home / FILE_NAME

@@ -13,11 +13,11 @@ from nacl.signing import VerifyKey
 
 from services.contracts.errors import ConflictError, InvalidInputError
 
-PUBLIC_KEY_LENGTH = 56
+PUBLIC_KEY_LENGTH = 56  # characters: 35 bytes (prefix, key, checksum) in base 32
 
 
 def new_seed_file(path: Path) -> str:
-    """Write a new user seed (mode 0600) and return its public key; refuse to overwrite one."""
+    """Write a new user seed (mode 0600) and return its public key; ``ConflictError`` where a file is there."""
     seed = nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER)
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -56,24 +56,21 @@ def signer(path: Path) -> Callable[[bytes], bytes]:
 
 
 def _raw_public_key(key: str) -> bytes:
-    """The 32 bytes of a NATS user public key; ``ValueError`` with the reason where it is not one."""
+    """The 32 bytes of a NATS user public key; :class:`InvalidInputError` with the reason where it is not one."""
     if len(key) != PUBLIC_KEY_LENGTH or not key.startswith("U"):
-        raise ValueError("not a NATS user public key: it has 56 characters and starts with U")
+        raise InvalidInputError("not a NATS user public key: it has 56 characters and starts with U")
     try:
         raw = base64.b32decode(key)
     except ValueError:
-        raise ValueError("not a NATS user public key: it is written in base 32 (A-Z, 2-7)") from None
+        raise InvalidInputError("not a NATS user public key: it is written in base 32 (A-Z, 2-7)") from None
     if nkeys.crc16(bytearray(raw[:-2])) != int.from_bytes(raw[-2:], "little"):
-        raise ValueError("the public key's checksum does not hold: a character was mistyped")
+        raise InvalidInputError("the public key's checksum does not hold: a character was mistyped")
     return raw[1:-2]
 
 
 def check_public_key(key: str) -> str:
     """Return the key if it is a NATS user public key, else raise :class:`InvalidInputError`."""
-    try:
-        _raw_public_key(key)
-    except ValueError as error:
-        raise InvalidInputError(str(error)) from None
+    _raw_public_key(key)
     return key
 
 
@@ -88,6 +85,6 @@ def verify(key: str, data: bytes, signature: bytes) -> bool:
 def _signed(key: str, data: bytes, signature: bytes) -> bool:
     try:
         VerifyKey(_raw_public_key(key)).verify(data, signature)
-    except (ValueError, BadSignatureError):
+    except (InvalidInputError, ValueError, BadSignatureError):
         return False
     return True

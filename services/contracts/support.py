@@ -12,6 +12,7 @@ from models.geometry.supports import BoxSupport, PolytopeSupport
 from models.losses.base import Task
 from services.contracts.asset_type import AssetType
 from services.contracts.base import Contract
+from services.contracts.value_range import Ranges
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -81,10 +82,9 @@ def _scaled_polytope(spec: PolytopeSpec, asset_type: AssetType, task: Task) -> P
     if (spec.target_column is not None) != (task == "regression"):
         right = "needs a target_column" if task == "regression" else "has no target, leave target_column out"
         raise ProblemError(f"a polytope for {task} {right}")
-    low = np.array([feature.low for feature in asset_type.features])
-    high = np.array([feature.high for feature in asset_type.features])
-    limits = limits - matrix @ low
-    matrix = matrix * (high - low)
+    ranges = Ranges(asset_type.features)
+    limits = limits - matrix @ ranges.low
+    matrix = matrix * (ranges.high - ranges.low)
     column = None
     if spec.target_column is not None and asset_type.target is not None:
         column = np.array(spec.target_column)

@@ -2,49 +2,27 @@
 
 from __future__ import annotations
 
-import math
-from typing import Annotated, Literal, Self
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints
 
-from services.contracts.base import Contract
+from services.contracts.value_range import ValueRange
 
 Unit = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=40)]
 
 
-class Target(Contract):
+class Target(ValueRange):
     """A number that an expert measures once the machine is open: a leak's area, the hours that are left.
 
     ``low`` and ``high`` are the range in which it can lie; inside, the target is scaled to [0, 1] by them. A value
     outside is clipped to the range or refused, as ``out_of_range`` says.
     """
 
-    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")
     unit: Unit = Field(description='such as "mm^2" or "h"; "1" for a number without a unit')
-    low: float
-    high: float
-    out_of_range: Literal["clip", "refuse"] = "clip"
-    description: str = ""
-
-    @model_validator(mode="after")
-    def _range_is_one(self) -> Self:
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            raise ValueError(f"target {self.name}: its range needs finite low < high, got {self.low}, {self.high}")
-        return self
-
-    @property
-    def width(self) -> float:
-        """Width of the range, in the unit."""
-        return self.high - self.low
-
-    def scale(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Values in the unit to [0, 1]; what lies outside is the caller's."""
-        scaled: NDArray[np.float64] = (values - self.low) / self.width
-        return scaled
 
     def unscale(self, scaled: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Scaled values in the unit; :meth:`scale` the other way round."""
+        """Values in [0, 1] in the unit; :meth:`Ranges.scale` the other way round."""
         values: NDArray[np.float64] = self.low + self.width * scaled
         return values

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import FloatArray
-from services.contracts.codec import SIGNATURE_BYTES, FrameError, decode, digest, unpack_arrays
+from services.contracts.codec import SIGNATURE_BYTES, FrameError, unpack
 from services.contracts.errors import InvalidInputError
 from services.contracts.messages import Kind, SiteRefusal, SiteUpdate
-from services.contracts.signing import verify
 
-HEADER_ALLOWANCE = 4096
+HEADER_ALLOWANCE = 4096  # bytes; an honest header with names and digests has under 1,000
 LARGEST = 1e100
 """No honest number comes near; larger ones would overflow where they are multiplied."""
 
@@ -60,11 +59,11 @@ def admit(frame: bytes, expected: Expected) -> SiteUpdate | SiteRefusal:
             f"answer has {len(frame)} bytes, at most {expected.max_bytes} fit this method", code="too_large"
         )
     try:
-        message = decode(frame, expected.max_bytes)
-        _, _, signed, signature = unpack_arrays(frame)
+        parsed = unpack(frame)
+        message = parsed.message()
     except FrameError as error:
         raise AdmissionError(str(error), code="bad_frame") from None
-    if signature is None or not verify(expected.public_key, signed, signature):
+    if not parsed.is_signed_by(expected.public_key):
         raise AdmissionError("answer is not signed by the key that the site enrolled", code="bad_signature")
     if not isinstance(message, SiteUpdate | SiteRefusal):
         raise AdmissionError(f"an update or a refusal was due, got a {message.type}", code="bad_type")
@@ -102,9 +101,3 @@ def _check_arrays(update: SiteUpdate, expected: Expected) -> None:
             raise AdmissionError(f"array {name} holds a value that is not finite", code="not_finite")
         if (np.abs(array) > LARGEST).any():
             raise AdmissionError(f"array {name} holds a value above {LARGEST:g}", code="implausible")
-
-
-def expect(frame: bytes, *, kind: Kind, site_id: str, run_id: str, round_number: int, public_key: str,
-           shapes: Mapping[str, tuple[int, ...]], doubt: Doubt) -> Expected:
-    """State what is expected in answer to a task frame."""
-    return Expected(kind, site_id, run_id, round_number, digest(frame), public_key, shapes, doubt)

@@ -13,9 +13,8 @@ from models.evaluation.intervals import residual_interval
 from models.problem import ServerProblem
 from models.site_ambiguity.ball import worst_mixture
 from services.contracts.plan import Plan
-from services.contracts.plan_problem import mixture_of
 from services.contracts.run import Run, SiteAnswer
-from services.contracts.scores import COVERAGE_CONFIDENCE, REGRESSION_SUMS
+from services.contracts.scores import COVERAGE_CONFIDENCE
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ def worst_over_sites(run: Run, risks: Mapping[str, FloatArray], otherwise: float
     names = [site.site_id for site in run.members]
     if any(name not in risks for name in names):
         return otherwise, {}
-    centre, ball = np.array([site.weight for site in run.members]), mixture_of(run.plan).ball
+    centre, ball = np.array([site.weight for site in run.members]), run.plan.mixture.ball
     heads = [worst_mixture(head, centre, ball) for head in np.stack([risks[name] for name in names], axis=1)]
     shares = np.mean([head.weights for head in heads], axis=0)
     return sum(head.value for head in heads), dict(zip(names, shares.tolist(), strict=True))
@@ -64,8 +63,3 @@ def interval_ends(plan: Plan, risk_bound: float) -> FloatArray:
     if not math.isfinite(risk_bound):
         return np.array([-1.0, 1.0]) * np.finfo(np.float64).max
     return np.array(residual_interval(plan.spec.loss.loss, risk_bound, COVERAGE_CONFIDENCE))
-
-
-def scalars(arrays: Mapping[str, FloatArray]) -> dict[str, float]:
-    """The sums of a regression among the arrays of an answer."""
-    return {name: float(arrays[name]) for name in REGRESSION_SUMS}

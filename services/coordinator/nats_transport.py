@@ -76,7 +76,10 @@ class NatsTransport:
         self._violations.append(str(error) or type(error).__name__)
 
     async def ask(self, frames: Mapping[str, bytes], deadline_seconds: float) -> dict[str, RawAnswer]:
-        """Ask all sites at once; each gets an answer or a failure (``absent`` or ``late``)."""
+        """Ask all sites at once; each gets an answer or a failure (``absent`` or ``late``).
+
+        ``UnavailableError`` before the link is connected.
+        """
         if self._client is None:
             raise UnavailableError("the plant link is not connected")
         deadline = time.monotonic() + deadline_seconds

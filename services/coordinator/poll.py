@@ -15,7 +15,7 @@ from services.contracts.codec import digest, encode
 from services.contracts.messages import Kind, SiteRefusal, SiteUpdate, Task, TrainingSpec
 from services.contracts.plan import Plan
 from services.contracts.run import SiteAnswer
-from services.coordinator.admission import AdmissionError, admit, expect
+from services.coordinator.admission import AdmissionError, Expected, admit
 from services.coordinator.plausibility import doubt
 from services.coordinator.ports import RawAnswer, SiteTransport
 
@@ -88,9 +88,9 @@ def _account(
     if raw.frame is None:
         return SiteAnswer(**base, status=raw.failure, code=raw.failure, reason=FAILURE_TEXT[raw.failure]), None
     base |= {"bytes_in": len(raw.frame), "payload_sha256": digest(raw.frame)}
-    expected = expect(
-        frame, kind=question.kind, site_id=site, run_id=question.run_id, round_number=question.round, public_key=key,
-        shapes=question.shapes, doubt=partial(_doubt, question, site),
+    expected = Expected(
+        question.kind, site, question.run_id, question.round, digest(frame), key, question.shapes,
+        partial(_doubt, question, site),
     )
     try:
         message = admit(raw.frame, expected)

@@ -18,17 +18,17 @@ from models.problem import ServerProblem, SiteTerms, Status
 from services.contracts.asset_type import AssetType
 from services.contracts.errors import BallastError
 from services.contracts.lift import lifted_size
-from services.contracts.plan_problem import check_problem, mixture_of
+from services.contracts.plan_problem import check_problem
 from services.contracts.run import ExcludedSite, RoundRecord, Run, SiteAnswer
 from services.contracts.scores import REGRESSION_SUMS
-from services.coordinator.evaluation import Evaluation, interval_ends, scalars, worst_over_sites
+from services.coordinator.evaluation import Evaluation, interval_ends, worst_over_sites
 from services.coordinator.poll import Poll, Question, poll
 from services.coordinator.ports import RunStore, SiteTransport
 from services.coordinator.terms import JOIN_SHAPES, check_asked, exclusions_note, joined_terms, site_specs
 from services.coordinator.training_state import TrainedModel, Training
 
 LOG = logging.getLogger("ballast.coordinator")
-RETRY_SECONDS = 0.5
+RETRY_SECONDS = 0.5  # a site that comes back is asked at once, one that does not costs two questions a second
 Progress = Callable[[RoundRecord], Awaitable[None]]
 
 
@@ -131,7 +131,10 @@ class Coordinator:
             found, answers = await self._evaluated(run, keys, arrays, shapes)
         return Evaluation(
             confusion={site: each["confusion"] for site, each in found.items() if "confusion" in each},
-            sums={site: scalars(each) for site, each in found.items() if REGRESSION_SUMS[0] in each},
+            sums={
+                site: {name: float(each[name]) for name in REGRESSION_SUMS}
+                for site, each in found.items() if REGRESSION_SUMS[0] in each
+            },
             loss={site: float(each["loss"]) for site, each in found.items()},
             risk={site: float(each.sum()) for site, each in risks.items()},
             worst_case_risk=risk, worst_weights=mixture, answers=answers,
@@ -149,7 +152,10 @@ class Coordinator:
         started, began = time.perf_counter(), datetime.now(UTC)
         excluded: list[SiteAnswer] = []
         while True:
-            outcome = await self._until_enough(at.run, self._round_question(at), self._keys_of(at.run))
+            messages = at.server.messages(at.state, at.problem)
+            shapes = at.server.answer_shapes(at.problem.dimension, at.problem.n_swings)
+            question = self._question(at.run, "round", at.number, messages, shapes)
+            outcome = await self._until_enough(at.run, question, self._keys_of(at.run))
             answers = {site: update.arrays for site, update in outcome.updates.items()}
             found = at.convicted(outcome, answers)
             if not found:
@@ -163,10 +169,7 @@ class Coordinator:
         """Training that goes on without these sites; :class:`TooFewSitesError` where too few are left."""
         for answer in convicted:
             LOG.warning("run %s goes on without site %s: %s", at.run.run_id, answer.site_id, answer.reason)
-        left_out = [
-            ExcludedSite(site_id=answer.site_id, round=at.number, code=answer.code, reason=answer.reason)
-            for answer in convicted
-        ]
+        left_out = [ExcludedSite.of_record(answer, round=at.number) for answer in convicted]
         run = at.run.model_copy(update={"excluded": (*at.run.excluded, *left_out)})
         if len(run.members) < run.plan.min_sites:
             needs = f"{len(run.members)} of the {run.plan.min_sites} sites that the plan needs are left"
@@ -176,10 +179,6 @@ class Coordinator:
         places = {site.site_id: place for place, site in enumerate(at.run.members)}
         kept = [places[site.site_id] for site in run.members]
         return replace(fewer, number=at.number, state=at.server.of_sites(at.state, fewer.problem, kept))
-
-    def _round_question(self, at: Training) -> Question:
-        messages, shapes = at.server.messages(at.state, at.problem), at.server.answer_shapes(at.problem)
-        return self._question(at.run, "round", at.number, messages, shapes)
 
     def _keys_of(self, run: Run) -> dict[str, str]:
         keys = dict(self._keys)
@@ -196,9 +195,9 @@ class Coordinator:
                 SiteTerms(site.site_id, site.weight, site.radius, specs[site.site_id].label_flip_cost)
                 for site in run.members
             ),
-            transport_norm=plan.spec.transport_norm, fit_intercept=plan.spec.fit_intercept, feature_bound=1.0,
+            transport_norm=plan.spec.transport_norm, fit_intercept=plan.spec.fit_intercept,
             gap=plan.gap, absolute_gap=plan.absolute_gap, parameters=check_parameters(method, plan.parameters),
-            mixture=mixture_of(plan).ball, box=method.place(plan.spec.support_kind) == "box",
+            mixture=plan.mixture.ball, box=method.place(plan.spec.support_kind) == "box",
         )
         server = OneVsRestServer(method.server, self._asset_type.heads(plan.spec.loss.task))
         return Training(run, server, problem, server.init(problem))
@@ -249,10 +248,7 @@ def _record(
 ) -> RoundRecord:
     certificate = at.server.certificate(at.state)
     elapsed = time.perf_counter() - started
-    return RoundRecord(
-        run_id=at.run.run_id, round=at.number, started_at=began, seconds=elapsed,
-        overhead_seconds=max(0.0, elapsed - outcome.slowest_seconds), upper=certificate.upper,
-        lower=certificate.lower, gap=certificate.gap, fresh_weight=certificate.fresh_weight,
-        answers=(*excluded, *outcome.answers),
+    return RoundRecord.of_record(
+        certificate, run_id=at.run.run_id, round=at.number, started_at=began, seconds=elapsed,
+        overhead_seconds=max(0.0, elapsed - outcome.slowest_seconds), answers=(*excluded, *outcome.answers),
     )
-

@@ -26,7 +26,7 @@ class ContradictingAnswersError(BallastError):
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """What training leaves: weights (K, P + 1), certificate, why it stopped, and each site's worst-case risk.
+    """What training leaves: weights (K, P + 1), the last round's certificate, why it stopped, each site's risk.
 
     The intercept is the last weight, 0 where the model has none.
 
@@ -39,11 +39,8 @@ class TrainedModel:
 
     weights: FloatArray
     status: Status
-    upper: float
-    lower: float
-    gap: float
+    certificate: Certificate
     absolute_gap: float
-    fresh_weight: float
     rounds: int
     site_risks: Mapping[str, float]
     worst_weights: Mapping[str, float]
@@ -99,10 +96,8 @@ class Training:
             weights = np.concatenate([weights, np.zeros((weights.shape[0], 1))], axis=1)
         return TrainedModel(
             weights=weights, status=Status.ROUND_LIMIT if status is Status.CONTINUE else status,
-            upper=certificate.upper, lower=certificate.lower, gap=certificate.gap,
-            absolute_gap=certificate.distance_allowed(plan.gap, plan.absolute_gap),
-            fresh_weight=certificate.fresh_weight, rounds=self.number, site_risks=risks,
-            worst_weights=server.mixture_weights(state, problem),
+            certificate=certificate, absolute_gap=certificate.distance_allowed(plan.gap, plan.absolute_gap),
+            rounds=self.number, site_risks=risks, worst_weights=server.mixture_weights(state, problem),
             risk_bound=risk_bound(certificate.upper, risks, problem) if robust else math.inf,
             convex_part=server.convex_part(state), note=server.note(state, problem),
         )

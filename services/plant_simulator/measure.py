@@ -172,7 +172,7 @@ def measure(
 
 
 def check_seed(seed: int) -> None:
-    """Refuse a seed that is none."""
+    """Refuse a seed below 0 with ``InvalidInputError``."""
     if seed < 0:
         raise InvalidInputError(f"seed must be 0 or more, got {seed}")
 

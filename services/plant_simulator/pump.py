@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-N_PLUNGERS: Final = 3
+N_PLUNGERS: Final = 3  # a triplex pump
 _PHASES: Final[Array] = 2.0 * np.pi * np.arange(N_PLUNGERS)[:, None] / N_PLUNGERS
 _SINE: Final[Array] = np.sin(_PHASES)
 _COSINE: Final[Array] = np.cos(_PHASES)

@@ -18,10 +18,10 @@ from services.plant_simulator.pump import Array
 
 SEVERITIES: Final = (1e-3, 1e-2)
 """Severity of the first and of the last plant."""
-SKEWED_SIZES: Final = (0.70, 0.15, 0.10, 0.05)
-SKEWED_HEALTHY: Final = 0.90
-FLIPPED: Final = 0.15
-MAX_SITES: Final = 200
+SKEWED_SIZES: Final = (0.70, 0.15, 0.10, 0.05)  # the study's shares of the rows, by plant
+SKEWED_HEALTHY: Final = 0.90  # the study's share of healthy rows
+FLIPPED: Final = 0.15  # the study's share of wrong training labels
+MAX_SITES: Final = 200  # fifty times the study's plants
 MAX_MEASUREMENTS: Final = 50_000
 """Training and test measurements together; they are all held in memory, 30 kB each."""
 
@@ -114,7 +114,10 @@ def skewed_shares(sites: int) -> Array:
 
 
 def apportion(total: int, shares: Array) -> tuple[int, ...]:
-    """Whole numbers that sum to ``total`` and are nearest to the shares: largest remainders, ties to the first."""
+    """Whole numbers that sum to ``total`` and are nearest to the shares: largest remainders, ties to the first.
+
+    ``InvalidInputError`` for a total below 0.
+    """
     if total < 0:
         raise InvalidInputError(f"a number of measurements must be 0 or more, got {total}")
     wanted = np.round(total * shares, 9)

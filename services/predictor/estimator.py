@@ -49,7 +49,7 @@ class Estimator:
         if units:
             self._reader.check_units(units)
         batch = self._reader.read(samples)
-        seen = batch.scaled if self._lift is None else self._lift.apply(batch.scaled)
+        seen = self.version.lifted(batch.scaled)
         values = self.target.unscale(predict_scores(self.version.weights, seen)[:, 0]).tolist()
         slopes = np.broadcast_to(self.version.weights[:1, :-1], (len(seen), seen.shape[1]))
         gradients = slopes if self._lift is None else self._lift.gradient(batch.scaled, slopes)

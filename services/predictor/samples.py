@@ -13,6 +13,7 @@ import numpy as np
 from models.basics import FloatArray
 from services.contracts.asset_type import AssetType
 from services.contracts.errors import InvalidInputError
+from services.contracts.value_range import Ranges
 
 
 @dataclass(frozen=True)
@@ -36,14 +37,14 @@ class SampleReader:
         self._features = asset_type.features
         self._names = asset_type.feature_names
         self._known = frozenset(self._names)
-        self._low = np.array([feature.low for feature in asset_type.features])
-        self._high = np.array([feature.high for feature in asset_type.features])
-        self._width = self._high - self._low
-        self._middle = ((self._low + self._high) / 2.0).tolist()
-        self._refuses = np.array([feature.out_of_range == "refuse" for feature in asset_type.features])
+        self._ranges = Ranges(asset_type.features)
+        self._middle = ((self._ranges.low + self._ranges.high) / 2.0).tolist()
 
     def check_units(self, units: Mapping[str, str]) -> None:
-        """Refuse a unit that is not the contract's; features that ``units`` leaves out are taken to be in theirs."""
+        """Refuse a unit that is not the contract's with :class:`InvalidInputError`.
+
+        Features that ``units`` leaves out are taken to be in theirs.
+        """
         for name, unit in units.items():
             if name not in self._known:
                 raise InvalidInputError(f"units: {self._unknown(name)}")
@@ -66,9 +67,9 @@ class SampleReader:
         if not np.isfinite(values).all():
             index, column = (int(at[0]) for at in np.nonzero(~np.isfinite(values)))
             raise InvalidInputError(f"{_at(index, self._names[column])} must be a finite number, got NaN or infinity")
-        outside = (values < self._low) | (values > self._high)
+        outside = self._ranges.outside(values)
         clipped = self._clipped(outside) if outside.any() else {}
-        scaled = (np.clip(values, self._low, self._high) - self._low) / self._width
+        scaled = self._ranges.scale(self._ranges.clip(values))
         return Batch(values, scaled, clipped, {index: names for index, names in imputed.items() if names})
 
     def _fill(self, index: int, sample: Mapping[str, float], row: list[float | None]) -> tuple[str, ...]:
@@ -85,9 +86,9 @@ class SampleReader:
         return tuple(self._names[column] for column in missing)
 
     def _clipped(self, outside: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> dict[int, tuple[str, ...]]:
-        refused = outside & self._refuses
-        if refused.any():
-            index, column = (int(at[0]) for at in np.nonzero(refused))
+        refused = self._ranges.first_refused(outside)
+        if refused is not None:
+            index, column = refused
             feature = self._features[column]
             bounds = f"{feature.low:g} to {feature.high:g} {feature.unit}"
             raise InvalidInputError(

@@ -8,7 +8,7 @@ from models.basics import FloatArray
 from services.contracts.asset_type import AssetType
 from services.contracts.diagnosis import ContributingSensor
 
-MOST_SENSORS = 5
+MOST_SENSORS = 5  # as many as a person reads at a glance
 
 
 class SensorReader:

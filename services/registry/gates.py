@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 
 from services.contracts.fairness import BASIS_NAMES, FairnessGate, figures
 from services.contracts.model_version import ModelVersion
 from services.contracts.plan import Gates
 from services.contracts.report import GateResult
+
+NO_SCORE = "no site sent a held-out score"
 
 
 def check_gates(gates: Gates, version: ModelVersion) -> tuple[GateResult, ...]:
@@ -17,23 +20,17 @@ def check_gates(gates: Gates, version: ModelVersion) -> tuple[GateResult, ...]:
     A figure that is missing or NaN does not hold: ``min_site_f1`` and ``max_site_mae`` fail when any site of the
     version has no held-out score, since the worst site is then not known.
     """
-    results = []
-    if gates.max_gap is not None:
-        results.append(_certified(gates.max_gap, version))
-    if gates.min_f1 is not None:
-        results.append(_at_least("min_f1", gates.min_f1, version.f1, "no site sent a held-out score"))
-    if gates.min_site_f1 is not None:
-        results.append(_worst_site(gates.min_site_f1, version))
-    if gates.max_mae is not None:
-        results.append(_at_most("max_mae", gates.max_mae, version.mae, "no site sent a held-out score"))
-    if gates.max_site_mae is not None:
-        results.append(_worst_error(gates.max_site_mae, version))
-    if gates.min_coverage is not None:
-        results.append(_at_least("min_coverage", gates.min_coverage, version.coverage, "no site sent a held-out score"))
-    if gates.min_fresh_weight is not None:
-        results.append(_at_least("min_fresh_weight", gates.min_fresh_weight, version.fresh_weight, "not known"))
-    results += [_fair(gate, version) for gate in gates.fairness]
-    return tuple(results)
+    results = (
+        _certified(gates.max_gap, version),
+        _at_least("min_f1", gates.min_f1, version.f1, NO_SCORE),
+        _worst_site(gates.min_site_f1, version),
+        _at_most("max_mae", gates.max_mae, version.mae, NO_SCORE),
+        _worst_error(gates.max_site_mae, version),
+        _at_least("min_coverage", gates.min_coverage, version.coverage, NO_SCORE),
+        _at_least("min_fresh_weight", gates.min_fresh_weight, version.fresh_weight),
+        *(_fair(gate, version) for gate in gates.fairness),
+    )
+    return tuple(result for result in results if result is not None)
 
 
 def failed_gates(results: tuple[GateResult, ...]) -> str:
@@ -41,24 +38,24 @@ def failed_gates(results: tuple[GateResult, ...]) -> str:
     return "; ".join(f"{result.name}: {result.reason}" for result in results if not result.holds)
 
 
-def _certified(wanted: float, version: ModelVersion) -> GateResult:
+def _certified(wanted: float | None, version: ModelVersion) -> GateResult | None:
     """A relative gap cannot close where the optimum is 0: bounds that are near enough for the plan are so here."""
     found = _at_most("max_gap", wanted, version.certified_gap)
     near = version.objective - version.lower_bound <= version.absolute_gap
-    return found.model_copy(update={"holds": True, "reason": ""}) if near else found
+    return found.model_copy(update={"holds": True, "reason": ""}) if found and near else found
 
 
-def _worst_site(wanted: float, version: ModelVersion) -> GateResult:
+def _worst_site(wanted: float | None, version: ModelVersion) -> GateResult | None:
     scores, missing = _of_all({site.site_id: site.f1 for site in version.sites}, "held-out score")
     return _at_least("min_site_f1", wanted, min(scores) if scores else None, missing)
 
 
-def _worst_error(wanted: float, version: ModelVersion) -> GateResult:
+def _worst_error(wanted: float | None, version: ModelVersion) -> GateResult | None:
     errors, missing = _of_all({site.site_id: site.mae for site in version.sites}, "held-out score")
     return _at_most("max_site_mae", wanted, max(errors) if errors else None, missing)
 
 
-def _fair(gate: FairnessGate, version: ModelVersion) -> GateResult:
+def _fair(gate: FairnessGate, version: ModelVersion) -> GateResult | None:
     values, missing = _of_all(figures(version.sites, gate.basis), BASIS_NAMES[gate.basis])
     return _at_most(gate.name, gate.at_most, gate.of(values) if values else None, missing)
 
@@ -71,17 +68,22 @@ def _of_all(found: Mapping[str, float | None], what: str) -> tuple[list[float], 
     return [value for value in found.values() if value is not None], "the version names no site"
 
 
-def _at_most(name: str, wanted: float, found: float | None, missing: str = "not known") -> GateResult:
-    if found is None or math.isnan(found):
-        return GateResult(name=name, wanted=wanted, found=None, holds=False, reason=missing)
-    holds = found <= wanted
-    reason = "" if holds else f"{found:.6g} is not at or below {wanted:.6g}"
-    return GateResult(name=name, wanted=wanted, found=found, holds=holds, reason=reason)
+def _at_most(name: str, wanted: float | None, found: float | None, missing: str = "not known") -> GateResult | None:
+    return _compared(name, wanted, found, missing, operator.le, "below")
 
 
-def _at_least(name: str, wanted: float, found: float | None, missing: str) -> GateResult:
+def _at_least(name: str, wanted: float | None, found: float | None, missing: str = "not known") -> GateResult | None:
+    return _compared(name, wanted, found, missing, operator.ge, "above")
+
+
+def _compared(
+    name: str, wanted: float | None, found: float | None, missing: str, fits: Callable[[float, float], bool], side: str
+) -> GateResult | None:
+    """What a gate finds; None where it is not asked for. A figure that is missing or NaN does not hold."""
+    if wanted is None:
+        return None
     if found is None or math.isnan(found):
         return GateResult(name=name, wanted=wanted, found=None, holds=False, reason=missing)
-    holds = found >= wanted
-    reason = "" if holds else f"{found:.6g} is not at or above {wanted:.6g}"
+    holds = fits(found, wanted)
+    reason = "" if holds else f"{found:.6g} is not at or {side} {wanted:.6g}"
     return GateResult(name=name, wanted=wanted, found=found, holds=holds, reason=reason)

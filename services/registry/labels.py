@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -11,8 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from models.methods.catalogue import METHODS
 from services.contracts.base import Slug
 from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError
-from services.contracts.model_summary import ModelSummary, VersionSummary
-from services.contracts.model_version import ModelVersion
+from services.contracts.model_version import ModelSummary, ModelVersion, VersionSummary
 
 CHAMPION = "champion"
 CHALLENGER = "challenger"
@@ -25,11 +23,17 @@ RUN_ID = "ballast.run_id"
 ASSET_TYPE = "ballast.asset_type"
 DOCUMENT_SHA256 = "ballast.document_sha256"
 CHAMPIONS = "ballast.champions"
+_SUMMARY_TAGS = {
+    "run_id": RUN_ID, "plan": "ballast.plan", "method": "ballast.method", "asset_type": ASSET_TYPE,
+    "fingerprint": "ballast.fingerprint", "rounds": "ballast.rounds", "certified_gap": "ballast.gap",
+    "fresh_weight": "ballast.fresh_weight", "created_at": "ballast.created_at",
+}
+"""Tag of each field of a summary that every label has."""
 _SLUG: TypeAdapter[str] = TypeAdapter(Slug)
 
 
 def check_new_name(name: str) -> None:
-    """Refuse a name that no model may have."""
+    """Refuse a name that no model may have with ``InvalidInputError``."""
     if not _is_slug(name):
         raise InvalidInputError("a model's name is 1 to 40 lower-case letters, digits and inner hyphens")
     if name in RESERVED_NAMES:
@@ -37,7 +41,7 @@ def check_new_name(name: str) -> None:
 
 
 def check_known_name(name: str) -> None:
-    """Refuse a name that no model can have, before it gets into a query."""
+    """Refuse a name that no model can have with ``NotFoundError``, before it gets into a query."""
     if not _is_slug(name):
         raise NotFoundError(f"no model {name[:60]!r} in the registry")
 
@@ -67,59 +71,37 @@ def run_tags(version: ModelVersion) -> dict[str, str]:
 
 def version_tags(version: ModelVersion, document_sha256: str) -> dict[str, str]:
     """Label of a version: everything that a list shows, and the digest that proves the document."""
-    tags = {
-        RUN_ID: version.run_id,
-        "ballast.plan": version.plan,
-        "ballast.method": version.method,
-        ASSET_TYPE: version.asset_type.name,
+    tags = run_tags(version) | {
         "ballast.asset_type_version": str(version.asset_type.version),
-        "ballast.fingerprint": version.asset_type.fingerprint,
         "ballast.rounds": str(version.rounds),
-        "ballast.gap": repr(version.certified_gap),
-        "ballast.objective": repr(version.objective),
         "ballast.lower_bound": repr(version.lower_bound),
         "ballast.fresh_weight": repr(version.fresh_weight),
         "ballast.created_at": version.created_at.isoformat(),
         "ballast.solvers": "; ".join(version.solvers) or "none",
-        "ballast.task": version.task,
-        "ballast.loss": str(version.spec.loss),
         DOCUMENT_SHA256: document_sha256,
     }
-    figures = {
-        "worst_case_risk": version.worst_case_risk, "f1": version.f1, "mae": version.mae, "coverage": version.coverage,
-    }
+    figures = {name: version.figures[name] for name in ("worst_case_risk", "f1", "mae", "coverage")}
     return tags | {f"ballast.{name}": repr(figure) for name, figure in figures.items() if figure is not None}
 
 
 def summary(entry: Any, aliases: Mapping[str, str]) -> VersionSummary:
-    """Summary of an MLflow model version from its label; ``aliases`` by alias of the model."""
-    tags = entry.tags
+    """Summary of an MLflow model version from its label; ``aliases`` by alias of the model.
+
+    ``ConflictError`` where the label lacks a tag.
+    """
+    tags, number = entry.tags, str(entry.version)
     try:
-        return VersionSummary(
-            name=entry.name,
-            version=str(entry.version),
-            run_id=tags[RUN_ID],
-            plan=tags["ballast.plan"],
-            method=tags["ballast.method"],
-            asset_type=tags[ASSET_TYPE],
-            fingerprint=tags["ballast.fingerprint"],
-            rounds=int(tags["ballast.rounds"]),
-            certified_gap=float(tags["ballast.gap"]),
-            worst_case_risk=_risk(tags),
-            fresh_weight=float(tags["ballast.fresh_weight"]),
-            task=tags.get("ballast.task", "classification"),
-            loss=tags.get("ballast.loss", "hinge"),
-            f1=_figure(tags, "f1"),
-            mae=_figure(tags, "mae"),
-            coverage=_figure(tags, "coverage"),
-            aliases=tuple(sorted(alias for alias, held in aliases.items() if str(held) == str(entry.version))),
-            mlflow_run_id=entry.run_id,
-            created_at=datetime.fromisoformat(tags["ballast.created_at"]),
-        )
+        held = {field: tags[tag] for field, tag in _SUMMARY_TAGS.items()}
     except KeyError as missing:
         raise ConflictError(
-            f"version {entry.version} of model {entry.name} lacks the tag {missing.args[0]}: it was changed in MLflow"
+            f"version {number} of model {entry.name} lacks the tag {missing.args[0]}: it was changed in MLflow"
         ) from None
+    scored = ("task", "loss", "f1", "mae", "coverage")
+    held |= {name: tags[f"ballast.{name}"] for name in scored if f"ballast.{name}" in tags}
+    return VersionSummary.model_validate({
+        "name": entry.name, "version": number, "mlflow_run_id": entry.run_id, "worst_case_risk": _risk(tags),
+        "aliases": sorted(alias for alias, version in aliases.items() if str(version) == number), **held,
+    })
 
 
 def _risk(tags: Mapping[str, str]) -> float | None:
@@ -127,11 +109,7 @@ def _risk(tags: Mapping[str, str]) -> float | None:
     method = METHODS.get(tags["ballast.method"])
     if "ballast.objective" not in tags and not (method is not None and method.is_robust):
         return None
-    return _figure(tags, "worst_case_risk")
-
-
-def _figure(tags: Mapping[str, str], name: str) -> float | None:
-    return float(tags[f"ballast.{name}"]) if f"ballast.{name}" in tags else None
+    return float(tags["ballast.worst_case_risk"]) if "ballast.worst_case_risk" in tags else None
 
 
 def model_summary(entry: Any) -> ModelSummary:

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from services.contracts.errors import ConflictError
-from services.contracts.model_summary import ModelSummary, VersionSummary
-from services.contracts.model_version import ModelVersion
+from services.contracts.model_version import ModelSummary, ModelVersion, VersionSummary
 from services.contracts.plan import Gates
 from services.contracts.report import ModelReport
 from services.contracts.run import RoundRecord
@@ -165,10 +164,6 @@ class ModelRegistry:
         """
         with mlflow_errors(f"read the report of version {version.version} of model {version.name}"):
             return self._store.load_report(version)
-
-    def champion(self, name: str) -> ModelVersion:
-        """The champion; ``NotFoundError`` when none was promoted yet."""
-        return self.get(name, labels.CHAMPION)
 
     def versions(self, name: str) -> tuple[VersionSummary, ...]:
         """Versions of a model by their labels, the newest first; ``NotFoundError`` when there is no such model."""

@@ -17,7 +17,7 @@ from services.registry import labels
 from services.registry.error_translation import mlflow_errors
 from services.registry.mlflow_environment import silence_mlflow
 from services.registry.model_files import DOCUMENT, document_text, read_document, sha256, write_model
-from services.registry.run_log import REPORT, chunks, metric_rows, parameters, read_report, write_report_files
+from services.registry.run_log import BATCH, REPORT, metric_rows, parameters, read_report, write_report_files
 from services.registry.store_lock import opening
 
 
@@ -40,7 +40,7 @@ class MlflowStore:
         silence_mlflow()
         from mlflow import MlflowClient
 
-        with opening(self._uri), mlflow_errors("open its store"):
+        with mlflow_errors("open its store"), opening(self._uri):
             client = MlflowClient(tracking_uri=self._uri, registry_uri=self._uri)
             client.search_registered_models(max_results=1)  # MLflow makes its tables at the first question
             return client
@@ -147,8 +147,8 @@ class MlflowStore:
 
         self.client.log_batch(mlflow_run, params=[Param(key, value) for key, value in parameters(version).items()])
         metrics = [Metric(*row) for row in metric_rows(version, rounds)]
-        for batch in chunks(metrics):
-            self.client.log_batch(mlflow_run, metrics=batch)
+        for start in range(0, len(metrics), BATCH):
+            self.client.log_batch(mlflow_run, metrics=metrics[start : start + BATCH])
         with tempfile.TemporaryDirectory() as scratch:
             write_report_files(Path(scratch), report, attachments)
             self.client.log_artifacts(mlflow_run, scratch)

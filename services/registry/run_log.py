@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.model_version import ModelVersion
 from services.contracts.report import ModelReport
 from services.contracts.run import RoundRecord
-from services.contracts.scores import SCORE_NAMES
 from services.contracts.support import support_name
 
 BATCH = 1000
@@ -25,6 +24,7 @@ REPORT = "report.json"
 """File of the report in the MLflow run."""
 
 ROUND_METRICS = ("upper", "lower", "gap", "fresh_weight", "seconds", "overhead_seconds")
+SITE_METRICS = ("f1", "worst_case_risk", "mae", "coverage", "worst_weight")
 
 
 def parameters(version: ModelVersion) -> dict[str, str]:
@@ -59,20 +59,9 @@ def _target(version: ModelVersion) -> str:
 
 def final_metrics(version: ModelVersion) -> dict[str, float]:
     """Figures of the finished model, the sites' under ``site/<id>/``; what is not finite is left out."""
-    figures: dict[str, float | None] = {
-        "certified_gap": version.certified_gap,
-        "worst_case_risk": version.worst_case_risk,
-        "objective": version.objective,
-        "lower_bound": version.lower_bound,
-        "rounds": float(version.rounds),
-        "f1": version.f1,
-    } | {name: getattr(version, name) for name in SCORE_NAMES}
+    figures = version.figures
     for site in version.sites:
-        figures[f"site/{site.site_id}/f1"] = site.f1
-        figures[f"site/{site.site_id}/worst_case_risk"] = site.worst_case_risk
-        figures[f"site/{site.site_id}/mae"] = site.mae
-        figures[f"site/{site.site_id}/coverage"] = site.coverage
-        figures[f"site/{site.site_id}/worst_weight"] = site.worst_weight
+        figures |= {f"site/{site.site_id}/{name}": getattr(site, name) for name in SITE_METRICS}
     return {name: value for name, value in figures.items() if value is not None and math.isfinite(value)}
 
 
@@ -93,16 +82,13 @@ def metric_rows(version: ModelVersion, rounds: Sequence[RoundRecord]) -> list[tu
     return rows
 
 
-def chunks(rows: Sequence[Any], size: int = BATCH) -> Iterator[Sequence[Any]]:
-    """Rows in pieces of at most ``size``."""
-    for start in range(0, len(rows), size):
-        yield rows[start : start + size]
-
-
 def write_report_files(
     folder: Path, report: ModelReport | Mapping[str, Any], attachments: Mapping[str, str]
 ) -> None:
-    """Write ``report.json`` and the attachments (a file name each, its text) into a folder."""
+    """Write ``report.json`` and the attachments (a file name each, its text) into a folder.
+
+    ``InvalidInputError`` for a name that is not a plain file name.
+    """
     text = json.dumps(to_plain(report), indent=2, allow_nan=False)
     (folder / REPORT).write_text(text + "\n", encoding="utf-8")
     for name, content in attachments.items():

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from services.contracts.errors import UnavailableError
 from services.contracts.private_files import private_file, private_opener
-from services.registry.error_translation import database_reason
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
@@ -28,14 +27,15 @@ def opening(uri: str) -> Iterator[None]:
     Raises
     ------
     UnavailableError
-        When the database does not answer, or no driver for it is installed. The address is not quoted: it may hold a
-        password.
+        When no driver for the database is installed.
+    SQLAlchemyError, OSError
+        When the database does not answer, or its folder cannot be made: :func:`mlflow_errors` says so in one line. The
+        address is not quoted: it may hold a password.
     """
     if uri.startswith(("http:", "https:")):
         yield
         return
     from sqlalchemy import create_engine, make_url, text
-    from sqlalchemy.exc import SQLAlchemyError
     from sqlalchemy.pool import NullPool
 
     try:
@@ -48,13 +48,8 @@ def opening(uri: str) -> Iterator[None]:
                 connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": ADVISORY_LOCK})
                 connection.commit()  # the lock is the session's; an open transaction would be in the tables' way
             yield
-    except SQLAlchemyError as error:
-        raise UnavailableError(f"registry could not open its store: {database_reason(error)}") from error
     except ImportError as error:
         raise UnavailableError(f"registry could not open its store: no driver {error.name} for its address") from error
-    except OSError as error:
-        reason = f"{error.strerror} at the folder of its database"
-        raise UnavailableError(f"registry could not open its store: {reason}") from error
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from services.contracts.fairness import BASIS_NAMES, FairnessIndices, FairnessReport
-from services.reporting.html import STYLE, figure, table
+from services.reporting.html import figure, page, table
 from services.reporting.lorenz_chart import lorenz_chart
 
 EXPLAINED = {
@@ -39,24 +39,25 @@ def fairness_page(report: FairnessReport) -> str:
         )
         if part
     )
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
-    )
+    return page(title, body)
 
 
 def _indices(report: FairnessReport) -> str:
+    columns = index_columns(report)
+    rows = [[text, *(figure(getattr(found, name)) for found in columns.values())] for name, text in EXPLAINED.items()]
+    return table("Indices", ("index", *columns), rows) if columns else ""
+
+
+def index_columns(report: FairnessReport) -> dict[str, FairnessIndices]:
+    """Indices by what they are over, the champion's beside this version's own."""
     champion = {indices.basis: indices for indices in report.champion_indices}
-    head, columns = ["index"], list[FairnessIndices]()
+    columns = {}
     for indices in report.indices:
         what = BASIS_NAMES[indices.basis]
-        head.append(what)
-        columns.append(indices)
+        columns[what] = indices
         if indices.basis in champion:
-            head.append(f"{what}, champion (version {report.champion_version})")
-            columns.append(champion[indices.basis])
-    rows = [[text, *(figure(getattr(column, name)) for column in columns)] for name, text in EXPLAINED.items()]
-    return table("Indices", head, rows) if columns else ""
+            columns[f"{what}, champion (version {report.champion_version})"] = champion[indices.basis]
+    return columns
 
 
 def _sites(report: FairnessReport) -> str:

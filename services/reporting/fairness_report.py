@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from models.fairness.indices import atkinson, best_share, gini, lorenz_curve, palma, twenty_twenty, worst_share
 from services.contracts.fairness import (
@@ -17,7 +17,7 @@ from services.contracts.fairness import (
     SiteFairness,
     figures,
 )
-from services.contracts.model_version import ModelVersion, SiteScore
+from services.contracts.model_version import ModelVersion
 
 BASES: tuple[Basis, ...] = ("loss", "worst_case_risk")
 COMPARED = (
@@ -25,22 +25,18 @@ COMPARED = (
 )
 """Indices of which less is better."""
 
-ROUNDING = 1e-12
+ROUNDING = 1e-12  # relative; sums of some hundred float64 differ by less
 
 
 def fairness_report(version: ModelVersion, champion: ModelVersion | None = None) -> FairnessReport:
     """Report of a version beside the champion (None: there is none). Pure: the same input gives the same report."""
     if champion is not None and champion.version == version.version:
         champion = None
-    sites = tuple(_site(site) for site in sorted(version.sites, key=lambda site: site.site_id))
+    sites = tuple(SiteFairness.of_record(site) for site in sorted(version.sites, key=lambda site: site.site_id))
     here = _all_indices(sites)
-    there = _all_indices(tuple(_site(site) for site in champion.sites)) if champion is not None else ()
-    return FairnessReport(
-        name=version.name,
-        version=version.version,
-        run_id=version.run_id,
-        method=version.method,
-        created_at=version.created_at,
+    there = _all_indices(champion.sites) if champion is not None else ()
+    return FairnessReport.of_record(
+        version,
         unit=version.asset_type.target.unit if version.asset_type.target and version.task == "regression" else None,
         sites=sites,
         indices=here,
@@ -51,15 +47,11 @@ def fairness_report(version: ModelVersion, champion: ModelVersion | None = None)
     )
 
 
-def _site(score: SiteScore) -> SiteFairness:
-    return SiteFairness.model_validate({name: getattr(score, name) for name in SiteFairness.model_fields})
-
-
-def _all_indices(sites: tuple[SiteFairness, ...]) -> tuple[FairnessIndices, ...]:
+def _all_indices(sites: Sequence[SiteFairness]) -> tuple[FairnessIndices, ...]:
     return tuple(found for found in (_indices(sites, basis) for basis in BASES) if found is not None)
 
 
-def _indices(sites: tuple[SiteFairness, ...], basis: Basis) -> FairnessIndices | None:
+def _indices(sites: Sequence[SiteFairness], basis: Basis) -> FairnessIndices | None:
     """Indices over the sites whose figure is known; None where there is none."""
     known = {site_id: value for site_id, value in figures(sites, basis).items() if value is not None}
     if not known:

@@ -15,6 +15,14 @@ svg { max-width: 100%; height: auto }
 """
 
 
+def page(title: str, body: str, style: str = STYLE) -> str:
+    """Whole page; ``title`` is a text, ``body`` is HTML."""
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f"<title>{escape(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+    )
+
+
 def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Table with a caption; without a head the first column names the rows."""
     top = "<tr>" + "".join(f'<th scope="col">{escape(name)}</th>' for name in head) + "</tr>" if head else ""

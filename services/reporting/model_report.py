@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from models.evaluation.scores import class_recalls
 from services.contracts.model_version import Confusion, ModelVersion, SiteScore
-from services.contracts.report import CertificateReport, GateResult, MissedRound, ModelReport, RoundPoint, SiteReport
-from services.contracts.run import RoundRecord, Run, SiteAnswer
-from services.contracts.scores import SCORE_NAMES, RegressionScores
+from services.contracts.report import CertificateReport, GateResult, MissedRound, ModelReport, SiteReport
+from services.contracts.run import RoundPoint, RoundRecord, Run, SiteAnswer
 
 
 def model_report(
@@ -40,38 +38,28 @@ def model_report(
     errors = [site.mae for site in version.sites if site.mae is not None]
     target = version.asset_type.target if version.task == "regression" else None
     together = _added([site.confusion for site in version.sites if site.confusion is not None])
-    return ModelReport(
-        name=version.name,
-        version=version.version,
-        run_id=version.run_id,
-        plan=version.plan,
-        method=version.method,
+    return ModelReport.of_record(
+        version,
         asset_type=version.asset_type.name,
         fingerprint=version.asset_type.fingerprint,
-        created_at=version.created_at,
-        certificate=_certificate(version),
+        certificate=CertificateReport.of_record(version, gap=version.certified_gap),
         wanted_gap=run.plan.gap,
-        f1=version.f1,
         classes=() if target else version.asset_type.class_names,
         confusion=together,
         recall=_recalls(together),
         worst_site_f1=min(known, default=None),
         worst_site_mae=max(errors, default=None),
-        task=version.task,
         target=target.name if target else None,
         unit=target.unit if target else None,
-        error_interval=version.error_interval,
-        **_scores(version),
         sites=tuple(sites),
-        rounds=tuple(_point(record) for record in ordered),
+        rounds=tuple(RoundPoint.of_record(record) for record in ordered),
         missed=tuple(
-            _missed(record.round, answer)
+            MissedRound.of_record(answer, round=record.round)
             for record in ordered
             for answer in record.answers
             if answer.status != "accepted"
         ),
-        absentees=tuple(_missed(0, answer) for answer in run.absentees),
-        excluded=version.excluded,
+        absentees=tuple(MissedRound.of_record(answer, round=0) for answer in run.absentees),
         gates=tuple(gates),
         promotable=all(gate.holds for gate in gates),
         seconds=math.fsum(record.seconds for record in ordered),
@@ -89,20 +77,9 @@ def _answers(rounds: Sequence[RoundRecord]) -> dict[str, list[tuple[int, SiteAns
 def _site(score: SiteScore, n_samples: int | None, answers: Sequence[tuple[int, SiteAnswer]]) -> SiteReport:
     counts = Counter(answer.status for _, answer in answers)
     return SiteReport(
-        site_id=score.site_id,
-        weight=score.weight,
-        worst_weight=score.worst_weight,
-        **_scores(score),
-        radius=score.radius,
-        radius_is_estimate=score.radius_is_estimate,
-        confidence=score.confidence,
-        label_flip_cost=score.label_flip_cost,
+        **dict(score),
         n_samples=n_samples,
-        worst_case_risk=score.worst_case_risk,
-        f1=score.f1,
-        confusion=score.confusion,
         recall=_recalls(score.confusion),
-        fresh=score.fresh,
         accepted=counts["accepted"],
         absent=counts["absent"],
         late=counts["late"],
@@ -127,42 +104,3 @@ def _recalls(counts: Confusion | None) -> tuple[float | None, ...] | None:
     return tuple(None if math.isnan(each) else each for each in recalls)
 
 
-def _certificate(version: ModelVersion) -> CertificateReport:
-    return CertificateReport(
-        worst_case_risk=version.worst_case_risk,
-        objective=version.objective,
-        objective_name=version.objective_name,
-        lower_bound=version.lower_bound,
-        gap=version.certified_gap,
-        fresh_weight=version.fresh_weight,
-        rounds=version.rounds,
-        spec=version.spec,
-        mixture=version.mixture,
-        solvers=version.solvers,
-        mixture_confidence=version.mixture_confidence,
-        radii_are_estimates=version.radii_are_estimates,
-        convex_part=version.convex_part,
-        note=version.note,
-    )
-
-
-def _scores(scored: RegressionScores) -> dict[str, Any]:
-    return {name: getattr(scored, name) for name in SCORE_NAMES}
-
-
-def _point(record: RoundRecord) -> RoundPoint:
-    return RoundPoint(
-        round=record.round,
-        upper=record.upper,
-        lower=record.lower,
-        gap=record.gap,
-        fresh_weight=record.fresh_weight,
-        seconds=record.seconds,
-        overhead_seconds=record.overhead_seconds,
-    )
-
-
-def _missed(number: int, answer: SiteAnswer) -> MissedRound:
-    return MissedRound(
-        round=number, site_id=answer.site_id, status=answer.status, code=answer.code, reason=answer.reason
-    )

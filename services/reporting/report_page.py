@@ -12,9 +12,9 @@ from services.contracts.report import CertificateReport, GateResult, MissedRound
 from services.contracts.run import ExcludedSite
 from services.contracts.support import support_name
 from services.reporting.gap_chart import gap_chart
-from services.reporting.html import STYLE, figure, table
+from services.reporting.html import figure, page, table
 
-MOST_MISSED = 200
+MOST_MISSED = 200  # rows of a table that a person still reads; report.json has all
 
 
 def report_attachments(report: ModelReport) -> dict[str, str]:
@@ -39,10 +39,7 @@ def report_page(report: ModelReport) -> str:
         _missed("Rounds that sites missed", report.missed),
     ]
     body = "\n".join(section for section in sections if section)
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
-    )
+    return page(title, body)
 
 
 def _verdict(report: ModelReport) -> str:

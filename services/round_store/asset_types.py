@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from sqlalchemy import func, select
-from sqlalchemy.exc import IntegrityError
 
 from services.contracts.asset_type import AssetType
 from services.contracts.errors import ConflictError, NotFoundError
 from services.contracts.records import AssetTypeRecord
 from services.round_store.documents import document
-from services.round_store.session import SessionProvider, utc_now
+from services.round_store.queries import insert_new, narrowed
+from services.round_store.session import Repository, utc_now
 from services.round_store.tables import AssetTypeRow
 
 
-class AssetTypeRepository:
+class AssetTypeRepository(Repository):
     """Asset types. A stored version never changes: sites and models rely on its fingerprint."""
-
-    def __init__(self, scope: SessionProvider) -> None:
-        self._scope = scope
 
     def add(self, asset_type: AssetType) -> AssetTypeRecord:
         """Store a version; the same again changes nothing; ``ConflictError`` for another content or an old number."""
@@ -32,11 +29,7 @@ class AssetTypeRepository:
                 row = AssetTypeRow(
                     name=name, version=version, document=stored, fingerprint=asset_type.fingerprint, created_at=now
                 )
-                session.add(row)
-                try:
-                    session.flush()
-                except IntegrityError:
-                    raise ConflictError(f"asset type {name} version {version} has just been stored") from None
+                insert_new(session, row, f"asset type {name} version {version} has just been stored")
             elif AssetType.model_validate(row.document) != asset_type:
                 raise ConflictError(
                     f"asset type {name} version {version} is stored with another content; give it the next version"
@@ -45,11 +38,9 @@ class AssetTypeRepository:
 
     def get(self, name: str, version: int | None = None) -> AssetTypeRecord:
         """One version, or the newest; raise ``NotFoundError``."""
-        wanted = select(AssetTypeRow).where(AssetTypeRow.name == name).order_by(AssetTypeRow.version.desc()).limit(1)
-        if version is not None:
-            wanted = wanted.where(AssetTypeRow.version == version)
+        wanted = narrowed(select(AssetTypeRow), (AssetTypeRow.name, name), (AssetTypeRow.version, version))
         with self._scope.read() as session:
-            row = session.scalar(wanted)
+            row = session.scalar(wanted.order_by(AssetTypeRow.version.desc()).limit(1))
             if row is None:
                 raise NotFoundError(f"no asset type {name}" + ("" if version is None else f" version {version}"))
             return _to_record(row)
@@ -62,5 +53,4 @@ class AssetTypeRepository:
 
 
 def _to_record(row: AssetTypeRow) -> AssetTypeRecord:
-    asset_type = AssetType.model_validate(row.document)
-    return AssetTypeRecord(asset_type=asset_type, fingerprint=row.fingerprint, created_at=row.created_at)
+    return AssetTypeRecord.of_record(row, asset_type=row.document)

@@ -11,24 +11,20 @@ from services.contracts.audit import GENESIS, AuditEvent, ChainReport
 from services.contracts.errors import UnavailableError
 from services.contracts.identity import Role
 from services.round_store.documents import metadata, sentence
-from services.round_store.queries import page
-from services.round_store.session import SessionProvider, utc_now
+from services.round_store.queries import narrowed, page
+from services.round_store.session import Repository, utc_now
 from services.round_store.tables import AuditEventRow, AuditHeadRow
 
-_FIELDS = tuple(AuditEvent.model_fields)
 HEAD = 1
 """Key of the only row of ``audit_head``."""
 
 
-class AuditRepository:
+class AuditRepository(Repository):
     """Audit events in a chain of hashes.
 
     Append in the transaction that makes the change (``RoundStore.atomic``), after it: then neither is there without the
     other, and the turn that writers take is short.
     """
-
-    def __init__(self, scope: SessionProvider) -> None:
-        self._scope = scope
 
     def take_turn(self) -> None:
         """Wait for all who write to the trail, and keep them waiting until the transaction ends.
@@ -64,8 +60,7 @@ class AuditRepository:
                 after=metadata(after),
                 previous_hash=head.hash,
             )
-            values = {name: getattr(event, name) for name in _FIELDS} | {"role": role.value if role else None}
-            session.execute(insert(AuditEventRow).values(**values))
+            session.execute(insert(AuditEventRow).values(dict(event) | {"role": role.value if role else None}))
             session.execute(
                 update(AuditHeadRow).where(AuditHeadRow.id == HEAD).values(number=event.number, hash=event.hash)
             )
@@ -81,17 +76,12 @@ class AuditRepository:
         offset: int = 0,
     ) -> list[AuditEvent]:
         """Events, newest first; of one actor, action or target where given."""
-        wanted = select(AuditEventRow).order_by(AuditEventRow.number.desc())
-        for column, value in (
-            (AuditEventRow.actor, actor),
-            (AuditEventRow.action, action),
-            (AuditEventRow.target, target),
-        ):
-            if value is not None:
-                wanted = wanted.where(column == value)
-        at_most, skipped = page(limit, offset)
+        wanted = narrowed(
+            select(AuditEventRow).order_by(AuditEventRow.number.desc()),
+            (AuditEventRow.actor, actor), (AuditEventRow.action, action), (AuditEventRow.target, target),
+        )
         with self._scope.read() as session:
-            return [_to_event(row) for row in session.scalars(wanted.limit(at_most).offset(skipped))]
+            return [AuditEvent.of_record(row) for row in session.scalars(page(wanted, limit, offset))]
 
     def verify_chain(self) -> ChainReport:
         """Check every event against its hash and its predecessor, and the end against the head.
@@ -121,7 +111,7 @@ def _problem(row: AuditEventRow, number: int, previous: str) -> str:
     if row.previous_hash != previous:
         return f"event {number} does not follow the one before it"
     try:
-        event = _to_event(row)
+        event = AuditEvent.of_record(row)
     except ValueError:
         return f"event {number} was changed: it is no valid event any more"
     return "" if event.expected_hash() == row.hash else f"event {number} was changed after it was written"
@@ -132,7 +122,3 @@ def _head(session: Session, *, lock: bool = False) -> AuditHeadRow:
     if row is None:
         raise UnavailableError("the audit trail has lost its head; restore the database from a backup")
     return row
-
-
-def _to_event(row: AuditEventRow) -> AuditEvent:
-    return AuditEvent(**{name: getattr(row, name) for name in _FIELDS})

@@ -30,7 +30,7 @@ class UtcDateTime(TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Moment to column; a naive time is refused, for nobody knows what it means."""
+        """Moment to column; ``ValueError`` for a naive time, for nobody knows what it means."""
         if value is None:
             return None
         if value.tzinfo is None:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from sqlalchemy import delete, select
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError
+from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.plan import Plan
 from services.contracts.records import PlanRecord
 from services.round_store.documents import document
-from services.round_store.session import SessionProvider, utc_now
-from services.round_store.tables import UNFINISHED_STATUSES, AssetTypeRow, PlanRow, RunRow
+from services.round_store.queries import insert_new, stored_row
+from services.round_store.session import Repository, utc_now
+from services.round_store.tables import AssetTypeRow, PlanRow
 
 
-class PlanRepository:
+class PlanRepository(Repository):
     """Plans as operators wrote them, and whether each is paused."""
-
-    def __init__(self, scope: SessionProvider) -> None:
-        self._scope = scope
 
     def create(self, plan: Plan, *, paused: bool = False) -> PlanRecord:
         """Store a new plan; ``ConflictError`` when its name is taken, ``InvalidInputError`` without its asset type."""
@@ -28,19 +25,7 @@ class PlanRepository:
                 raise ConflictError(f"there is a plan {plan.name} already")
             now = utc_now(session)
             row = PlanRow(name=plan.name, document=document(plan), paused=paused, created_at=now, updated_at=now)
-            session.add(row)
-            try:
-                session.flush()
-            except IntegrityError:
-                raise ConflictError(f"there is a plan {plan.name} already") from None
-            return _to_record(row)
-
-    def replace(self, plan: Plan) -> PlanRecord:
-        """Store a plan in the place of the one of its name; runs keep the plan that they began with."""
-        with self._scope.write() as session:
-            _check_asset_type(session, plan)
-            row = _row(session, plan.name, lock=True)
-            row.document, row.updated_at = document(plan), utc_now(session)
+            insert_new(session, row, f"there is a plan {plan.name} already")
             return _to_record(row)
 
     def set_paused(self, name: str, paused: bool) -> PlanRecord:
@@ -50,15 +35,6 @@ class PlanRepository:
             if row.paused != paused:
                 row.paused, row.updated_at = paused, utc_now(session)
             return _to_record(row)
-
-    def remove(self, name: str) -> None:
-        """Remove a plan; its runs stay. ``ConflictError`` while one of them is unfinished."""
-        with self._scope.write() as session:
-            _row(session, name, lock=True)
-            unfinished = select(RunRow.run_id).where(RunRow.plan_name == name, RunRow.status.in_(UNFINISHED_STATUSES))
-            if (run_id := session.scalar(unfinished)) is not None:
-                raise ConflictError(f"plan {name} has an unfinished run: {run_id}", code="run_unfinished")
-            session.execute(delete(PlanRow).where(PlanRow.name == name))
 
     def get(self, name: str) -> PlanRecord:
         """Plan by name; raise ``NotFoundError``."""
@@ -77,12 +53,8 @@ def _check_asset_type(session: Session, plan: Plan) -> None:
 
 
 def _row(session: Session, name: str, *, lock: bool = False) -> PlanRow:
-    row = session.get(PlanRow, name, with_for_update=lock or None, populate_existing=True)
-    if row is None:
-        raise NotFoundError(f"no plan {name}")
-    return row
+    return stored_row(session, PlanRow, name, f"no plan {name}", lock=lock)
 
 
 def _to_record(row: PlanRow) -> PlanRecord:
-    plan = Plan.model_validate(row.document)
-    return PlanRecord(plan=plan, paused=row.paused, created_at=row.created_at, updated_at=row.updated_at)
+    return PlanRecord.of_record(row, plan=row.document)

@@ -1,22 +1,55 @@
-"""Small helpers that all repositories share."""
+"""What all repositories do with rows: find one, insert one, narrow a list and cut a page from it."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
-from sqlalchemy import CursorResult, Result
+from sqlalchemy import CursorResult, Result, Select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from services.contracts.errors import ConflictError, NotFoundError
+from services.round_store.columns import Base
 
 MAX_PAGE = 1000
 """Most rows of one page."""
 
+Row = TypeVar("Row", bound=Base)
+Rows = TypeVar("Rows", bound=Select[Any])
+
+
+def stored_row(session: Session, kind: type[Row], key: Any, missing: str, *, lock: bool = False) -> Row:
+    """Row by its key, as the database has it now; ``NotFoundError`` with ``missing`` where there is none."""
+    row = session.get(kind, key, with_for_update=lock or None, populate_existing=True)
+    if row is None:
+        raise NotFoundError(missing)
+    return row
+
+
+def insert_new(session: Session, row: Base, taken: str) -> None:
+    """Insert a row now; ``ConflictError`` with ``taken`` where another has just taken what must be unique in it."""
+    session.add(row)
+    try:
+        session.flush()
+    except IntegrityError:
+        raise ConflictError(taken) from None
+
+
+def narrowed(wanted: Rows, *limits: tuple[InstrumentedAttribute[Any], object]) -> Rows:
+    """Only the rows whose columns have the given values; a value of None asks for nothing."""
+    for column, value in limits:
+        if value is not None:
+            wanted = wanted.where(column == value)
+    return wanted
+
+
+def page(wanted: Rows, limit: int, offset: int) -> Rows:
+    """At most ``limit`` rows, never more than :data:`MAX_PAGE`, after the first ``offset``."""
+    return wanted.limit(min(max(limit, 0), MAX_PAGE)).offset(max(offset, 0))
+
 
 def rows_touched(result: Result[Any]) -> int:
-    """Number of rows that an UPDATE or DELETE found."""
+    """Number of rows that an UPDATE or DELETE found; ``TypeError`` for another statement."""
     if not isinstance(result, CursorResult):
         raise TypeError("only a statement that changes rows has a row count")
     return result.rowcount
-
-
-def page(limit: int, offset: int) -> tuple[int, int]:
-    """Limit and offset within what is allowed."""
-    return min(max(limit, 0), MAX_PAGE), max(offset, 0)

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 from sqlalchemy import delete, insert, select, update
 from sqlalchemy.orm import Session
 
 from models.basics import FloatArray
-from services.contracts.codec import FrameError, pack_arrays, unpack_arrays
+from services.contracts.codec import FrameError, pack_arrays, unpack
 from services.contracts.errors import BallastError, InvalidInputError
 from services.contracts.run import ExcludedSite, RoundRecord, SiteAnswer
 from services.round_store.documents import sentence
 from services.round_store.queries import rows_touched
 from services.round_store.session import utc_now
 from services.round_store.tables import RoundRow, RunStateRow, SiteUpdateRow
-
-_ROUND = ("run_id", "round", "started_at", "seconds", "overhead_seconds", "upper", "lower", "gap", "fresh_weight")
-_ANSWER = ("site_id", "status", "code", "reason", "bytes_in", "bytes_out", "seconds", "payload_sha256")
 
 
 class DamagedStateError(BallastError):
@@ -42,16 +38,17 @@ def check_record(record: RoundRecord) -> None:
 
 def insert_round(session: Session, record: RoundRecord) -> None:
     """Write the round and what each site answered."""
-    row = {name: getattr(record, name) for name in _ROUND}
+    row = record.model_dump(exclude={"answers"})
     session.execute(insert(RoundRow).values(**row, committed_at=utc_now(session)))
     if record.answers:
-        session.execute(insert(SiteUpdateRow), [_answer_row(record, answer) for answer in record.answers])
+        of_round = {"run_id": record.run_id, "round": record.round}
+        session.execute(insert(SiteUpdateRow), [of_round | dict(cleaned(answer)) for answer in record.answers])
 
 
 def exclusions(record: RoundRecord) -> list[ExcludedSite]:
     """Sites that the run goes on without from this round on."""
     return [
-        ExcludedSite(site_id=answer.site_id, round=record.round, code=answer.code, reason=answer.reason)
+        ExcludedSite.of_record(answer, round=record.round)
         for answer in map(cleaned, record.answers)
         if answer.status == "excluded"
     ]
@@ -66,17 +63,17 @@ def replace_state(session: Session, run_id: str, round_: int, state: Mapping[str
 
 
 def read_state(session: Session, run_id: str) -> tuple[int, dict[str, FloatArray]] | None:
-    """Last committed round and the state after it."""
+    """Last committed round and the state after it; :class:`DamagedStateError` where it is not what was committed."""
     row = session.get(RunStateRow, run_id)
     if row is None:
         return None
     try:
-        header, arrays, _, _ = unpack_arrays(row.frame)
+        frame = unpack(row.frame)
     except FrameError as error:
         raise DamagedStateError(f"the stored state of run {run_id} is damaged: {error}") from None
-    if header != {"run_id": run_id, "round": row.round}:
+    if frame.header != {"run_id": run_id, "round": row.round}:
         raise DamagedStateError(f"the stored state of run {run_id} belongs to another run or round")
-    return row.round, arrays
+    return row.round, dict(frame.arrays)
 
 
 def drop_state(session: Session, run_id: str) -> None:
@@ -91,21 +88,14 @@ def read_rounds(session: Session, run_id: str, after: int, limit: int | None) ->
     if not rows:
         return []
     answers: dict[int, list[SiteAnswer]] = {row.round: [] for row in rows}
-    columns = [getattr(SiteUpdateRow, name) for name in ("round", *_ANSWER)]
+    columns = [getattr(SiteUpdateRow, name) for name in ("round", *SiteAnswer.model_fields)]
     between = SiteUpdateRow.round.between(rows[0].round, rows[-1].round)
     updates = select(*columns).where(SiteUpdateRow.run_id == run_id, between).order_by(SiteUpdateRow.site_id)
-    for round_, *values in session.execute(updates):
-        answers[round_].append(SiteAnswer(**dict(zip(_ANSWER, values, strict=True))))
-    return [
-        RoundRecord(**{name: getattr(row, name) for name in _ROUND}, answers=tuple(answers[row.round])) for row in rows
-    ]
+    for update_ in session.execute(updates):
+        answers[update_.round].append(SiteAnswer.of_record(update_))
+    return [RoundRecord.of_record(row, answers=tuple(answers[row.round])) for row in rows]
 
 
 def cleaned(answer: SiteAnswer) -> SiteAnswer:
     """Answer whose code and reason, which may come from a site, are cut and cleaned."""
     return answer.model_copy(update={"code": sentence(answer.code, 80), "reason": sentence(answer.reason)})
-
-
-def _answer_row(record: RoundRecord, answer: SiteAnswer) -> dict[str, Any]:
-    clean = cleaned(answer)
-    return {"run_id": record.run_id, "round": record.round, **{name: getattr(clean, name) for name in _ANSWER}}

@@ -8,31 +8,23 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Select, and_, or_, select, update
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from models.basics import FloatArray
-from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError
+from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.plan import Plan
 from services.contracts.run import RoundRecord, Run, RunStatus, SiteAnswer, SiteTermsRecord
 from services.round_store import rounds
 from services.round_store.documents import document, sentence
-from services.round_store.queries import page, rows_touched
-from services.round_store.session import SessionProvider, utc_now
+from services.round_store.queries import insert_new, narrowed, page, rows_touched, stored_row
+from services.round_store.session import Repository, utc_now
 from services.round_store.tables import UNFINISHED_STATUSES, RunRow
 
 FINAL = ("completed", "failed", "cancelled")
-_SAME_NAME = (
-    "run_id", "plan", "status", "reason", "created_at", "updated_at", "rounds", "sites", "absentees", "excluded",
-    "upper", "lower", "gap", "fresh_weight", "cancel_requested", "flow_run_id", "mlflow_run_id", "model_version",
-)
 
 
-class RunRepository:
+class RunRepository(Repository):
     """Runs, rounds and method state; what the coordinator calls its ``RunStore``."""
-
-    def __init__(self, scope: SessionProvider) -> None:
-        self._scope = scope
 
     def create_run(self, plan: Plan, run_id: str | None = None) -> Run:
         """New pending run of a plan; ``ConflictError`` while the plan has an unfinished one, or the id is taken."""
@@ -44,36 +36,28 @@ class RunRepository:
             )
             if other is not None:
                 raise ConflictError(f"plan {plan.name} has an unfinished run: {other}", code="run_unfinished")
-            values = {name: getattr(run, name) for name in _SAME_NAME}
             documents = {"plan": document(plan), "sites": [], "absentees": [], "excluded": []}
-            session.add(RunRow(plan_name=plan.name, **(values | documents)))
-            try:
-                session.flush()
-            except IntegrityError:
-                raise ConflictError(f"plan {plan.name} has an unfinished run, or run {run.run_id} is there") from None
+            row = RunRow(plan_name=plan.name, **(dict(run) | documents))
+            insert_new(session, row, f"plan {plan.name} has an unfinished run, or run {run.run_id} is there")
             return run
 
     def get_run(self, run_id: str) -> Run:
         """Run by id; raise ``NotFoundError``."""
         with self._scope.read() as session:
-            return _to_run(_row(session, run_id))
+            return Run.of_record(_row(session, run_id))
 
     def list_runs(
         self, plan: str | None = None, status: RunStatus | None = None, limit: int = 100, offset: int = 0
     ) -> list[Run]:
         """Runs, newest first; of one plan or one status where given."""
-        wanted = select(RunRow).order_by(RunRow.created_at.desc(), RunRow.run_id)
-        if plan is not None:
-            wanted = wanted.where(RunRow.plan_name == plan)
-        if status is not None:
-            wanted = wanted.where(RunRow.status == status)
-        at_most, skipped = page(limit, offset)
-        return self._runs(wanted.limit(at_most).offset(skipped))
+        newest_first = select(RunRow).order_by(RunRow.created_at.desc(), RunRow.run_id)
+        wanted = narrowed(newest_first, (RunRow.plan_name, plan), (RunRow.status, status))
+        return self._runs(page(wanted, limit, offset))
 
     def unfinished_runs(self, plan: str | None = None) -> list[Run]:
         """Pending and running runs, oldest first."""
         wanted = select(RunRow).where(RunRow.status.in_(UNFINISHED_STATUSES)).order_by(RunRow.created_at, RunRow.run_id)
-        return self._runs(wanted if plan is None else wanted.where(RunRow.plan_name == plan))
+        return self._runs(narrowed(wanted, (RunRow.plan_name, plan)))
 
     def stale_runs(self, now: datetime | None = None, grace_seconds: float = 60.0) -> list[Run]:
         """Unfinished runs that nobody drives: the lease has expired, or none was held for ``grace_seconds``.
@@ -85,7 +69,7 @@ class RunRepository:
             idle = and_(RunRow.lease_until.is_(None), RunRow.updated_at < moment - timedelta(seconds=grace_seconds))
             unled = or_(RunRow.lease_until < moment, idle)
             wanted = select(RunRow).where(RunRow.status.in_(UNFINISHED_STATUSES), unled)
-            return [_to_run(row) for row in session.scalars(wanted.order_by(RunRow.created_at, RunRow.run_id))]
+            return [Run.of_record(row) for row in session.scalars(wanted.order_by(RunRow.created_at, RunRow.run_id))]
 
     def begin_run(
         self, run_id: str, sites: Sequence[SiteTermsRecord], absentees: Sequence[SiteAnswer] = ()
@@ -121,12 +105,8 @@ class RunRepository:
                 update(RunRow)
                 .where(RunRow.run_id == record.run_id, RunRow.status == "running", RunRow.rounds == record.round - 1)
                 .values(
-                    rounds=record.round,
-                    upper=record.upper,
-                    lower=record.lower,
-                    gap=record.gap,
-                    fresh_weight=record.fresh_weight,
-                    updated_at=utc_now(session),
+                    rounds=record.round, upper=record.upper, lower=record.lower, gap=record.gap,
+                    fresh_weight=record.fresh_weight, updated_at=utc_now(session),
                 )
             )
             if not rows_touched(taken):
@@ -144,7 +124,10 @@ class RunRepository:
             return rounds.read_rounds(session, run_id, after, limit)
 
     def finish_run(self, run_id: str, status: str, reason: str) -> Run:
-        """Set the final status, drop the method state and the lease; once more with the same status changes nothing."""
+        """Set the final status, drop the method state and the lease; once more with the same status changes nothing.
+
+        ``InvalidInputError`` for a status that is not final, ``ConflictError`` where the run has ended with another.
+        """
         if status not in FINAL:
             raise InvalidInputError(f"a run ends {', '.join(FINAL)}, not {status}")
         with self._scope.write() as session:
@@ -155,7 +138,7 @@ class RunRepository:
                 row.status, row.reason, row.updated_at = status, sentence(reason), utc_now(session)
                 row.lease_owner = row.lease_until = None
                 rounds.drop_state(session, run_id)
-            return _to_run(row)
+            return Run.of_record(row)
 
     def request_cancel(self, run_id: str) -> Run:
         """Ask the process that drives the run to stop; ``ConflictError`` when the run has ended."""
@@ -196,7 +179,7 @@ class RunRepository:
 
     def _runs(self, wanted: Select[tuple[RunRow]]) -> list[Run]:
         with self._scope.read() as session:
-            return [_to_run(row) for row in session.scalars(wanted)]
+            return [Run.of_record(row) for row in session.scalars(wanted)]
 
     def _change(self, run_id: str, allowed: Sequence[str], done: str, **values: Any) -> Run:
         with self._scope.write() as session:
@@ -206,21 +189,14 @@ class RunRepository:
             for name, value in values.items():
                 setattr(row, name, value)
             row.updated_at = utc_now(session)
-            return _to_run(row)
+            return Run.of_record(row)
 
 
 def _row(session: Session, run_id: str, *, lock: bool = False) -> RunRow:
-    row = session.get(RunRow, run_id, with_for_update=lock or None, populate_existing=True)
-    if row is None:
-        raise NotFoundError(f"no run {run_id}")
-    return row
+    return stored_row(session, RunRow, run_id, f"no run {run_id}", lock=lock)
 
 
 def _why_not(row: RunRow, wanted: int) -> str:
     if row.status != "running":
         return f"run {row.run_id} is {row.status}: round {wanted} cannot be committed"
     return f"round {wanted} of run {row.run_id} cannot be committed: the next is round {row.rounds + 1}"
-
-
-def _to_run(row: RunRow) -> Run:
-    return Run(**{name: getattr(row, name) for name in _SAME_NAME})

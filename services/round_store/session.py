@@ -35,6 +35,13 @@ class SessionProvider(Protocol):
         ...
 
 
+class Repository:
+    """Rows of one kind; each method is one transaction, or a part of the one that the scope holds."""
+
+    def __init__(self, scope: SessionProvider) -> None:
+        self._scope = scope
+
+
 class Database:
     """Opens one transaction for each call. Safe to share between threads; make one for each process."""
 

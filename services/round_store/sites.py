@@ -6,24 +6,18 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from sqlalchemy import or_, select, update
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from services.contracts.errors import ConflictError, NotFoundError
-from services.contracts.site import Site, SiteStatus
+from services.contracts.errors import ConflictError
+from services.contracts.records import Site, SiteStatus
 from services.round_store.documents import sentence
-from services.round_store.queries import rows_touched
-from services.round_store.session import SessionProvider, utc_now
+from services.round_store.queries import insert_new, narrowed, rows_touched, stored_row
+from services.round_store.session import Repository, utc_now
 from services.round_store.tables import SiteRow
 
-_FIELDS = tuple(Site.model_fields)
 
-
-class SiteRepository:
+class SiteRepository(Repository):
     """Enrolled plants. A removed site stays as a row: its rounds name it, and its key is never given to another."""
-
-    def __init__(self, scope: SessionProvider) -> None:
-        self._scope = scope
 
     def enrol(self, site_id: str, public_key: str, asset_types: Sequence[str] = (), description: str = "") -> Site:
         """Enrol a plant, or a removed one again; ``ConflictError`` when the id or the key is taken.
@@ -44,30 +38,23 @@ class SiteRepository:
                 enrolled_at=now,
                 updated_at=now,
             )
-            if row is None:
-                # Not merge, which would look again and take over the row of another who was a moment quicker.
-                session.add(SiteRow(**_values(site)))
-            else:
-                for name, value in _values(site).items():
-                    setattr(row, name, value)
-            try:
-                session.flush()
-            except IntegrityError:
-                raise ConflictError(f"site {site_id} or its key has just been enrolled by someone else") from None
+            # Not merge, which would look again and take over the row of another who was a moment quicker.
+            row = row or SiteRow()
+            for name, value in (dict(site) | {"asset_types": [*asset_types]}).items():
+                setattr(row, name, value)
+            insert_new(session, row, f"site {site_id} or its key has just been enrolled by someone else")
             return site
 
     def get(self, site_id: str) -> Site:
         """Site by id, also a removed one; raise ``NotFoundError``."""
         with self._scope.read() as session:
-            return _to_site(_row(session, site_id))
+            return Site.of_record(_row(session, site_id))
 
     def list_sites(self, status: SiteStatus | None = None, asset_type: str | None = None) -> list[Site]:
         """Sites by id; of one status, or taking part in one asset type, where given."""
-        wanted = select(SiteRow).order_by(SiteRow.site_id)
-        if status is not None:
-            wanted = wanted.where(SiteRow.status == status)
+        wanted = narrowed(select(SiteRow).order_by(SiteRow.site_id), (SiteRow.status, status))
         with self._scope.read() as session:
-            sites = [_to_site(row) for row in session.scalars(wanted)]
+            sites = [Site.of_record(row) for row in session.scalars(wanted)]
         return sites if asset_type is None else [site for site in sites if asset_type in site.asset_types]
 
     def rotate_key(self, site_id: str, public_key: str, former_until: datetime) -> Site:
@@ -84,11 +71,8 @@ class SiteRepository:
             _check_key_is_free(session, site_id, public_key)
             row.former_key, row.former_key_until = row.public_key, former_until
             row.public_key, row.updated_at = public_key, utc_now(session)
-            try:
-                session.flush()
-            except IntegrityError:
-                raise ConflictError("this key has just been given to another site") from None
-            return _to_site(row)
+            insert_new(session, row, "this key has just been given to another site")
+            return Site.of_record(row)
 
     def suspend(self, site_id: str) -> Site:
         """Ask the site no more, until it is reactivated."""
@@ -119,7 +103,7 @@ class SiteRepository:
                 raise ConflictError(f"site {site_id} was removed; enrol it again")
             if row.status != status:
                 row.status, row.updated_at = status, utc_now(session)
-            return _to_site(row)
+            return Site.of_record(row)
 
 
 def _check_key_is_free(session: Session, site_id: str, public_key: str) -> None:
@@ -130,15 +114,4 @@ def _check_key_is_free(session: Session, site_id: str, public_key: str) -> None:
 
 
 def _row(session: Session, site_id: str, *, lock: bool = False) -> SiteRow:
-    row = session.get(SiteRow, site_id, with_for_update=lock or None, populate_existing=True)
-    if row is None:
-        raise NotFoundError(f"no site {site_id} is enrolled")
-    return row
-
-
-def _values(site: Site) -> dict[str, object]:
-    return {name: getattr(site, name) for name in _FIELDS} | {"asset_types": [*site.asset_types]}
-
-
-def _to_site(row: SiteRow) -> Site:
-    return Site(**{name: getattr(row, name) for name in _FIELDS})
+    return stored_row(session, SiteRow, site_id, f"no site {site_id} is enrolled", lock=lock)

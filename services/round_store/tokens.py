@@ -5,25 +5,19 @@ from __future__ import annotations
 from datetime import timedelta
 
 from sqlalchemy import or_, select, update
-from sqlalchemy.exc import IntegrityError
 
-from services.contracts.errors import ConflictError, NotFoundError
+from services.contracts.errors import ConflictError
 from services.contracts.identity import ApiToken, StoredToken
-from services.round_store.queries import rows_touched
-from services.round_store.session import SessionProvider, utc_now
+from services.round_store.queries import insert_new, rows_touched, stored_row
+from services.round_store.session import Repository, utc_now
 from services.round_store.tables import ApiTokenRow
 
 TOUCH_SECONDS = 60.0
 """How often at most the last use of a token is written."""
 
-_FIELDS = tuple(ApiToken.model_fields)
 
-
-class TokenRepository:
+class TokenRepository(Repository):
     """API tokens. Names are unique among the tokens that are not revoked."""
-
-    def __init__(self, scope: SessionProvider) -> None:
-        self._scope = scope
 
     def add(self, stored: StoredToken) -> ApiToken:
         """Store a token; ``ConflictError`` when one of its name is there and not revoked."""
@@ -34,35 +28,29 @@ class TokenRepository:
             if session.scalar(same) is not None:
                 raise ConflictError(taken)
             scopes = None if token.scopes is None else [*token.scopes]
-            values = {name: getattr(token, name) for name in _FIELDS} | {"role": token.role.value, "scopes": scopes}
-            session.add(ApiTokenRow(**values, secret_sha256=stored.secret_sha256))
-            try:
-                session.flush()
-            except IntegrityError:
-                raise ConflictError(taken) from None
+            values = dict(token) | {"role": token.role.value, "scopes": scopes}
+            insert_new(session, ApiTokenRow(**values, secret_sha256=stored.secret_sha256), taken)
         return token
 
     def find(self, token_id: str) -> StoredToken | None:
         """Token and its secret's hash, to check a caller; None when there is none."""
         with self._scope.read() as session:
             row = session.get(ApiTokenRow, token_id)
-            return None if row is None else StoredToken(token=_to_token(row), secret_sha256=row.secret_sha256)
+            return None if row is None else StoredToken(token=ApiToken.of_record(row), secret_sha256=row.secret_sha256)
 
     def list_tokens(self) -> list[ApiToken]:
         """All tokens, also expired and revoked ones, newest first."""
         wanted = select(ApiTokenRow).order_by(ApiTokenRow.created_at.desc(), ApiTokenRow.token_id)
         with self._scope.read() as session:
-            return [_to_token(row) for row in session.scalars(wanted)]
+            return [ApiToken.of_record(row) for row in session.scalars(wanted)]
 
     def revoke(self, token_id: str) -> ApiToken:
         """Revoke a token for good; once more changes nothing; raise ``NotFoundError``."""
         with self._scope.write() as session:
-            row = session.get(ApiTokenRow, token_id, with_for_update=True, populate_existing=True)
-            if row is None:
-                raise NotFoundError(f"no token {token_id}")
+            row = stored_row(session, ApiTokenRow, token_id, f"no token {token_id}", lock=True)
             if row.revoked_at is None:
                 row.revoked_at = utc_now(session)
-            return _to_token(row)
+            return ApiToken.of_record(row)
 
     def touch(self, token_id: str) -> bool:
         """Note that a token was used; written at most once a minute, so that reading the API seldom writes."""
@@ -79,7 +67,3 @@ class TokenRepository:
                 .values(last_used_at=utc_now(session))
             )
             return rows_touched(touched) == 1
-
-
-def _to_token(row: ApiTokenRow) -> ApiToken:
-    return ApiToken(**{name: getattr(row, name) for name in _FIELDS})

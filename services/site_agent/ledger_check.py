@@ -59,7 +59,7 @@ def verify(path: Path) -> tuple[dict[str, Any], ...]:
 
 
 def read_ledger(path: Path) -> LedgerReading:
-    """Read a ledger and say all that is wrong with it; a ledger that is not there is empty."""
+    """Read a ledger (none is an empty one) and say all that is wrong with it; :class:`LedgerError` if unreadable."""
     try:
         data = path.read_bytes() if path.exists() else b""
     except OSError as error:

@@ -23,7 +23,7 @@ from services.contracts.errors import BallastError, UnavailableError
 from services.contracts.log_filters import silence_link_libraries
 from services.site_agent.logs import LOG
 
-RECONNECT_SECONDS = 0.5
+RECONNECT_SECONDS = 0.5  # quick for the plant, and two tries a second are no load for the server
 KEY_GRACE_SECONDS = 3.0
 """A key that was enrolled a moment ago may not have reached the server yet: so long a refused key is tried again."""
 TASKS_WAITING = 64

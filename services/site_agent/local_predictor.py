@@ -43,9 +43,8 @@ def diagnose(version: ModelVersion, source: CsvSource) -> Iterator[str]:
         yield from _estimates(version, source)
         return
     features = scaled_measurements(source, version.asset_type)
-    lift = version.lift
-    classes = predict_class(version.weights, features if lift is None else lift.apply(features))
-    radii = robustness_radius(version.weights, features, version.transport_norm, lift)
+    classes = predict_class(version.weights, version.lifted(features))
+    radii = robustness_radius(version.weights, features, version.spec.transport_norm, version.lift)
     yield HEADER
     for row, (number, radius) in enumerate(zip(classes.tolist(), radii.tolist(), strict=True), start=1):
         fault = version.asset_type.fault_classes[number]
@@ -56,8 +55,8 @@ def _estimates(version: ModelVersion, source: CsvSource) -> Iterator[str]:
     target, around = version.asset_type.target, version.error_interval_at(COVERAGE_CONFIDENCE)
     if target is None:
         raise InvalidInputError("the model names no target")
-    features, lift = scaled_measurements(source, version.asset_type), version.lift
-    scaled = predict_scores(version.weights, features if lift is None else lift.apply(features))[:, 0]
+    features = scaled_measurements(source, version.asset_type)
+    scaled = predict_scores(version.weights, version.lifted(features))[:, 0]
     yield ESTIMATE_HEADER
     for row, value in enumerate(target.unscale(scaled).tolist(), start=1):
         low, high = value - around.below, value + around.above

@@ -15,7 +15,7 @@ from models.basics import FloatArray, ProblemError
 from models.losses.base import Task as LearningTask
 from models.problem import SiteProblem
 from services.contracts.asset_type import AssetType
-from services.contracts.codec import FrameError, decode, digest, unpack_arrays
+from services.contracts.codec import Frame, FrameError, digest, unpack
 from services.contracts.lift import LiftMismatchError, draw_lift, lift_check
 from services.contracts.messages import SiteRefusal, SiteUpdate, Task, TrainingSpec
 from services.site_agent.egress import Egress, TooLargeError
@@ -66,9 +66,9 @@ class LocalRound:
         LedgerError
             The ledger could not take the answer's line: nothing may be sent.
         """
-        reply_to = _salvage(task_frame, self._site_id)
+        reply_to, parsed = _salvage(task_frame, self._site_id)
         try:
-            task = self._read(task_frame)
+            task = self._read(parsed, len(task_frame))
             arrays = self._compute(task)
             frame = self._egress.release(SiteUpdate(**reply_to, arrays=arrays))
         except TooLargeError as error:
@@ -79,10 +79,7 @@ class LocalRound:
         return frame
 
     def warm_up(self) -> None:
-        """Read the data and load the mathematics before the first task asks; what does not fit goes to the log."""
-        import models.methods.catalogue
-        import models.multiclass  # noqa: F401 - loaded here, so that the first round need not wait for it
-
+        """Read the data before the first task asks; what does not fit goes to the log."""
         try:
             dataset = self._vault.current()
         except VaultError as error:
@@ -93,12 +90,16 @@ class LocalRound:
         LOG.info("data opened")
         PRIVATE.info("%d training rows, %d held out", len(dataset.train), len(dataset.test))
 
-    def _read(self, frame: bytes) -> Task:
+    def _read(self, frame: Frame | FrameError, size: int) -> Task:
         """Task of a frame, if it is one, is for this site, and the policy and the contract allow it."""
+        if size > self._policy.max_message_bytes:
+            raise Refusal("message_too_large", f"{size} bytes, the policy allows {self._policy.max_message_bytes}")
+        if isinstance(frame, FrameError):
+            raise Refusal("bad_task", str(frame))
         try:
-            task = decode(frame, self._policy.max_message_bytes)
+            task = frame.message()
         except FrameError as error:
-            raise Refusal("message_too_large" if error.code == "too_large" else "bad_task", str(error)) from None
+            raise Refusal("bad_task", str(error)) from None
         if not isinstance(task, Task):
             raise Refusal("bad_task", f"a task was due, got a {task.type}")
         if task.site_id != self._site_id:
@@ -233,13 +234,19 @@ def _part_line(name: str, part: Part, asset_type: AssetType) -> str:
     return f"{name}: {len(part)} rows ({', '.join(held)})"
 
 
-def _salvage(frame: bytes, site_id: str) -> dict[str, Any]:
-    """What an answer refers to: kind, run and round as the task names them, or a placeholder where it does not."""
-    reply_to = {"kind": "join", "site_id": site_id, "run_id": NO_RUN, "round": 0, "task_sha256": digest(frame)}
+def _salvage(data: bytes, site_id: str) -> tuple[dict[str, Any], Frame | FrameError]:
+    """What an answer refers to, and the frame taken apart, or why it is none.
+
+    Kind, run and round as the task names them, or a placeholder where it does not.
+    """
+    reply_to = {"kind": "join", "site_id": site_id, "run_id": NO_RUN, "round": 0, "task_sha256": digest(data)}
     try:
-        header, _, _, _ = unpack_arrays(frame)
-        named = reply_to | {key: header.get(key) for key in ("kind", "run_id", "round")}
+        frame = unpack(data)
+    except FrameError as error:
+        return reply_to, error
+    named = reply_to | {key: frame.header.get(key) for key in ("kind", "run_id", "round")}
+    try:
         SiteRefusal(**named, code="bad_task", reason="")
-    except (FrameError, ValidationError):
-        return reply_to
-    return named
+    except ValidationError:
+        return reply_to, frame
+    return named, frame

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,24 +10,21 @@ from numpy.typing import NDArray
 from models.basics import Arrays, FloatArray, ProblemError
 from models.geometry.supports import BoxSupport
 from models.losses.base import Loss
+from models.losses.regression import Pinball
+from models.methods.catalogue import check_parameters, get_method
 from models.methods.protocol import Method
-from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms
+from models.multiclass import OneVsRestServer, answer_heads, head_labels, predict_class, predict_scores
+from models.problem import RobustSpec, SiteProblem
+from models.validation import check_site_problem
+from models.worst_case.radius import LightTail, confidence_radius, estimated_radius, samples_radius
+from models.worst_case.risk import site_risk
 from services.contracts.asset_type import AssetType
 from services.contracts.lift import draw_lift
-from services.contracts.messages import TrainingSpec
+from services.contracts.messages import SiteRadius, TrainingSpec
 from services.contracts.scores import REGRESSION_SUMS
 from services.contracts.support import scaled_support
 
 IntArray = NDArray[np.intp]
-
-
-@dataclass(frozen=True)
-class SiteRadius:
-    """Radius of the site's ball, the confidence that it stands for (0: none is claimed), and whether it is a guess."""
-
-    radius: float
-    confidence: float = 0.0
-    is_estimate: bool = False
 
 
 def radius_of(spec: TrainingSpec, features: FloatArray, outcomes: FloatArray | IntArray) -> SiteRadius:
@@ -36,16 +32,16 @@ def radius_of(spec: TrainingSpec, features: FloatArray, outcomes: FloatArray | I
 
     ``outcomes`` (N,) are class indices or scaled targets, as the loss needs.
 
+    ``ProblemError`` for a rule by confidence that has none.
+
     An estimate resamples rows from the rule's seed, so the same data give the same radius. One estimate serves all
     heads: a change of class costs a flip, which is at least what it costs in any of them.
     """
-    from models.worst_case.radius import LightTail, confidence_radius, estimated_radius, samples_radius
-
     rule, n_samples = spec.radius, features.shape[0]
     if rule.rule == "fixed":
-        return SiteRadius(rule.value)
+        return SiteRadius(radius=rule.value)
     if rule.rule == "samples":
-        return SiteRadius(samples_radius(rule.value, n_samples))
+        return SiteRadius(radius=samples_radius(rule.value, n_samples))
     if rule.confidence is None:
         raise ProblemError("a radius by confidence needs the confidence")
     if rule.tail is None:
@@ -53,9 +49,10 @@ def radius_of(spec: TrainingSpec, features: FloatArray, outcomes: FloatArray | I
             features, outcomes.astype(np.float64), label_flip_cost=spec.label_flip_cost,
             transport_norm=spec.transport_norm, confidence=rule.confidence, seed=rule.seed, task=spec.loss.task,
         )
-        return SiteRadius(found.radius, rule.confidence, True)
+        return SiteRadius(radius=found.radius, confidence=rule.confidence, radius_is_estimate=True)
     tail = LightTail(rule.tail.exponent, rule.tail.c1, rule.tail.c2, rule.tail.c3)
-    return SiteRadius(confidence_radius(rule.confidence, n_samples, features.shape[1], tail), rule.confidence)
+    radius = confidence_radius(rule.confidence, n_samples, features.shape[1], tail)
+    return SiteRadius(radius=radius, confidence=rule.confidence)
 
 
 def lifted(spec: TrainingSpec, features: FloatArray) -> FloatArray:
@@ -71,12 +68,9 @@ def join_answer(
 
     ``outcomes`` as in :func:`radius_of`; ``check`` is that of the lift.
     """
-    found = radius_of(spec, features, outcomes)
-    scalars = {
-        "n_samples": float(features.shape[0]), "radius": found.radius, "radius_is_estimate": float(found.is_estimate),
-        "confidence": found.confidence, "lift_check": check,
-    }
-    return {name: np.array(value) for name, value in scalars.items()}
+    found = radius_of(spec, features, outcomes).model_dump()
+    scalars = {"n_samples": features.shape[0], "lift_check": check, **found}
+    return {name: np.array(float(value or 0.0)) for name, value in scalars.items()}
 
 
 def site_problems(
@@ -87,9 +81,6 @@ def site_problems(
     A regression has one head, its labels are the targets. Rows that lie outside the support are refused with
     :class:`ProblemError`.
     """
-    from models.multiclass import head_labels
-    from models.validation import check_site_problem
-
     robust = robust_spec(spec, features, outcomes, asset_type)
     if spec.loss.task == "regression":
         labels = outcomes.astype(np.float64)[np.newaxis]
@@ -134,8 +125,6 @@ def confusion_counts(
     weights: FloatArray, features: FloatArray, classes: IntArray, n_classes: int, least_rows: int
 ) -> FloatArray:
     """Counts (C, C) of true class by diagnosed class; 0 for a class with fewer than ``least_rows`` rows."""
-    from models.multiclass import predict_class
-
     counts = np.zeros((n_classes, n_classes))
     np.add.at(counts, (classes, predict_class(weights, features)), 1.0)
     counts[counts.sum(axis=1) < least_rows] = 0.0
@@ -146,8 +135,6 @@ def held_out_loss(
     weights: FloatArray, features: FloatArray, outcomes: FloatArray | IntArray, loss: Loss, n_classes: int
 ) -> FloatArray:
     """Mean loss () of held-out rows (n, P) at weights (K, P + 1), the heads summed; ``outcomes`` as for training."""
-    from models.multiclass import head_labels, predict_scores
-
     if not len(features):
         return np.array(0.0)
     scores = predict_scores(weights, features).T
@@ -164,9 +151,6 @@ def regression_sums(
 
     ``interval`` (2,) are the ends of the residual, prediction minus target, whose coverage is counted.
     """
-    from models.losses.pinball import Pinball
-    from models.multiclass import predict_scores
-
     residuals = predict_scores(weights, features)[:, 0] - targets
     covered = (residuals >= interval[0]) & (residuals <= interval[1])
     sums = (
@@ -178,8 +162,6 @@ def regression_sums(
 
 def head_risks(weights: FloatArray, problems: Sequence[SiteProblem]) -> FloatArray:
     """Exact worst-case risk (K,) of each head at weights (K, P + 1) on the training rows."""
-    from models.worst_case.risk import site_risk
-
     return np.array([
         site_risk(row if head.spec.fit_intercept else row[:-1], head).value
         for row, head in zip(weights, problems, strict=True)
@@ -204,9 +186,6 @@ def solve_round(
     RuntimeError
         The site half gave something of another shape than the method states, or not finite: it must not leave.
     """
-    from models.methods.catalogue import check_parameters, get_method
-    from models.multiclass import answer_heads
-
     method = get_method(method_name)
     complete = {**check_parameters(method, parameters), "least_rows": float(least_rows)}
     for name, array in message.items():
@@ -225,14 +204,10 @@ def _stated_shapes(
     method: Method, n_features: int, n_heads: int, spec: RobustSpec
 ) -> dict[str, tuple[int, ...]]:
     """Shapes that the method's server half admits; they are asked of it with the model's size alone."""
-    from models.multiclass import OneVsRestServer
-
-    problem = ServerProblem(
-        n_features=n_features, sites=(SiteTerms("self", 1.0, spec.radius, spec.label_flip_cost),),
-        transport_norm=spec.transport_norm, fit_intercept=spec.fit_intercept, parameters=method.parameters,
-        box=method.place("box") == "box" and isinstance(spec.support, BoxSupport),
+    boxed = method.place("box") == "box" and isinstance(spec.support, BoxSupport)
+    return OneVsRestServer(method.server, n_heads).answer_shapes(
+        n_features + int(spec.fit_intercept), n_features if boxed else 0
     )
-    return OneVsRestServer(method.server, n_heads).answer_shapes(problem)
 
 
 def _check_answer(answer: Arrays, shapes: Mapping[str, tuple[int, ...]]) -> None:

@@ -19,7 +19,10 @@ PRIVATE.addHandler(logging.NullHandler())
 
 @contextmanager
 def open_logs(path: Path, site_id: str) -> Iterator[None]:
-    """Write both loggers to the site's log (mode 0600), and the first one to the console as well."""
+    """Write both loggers to the site's log (mode 0600), and the first one to the console as well.
+
+    :class:`SettingsError` where the log cannot be written.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch(mode=0o600)

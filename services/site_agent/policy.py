@@ -6,13 +6,14 @@ import textwrap
 from pathlib import Path
 from typing import Self, get_args
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from services.contracts.asset_type import explain
+from models.methods.catalogue import METHODS
+from services.contracts.asset_type import read_toml
 from services.contracts.base import Contract, Slug
 from services.contracts.errors import BallastError
 from services.contracts.messages import Kind, RefusalCode, Task
-from services.site_agent.settings import SettingsError, read_toml
+from services.site_agent.settings import SettingsError
 
 REASONS: dict[RefusalCode, str] = {
     "method_not_allowed": "the site's policy does not allow this method",
@@ -66,10 +67,7 @@ class SitePolicy(Contract):
     @classmethod
     def from_toml(cls, path: Path) -> Self:
         """Read the policy; raise :class:`SettingsError` with one line that says what does not fit."""
-        try:
-            return cls.model_validate(read_toml(path, "policy"))
-        except ValidationError as error:
-            raise SettingsError(f"{path}: {explain(error)}") from None
+        return read_toml(cls, path, "policy", SettingsError)
 
     def check_task(self, task: Task, rounds_answered: int) -> None:
         """Raise :class:`Refusal` unless the policy allows the task; ``rounds_answered`` are those of the task's run."""
@@ -92,10 +90,7 @@ class SitePolicy(Contract):
 
 def default_policy_text(asset_types: tuple[str, ...], methods: tuple[str, ...] = ()) -> str:
     """Policy file that ``ballast-site init`` writes; without methods it lists all that there are."""
-    if not methods:
-        from models.methods.catalogue import METHODS
-
-        methods = tuple(METHODS)
+    methods = methods or tuple(METHODS)
 
     def listed(names: tuple[str, ...]) -> str:
         lines = textwrap.wrap(", ".join(f'"{name}"' for name in names), 100, break_on_hyphens=False)

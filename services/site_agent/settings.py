@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from services.contracts.asset_type import explain
+from services.contracts.asset_type import read_toml
 from services.contracts.base import Contract, Slug
 from services.contracts.errors import InvalidInputError
 
@@ -105,12 +104,7 @@ class SiteSettings(Contract):
     @classmethod
     def from_toml(cls, path: Path) -> Self:
         """Read the settings; raise :class:`SettingsError` with one line that says what does not fit."""
-        raw = read_toml(path, "settings")
-        try:
-            settings = cls.model_validate(raw)
-        except ValidationError as error:
-            raise SettingsError(f"{path}: {explain(error)}") from None
-        return settings.resolved(path.resolve().parent)
+        return read_toml(cls, path, "settings", SettingsError).resolved(path.resolve().parent)
 
     def resolved(self, folder: Path) -> Self:
         """Copy whose relative paths are taken from ``folder``."""
@@ -121,17 +115,3 @@ class SiteSettings(Contract):
             changed["ca"] = folder / self.ca
         changed["data"] = self.data.model_copy(update={"path": folder / self.data.path})
         return self.model_copy(update=changed)
-
-
-def read_toml(path: Path, what: str) -> dict[str, Any]:
-    """Parse a TOML file; raise :class:`SettingsError` when it is not there or is not TOML."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise SettingsError(f"no {what} file at {path}") from None
-    except OSError as error:
-        raise SettingsError(f"the {what} file {path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise SettingsError(f"{path} is not UTF-8 text") from None
-    except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{path} is not TOML: {error}") from None

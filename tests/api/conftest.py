@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,7 +23,6 @@ from api.backend.actor import Actor
 from api.backend.wiring import Backend, open_backend
 from api.tokens import service as tokens
 from api.tokens.schemas import TokenRequest
-from models.methods.protocol import WORST_CASE
 from services.contracts.identity import Role
 from services.contracts.model_version import ModelVersion, SiteScore
 from services.contracts.plan import Gates, Plan
@@ -33,6 +33,7 @@ from services.registry.gates import check_gates
 from services.registry.mlflow_registry import ModelRegistry
 from services.reporting.model_report import model_report
 from services.round_store.store import RoundStore
+from tests import versions
 
 START = datetime(2031, 5, 6, 7, 8, tzinfo=UTC)
 ROUNDS = 3
@@ -58,17 +59,15 @@ def a_plan(name: str, **changes: Any) -> Plan:
 
 def a_version(name: str, run_id: str, *, seed: int = 0, worst_f1: float = 0.9) -> ModelVersion:
     asset_type = builtin_asset_type("triplex-pump")
-    weights = np.random.default_rng(seed).normal(size=(asset_type.n_heads, len(asset_type.features) + 1))
+    shape = (asset_type.heads("classification"), len(asset_type.features) + 1)
+    weights = np.random.default_rng(seed).normal(size=shape)
     scores = tuple(
         SiteScore(site_id=site, weight=0.5, radius=1e-3, f1=f1, worst_case_risk=0.3)
         for site, f1 in zip(SITES, (0.95, worst_f1), strict=True)
     )
-    return ModelVersion(
-        name=name, run_id=run_id, plan=name, method="level-bundle", asset_type=asset_type, spec=a_plan(name).spec,
-        weights=weights, rounds=ROUNDS, certified_gap=8e-4,
-        worst_case_risk=0.25, objective=0.25, objective_name=WORST_CASE,
-        lower_bound=0.2498, fresh_weight=1.0,
-        f1=0.93, created_at=START, solvers=("cuts",), sites=scores,
+    return versions.a_version(
+        asset_type, weights, name=name, run_id=run_id, plan=name, spec=a_plan(name).spec, rounds=ROUNDS, f1=0.93,
+        created_at=START, solvers=("cuts",), sites=scores,
     )
 
 
@@ -78,14 +77,13 @@ def the_rounds(run_id: str) -> list[RoundRecord]:
     def answer(site: str, number: int) -> SiteAnswer:
         if site == SITES[1] and number == 2:
             return SiteAnswer(site_id=site, status="late", code="deadline", reason=f"no answer from {site} in time")
-        return SiteAnswer(site_id=site, status="accepted", bytes_in=900, bytes_out=700, seconds=0.01)
+        return versions.an_answer(site)
 
     return [
-        RoundRecord(
-            run_id=run_id, round=number, started_at=START + timedelta(seconds=number), seconds=0.02,
-            overhead_seconds=0.004, upper=0.25, lower=float("-inf") if number == 1 else 0.25 - 0.1 / number,
-            gap=float("inf") if number == 1 else 0.4 / number, fresh_weight=1.0,
-            answers=tuple(answer(site, number) for site in SITES),
+        versions.a_round(
+            run_id, number, *(answer(site, number) for site in SITES), started_at=START + timedelta(seconds=number),
+            upper=0.25, lower=-math.inf if number == 1 else 0.25 - 0.1 / number,
+            gap=math.inf if number == 1 else 0.4 / number,
         )
         for number in range(1, ROUNDS + 1)
     ]
@@ -131,10 +129,12 @@ def put_model(backend: Backend, name: str, *scores: float) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def mlflow_settings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def mlflow_settings(
+    tmp_path_factory: pytest.TempPathFactory, new_mlflow: Callable[[Path], str]
+) -> dict[str, str]:
     """One real MLflow for all tests, with a champion; tests that change models use names of their own."""
     home = tmp_path_factory.mktemp("mlflow")
-    settings = {"tracking_uri": f"sqlite:///{home / 'mlflow.db'}", "artifact_root": (home / "artifacts").as_uri()}
+    settings = {"tracking_uri": new_mlflow(home), "artifact_root": (home / "artifacts").as_uri()}
     registry = ModelRegistry(settings["tracking_uri"], settings["artifact_root"])
     registry.promote(MODEL, register(registry, a_version(MODEL, RUN_ID)))
     return settings

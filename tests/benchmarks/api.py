@@ -49,7 +49,7 @@ def prepare(home: Path) -> tuple[Settings, str]:
     settings = Settings.load(home, environment={})
     upgrade(settings.database)
     asset_type = builtin_asset_type("triplex-pump")
-    weights = np.random.default_rng(0).normal(size=(asset_type.n_heads, len(asset_type.features) + 1))
+    weights = np.random.default_rng(0).normal(size=(asset_type.heads("classification"), len(asset_type.features) + 1))
     version = ModelVersion(
         name="benchmark", run_id="0" * 32, plan="benchmark", method="level-bundle", asset_type=asset_type,
         spec=TrainingSpec(), weights=weights, rounds=1, certified_gap=0.0,

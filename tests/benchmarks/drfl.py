@@ -31,14 +31,14 @@ import numpy as np  # noqa: E402
 
 from models.basics import Arrays  # noqa: E402
 from models.geometry.supports import BoxSupport  # noqa: E402
-from models.losses.huber import Huber  # noqa: E402
+from models.losses.regression import Huber  # noqa: E402
 from models.methods.catalogue import get_method  # noqa: E402
 from models.problem import RobustSpec, SiteProblem  # noqa: E402
 from models.prox.bundle import RiskPenalty, local_step  # noqa: E402
-from models.reference.worst_case import risk_model  # noqa: E402
 from models.simulation.federation import server_problem, train  # noqa: E402
 from models.site_ambiguity.ball import MixtureBall  # noqa: E402
 from tests.benchmarks.prox import skewed_sites  # noqa: E402
+from tests.oracles.worst_case import risk_model  # noqa: E402
 
 GAP, MAX_ROUNDS = 1e-3, 100
 SITES = (3, 10, 50)

@@ -18,19 +18,19 @@ from pathlib import Path
 import numpy as np
 
 from models.methods.catalogue import check_parameters, get_method
-from models.multiclass import OneVsRestServer, OneVsRestSite
+from models.multiclass import OneVsRestServer, answer_heads, head_labels
 from models.problem import ServerProblem, SiteTerms
 from services.contracts.plan import Plan
 from services.contracts.run import RoundRecord
 from services.coordinator.nats_transport import NatsTransport
 from services.coordinator.training import Coordinator
-from tests.journeys.works import Works, open_works, rows_of
+from tests.journeys.works import ProcessWorks, open_process_works, rows_of
 
 TARGET_MS = 25.0
 ROWS = 120
 
 
-def measure(works: Works, method: str, rounds: int) -> dict[str, object]:
+def measure(works: ProcessWorks, method: str, rounds: int) -> dict[str, object]:
     """Rounds of one method with all agents, and the local solve by itself."""
     stamps = asyncio.run(train(works, method, rounds))
     walls = np.diff(stamps) * 1e3
@@ -43,7 +43,7 @@ def measure(works: Works, method: str, rounds: int) -> dict[str, object]:
     }
 
 
-async def train(works: Works, method: str, rounds: int) -> list[float]:
+async def train(works: ProcessWorks, method: str, rounds: int) -> list[float]:
     """Moments at which rounds were committed."""
     plan = Plan(
         name=f"overhead-{method}", asset_type="rig", method=method, gap=1e-12, max_rounds=rounds, min_sites=4,
@@ -71,7 +71,7 @@ async def train(works: Works, method: str, rounds: int) -> list[float]:
 
 def local_solve_ms(name: str) -> float:
     """Median time of one site's local answer over the first rounds of the method."""
-    from models.problem import RobustSpec
+    from models.problem import RobustSpec, SiteProblem
 
     method = get_method(name)
     rows = rows_of(0, ROWS, seed=7)
@@ -80,12 +80,12 @@ def local_solve_ms(name: str) -> float:
     parameters = check_parameters(method, {})
     spec = RobustSpec(radius=0.1 / ROWS, label_flip_cost=1.0)
     problem = ServerProblem(3, (SiteTerms("a", 1.0, spec.radius, 1.0),), "l2", True, parameters=parameters)
-    server, site = OneVsRestServer(method.server, 1), OneVsRestSite(method.site, 2)
+    server, heads = OneVsRestServer(method.server, 1), [SiteProblem(features, head_labels(classes, 2)[0], spec)]
     state, times = server.init(problem), []
     for _ in range(20):
         message = server.messages(state, problem)["a"]
         started = time.perf_counter()
-        answer = site.answer(features, classes, spec, message, parameters)
+        answer = answer_heads(method.site, heads, message, parameters)
         times.append(time.perf_counter() - started)
         state = server.step(state, problem, {"a": answer})
     return float(np.median(times) * 1e3)
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, help="write the rows here")
     parser.add_argument("--rounds", type=int, default=60)
     wanted = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory() as folder, open_works(Path(folder), "http://127.0.0.1:9/api") as works:
+    with tempfile.TemporaryDirectory() as folder, open_process_works(Path(folder), "http://127.0.0.1:9/api") as works:
         rows = [measure(works, method, wanted.rounds) for method in ("level-bundle", "fdr-sm")]
     print(f"{'method':<20}{'sites':>6}{'round ms':>10}{'p99':>8}{'local ms':>10}{'overhead ms':>13}")
     for row in rows:

@@ -38,7 +38,7 @@ def version(n_classes: int, n_features: int, rng: np.random.Generator) -> ModelV
         method="level-bundle",
         asset_type=asset_type,
         spec=TrainingSpec(),
-        weights=rng.normal(size=(asset_type.n_heads, n_features + 1)),
+        weights=rng.normal(size=(asset_type.heads("classification"), n_features + 1)),
         rounds=1,
         certified_gap=0.0,
         worst_case_risk=1.0,

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from models.features.condition_indicators import condition_indicators
-from services.plant_simulator import simulate_measurement, simulate_plants
+from services.plant_simulator.measure import simulate_measurement
+from services.plant_simulator.writer import simulate_plants
 
 LIMIT_SECONDS = 60.0
 

@@ -18,7 +18,7 @@ from flows.publish import register
 from flows.wiring import FlowContext
 from models.methods.catalogue import METHODS
 from services.bus.configuration import BusFiles
-from services.bus.server import prepare, start
+from services.bus.server import prepare
 from services.contracts.asset_type import AssetType, FaultClass, Feature
 from services.contracts.messages import Hello
 from services.contracts.model_version import ModelVersion
@@ -36,6 +36,7 @@ from services.site_agent.policy import SitePolicy
 from services.site_agent.settings import CsvSource, DataSource
 from services.site_agent.vault.dataset import Dataset
 from services.site_agent.vault.reader import Vault
+from tests.nats_server import start
 from tests.ports import free_port
 from tests.waiting import PATIENCE
 
@@ -53,7 +54,7 @@ def policy(asset_type: AssetType) -> SitePolicy:
 
 
 @dataclass(frozen=True)
-class Works:
+class InProcessWorks:
     """The OEM's side, and the plants' doors and addresses."""
 
     context: FlowContext
@@ -157,7 +158,7 @@ def found(
 @contextmanager
 def open_works(
     base: Path, database_url: str, asset_type: AssetType, sources: dict[str, DataSource]
-) -> Iterator[Works]:
+) -> Iterator[InProcessWorks]:
     """The OEM's side in ``base`` with its plants, whose data are given."""
     port = free_port()
     settings = Settings.load(base, {"BALLAST_DATABASE_URL": database_url, "BALLAST_NATS_PORT": str(port)})
@@ -174,17 +175,24 @@ def open_works(
         store.asset_types.add(asset_type)
         for site, key in keys.items():
             store.sites.enrol(site, key, [asset_type.name])
-        yield Works(FlowContext(settings, store), doors, ways, addresses, sources, asset_type)
+        yield InProcessWorks(FlowContext(settings, store), doors, ways, addresses, sources, asset_type)
 
 
 @pytest.fixture(scope="session")
-def opening_works() -> Callable[..., Any]:
-    """What opens a works over other plants."""
-    return open_works
+def opening_works(new_mlflow: Callable[[Path], str]) -> Callable[..., Any]:
+    """What opens a works over other plants, in a folder of its own."""
+
+    def opening(base: Path, *given: Any) -> Any:
+        new_mlflow(base)
+        return open_works(base, *given)
+
+    return opening
 
 
 @pytest.fixture(scope="module")
-def works(tmp_path_factory: pytest.TempPathFactory, new_sqlite: Callable[[], str]) -> Iterator[Works]:
+def works(
+    tmp_path_factory: pytest.TempPathFactory, new_sqlite: Callable[[], str], opening_works: Callable[..., Any]
+) -> Iterator[InProcessWorks]:
     base = tmp_path_factory.mktemp("works")
-    with open_works(base, new_sqlite(), RIG, rig_sources(base)) as opened:
+    with opening_works(base, new_sqlite(), RIG, rig_sources(base)) as opened:
         yield opened

@@ -50,8 +50,9 @@ def problems_of(works: Any, plan: Plan, run: Run) -> list[SiteProblem]:
 def check_bracket(works: Any, plan: Plan, run: Run, trained: Any, mixture: MixtureBall | None = None) -> None:
     """The bounds hold CVXPY's optimum between them, against the worst mixture of a ball where one is given."""
     best = solve_whole(problems_of(works, plan, run), [terms.weight for terms in run.sites], mixture).value
-    assert trained.lower <= best + 1e-6 and trained.upper >= best - 1e-6
-    assert 0 <= trained.lower and trained.gap == pytest.approx((trained.upper - trained.lower) / trained.upper)
+    found = trained.certificate
+    assert found.lower <= best + 1e-6 and found.upper >= best - 1e-6
+    assert 0 <= found.lower and found.gap == pytest.approx((found.upper - found.lower) / found.upper)
 
 
 @pytest.mark.parametrize("support", ["unbounded", "sensor_ranges"])
@@ -76,13 +77,13 @@ def test_a_plan_with_each_method_ends_with_a_certificate_around_the_optimum(
     run, trained, version = works.train(plan)
     assert [(site.site_id, site.weight) for site in run.sites] == [("plant-1", 0.5), ("plant-2", 0.2), ("plant-3", 0.3)]
     if method in OWN_OBJECTIVE:
-        assert trained.lower <= trained.upper
+        assert trained.certificate.lower <= trained.certificate.upper
     else:
         check_bracket(works, plan, run, trained, MixtureBall("l2", 2.0) if method in WORST_SITE else None)
     assert sum(site.worst_weight for site in version.sites) == pytest.approx(1.0)
     if method.startswith("level-bundle"):
-        assert trained.gap <= 1e-3 or method == "level-bundle-plain"
-    assert version.method == method and version.certified_gap == trained.gap
+        assert trained.certificate.gap <= 1e-3 or method == "level-bundle-plain"
+    assert version.method == method and version.certified_gap == trained.certificate.gap
     assert version.solvers == chosen.solver_names(loss=plan.spec.loss.loss, support="box" if boxed else "unbounded")
     assert version.spec.label_flip_cost == 1.0
     costs = [1.0 if method == "wafl" else 0.4, 1.0, 1.0]
@@ -91,9 +92,9 @@ def test_a_plan_with_each_method_ends_with_a_certificate_around_the_optimum(
     risks = np.array([site.worst_case_risk for site in version.sites])
     worst = worst_mixture(risks, np.array([site.weight for site in version.sites]), version.mixture.ball)
     assert version.worst_case_risk == pytest.approx(worst.value, rel=1e-9)
-    assert version.objective == trained.upper and version.objective_name == chosen.objective
+    assert version.objective == trained.certificate.upper and version.objective_name == chosen.objective
     if chosen.is_robust:
-        assert version.worst_case_risk == pytest.approx(trained.upper, rel=1e-9)
+        assert version.worst_case_risk == pytest.approx(trained.certificate.upper, rel=1e-9)
     report = model_report(version, run, works.context.store.runs.get_rounds(run.run_id))
     assert all(name in report_page(report) for name in version.solvers)
 

@@ -124,7 +124,7 @@ def trained(works: Any) -> dict[str, tuple[Run, TrainedModel, ModelVersion]]:
 
 def test_each_method_says_what_its_certificate_speaks_of(works: Any, trained: dict[str, Any]) -> None:
     for name, (run, outcome, version) in trained.items():
-        assert version.method == PLANS[name]["method"] and 0 <= outcome.lower <= outcome.upper
+        assert version.method == PLANS[name]["method"] and 0 <= outcome.certificate.lower <= outcome.certificate.upper
         stored = works.context.registry.get(name, version.version)
         assert stored.to_document() == version.to_document()
         page = report_page(model_report(version, run, works.context.store.runs.get_rounds(run.run_id)))
@@ -183,12 +183,12 @@ def test_a_gate_of_fairness_stops_one_promotion_and_lets_another_through(works: 
 def test_the_squared_loss_from_a_plan_gives_estimates_with_an_interval(works: Any) -> None:
     plan = works.plan("wear", method="standard", spec={"loss": "squared"}, gates={"max_gap": 1e-2, "max_mae": 0.5})
     run, outcome, version = works.train(plan)
-    assert outcome.gap <= 1e-3 and version.spec.loss.name == "squared" and version.task == "regression"
+    assert outcome.certificate.gap <= 1e-3 and version.spec.loss.name == "squared" and version.task == "regression"
     assert all(site.radius == 0.0 for site in run.sites)
     mean = np.mean([site.worst_case_risk for site in version.sites])
     assert version.worst_case_risk == pytest.approx(mean, rel=1e-9)
     assert version.error_interval is not None and version.coverage is not None and version.coverage >= 0.9
-    assert version.error_interval.above == pytest.approx(4.0 * np.sqrt(outcome.upper / 0.1))
+    assert version.error_interval.above == pytest.approx(4.0 * np.sqrt(outcome.certificate.upper / 0.1))
     assert "is champion" in promote_if_gates_hold(works.context, run, version)
 
 
@@ -196,9 +196,9 @@ def test_a_resumed_run_of_sampled_sites_ends_where_an_uninterrupted_one_does(wor
     changes = {"method": "drfa", "max_rounds": 8, "parameters": {"clients": 2, "seed": 4, "mixture_step": 0.2}}
     whole = asyncio.run(train_without(works, works.plan("in-one-go", **changes), "plant-2", stop_after=None))
     parts = asyncio.run(train_without(works, works.plan("in-two-goes", **changes), "plant-2", stop_after=3))
-    assert whole.rounds == parts.rounds == 8 and whole.fresh_weight < 1.0
+    assert whole.rounds == parts.rounds == 8 and whole.certificate.fresh_weight < 1.0
     np.testing.assert_array_equal(whole.weights, parts.weights)
-    assert (whole.upper, whole.lower) == (parts.upper, parts.lower)
+    assert (whole.certificate.upper, whole.certificate.lower) == (parts.certificate.upper, parts.certificate.lower)
     assert whole.worst_weights == parts.worst_weights
 
 

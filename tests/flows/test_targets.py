@@ -99,7 +99,7 @@ def test_a_leaks_area_is_estimated_in_its_unit_with_an_interval_that_covers(
     works: Any, rest: Any, models: dict[str, Any], name: str
 ) -> None:
     run, outcome, version = models[name]
-    assert outcome.gap <= 0.1 and version.task == "regression" and version.weights.shape == (1, 15)
+    assert outcome.certificate.gap <= 0.1 and version.task == "regression" and version.weights.shape == (1, 15)
     assert version.n_test == 80 and version.mae is not None and version.mae < 0.06
     assert version.r2 is not None and version.r2 > 0.9 and version.f1 is None
     assert version.coverage is not None and version.coverage >= 0.9
@@ -129,7 +129,7 @@ def test_the_interval_follows_from_the_worst_case_risk(rest: Any, models: dict[s
     for confidence in (0.5, 0.9, 0.99):
         _, answer = rest("POST", "/v1/models/leak-pinball/estimate", {"sample": sample, "confidence": confidence})
         (found,) = answer["estimates"]
-        half = 2.0 * 2.0 * outcome.upper / (1.0 - confidence)  # range 2 mm^2, quantile 1/2
+        half = 2.0 * 2.0 * outcome.certificate.upper / (1.0 - confidence)  # range 2 mm^2, quantile 1/2
         assert found["interval"]["high"] - found["value"] == pytest.approx(half)
         assert found["value"] - found["interval"]["low"] == pytest.approx(half)
     for wrong in (0.0, 1.0, -0.1, "nine"):
@@ -147,7 +147,7 @@ def test_a_ball_over_the_plants_makes_the_worst_mixture_count(works: Any, method
     assert version.mixture.radius == 0.3
     risks = np.array([site.worst_case_risk for site in version.sites])
     worst = worst_mixture(risks, np.full(4, 0.25), MixtureBall("l2", 0.3))
-    assert version.worst_case_risk == pytest.approx(worst.value, rel=1e-9) and outcome.lower <= worst.value
+    assert version.worst_case_risk == pytest.approx(worst.value, rel=1e-9) and outcome.certificate.lower <= worst.value
     assert [site.worst_weight for site in version.sites] == pytest.approx(worst.weights.tolist(), abs=1e-9)
     assert worst.value > risks.mean()
     assert "l2, radius 0.3" in report_page(model_report(version, run, []))
@@ -167,7 +167,7 @@ def test_a_method_without_a_ball_is_judged_by_the_risk_over_the_balls(works: Any
         )
     assert [site.worst_case_risk for site in version.sites] == pytest.approx(risks, rel=1e-9)
     assert version.worst_case_risk == pytest.approx(np.mean(risks), rel=1e-9)
-    assert version.worst_case_risk > version.objective == outcome.upper
+    assert version.worst_case_risk > version.objective == outcome.certificate.upper
     assert version.error_interval is not None and version.error_interval.risk == version.worst_case_risk
     report = model_report(version, works.context.store.runs.get_run(version.run_id), [])
     assert "minimised is the mean loss with the site weights, without a ball" in report_page(report)

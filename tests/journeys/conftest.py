@@ -8,6 +8,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 from api.cli.stack import PREFECT_GUARDS
 from services.registry.mlflow_environment import QUIET
 from services.registry.mlflow_registry import ModelRegistry
-from tests.journeys.works import PREFECT_SECRET, Works, open_works, rows_of, stop
+from tests.journeys.works import PREFECT_SECRET, ProcessWorks, open_process_works, rows_of, stop
 from tests.ports import free_port
 from tests.waiting import wait_until
 
@@ -41,6 +42,7 @@ def prefect_url(prefect_home: Path) -> Iterator[str]:
     url = f"http://127.0.0.1:{port}/api"
 
     def answers() -> bool:
+        assert server.poll() is None, (home / "server.log").read_text()[-2000:]
         try:
             with urllib.request.urlopen(f"{url}/health", timeout=1) as answer:
                 return bool(answer.status == 200)
@@ -51,7 +53,8 @@ def prefect_url(prefect_home: Path) -> Iterator[str]:
         wait_until(answers, "Prefect server")
         yield url
     finally:
-        os.killpg(server.pid, 15)
+        with suppress(ProcessLookupError):
+            os.killpg(server.pid, signal.SIGKILL)  # what it holds is thrown away
         server.wait()
 
 
@@ -61,8 +64,8 @@ def rig_rows() -> Callable[[int, int, int], list[list[str]]]:
 
 
 @pytest.fixture(scope="session")
-def works(tmp_path_factory: pytest.TempPathFactory, prefect_url: str) -> Iterator[Works]:
-    with open_works(tmp_path_factory.mktemp("works"), prefect_url) as running:
+def works(tmp_path_factory: pytest.TempPathFactory, prefect_url: str) -> Iterator[ProcessWorks]:
+    with open_process_works(tmp_path_factory.mktemp("works"), prefect_url) as running:
         ModelRegistry(running.settings.tracking_uri, running.settings.artifact_root).prepare()
         yield running
 

@@ -16,7 +16,8 @@ def test_a_killed_site_is_done_without_and_joins_again(works: Any) -> None:
     flow = works.start_flow("site-killed")
     works.wait_for_round("site-killed", 20)
     works.kill_agent("plant-4")
-    time.sleep(1.0)
+    killed_in = works.newest_run("site-killed").rounds
+    works.wait_for_round("site-killed", killed_in + 2)
     works.start_agent("plant-4")
     run = works.wait_for_end("site-killed", flow)
     assert run.status == "completed", run.reason

@@ -20,14 +20,22 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
+SETTINGS = {method: {"method": method, "max_rounds": 50, "min_sites": 4} | changes for method, changes in CASES.items()}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(works: Any) -> Any:
+    """The process that trains with each method without being killed."""
+    for method, settings in SETTINGS.items():
+        works.plan(f"whole-{method}", **settings)
+    return works.start_flow(*(f"whole-{method}" for method in SETTINGS))
+
+
 @pytest.mark.parametrize("method", CASES)
-def test_a_killed_flow_resumes_to_the_same_model(works: Any, method: str) -> None:
-    settings = {"method": method, "max_rounds": 50, "min_sites": 4} | CASES[method]
-    rounds = settings["max_rounds"]
+def test_a_killed_flow_resumes_to_the_same_model(works: Any, undisturbed: Any, method: str) -> None:
+    rounds = SETTINGS[method]["max_rounds"]
     whole, killed = f"whole-{method}", f"killed-{method}"
-    works.plan(whole, **settings)
-    works.plan(killed, **settings)
-    undisturbed = works.start_flow(whole)
+    works.plan(killed, **SETTINGS[method])
     first = works.start_flow(killed)
     works.wait_for_round(killed, rounds // 5)
     first.kill()

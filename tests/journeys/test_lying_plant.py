@@ -35,14 +35,13 @@ def liar(works: Any) -> Iterator[Any]:
 
 def test_the_honest_four_make_the_champion_and_the_record_names_the_liar(liar: Any) -> None:
     works, plans = liar, {name: f"liar-{number}" for number, name in enumerate(LIES)}
-    flows = {}
+    gates = {"max_gap": 1e-2, "min_f1": 0.5, "min_site_f1": 0.4}
     for plan in plans.values():
-        gates = {"max_gap": 1e-2, "min_f1": 0.5, "min_site_f1": 0.4}
         works.plan(
             plan, method="level-bundle", gap=1e-2, max_rounds=60, min_sites=4, sites=(*HONEST, LIAR), gates=gates
         )
-        flows[plan] = works.start_flow(plan)
-    runs = [works.wait_for_end(plan, process) for plan, process in flows.items()]
+    process = works.start_flow(*plans.values())
+    runs = [works.wait_for_end(plan, process) for plan in plans.values()]
 
     lies = dict(map(json.loads, (works.plants / LIAR / "lies.jsonl").read_text().splitlines()))
     assert sorted(lies[run.run_id] for run in runs) == sorted(LIES)

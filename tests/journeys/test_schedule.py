@@ -13,6 +13,9 @@ from tests.journeys.asking import ask_prefect, deployment
 from tests.journeys.works import stop
 from tests.waiting import wait_until
 
+ROUNDS = 250
+"""Many more than there can be between the tenth round and a kill."""
+
 
 def flow_process_of(works: Any, run_id: str) -> int:
     """Process id of the flow run that drives a run: the lease names its holder by host, process and a number."""
@@ -63,7 +66,7 @@ def test_a_triggered_plan_is_trained(works: Any, running: Any) -> None:
 
 
 def test_a_killed_flow_run_is_picked_up_again(works: Any, running: Any) -> None:
-    plan = works.plan("flow-run-killed", max_rounds=600)
+    plan = works.plan("flow-run-killed", max_rounds=ROUNDS)
     run = works.store.runs.create_run(plan)
     wait_until(lambda: works.store.runs.get_run(run.run_id).rounds >= 10, "tenth round")
     process = flow_process_of(works, run.run_id)
@@ -72,12 +75,12 @@ def test_a_killed_flow_run_is_picked_up_again(works: Any, running: Any) -> None:
     wait_until(lambda: works.store.runs.get_run(run.run_id).status in ("completed", "failed"), "end of the run")
     done = works.store.runs.get_run(run.run_id)
     assert done.status == "completed", done.reason
-    assert done.rounds == 600
+    assert done.rounds == ROUNDS
     assert done.flow_run_id != first.flow_run_id
 
 
 def test_flow_and_runner_killed_together(works: Any, running: Any, runner: Any) -> None:
-    plan = works.plan("both-killed", max_rounds=600)
+    plan = works.plan("both-killed", max_rounds=ROUNDS)
     run = works.store.runs.create_run(plan)
     wait_until(lambda: works.store.runs.get_run(run.run_id).rounds >= 10, "tenth round")
     process = flow_process_of(works, run.run_id)
@@ -92,6 +95,6 @@ def test_flow_and_runner_killed_together(works: Any, running: Any, runner: Any) 
     wait_until(lambda: works.store.runs.get_run(run.run_id).status in ("completed", "failed"), "end of the run")
     done = works.store.runs.get_run(run.run_id)
     assert done.status == "completed", done.reason
-    assert [record.round for record in works.store.runs.get_rounds(run.run_id)] == list(range(1, 601))
+    assert [record.round for record in works.store.runs.get_rounds(run.run_id)] == list(range(1, ROUNDS + 1))
     buried = ask_prefect(works, f"/flow_runs/{left.flow_run_id}")
     assert buried["state"]["type"] == "CRASHED"

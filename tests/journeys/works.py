@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from api.cli.stack import PREFECT_GUARDS
 from migrations.run import upgrade
 from models.methods.catalogue import METHODS
 from services.bus.configuration import BusFiles
-from services.bus.server import prepare, start, update_users
+from services.bus.server import prepare, update_users
 from services.contracts.asset_type import AssetType
 from services.contracts.plan import Plan
 from services.contracts.run import Run
@@ -25,6 +26,8 @@ from services.contracts.settings import Settings
 from services.registry.mlflow_environment import QUIET
 from services.registry.mlflow_registry import ModelRegistry
 from services.round_store.store import RoundStore
+from services.site_agent.cli import main as ballast_site
+from tests.nats_server import start
 from tests.ports import free_port
 from tests.waiting import PATIENCE, wait_until
 
@@ -55,10 +58,15 @@ name = "leak"
 severity = 3
 """
 
+ONE_BY_ONE = (
+    "import sys; from flows.retrain import retrain_here; [retrain_here(plan) for plan in sys.argv[1:]]"
+)
+"""Prefect and MLflow take longer to import than a short run takes."""
+
 
 @dataclass
-class Works:
-    """The OEM's side in ``home`` and the plants beside it."""
+class ProcessWorks:
+    """The OEM's side in ``home`` and the plants beside it, every one of them a process that can be killed."""
 
     home: Path
     plants: Path
@@ -86,14 +94,15 @@ class Works:
         folder.mkdir(parents=True)
         with (folder / "data.csv").open("w", newline="") as file:
             csv.writer(file).writerows([header, *rows])
-        done = subprocess.run(
-            [str(BIN / "ballast-site"), "init", "--site-id", site, "--dir", str(folder),
-             "--asset-type", str(self.plants / "rig.toml"), "--data", str(folder / "data.csv"),
-             "--server", self.settings.nats_servers[0], "--ca", str(self.files.authority),
-             *(word for method in METHODS for word in ("--allow-method", method))],
-            capture_output=True, text=True, check=True,
-        )
-        self.store.sites.enrol(site, done.stdout.split()[-1], ["rig"])
+        with redirect_stdout(io.StringIO()) as said:
+            code = ballast_site([
+                "init", "--site-id", site, "--dir", str(folder), "--asset-type", str(self.plants / "rig.toml"),
+                "--data", str(folder / "data.csv"), "--server", self.settings.nats_servers[0],
+                "--ca", str(self.files.authority),
+                *(word for method in METHODS for word in ("--allow-method", method)),
+            ])
+        assert code == 0, said.getvalue()
+        self.store.sites.enrol(site, said.getvalue().split()[-1], ["rig"])
         update_users(self.files, {each.site_id: each.public_key for each in self.store.sites.list_sites("active")})
 
     def start_agent(self, site: str, program: str = "") -> None:
@@ -124,11 +133,11 @@ class Works:
         self.store.plans.create(plan)
         return plan
 
-    def start_flow(self, plan: str) -> subprocess.Popen[bytes]:
+    def start_flow(self, *plans: str) -> subprocess.Popen[bytes]:
+        """Start the flow of a plan; of several plans, one after the other in one process."""
+        command = ["-m", "flows.retrain", *plans] if len(plans) == 1 else ["-c", ONE_BY_ONE, *plans]
         with (self.home / "flow.log").open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "flows.retrain", plan], env=self.environment, stdout=log, stderr=log
-            )
+            process = subprocess.Popen([sys.executable, *command], env=self.environment, stdout=log, stderr=log)
         self.flows.append(process)
         return process
 
@@ -170,7 +179,7 @@ def rows_of(site: int, count: int, seed: int) -> list[list[str]]:
 
 
 @contextmanager
-def open_works(base: Path, prefect_url: str, *, sites: int = 4, rows: int = 120) -> Iterator[Works]:
+def open_process_works(base: Path, prefect_url: str, *, sites: int = 4, rows: int = 120) -> Iterator[ProcessWorks]:
     """Found the works below a folder, start its server and its agents; all of it is stopped at the end."""
     home, plants = base / "oem", base / "plants"
     home.mkdir()
@@ -186,7 +195,7 @@ def open_works(base: Path, prefect_url: str, *, sites: int = 4, rows: int = 120)
         "PREFECT_HOME": str(base / "prefect-client"), "PREFECT_SERVER_ANALYTICS_ENABLED": "false", **PREFECT_GUARDS,
         "PREFECT_API_AUTH_STRING": PREFECT_SECRET,
     }
-    running = Works(home, plants, settings, RoundStore.open(settings.database), environment)
+    running = ProcessWorks(home, plants, settings, RoundStore.open(settings.database), environment)
     try:
         prepare(running.files, host="127.0.0.1", port=settings.nats.port, host_names=["127.0.0.1"], site_keys={})
         running.start_server()

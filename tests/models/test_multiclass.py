@@ -10,7 +10,9 @@ import pytest
 
 from models.basics import ProblemError
 from models.methods.catalogue import METHODS, get_method
-from models.multiclass import OneVsRestServer, OneVsRestSite, head_labels, n_heads, predict_class, predict_scores
+from models.methods.local_sgd.phi_choice import begin_choice
+from models.methods.local_sgd.scaff_pd import ScaffRule
+from models.multiclass import OneVsRestServer, answer_heads, head_labels, n_heads, predict_class, predict_scores
 from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms, Status
 
 
@@ -32,14 +34,13 @@ PARTS = np.array_split(np.arange(90), 3)
 
 def _round(name: str, server: Any, state: Any, problem: ServerProblem, n_classes: int) -> Any:
     features, classes = _data(n_classes)
-    site = OneVsRestSite(get_method(name).site, n_classes)
-    messages = server.messages(state, problem)
-    answers = {
-        f"s{g}": site.answer(features[part], classes[part], SPEC, messages[f"s{g}"], problem.parameters)
-        for g, part in enumerate(PARTS)
-    }
+    site, signs = get_method(name).site, head_labels(classes, n_classes)
+    messages, answers = server.messages(state, problem), {}
+    for g, part in enumerate(PARTS):
+        problems = [SiteProblem(features[part], head[part], SPEC) for head in signs]
+        answers[f"s{g}"] = answer_heads(site, problems, messages[f"s{g}"], problem.parameters)
     for answer in answers.values():
-        assert {key: array.shape for key, array in answer.items()} == server.answer_shapes(problem)
+        assert {key: array.shape for key, array in answer.items()} == server.answer_shapes(problem.dimension)
     return server.step(state, problem, answers)
 
 
@@ -91,6 +92,31 @@ def test_a_finished_head_disturbs_nothing() -> None:
     assert server.status(state, replace(problem, gap=0.0)) is not Status.CERTIFIED
 
 
+def _assert_packed(server: OneVsRestServer, state: Any) -> None:
+    for before, after in zip(state, server.unpack(server.pack(state)), strict=True):
+        wanted, found = server.binary.pack(before), server.binary.pack(after)
+        assert wanted.keys() == found.keys()
+        for name, array in wanted.items():
+            np.testing.assert_array_equal(array, found[name])
+
+
+def test_heads_that_leave_out_other_cuts_are_packed() -> None:
+    problem, server = _problem("drfl-admm", 1e-9), OneVsRestServer(get_method("drfl-admm").server, 4)
+    state = server.init(problem)
+    for _ in range(20):
+        state = _round("drfl-admm", server, state, problem, 4)
+        _assert_packed(server, state)
+    assert len({head.evidence.cut_site.shape for head in state}) > 1
+
+
+def test_a_head_that_chooses_its_phi_is_packed_beside_one_that_has_it() -> None:
+    problem, server = _problem("scaff-pd-ia", 1e-9), OneVsRestServer(get_method("scaff-pd-ia").server, 4)
+    state = _round("scaff-pd-ia", server, server.init(problem), problem, 4)
+    for k in (0, 2):
+        choosing = replace(state[k], memory=begin_choice(state[k].memory, ScaffRule().ambiguity(problem)))
+        _assert_packed(server, (*state[:k], choosing, *state[k + 1 :]))
+
+
 def test_labels_and_predictions() -> None:
     assert head_labels(np.array([0, 1, 1]), 2).tolist() == [[-1, 1, 1]]
     assert head_labels(np.array([0, 2]), 3).tolist() == [[1, -1], [-1, -1], [-1, 1]]
@@ -108,6 +134,6 @@ def test_refusals() -> None:
         head_labels(np.array([0, 3]), 3)
     with pytest.raises(ProblemError, match=r"weights must be \(K, P \+ 1\)"):
         predict_scores(np.zeros((1, 3)), np.zeros((4, 3)))
-    site = OneVsRestSite(get_method("level-bundle-plain").site, 3)
+    problems = [SiteProblem(np.zeros((2, 1)), signs, SPEC) for signs in head_labels(np.array([0, 1]), 3)]
     with pytest.raises(ProblemError, match="leading axis of 3 heads"):
-        site.answer(np.zeros((2, 1)), np.array([0, 1]), RobustSpec(0.1, 1.0), {"point": np.zeros((2, 2))}, {})
+        answer_heads(get_method("level-bundle-plain").site, problems, {"point": np.zeros((2, 2))}, {})

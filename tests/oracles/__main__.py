@@ -12,9 +12,12 @@ from concurrent.futures import ProcessPoolExecutor
 from tests.oracles.wasserstein.checks import Fault, faults_of
 from tests.oracles.wasserstein.draw import draw
 
+LOOSE_SHARE = 0.005
+"""Problems of which a claim may be loose: drawn are radii ten powers of ten above the features too."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Draw problems and print every fault with the seed that replays it; 1 where there is one."""
+    """Draw problems and print every fault with its seed; 1 where a claim is false, or many are loose."""
     parser = argparse.ArgumentParser(prog="python -m tests.oracles", description=__doc__)
     parser.add_argument("--n", type=int, default=2000, help="how many problems")
     parser.add_argument("--start", type=int, default=0, help="the first seed")
@@ -30,7 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with ProcessPoolExecutor(max(1, min(wanted.jobs, len(places)))) as pool:
         for done, faults in enumerate(pool.map(faults_of, places, chunksize=1), start=1):
             for fault in faults:
-                print(f"FAULT {fault.kind}: {fault.where}, seed {fault.seed}: {fault.text}", flush=True)
+                word = "LOOSE" if fault.loose else "FALSE"
+                print(f"{word} {fault.kind}: {fault.where}, seed {fault.seed}: {fault.text}", flush=True)
             found += faults
             if sys.stdout.isatty() or done % 100 == 0 or done == len(places):
                 failed = len({fault.seed for fault in found})
@@ -44,7 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for kind, count in Counter(fault.kind for fault in found).most_common():
         replay = " ".join(str(fault.seed) for fault in found if fault.kind == kind)
         print(f'{kind}: {count} problems, replay with make oracle SEED="{replay}"')
-    return int(bool(found))
+    loose = {fault.seed for fault in found if fault.loose}
+    return int(any(not fault.loose for fault in found) or len(loose) > LOOSE_SHARE * len(places))
 
 
 def _place(seed: int) -> str:

@@ -18,7 +18,8 @@ import numpy as np
 from models.basics import FloatArray, ProblemError
 from models.geometry.supports import BoxSupport
 from models.problem import SiteProblem
-from models.reference.solve import CVXPY_NORM, minimise
+from models.reference.solve import CVXPY_NORM
+from tests.oracles.worst_case import minimise
 
 Variant = Literal["printed", "mended", "complete"]
 

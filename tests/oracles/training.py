@@ -9,8 +9,7 @@ import numpy as np
 
 from models.basics import FloatArray
 from models.problem import SiteProblem
-from models.reference.solve import minimise
-from models.reference.worst_case import risk_model
+from tests.oracles.worst_case import minimise, risk_model
 
 
 def reference_training(

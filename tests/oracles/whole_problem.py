@@ -6,8 +6,8 @@ By DRFL Theorem 4.3 (eq. 4) the inner maximum is the least value of
 
     <q0, z + eta> + theta ||z + gamma e + eta||_{p*},     eta >= 0, gamma free, z_s = r_s(w),
 
-in which each r_s is an infimum over its set Omega_s (``free_sets``, ``pieces``). The ``- gamma`` of the paper's proof
-cancels because q0 sums to 1.
+in which each r_s is an infimum over its set Omega_s (``worst_case``, ``models.reference.pieces``). The ``- gamma`` of
+the paper's proof cancels because q0 sums to 1.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ import numpy as np
 
 from models.basics import FloatArray, ProblemError
 from models.problem import SiteProblem
-from models.reference.solve import minimise
-from models.reference.worst_case import risk_model
 from models.site_ambiguity.ball import MixtureBall
+from tests.oracles.worst_case import minimise, risk_model
 
 _DUAL_NORM = {"l1": "inf", "l2": 2, "linf": 1}
 

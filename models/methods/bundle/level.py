@@ -16,6 +16,13 @@ with q the worst mixture of the sites in that step (their weights a where those 
 the step that site g would take if the others' risks were their models' slopes. A larger closeness looks nearer to w. In
 the first round the site takes Polyak's step, ``penalty = ||slope||^2 / risk``.
 
+The kin of DRFL (DRFL section 4.1) are the same without a ball at the sites, so they are solved exactly, too:
+
+- standard federated training: fixed site weights, ``min sum_s q_s E_s L``;
+- AFL (Mohri et al. 2019): ``min max_{q in Q} sum_s q_s E_s L``, Q the ball over the sites as the problem states it;
+- the problem of DRFA (Deng et al. 2020): Q is the whole simplex, so the worst plant counts; the stochastic method of
+  that paper is ``models.methods.local_sgd.drfa``.
+
 Prefer it to ADMM wherever rounds are dear; it needs no step size. Absent sites enter by their cuts (MATH section 7).
 """
 
@@ -23,60 +30,58 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from models.basics import Arrays, FloatArray
+from models.basics import Arrays, FloatArray, without_needless_digits
 from models.cuts.cut_model import CutModel, ModelPoint, project
-from models.cuts.evidence import Evidence, cut_model, no_evidence, record, tighten_lower_bound, unpack_evidence
-from models.methods.certified import CertifiedServer
+from models.cuts.evidence import Evidence, cut_model, record, tighten_lower_bound
+from models.methods.certified import PointServer, PointState, is_still
 from models.methods.site_answers import ProxCutSite, RiskSite
-from models.problem import ServerProblem, Status
+from models.problem import ServerProblem
+from models.site_ambiguity.ball import WHOLE_SIMPLEX
 
-_STILL = 1e-14
 _LEAST_WEIGHT = 1e-9
+"""Least weight that is divided by: a site without one in the mixture gets a stiff step, not an infinite one."""
 _SOFTEST, _STIFFEST = 1e-6, 1e9
 """Penalties at which a centre is so far off that rounding spoils the cut, and a prox point is its centre, risks and
 features being of order one."""
 
-_NEEDLESS, _COARSEST = 1e-5, 1e-8
-"""Digits of a point, relative to the point, that are dropped: this share of the wanted gap, and what at most."""
-
 
 @dataclass(frozen=True)
-class BundleState:
+class BundleState(PointState):
     """Evidence and what is asked next: ``point`` (D,), and for prox cuts ``centre`` (G, D) and ``penalty`` (G,).
 
     ``stagnated``: the next point is the best one again, or the risk is 0 but for rounding.
     """
 
-    evidence: Evidence
-    point: FloatArray
     centre: FloatArray
     penalty: FloatArray
-    stagnated: bool = False
 
 
 @dataclass(frozen=True)
-class BundleServer(CertifiedServer[BundleState]):
+class BundleServer(PointServer[BundleState]):
     """Server half of the level bundle, with or without prox cuts."""
 
     prox_cuts: bool
+    state = BundleState
     per_site = ("centre", "penalty")
 
-    def asked(self, state: BundleState) -> FloatArray:
-        """The point."""
-        return state.point
+    @property
+    def asks(self) -> RiskSite | ProxCutSite:
+        """Risk and its cut, and the prox minorant where one is wanted."""
+        return ProxCutSite() if self.prox_cuts else RiskSite()
 
     def init(self, problem: ServerProblem) -> BundleState:
         """Nothing known; the first point is zero."""
         n_sites, dimension = len(problem.sites), problem.dimension
-        return BundleState(no_evidence(problem), np.zeros(dimension), np.zeros((n_sites, dimension)), np.zeros(n_sites))
+        centre, penalty = np.zeros((n_sites, dimension)), np.zeros(n_sites)
+        return BundleState(Evidence.empty(problem), np.zeros(dimension), centre, penalty)
 
     def messages(self, state: BundleState, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
         """The same point for every site, and its own prox centre and penalty."""
-        messages = {site.site_id: {"point": state.point} for site in problem.sites}
+        messages = super().messages(state, problem)
         if self.prox_cuts:
             for g, site in enumerate(problem.sites):
                 messages[site.site_id] |= {"centre": state.centre[g], "penalty": np.array(state.penalty[g])}
@@ -89,49 +94,30 @@ class BundleServer(CertifiedServer[BundleState]):
         lowest = model.value(model_minimiser.point)
         height = evidence.upper if math.isfinite(evidence.upper) else model.value(best)
         level = lowest + problem.parameters["level"] * max(height - lowest, 0.0)
+        level = float(without_needless_digits(np.array(level), problem.gap))
         found = project(model, best, level)
-        moved = float(np.abs(found.point - best).max())
-        stagnated = moved <= _STILL * (1.0 + float(np.abs(best).max())) or evidence.upper <= _STILL
-        point = _shortened(found.point, problem.gap)
+        stagnated = is_still(float(np.abs(found.point - best).max()), best, evidence.upper)
+        point = without_needless_digits(found.point, problem.gap)
         if not (self.prox_cuts and found.level_price > 0):
-            return BundleState(evidence, point, state.centre, state.penalty, stagnated)
+            return BundleState(evidence, point, state.centre, state.penalty, stagnated=stagnated)
         penalty = problem.parameters["closeness"] / (found.level_price * np.maximum(found.mixture, _LEAST_WEIGHT))
         penalty = np.clip(penalty, _SOFTEST, _STIFFEST)
-        penalty = np.array([float(_shortened(each, problem.gap)) for each in penalty])
-        centre = _shortened(found.point + _site_slopes(model, found, best) / penalty[:, None], problem.gap)
-        return BundleState(evidence, point, centre, penalty, stagnated)
-
-    def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
-        """Risk and its cut, and the prox minorant."""
-        return (ProxCutSite() if self.prox_cuts else RiskSite()).shapes(problem.dimension, problem.n_swings)
-
-    def status(self, state: BundleState, problem: ServerProblem) -> Status:
-        """Certified at the wanted gap; stalled where no further progress is possible in float64."""
-        status = super().status(state, problem)
-        return Status.STALLED if status is Status.CONTINUE and state.stagnated else status
-
-    def pack(self, state: BundleState) -> dict[str, FloatArray]:
-        """Evidence and what is asked next."""
-        asked = {"point": state.point, "centre": state.centre, "penalty": state.penalty}
-        return {**state.evidence.pack(), **asked, "still": np.array(float(state.stagnated))}
-
-    def unpack(self, arrays: Arrays) -> BundleState:
-        """State from :meth:`pack`."""
-        point, centre, penalty = (np.asarray(arrays[name]) for name in ("point", "centre", "penalty"))
-        return BundleState(unpack_evidence(arrays), point, centre, penalty, bool(arrays["still"]))
+        penalty = np.array([float(without_needless_digits(each, problem.gap)) for each in penalty])
+        centre = without_needless_digits(found.point + _site_slopes(model, found, best) / penalty[:, None], problem.gap)
+        return BundleState(evidence, point, centre, penalty, stagnated=stagnated)
 
 
-def _shortened(point: FloatArray, gap: float) -> FloatArray:
-    """The point without the digits that the wanted gap has no use for, relative to its largest.
+@dataclass(frozen=True)
+class WorstSiteServer(BundleServer):
+    """The level bundle against the worst site, whatever ball over the sites the problem states."""
 
-    Any point may be asked, so no bound is touched; but what rounding did in one round cannot grow in the next, and the
-    same data in other units, which differ in their last digits, are asked the same.
-    """
-    size = float(np.abs(point).max(initial=0.0))
-    if not (size > 0 and gap > 0):
-        return point
-    unit = 2.0 ** math.floor(math.log2(size) + math.log2(min(_NEEDLESS * gap, _COARSEST)))
-    return np.asarray(np.round(point / unit) * unit)
+    def step(self, state: BundleState, problem: ServerProblem, answers: Mapping[str, Arrays]) -> BundleState:
+        """As the bundle, on the whole simplex."""
+        return super().step(state, replace(problem, mixture=WHOLE_SIMPLEX), answers)
+
+    def mixture_weights(self, state: BundleState, problem: ServerProblem) -> dict[str, float]:
+        """As the bundle, on the whole simplex."""
+        return super().mixture_weights(state, replace(problem, mixture=WHOLE_SIMPLEX))
 
 
 def _site_slopes(model: CutModel, found: ModelPoint, best: FloatArray) -> FloatArray:

@@ -32,33 +32,30 @@ import numpy as np
 from models.basics import Arrays, FloatArray
 from models.cuts.certificate import combined_certificate
 from models.cuts.cut_model import minimise, project
-from models.cuts.evidence import Evidence, cut_model, no_evidence, of_sites, record, risks_or_models, unpack_evidence
+from models.cuts.evidence import Evidence, counted_risks, cut_model, record, risks_or_models
 from models.fairness.ambiguity_set import RelativeSet
-from models.fairness.relative_risk import Majorant, global_bound, reach_of, weighted_set
-from models.methods.certified import CertifiedServer
+from models.fairness.relative_risk import Majorant, global_bound, reach_of
+from models.methods.certified import PointServer, PointState, is_still
 from models.methods.site_answers import RiskSite
 from models.problem import Certificate, ServerProblem, Status
 
 _SERIOUS = 0.1
-_STILL = 1e-14
+"""Share of what the majorant could still give by which a new centre is lower: a serious step of a bundle method."""
 
 
 @dataclass(frozen=True)
-class RelativeState:
+class RelativeState(PointState):
     """Evidence, the next point (D,), and the centre: its round, the value there, and the bound of its majorant.
 
     ``since``: the first round after the centre was chosen. ``first``: stagnated in the stage with ``phi = 0``, to which
     centre, value and bound belong then. ``stagnated``: the next point is one that was asked already.
     """
 
-    evidence: Evidence
-    point: FloatArray
     first: bool = True
     centre: int = -1
     since: int = 0
     centre_value: float = math.inf
     convex_lower: float = -math.inf
-    stagnated: bool = False
 
     @property
     def convex_part(self) -> Certificate:
@@ -68,49 +65,34 @@ class RelativeState:
 
 
 @dataclass(frozen=True)
-class RelativeServer(CertifiedServer[RelativeState]):
+class RelativeServer(PointServer[RelativeState]):
     """Server half of the relative-fairness bundle."""
 
-    def asked(self, state: RelativeState) -> FloatArray:
-        """The point."""
-        return state.point
+    state = RelativeState
+    asks = RiskSite()
 
     def of_sites(self, state: RelativeState, problem: ServerProblem, kept: Sequence[int]) -> RelativeState:
         """The first stage anew: the centre of the second was chosen among the risks of all sites."""
-        return RelativeState(of_sites(state.evidence, kept), state.point)
-
-    def init(self, problem: ServerProblem) -> RelativeState:
-        """Nothing known; the first point is zero."""
-        return RelativeState(no_evidence(problem), np.zeros(problem.dimension))
-
-    def messages(self, state: RelativeState, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
-        """The same point for every site."""
-        return {site.site_id: {"point": state.point} for site in problem.sites}
+        return RelativeState(state.evidence.of_sites(kept), state.point)
 
     def step(self, state: RelativeState, problem: ServerProblem, answers: Mapping[str, Arrays]) -> RelativeState:
         """Add the cuts, bound F, and take the next point of the stage; the second stage begins where the first ends."""
         ambiguity = ambiguity_of(problem)
         evidence = record(state.evidence, problem, state.point, answers)
-        risks = _counted_risks(evidence, problem)
-        values = _values(ambiguity, risks)
-        best = int(np.argmin(values))
-        upper = float(values[best])
+        risks = counted_risks(evidence, problem)
+        evidence = evidence.judged_by(ambiguity.totals(risks))
         # The site weights are in A and in B, so F is at least max_A alone, which is what the first stage bounds.
         plain = replace(ambiguity, phi=0.0)
-        bound = global_bound(cut_model(evidence, problem), plain if state.first else ambiguity, evidence.points[best])
-        bound = min(bound, upper)
-        state = replace(state, evidence=replace(evidence, best=best, upper=upper, lower=max(evidence.lower, bound)))
+        bound = global_bound(cut_model(evidence, problem), plain if state.first else ambiguity, evidence.best_point)
+        bound = min(bound, evidence.upper)
+        state = replace(state, evidence=replace(evidence, lower=max(evidence.lower, bound)))
         if state.first:
             found = _turn(state, problem, plain, risks)
             if not (found.convex_part.meets(problem.gap, problem.absolute_gap) or found.stagnated):
                 return found
-            start = int(np.argmin(_values(plain, risks)))
-            state = replace(state, first=False, centre=start, since=len(values), convex_lower=-math.inf)
+            start = int(np.argmin(plain.totals(risks)))
+            state = replace(state, first=False, centre=start, since=len(risks), convex_lower=-math.inf)
         return _turn(state, problem, ambiguity, risks)
-
-    def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
-        """Risk and its cut."""
-        return RiskSite().shapes(problem.dimension, problem.n_swings)
 
     def status(self, state: RelativeState, problem: ServerProblem) -> Status:
         """Certified where both bounds of F meet; critical where the convex part's do; stalled where nothing moves."""
@@ -154,20 +136,21 @@ class RelativeServer(CertifiedServer[RelativeState]):
     def unpack(self, arrays: Arrays) -> RelativeState:
         """State from :meth:`pack`."""
         first, centre, since, value, lower, stagnated = (float(part) for part in arrays["centre"])
-        evidence, point = unpack_evidence(arrays), np.asarray(arrays["point"])
-        return RelativeState(evidence, point, bool(first), int(centre), int(since), value, lower, bool(stagnated))
+        return RelativeState(
+            Evidence.unpack(arrays), arrays["point"], bool(first), int(centre), int(since), value, lower,
+            stagnated=bool(stagnated),
+        )
 
 
 def ambiguity_of(problem: ServerProblem) -> RelativeSet:
     """Lambda of the plan's ``phi``, ``alpha`` and ``beta`` over its site weights."""
-    weights = problem.weights
-    return weighted_set(weights, *(problem.parameters[name] for name in ("phi", "alpha", "beta")))
+    return RelativeSet.of_weights(problem.weights, *(problem.parameters[name] for name in ("phi", "alpha", "beta")))
 
 
 def _turn(state: RelativeState, problem: ServerProblem, ambiguity: RelativeSet, risks: FloatArray) -> RelativeState:
     """Move the centre where a point is lower by enough, bound its majorant, and find where to ask next."""
     points, model = state.evidence.points, cut_model(state.evidence, problem)
-    values = _values(ambiguity, risks)
+    values = ambiguity.totals(risks)
     centre = _next_centre(state, values)
     majorant = Majorant.around(points[centre], model, ambiguity)
     seen = [
@@ -188,27 +171,8 @@ def _turn(state: RelativeState, problem: ServerProblem, ambiguity: RelativeSet, 
         since=state.since if centre == state.centre else len(values),
         centre_value=float(values[centre]),
         convex_lower=majorant.bound(model, model_minimiser, reach),
-        stagnated=moved <= _STILL * (1.0 + float(np.abs(best).max())) or state.evidence.upper <= _STILL,
+        stagnated=is_still(moved, best, state.evidence.upper),
     )
-
-
-def _counted_risks(evidence: Evidence, problem: ServerProblem) -> FloatArray:
-    """Risks (K, G) by which the visited points count; NaN in a point that does not.
-
-    As for every method: a site that is away in this round enters by its cuts; where a site is there but was not when
-    the point was asked, the point is left out.
-    """
-    missing = np.isnan(evidence.risks)
-    absent = missing[-1]
-    if not absent.any():
-        return evidence.risks
-    modelled = cut_model(evidence, problem).site_values(evidence.points)
-    return np.asarray(np.where(missing & absent, modelled, evidence.risks))
-
-
-def _values(ambiguity: RelativeSet, risks: FloatArray) -> FloatArray:
-    """``max_lambda <lambda, risks>`` at each visited point, infinite where it does not count; (K,)."""
-    return np.array([ambiguity.largest(each) if np.isfinite(each).all() else math.inf for each in risks])
 
 
 def _next_centre(state: RelativeState, values: FloatArray) -> int:

@@ -1,6 +1,6 @@
 r"""WAFL: one ball around the mixture of all sites' rows, federated exactly by a level bundle in (w, price).
 
-    F(w) = min_{t >= ||w||_*} sum_s q_s (radius_s c t + f_s(w, c t)),      f_s in ``models.methods.bundle.wafl_site``
+    F(w) = min_{t >= ||w||_*} sum_s q_s (radius_s c t + f_s(w, c t)),      f_s the modified loss of site s
 
 The sites answer at a point w and a price t with what is a cut in both. Cuts are those of ``cuts.cut_model`` with the
 slope in t in the place of the norm weight: there it may be below 0, since a higher price makes flips worth less, and
@@ -11,6 +11,19 @@ finite. The bound of ``cuts.lower_bound`` holds as it is: with ``sum = C + <v, w
 
 The radius is the sites' weighted mean; site weights are fixed. The next point is the projection of the best one on a
 level set, the next price the best one of the model there. (The paper itself takes gradient steps at a fixed price.)
+
+What a site tells is its modified loss f_s. The worst case over one ball of radius rho around ``sum_s q_s P_s`` (Nguyen
+et al. 2022; DRFL section 4.1) is
+
+    min_lam  rho lam + sum_s q_s f_s(w, lam),    f_s(w, lam) = mean_i sup_{x, y} L(w; x, y) - lam d((x, y), (x_i, y_i)),
+
+so for a given price lam of transport each site has a loss of its own rows and no ball. For features without bounds, c
+the Lipschitz constant of the loss, ``lam = c t`` and ``t >= ||w||_*``:
+
+- classification: ``f_s = mean_i max(L(m_i), L(-m_i) - label_flip_cost lam)``;
+- regression: ``f_s = mean_i L(z_i)``, and lam is at least ``c / label_flip_cost`` too: what a move of a target costs.
+
+With ``rho = sum_s q_s radius_s`` the site's share of the first term, ``radius_s lam``, is part of its answer.
 """
 
 from __future__ import annotations
@@ -22,35 +35,87 @@ import numpy as np
 
 from models.basics import Arrays, FloatArray, ProblemError
 from models.cuts.cut_model import CutModel, minimise, project
-from models.cuts.evidence import Evidence, cut_model, no_evidence, record, unpack_evidence
+from models.cuts.evidence import Evidence, cut_model, record
 from models.cuts.lower_bound import lower_bound
 from models.geometry.projections import least_where
-from models.methods.bundle.wafl_site import WaflSite
-from models.methods.certified import CertifiedServer
-from models.problem import ServerProblem, Status
-
-_STILL = 1e-14
+from models.methods.certified import PointServer, PointState, is_still
+from models.methods.site_answers import stacked
+from models.problem import ServerProblem, SiteProblem
 
 
 @dataclass(frozen=True)
-class WaflState:
-    """Evidence over points (w, t) (D + 1,), the ``point`` asked next, and ``floor`` (G,) of the sites."""
+class WaflSite:
+    """What a site answers to a point and a price.
 
-    evidence: Evidence
-    point: FloatArray
+    Message: ``point`` w (D,), ``price`` t (). Answer: ``risk`` (), ``slope`` (D,), ``price_slope`` (), ``floor`` ().
+    ``risk`` is ``radius lam + f_s(w, lam)``, and at any (u, t') at least
+    ``risk + <slope, u - w> + price_slope (t' - t)`` and at least ``floor t'``.
+    """
+
+    def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
+        """Modified loss, its slopes, and what it is at least."""
+        if problem.spec.support is not None:
+            raise ProblemError("the method wafl is for features without bounds: leave the support out")
+        risk, slope, price_slope = priced_risk(message["point"], float(message["price"]), problem)
+        floor = problem.spec.radius * problem.spec.loss.lipschitz
+        return {
+            "risk": np.array(risk),
+            "slope": slope,
+            "price_slope": np.array(price_slope),
+            "floor": np.array(floor),
+        }
+
+    def shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
+        """Shapes of a valid answer."""
+        return {"risk": (), "slope": (dimension,), "price_slope": (), "floor": ()}
+
+
+def priced_risk(weights: FloatArray, price: float, problem: SiteProblem) -> tuple[float, FloatArray, float]:
+    """``radius lam + f_s(w, lam)`` at weights (D,) and ``lam = lipschitz price``; subgradient in weights and price."""
+    spec, features = problem.spec, problem.features
+    steep, count = spec.loss.lipschitz, problem.labels.shape[0]
+    scores = features @ weights[: features.shape[1]] + (weights[-1] if spec.fit_intercept else 0.0)
+    if spec.loss.task == "regression":
+        least = 1.0 / spec.label_flip_cost
+        residuals = scores - problem.labels
+        losses, rates = spec.loss.value(residuals), spec.loss.slope(residuals)
+        toll, toll_rate = max(price, least), float(price >= least)
+        flips = 0.0
+    else:
+        margins = problem.labels * scores
+        kept, flipped = spec.loss.value(margins), np.full(count, -np.inf)
+        if np.isfinite(spec.label_flip_cost):
+            flipped = spec.loss.value(-margins) - spec.label_flip_cost * steep * price
+        flip = flipped > kept
+        losses = np.where(flip, flipped, kept)
+        rates = problem.labels * np.where(flip, -spec.loss.slope(-margins), spec.loss.slope(margins))
+        toll, toll_rate = price, 1.0
+        flips = spec.label_flip_cost * steep * float(problem.counts[flip].sum()) / count if flip.any() else 0.0
+    rates = problem.weigh(rates)
+    slope = rates @ features / count
+    if spec.fit_intercept:
+        slope = np.append(slope, rates.mean())
+    mean_loss = float(problem.weigh(losses).mean())
+    return spec.radius * steep * toll + mean_loss, slope, spec.radius * steep * toll_rate - flips
+
+
+@dataclass(frozen=True)
+class WaflState(PointState):
+    """Evidence over points (w, t) (D + 1,), the ``point`` asked next, and ``floor`` (G,) of the sites.
+
+    ``stagnated``: the same point would be asked again, or the risk is 0 but for rounding.
+    """
+
     floor: FloatArray
-    stagnated: bool = False
 
 
 @dataclass(frozen=True)
-class WaflServer(CertifiedServer[WaflState]):
+class WaflServer(PointServer[WaflState]):
     """Server half of WAFL."""
 
+    state = WaflState
+    asks = WaflSite()
     per_site = ("floor",)
-
-    def asked(self, state: WaflState) -> FloatArray:
-        """The point and, last, the price."""
-        return state.point
 
     def as_cuts(self, answer: Arrays) -> Arrays:
         """As a cut in weights and price, the floor being another one."""
@@ -66,7 +131,7 @@ class WaflServer(CertifiedServer[WaflState]):
         if len({site.label_flip_cost for site in problem.sites}) > 1:
             raise ProblemError("method wafl has one ball around all sites: they must have the same label flip cost")
         extended = replace(problem, n_features=problem.n_features + 1)
-        return WaflState(no_evidence(extended), np.zeros(problem.dimension + 1), np.zeros(len(problem.sites)))
+        return WaflState(Evidence.empty(extended), np.zeros(problem.dimension + 1), np.zeros(len(problem.sites)))
 
     def messages(self, state: WaflState, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
         """The same point and price for every site."""
@@ -75,10 +140,7 @@ class WaflServer(CertifiedServer[WaflState]):
 
     def step(self, state: WaflState, problem: ServerProblem, answers: Mapping[str, Arrays]) -> WaflState:
         """Add the cuts, bound the optimum, project the best weights, price the point."""
-        floor = state.floor.copy()
-        for s, site in enumerate(problem.sites):
-            if site.site_id in answers:
-                floor[s] = answers[site.site_id]["floor"]
+        floor = stacked(problem, answers, "floor", state.floor)
         evidence = record(state.evidence, problem, state.point, {k: _joint(each) for k, each in answers.items()})
         if not floor.any():
             return replace(state, evidence=evidence)
@@ -90,31 +152,12 @@ class WaflServer(CertifiedServer[WaflState]):
         level = lowest + problem.parameters["level"] * max(height - lowest, 0.0)
         found = project(model, best, level).point
         asked = np.append(found, priced_value(model, found)[1])
-        stagnated = float(np.abs(asked - state.point).max()) <= _STILL * (1.0 + float(np.abs(asked).max()))
-        return WaflState(evidence, asked, floor, stagnated or evidence.upper <= _STILL)
-
-    def status(self, state: WaflState, problem: ServerProblem) -> Status:
-        """Certified at the wanted gap; stalled where the same point would be asked again."""
-        status = super().status(state, problem)
-        return Status.STALLED if status is Status.CONTINUE and state.stagnated else status
+        stagnated = is_still(float(np.abs(asked - state.point).max()), asked, evidence.upper)
+        return WaflState(evidence, asked, floor, stagnated=stagnated)
 
     def weights(self, state: WaflState) -> FloatArray:
         """The visited weights that attain the upper bound, without their price."""
         return np.asarray(state.evidence.best_point[:-1])
-
-    def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
-        """Modified loss, its slopes and its floor."""
-        return WaflSite().shapes(problem.dimension)
-
-    def pack(self, state: WaflState) -> dict[str, FloatArray]:
-        """Evidence and what is asked next."""
-        own = {"point": state.point, "floor": state.floor, "still": np.array(float(state.stagnated))}
-        return {**state.evidence.pack(), **own}
-
-    def unpack(self, arrays: Arrays) -> WaflState:
-        """State from :meth:`pack`."""
-        point, floor = np.asarray(arrays["point"]), np.asarray(arrays["floor"])
-        return WaflState(unpack_evidence(arrays), point, floor, bool(arrays["still"]))
 
 
 def priced_model(evidence: Evidence, problem: ServerProblem, floor: FloatArray) -> CutModel:

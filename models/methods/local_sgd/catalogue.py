@@ -6,17 +6,15 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from models.methods.local_sgd.drfa import DrfaRule, WorstMixtureServer
-from models.methods.local_sgd.fedavg import AveragingRule
+from models.methods.local_sgd.drfa import DrfaRule, StochasticAflRule, WorstMixtureServer
+from models.methods.local_sgd.fedavg import AveragingRule, FairAveragingRule
 from models.methods.local_sgd.feddro import FedDroRule, FedDroServer, FedDroSite
 from models.methods.local_sgd.mixup import MixupSite
-from models.methods.local_sgd.q_fedavg import FairAveragingRule
 from models.methods.local_sgd.rule import LocalRule
 from models.methods.local_sgd.scaff_pd import ScaffRule
 from models.methods.local_sgd.scaff_steps import check_steps
 from models.methods.local_sgd.server import LocalServer
 from models.methods.local_sgd.site import LocalStepsSite
-from models.methods.local_sgd.stochastic_afl import StochasticAflRule
 from models.methods.protocol import Method, Range
 
 LOCAL_RANGES: Final[Mapping[str, Range]] = {
@@ -67,58 +65,59 @@ _MIXTURE = {"mixture_step": 0.01, "worst_share": 0.0, "clients": 0.0}
 _ONE_STEP = {name: value for name, value in _SAMPLED.items() if name not in ("local_steps", "epochs")}
 _MIXUP = {"mixup_alpha": 1.0, "mixup_beta": 1.0, "mixup_ratio": 0.0}
 _KL = {"temperature": 1.0, "tracking": 0.5, "over_rows": 1.0}
+"""Defaults. Step sizes are those of RF appendix J.2: 0.1, and with control variates 0.01, 0.025 and 0.001 (dual)."""
 
+_STEPPING, _ONE_STEP_EACH = LocalStepsSite(), LocalStepsSite(one_step=True)
+_MEAN_LOSS = "mean loss with the site weights, without a ball"
 _WORST_LOSS = "loss of the worst mixture, in the ball stated where there is one, without a ball at the sites"
-_SOLVER = "exact mean loss and gradient, then gradient steps"
 
 
 def local_method(
-    name: str, rule: LocalRule, parameters: Mapping[str, float], summary: str, *, controlled: bool = False,
-    objective: str = "mean loss with the site weights, without a ball",
+    name: str, rule: LocalRule, parameters: Mapping[str, float], summary: str, *,
+    site: LocalStepsSite = _STEPPING, server: type[LocalServer] = LocalServer, objective: str = _MEAN_LOSS,
 ) -> Method:
-    """A method of local steps; ``controlled``: by control variates, which want a smooth loss."""
+    """A method of local steps; one with control variates wants a smooth loss."""
+    controlled = isinstance(rule, ScaffRule)
     return Method(
-        name, LocalStepsSite(one_step=name == "fedsgd"), LocalServer(rule), parameters, summary, _SOLVER, _SOLVER,
-        objective=objective, supports_mixture=False, ignores_radius=True, needs_smooth_loss=controlled,
-        check=check_steps if controlled else None,
+        name, site, server(rule, site), parameters, summary, "exact mean loss and gradient, then gradient steps",
+        objective=objective, supports_mixture=server is WorstMixtureServer, ignores_radius=True,
+        needs_smooth_loss=controlled, check=check_steps if controlled else None,
     )
 
 
 LOCAL_METHODS: Final[tuple[Method, ...]] = (
-    local_method("fedsgd", AveragingRule(), _SGD, "gradient steps, averaged"),
+    local_method("fedsgd", AveragingRule(), _SGD, "gradient steps, averaged", site=_ONE_STEP_EACH),
     local_method("fedavg", AveragingRule(), _AVERAGING, "local gradient steps, averaged"),
     local_method("fedprox", AveragingRule(), {**_AVERAGING, "proximal": 1.0}, "local steps that stay near, averaged"),
     local_method("q-fedavg", FairAveragingRule(), {**_AVERAGING, "q": 1.0}, "local steps, weighed by the losses"),
-    local_method("scaffold", ScaffRule(), _CONTROLLED, "controlled averaging", controlled=True),
+    local_method("scaffold", ScaffRule(), _CONTROLLED, "controlled averaging"),
     local_method(
-        "scaff-pd", ScaffRule(), _FAIR, "controlled averaging for the worst share of sites", controlled=True,
+        "scaff-pd", ScaffRule(), _FAIR, "controlled averaging for the worst share of sites",
         objective="mean loss of the worst share of the sites, without a ball",
     ),
     local_method(
         "scaff-pd-ia", ScaffRule(), _RELATIVE,
         "controlled averaging for relative fairness; for phi above 0 the lower bound is that of the convex part only",
-        controlled=True, objective="relative fairness of the losses, without a ball",
+        objective="relative fairness of the losses, without a ball",
     ),
-    Method(
-        "drfa", LocalStepsSite(), WorstMixtureServer(DrfaRule()), {**_SAMPLED, **_MIXTURE},
-        "DRFA, the worst mixture of sites by local steps", _SOLVER, _SOLVER, objective=_WORST_LOSS,
-        ignores_radius=True,
+    local_method(
+        "drfa", DrfaRule(), {**_SAMPLED, **_MIXTURE}, "DRFA, the worst mixture of sites by local steps",
+        server=WorstMixtureServer, objective=_WORST_LOSS,
     ),
-    Method(
-        "drflm", MixupSite(), WorstMixtureServer(DrfaRule("mixed_risk"), MixupSite()),
-        {**_SAMPLED, **_MIXTURE, **_MIXUP},
-        "DRFLM, DRFA with mixup in the vault; certified for the problem without mixup", _SOLVER, _SOLVER,
-        objective=_WORST_LOSS, ignores_radius=True,
+    local_method(
+        "drflm", DrfaRule("mixed_risk"), {**_SAMPLED, **_MIXTURE, **_MIXUP},
+        "DRFLM, DRFA with mixup in the vault; certified for the problem without mixup",
+        site=MixupSite(), server=WorstMixtureServer, objective=_WORST_LOSS,
     ),
-    Method(
-        "safl", LocalStepsSite(one_step=True), WorstMixtureServer(StochasticAflRule()), {**_ONE_STEP, **_MIXTURE},
-        "Stochastic AFL, the worst mixture of sites by single steps", _SOLVER, _SOLVER, objective=_WORST_LOSS,
-        ignores_radius=True,
+    local_method(
+        "safl", StochasticAflRule(), {**_ONE_STEP, **_MIXTURE},
+        "Stochastic AFL, the worst mixture of sites by single steps",
+        site=_ONE_STEP_EACH, server=WorstMixtureServer, objective=_WORST_LOSS,
     ),
-    Method(
-        "feddro", FedDroSite(), FedDroServer(FedDroRule()), {**_SAMPLED, **_KL},
-        "FedDRO, a Kullback-Leibler ball by compositional local steps", _SOLVER, _SOLVER, ignores_radius=True,
-        supports_mixture=False, objective="loss over a Kullback-Leibler ball, without a ball at the sites",
+    local_method(
+        "feddro", FedDroRule(), {**_SAMPLED, **_KL}, "FedDRO, a Kullback-Leibler ball by compositional local steps",
+        site=FedDroSite(), server=FedDroServer,
+        objective="loss over a Kullback-Leibler ball, without a ball at the sites",
     ),
 )
 """Averaging, controlled averaging, and those that walk towards the worst mixture of the sites; none has a ball."""

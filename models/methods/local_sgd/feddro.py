@@ -18,25 +18,65 @@ Bounds: F at the visited points, and for the q that is the worst at the best of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import logsumexp
 
 from models.basics import Arrays, FloatArray, ProblemError
-from models.cuts.certificate import check_certificate
-from models.cuts.cut_model import minimise
-from models.cuts.evidence import Evidence, cut_model, record
-from models.cuts.lower_bound import lower_bound
-from models.methods.local_sgd.objectives.base import Objective
+from models.cuts.evidence import Evidence, counted_risks, mixture_bound
+from models.methods.local_sgd.objectives.base import MeanLoss
 from models.methods.local_sgd.objectives.linear import LinearObjective
-from models.methods.local_sgd.objectives.tilted import TiltedObjective
-from models.methods.local_sgd.rule import LocalRule, Memory, draw_number, message
+from models.methods.local_sgd.rule import LocalRule, Memory, step_messages, step_size
 from models.methods.local_sgd.sampled_sites import mean_answer
-from models.methods.local_sgd.server import LocalServer, LocalState, raise_due
+from models.methods.local_sgd.server import LocalServer, LocalState
 from models.methods.local_sgd.site import LocalStepsSite
-from models.problem import Certificate, ServerProblem, SiteProblem
+from models.methods.site_answers import present, stacked
+from models.problem import ServerProblem, SiteProblem
+
+
+@dataclass(frozen=True, eq=False)
+class TiltedObjective(MeanLoss):
+    r"""The smooth maximum of the rows' losses, which weighs what is high more.
+
+        f(w) = mu log mean_i exp(l_i(w) / mu)          over the rows of a site,     or f(w) = mean_i l_i(w)
+
+    The first is convex where the l_i are, lies between the mean and the largest of them, and is the worst mean over
+    distributions q of the rows, less mu times their divergence from the even one.
+
+    Loss and gradient of f where nothing is drawn; with draws, those of compositional steps.
+
+    Such a step's gradient is ``mean_i exp((l_i - inner) / mu) grad l_i`` over the batch, or with ``over_rows`` False
+    ``exp((mean_i l_i - inner) / mu)`` times the gradient of the mean; ``inner`` is mu log y, y the tracked inner value.
+    ``share`` a is the weight of these rows in y: y is at least a times their own inner value, so where the tracked one
+    is below that of the batch, the latter stands in, and no step is steeper than 1/a gradients.
+    """
+
+    model: MeanLoss
+    mu: float
+    inner: float
+    share: float = 1.0
+    over_rows: bool = True
+
+    def loss_and_gradient(
+        self, weights: FloatArray, features: FloatArray, labels: FloatArray, random: np.random.Generator | None = None
+    ) -> tuple[float, FloatArray]:
+        """The loss f with its gradient (D,), or with ``random`` the gradient of a step."""
+        if not (self.over_rows and isinstance(self.model, LinearObjective)):
+            loss, gradient = self.model.loss_and_gradient(weights, features, labels, random)
+            return loss, gradient if random is None else gradient * np.exp((loss - self._inner(loss)) / self.mu)
+        losses, slopes = self.model.row_losses(weights, features, labels)
+        highest = float(losses.max())
+        lifted = np.exp((losses - highest) / self.mu)
+        tilted = highest + self.mu * math.log(float(lifted.mean()))
+        against = tilted if random is None else self._inner(tilted)
+        counts = lifted * math.exp((highest - against) / self.mu) / losses.shape[0]
+        return tilted, self.model.gradient(slopes * counts, features)
+
+    def _inner(self, own: float) -> float:
+        return max(self.inner, own + self.mu * math.log(self.share))
 
 
 @dataclass(frozen=True)
@@ -45,8 +85,7 @@ class FedDroSite(LocalStepsSite):
 
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
         """Exact tilted loss and gradient at the point, and where the tilted steps end."""
-        inner: Objective = self.objective or LinearObjective(problem.spec.loss, problem.spec.fit_intercept)
-        over_rows = parameters["over_rows"] > 0
+        inner, over_rows = self.descended(problem), parameters["over_rows"] > 0
         if over_rows and not isinstance(inner, LinearObjective):
             raise ProblemError("feddro over rows needs a linear model; set over_rows to 0 for this one")
         tilted = TiltedObjective(
@@ -66,29 +105,21 @@ class FedDroRule(LocalRule):
 
     def messages(self, memory: Memory, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
         """Steps with the tracked inner value; in the first round none."""
-        numbers, finished = problem.parameters, float(memory["round"])
-        size = numbers["step_size"] / (finished + 1.0) ** numbers["step_power"] if memory["known"] else 0.0
+        finished = float(memory["round"])
+        sizes = np.where(problem.weights > 0, step_size(problem, finished) if memory["known"] else 0.0, 0.0)
+        steps = step_messages(problem, memory["point"], finished, sizes)
         return {
-            site.site_id: {
-                **message(
-                    memory["point"],
-                    step_size=size if site.weight > 0 else 0.0,
-                    draw=draw_number(numbers["seed"], finished, g),
-                ),
-                "inner": memory["inner"],
-                "share": np.array(site.weight),
-            }
-            for g, site in enumerate(problem.sites)
+            site.site_id: {**steps[site.site_id], "inner": memory["inner"], "share": np.array(site.weight)}
+            for site in problem.sites
         }
 
     def advance(self, memory: Memory, problem: ServerProblem, answers: Mapping[str, Arrays]) -> Memory:
         """Average the steps, track the inner value; absent sites are left out of both."""
-        heights = {name: answer["risk"] for name, answer in answers.items()}
-        weights = np.array([site.weight if site.site_id in answers else 0.0 for site in problem.sites])
+        weights = np.where(present(problem, answers), problem.weights, 0.0)
         if weights.sum() <= 0:
             return memory
         mu, tracking = problem.parameters["temperature"], problem.parameters["tracking"]
-        risks = np.array([float(heights.get(site.site_id, 0.0)) for site in problem.sites])
+        risks = stacked(problem, answers, "risk")
         inner = kl_risk(risks, weights / weights.sum(), mu)
         if not memory["known"]:
             return {**memory, "inner": np.array(inner), "known": np.array(1.0)}
@@ -106,11 +137,17 @@ class FedDroRule(LocalRule):
 class FedDroServer(LocalServer):
     """Server half; the bounds are those of F."""
 
-    def step(self, state: LocalState, problem: ServerProblem, answers: Mapping[str, Arrays]) -> LocalState:
-        """Add the cuts, bound F, let the rule go on."""
-        evidence = record(state.evidence, problem, state.memory["point"], answers)
-        evidence = bound(evidence, state.evidence.lower, problem, raised=raise_due(evidence.points.shape[0]))
-        return LocalState(evidence, self.rule.advance(state.memory, problem, answers))
+    def bounded(self, evidence: Evidence, problem: ServerProblem, memory: Memory, *, raised: bool) -> Evidence:
+        """Evidence with the bounds of F; ``raised``: with a new lower one, not only the one so far."""
+        weights, mu, bound = problem.weights, problem.parameters["temperature"], evidence.lower
+        risks = counted_risks(evidence, problem)
+        filled = np.where(np.isnan(risks), np.inf, risks)
+        evidence = evidence.judged_by(mu * logsumexp(filled / mu, b=weights, axis=1))
+        if raised and evidence.best >= 0:
+            worst = tilt(filled[evidence.best], weights, mu)
+            ratio = np.divide(worst, weights, out=np.ones_like(worst), where=worst > 0)
+            bound = mixture_bound(evidence, problem, worst) - mu * float(np.sum(worst * np.log(ratio)))
+        return evidence.with_lower(bound)
 
     def mixture_weights(self, state: LocalState, problem: ServerProblem) -> dict[str, float]:
         """Worst mixture of the sites at the best weights, against its price."""
@@ -129,22 +166,3 @@ def tilt(risks: FloatArray, weights: FloatArray, mu: float) -> FloatArray:
     """The q (G,) that attains it: ``q_g`` in proportion to ``a_g exp(f_g / mu)``."""
     lifted = weights * np.exp((risks - risks.max()) / mu)
     return np.asarray(lifted / lifted.sum())
-
-
-def bound(evidence: Evidence, lower: float, problem: ServerProblem, *, raised: bool) -> Evidence:
-    """Evidence with the bounds of F; ``raised``: with a new lower one, not only the one so far."""
-    weights, mu = problem.weights, problem.parameters["temperature"]
-    model, missing = cut_model(evidence, problem), np.isnan(evidence.risks)
-    filled = np.where(missing & missing[-1], model.site_values(evidence.points), evidence.risks)
-    filled = np.where(np.isnan(filled), np.inf, filled)
-    totals = mu * logsumexp(filled / mu, b=weights, axis=1)
-    best = int(np.argmin(totals)) if np.isfinite(totals).any() else -1
-    if best < 0:
-        return replace(evidence, upper=np.inf, lower=lower, best=-1)
-    if raised:
-        worst = tilt(filled[best], weights, mu)
-        price = mu * float(np.sum(worst * np.log(np.divide(worst, weights, out=np.ones_like(worst), where=worst > 0))))
-        model, near = replace(model, site_weights=worst), evidence.points[best]
-        lower = max(lower, lower_bound(model, minimise(model, near).multipliers, near) - price)
-    held = check_certificate(Certificate(float(totals[best]), lower, evidence.fresh_weight))
-    return replace(evidence, upper=held.upper, lower=held.lower, best=best)

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import Arrays, FloatArray
+from models.methods.local_sgd.objectives.base import MeanLoss
 from models.methods.local_sgd.objectives.linear import LinearObjective
-from models.methods.local_sgd.objectives.wrapped import WrappedObjective
 from models.methods.local_sgd.site import LocalStepsSite
 from models.problem import SiteProblem
 
@@ -32,37 +32,25 @@ _RATIOS = 8
 
 
 @dataclass(frozen=True, eq=False)
-class MixupObjective(WrappedObjective):
+class MixupObjective(MeanLoss):
     """Another objective, with mixed rows wherever something is drawn; exact where nothing is.
 
     ``partners``: all rows of the site, features (N, P) and labels (N,). ``ratio`` 0: drawn from Beta(alpha, beta).
     """
 
+    model: MeanLoss
     partners: tuple[FloatArray, FloatArray]
     alpha: float
     beta: float
     ratio: float = 0.0
 
-    def loss(self, weights: FloatArray, features: FloatArray, labels: FloatArray) -> float:
-        """Mean loss of the rows as they are."""
-        return self.model.loss(weights, features, labels)
-
     def loss_and_gradient(
-        self,
-        weights: FloatArray,
-        features: FloatArray,
-        labels: FloatArray,
-        random: np.random.Generator | None = None,
+        self, weights: FloatArray, features: FloatArray, labels: FloatArray, random: np.random.Generator | None = None
     ) -> tuple[float, FloatArray]:
         """Mean loss and gradient (D,): of the rows as they are, or with ``random`` of these mixed with others."""
         if random is None:
             return self.model.loss_and_gradient(weights, features, labels)
-        ratio, mixed, others = self._mix(features, random)
-        if self._mixes_targets:
-            return self.model.loss_and_gradient(weights, mixed, ratio * labels + (1 - ratio) * others, random)
-        own, own_gradient = self.model.loss_and_gradient(weights, mixed, labels, random)
-        other, other_gradient = self.model.loss_and_gradient(weights, mixed, others, random)
-        return ratio * own + (1 - ratio) * other, ratio * own_gradient + (1 - ratio) * other_gradient
+        return self._mixed(weights, features, labels, random, random)
 
     def mixed_loss(self, weights: FloatArray, random: np.random.Generator, share: float = 1.0) -> float:
         """Mean loss over a share of the site's rows, each mixed with a partner; over 8 ratios where they are drawn."""
@@ -72,24 +60,26 @@ class MixupObjective(WrappedObjective):
         total = 0.0
         for part in parts:
             if part.shape[0]:
-                ratio, mixed, others = self._mix(features[part], random)
-                if self._mixes_targets:
-                    loss = self.model.loss(weights, mixed, ratio * labels[part] + (1 - ratio) * others)
-                else:
-                    own = self.model.loss(weights, mixed, labels[part])
-                    loss = ratio * own + (1 - ratio) * self.model.loss(weights, mixed, others)
-                total += loss * part.shape[0]
+                total += self._mixed(weights, features[part], labels[part], random, None)[0] * part.shape[0]
         return float(total / count)
-
-    @property
-    def _mixes_targets(self) -> bool:
-        return isinstance(self.model, LinearObjective) and self.model.loss_function.task == "regression"
 
     def _mix(self, features: FloatArray, random: np.random.Generator) -> tuple[float, FloatArray, FloatArray]:
         """Ratio, mixed features (n, P), and the partners' labels (n,)."""
         ratio = self.ratio or float(random.beta(self.alpha, self.beta))
         chosen = random.integers(self.partners[1].shape[0], size=features.shape[0])
         return ratio, ratio * features + (1 - ratio) * self.partners[0][chosen], self.partners[1][chosen]
+
+    def _mixed(
+        self, weights: FloatArray, features: FloatArray, labels: FloatArray, mixing: np.random.Generator,
+        dropping: np.random.Generator | None,
+    ) -> tuple[float, FloatArray]:
+        """Mean loss and gradient of mixed rows: ``mixing`` draws the partners, ``dropping`` what the model draws."""
+        ratio, mixed, others = self._mix(features, mixing)
+        if isinstance(self.model, LinearObjective) and self.model.loss_function.task == "regression":
+            return self.model.loss_and_gradient(weights, mixed, ratio * labels + (1 - ratio) * others, dropping)
+        own, own_gradient = self.model.loss_and_gradient(weights, mixed, labels, dropping)
+        other, other_gradient = self.model.loss_and_gradient(weights, mixed, others, dropping)
+        return ratio * own + (1 - ratio) * other, ratio * own_gradient + (1 - ratio) * other_gradient
 
 
 @dataclass(frozen=True)
@@ -102,20 +92,14 @@ class MixupSite(LocalStepsSite):
 
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
         """Exact loss and gradient at the point, a mean mixed loss there, and where steps on mixed rows end."""
-        inner = self.objective or LinearObjective(problem.spec.loss, problem.spec.fit_intercept)
-        objective = MixupObjective(
-            inner,
-            (problem.features, problem.labels),
-            parameters["mixup_alpha"],
-            parameters["mixup_beta"],
-            parameters["mixup_ratio"],
-        )
+        numbers = (parameters[name] for name in ("mixup_alpha", "mixup_beta", "mixup_ratio"))
+        objective = MixupObjective(self.descended(problem), (problem.features, problem.labels), *numbers)
         answer = LocalStepsSite(objective).answer(problem, message, parameters)
         random = np.random.default_rng([int(message["draw"]), 1])
         least = parameters.get("least_rows", 1.0) / problem.labels.shape[0]
         share = min(1.0, max(parameters["batch"], least)) if message["step_size"] > 0 else 1.0
         return {**answer, "mixed_risk": np.array(objective.mixed_loss(message["point"], random, share))}
 
-    def shapes(self, dimension: int) -> dict[str, tuple[int, ...]]:
+    def shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
         """Shapes of a valid answer."""
         return {**super().shapes(dimension), "mixed_risk": ()}

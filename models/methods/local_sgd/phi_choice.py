@@ -19,8 +19,8 @@ from models.basics import FloatArray
 from models.fairness.ambiguity_set import RelativeSet, balanced_phi
 from models.methods.local_sgd.rule import Memory
 
-_STEP = 1e-5
-_SMALL = 1e-8
+_STEP, _SMALL = 1e-5, 1e-8
+"""Length of the move that a product is a difference over, whose rounding is 1e-11 then; relative residual to end at."""
 _KEYS = ("cg_solution", "cg_residual", "cg_direction")
 
 

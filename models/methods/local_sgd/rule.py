@@ -50,7 +50,7 @@ class LocalRule(ABC):
         return None
 
     def note(self, memories: Sequence[Memory], problem: ServerProblem) -> str:
-        """What the rule says of its result: see :class:`models.methods.protocol.HasNote`."""
+        """What the rule says of its result: see :meth:`models.methods.protocol.ServerHalf.note`."""
         return ""
 
 
@@ -83,12 +83,27 @@ def server_draws(seed: float, round_number: float) -> np.random.Generator:
     return np.random.default_rng([int(seed), int(round_number), _EXACT])
 
 
-def stacked(problem: ServerProblem, answers: Mapping[str, Arrays], name: str, absent: FloatArray) -> FloatArray:
-    """One array of all sites' answers under a name, (G, ..); the rows of absent sites from ``absent``."""
-    rows = [
-        answers[site.site_id][name] if site.site_id in answers else absent[g] for g, site in enumerate(problem.sites)
-    ]
-    return np.array(rows)
+def step_messages(
+    problem: ServerProblem,
+    point: FloatArray,
+    number: float,
+    sizes: FloatArray,
+    *,
+    corrections: FloatArray | None = None,
+    snapshot_step: int = 0,
+) -> dict[str, dict[str, FloatArray]]:
+    """Message for each site: the point, its step of ``sizes`` (G,), and its own draw of exchange ``number``.
+
+    ``corrections`` (G, D); None: zero.
+    """
+    seed = problem.parameters["seed"]
+    return {
+        site.site_id: message(
+            point, step_size=float(sizes[g]), draw=draw_number(seed, number, g), snapshot_step=snapshot_step,
+            correction=None if corrections is None else corrections[g],
+        )
+        for g, site in enumerate(problem.sites)
+    }
 
 
 def step_size(problem: ServerProblem, finished: float) -> float:

@@ -9,8 +9,7 @@ import numpy as np
 
 from models.basics import Arrays, FloatArray
 from models.fairness.ambiguity_set import RelativeSet
-from models.geometry.capped_simplex import CappedSimplex
-from models.methods.local_sgd.rule import check_clients, server_draws
+from models.methods.local_sgd.rule import LocalRule, Memory, check_clients, server_draws
 from models.problem import ServerProblem
 from models.site_ambiguity.ball import WHOLE_SIMPLEX
 from models.site_ambiguity.projection import nearest_mixture
@@ -19,20 +18,6 @@ from models.site_ambiguity.projection import nearest_mixture
 def reckoned(problem: ServerProblem) -> ServerProblem:
     """The problem with the whole simplex for Lambda where it states no ball of mixtures."""
     return problem if problem.mixture.radius > 0 else replace(problem, mixture=WHOLE_SIMPLEX)
-
-
-def nearest_weights(problem: ServerProblem, point: FloatArray) -> FloatArray:
-    """Projection of ``point`` (G,) on Lambda."""
-    share = problem.parameters["worst_share"]
-    if share > 0:
-        return CappedSimplex.of_share(len(problem.sites), share).nearest(point)
-    return nearest_mixture(point, problem.weights, reckoned(problem).mixture)
-
-
-def capped(problem: ServerProblem) -> RelativeSet | None:
-    """Lambda as a capped simplex where ``worst_share`` wants one."""
-    share = problem.parameters["worst_share"]
-    return RelativeSet.of_shares(len(problem.sites), 0.0, share, 1.0) if share > 0 else None
 
 
 @dataclass(frozen=True)
@@ -49,8 +34,7 @@ class SampledRound:
     @staticmethod
     def draw(problem: ServerProblem, mixture: FloatArray, number: float, steps: int) -> SampledRound:
         """Draw for round ``number``: the same draw whenever it is asked for."""
-        n_sites = len(problem.sites)
-        clients = check_clients(int(problem.parameters["clients"]), n_sites)
+        n_sites, clients = len(problem.sites), int(problem.parameters["clients"])
         random = server_draws(problem.parameters["seed"], number)
         snapshot_step = int(random.integers(1, steps + 1))
         if clients == 0:
@@ -59,6 +43,36 @@ class SampledRound:
         telling = np.zeros(n_sites)
         telling[random.choice(n_sites, size=clients, replace=False)] = n_sites / clients
         return SampledRound(np.bincount(drawn, minlength=n_sites) / clients, telling, snapshot_step)
+
+
+class MixtureRule(LocalRule):
+    """A rule that moves a mixture of the sites, ``lambda`` (G,) of its memory; ``shares`` is the same one."""
+
+    def begin(self, problem: ServerProblem, point: FloatArray) -> Memory:
+        """Start with the mixture of Lambda nearest to the site weights; refuses more clients than there are sites."""
+        check_clients(int(problem.parameters["clients"]), len(problem.sites))
+        mixture = self.nearest(problem, problem.weights)
+        return {"point": point, "round": np.array(0.0), "lambda": mixture, "shares": mixture}
+
+    def steps(self, problem: ServerProblem) -> int:
+        """Tau: the local steps of a site in a round."""
+        return 1
+
+    def drawn(self, memory: Memory, problem: ServerProblem) -> SampledRound:
+        """What is drawn for the round that is under way."""
+        return SampledRound.draw(problem, memory["lambda"], float(memory["round"]), self.steps(problem))
+
+    def ambiguity(self, problem: ServerProblem) -> RelativeSet | None:
+        """Lambda as a capped simplex where ``worst_share`` wants one; None: the problem's ball of mixtures."""
+        share = problem.parameters["worst_share"]
+        return RelativeSet.of_shares(len(problem.sites), 0.0, share, 1.0) if share > 0 else None
+
+    def nearest(self, problem: ServerProblem, point: FloatArray) -> FloatArray:
+        """Projection of ``point`` (G,) on Lambda."""
+        ambiguity = self.ambiguity(problem)
+        if ambiguity is not None:
+            return ambiguity.worst.nearest(point)
+        return nearest_mixture(point, problem.weights, reckoned(problem).mixture)
 
 
 def mean_answer(
@@ -71,13 +85,3 @@ def mean_answer(
             total = total + shares[g] * answers[site.site_id][name]
             weight += float(shares[g])
     return total / weight if weight > 0 else otherwise
-
-
-def reported_losses(problem: ServerProblem, answers: Mapping[str, Arrays], name: str, scale: FloatArray) -> FloatArray:
-    """``scale_g f_g`` (G,), 0 for the sites that are not there."""
-    return np.array(
-        [
-            scale[g] * float(answers[site.site_id][name]) if site.site_id in answers else 0.0
-            for g, site in enumerate(problem.sites)
-        ]
-    )

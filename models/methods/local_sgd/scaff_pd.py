@@ -31,13 +31,16 @@ import numpy as np
 from models.basics import Arrays, FloatArray
 from models.fairness.ambiguity_set import RelativeSet
 from models.fairness.dual_step import dual_step
-from models.geometry.capped_simplex import CappedSimplex
 from models.methods.local_sgd.phi_choice import absorb, begin_choice, chosen_phi, probe, without_choice
-from models.methods.local_sgd.rule import LocalRule, Memory, draw_number, message, stacked
-from models.methods.local_sgd.scaff_steps import StepRule, Steps, fairness_note, step_rule
+from models.methods.local_sgd.rule import LocalRule, Memory, message, step_messages
+from models.methods.local_sgd.scaff_steps import Steps, fairness_note, step_rule
+from models.methods.site_answers import stacked
 from models.problem import ServerProblem
 
 _LOSSES, _STEPS, _CURVATURE = 0.0, 1.0, 2.0
+"""Phases: what an exchange is for."""
+_WHOLE = {"phi": 0.0, "alpha": 1.0, "beta": 1.0}
+"""The set where a method has no such parameter: the site weights alone."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +49,8 @@ class ScaffRule(LocalRule):
 
     def ambiguity(self, problem: ServerProblem) -> RelativeSet:
         """Lambda_phi(A, B) of the parameters; without them the single point of the site weights."""
-        weights, parameters = problem.weights, problem.parameters
-        caps = (weights / parameters.get("alpha", 1.0), weights / parameters.get("beta", 1.0))
-        return RelativeSet(CappedSimplex(caps[0]), CappedSimplex(caps[1]), parameters.get("phi", 0.0))
+        phi, alpha, beta = (problem.parameters.get(name, whole) for name, whole in _WHOLE.items())
+        return RelativeSet.of_weights(problem.weights, phi, alpha, beta)
 
     def begin(self, problem: ServerProblem, point: FloatArray) -> Memory:
         """Start from a point, with the site weights for lambda."""
@@ -64,7 +66,7 @@ class ScaffRule(LocalRule):
             "shares": weights,
             "sum_norm": np.array(size),
             "phi": np.array(self._first_phi(problem)),
-            **_packed(self._rule(problem, size).first),
+            **_packed(step_rule(problem.parameters, size).first),
         }
 
     def asked(self, memory: Memory) -> FloatArray | None:
@@ -75,17 +77,12 @@ class ScaffRule(LocalRule):
 
     def messages(self, memory: Memory, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
         """First the losses; then local steps, corrected by what the site's gradient lacks."""
-        point, asked = memory["point"], self.asked(memory)
+        asked = self.asked(memory)
         if asked is not None:
             return {site.site_id: message(asked) for site in problem.sites}
-        number, seed = float(memory["round"]), problem.parameters["seed"]
         lacking = memory["lambda"] @ memory["slopes"] - memory["slopes"]
-        return {
-            site.site_id: message(
-                point, step_size=float(memory["eta"]), draw=draw_number(seed, number, g), correction=lacking[g]
-            )
-            for g, site in enumerate(problem.sites)
-        }
+        sizes = np.full(len(problem.sites), float(memory["eta"]))
+        return step_messages(problem, memory["point"], float(memory["round"]), sizes, corrections=lacking)
 
     def advance(self, memory: Memory, problem: ServerProblem, answers: Mapping[str, Arrays]) -> Memory:
         """Dual step after the first exchange, primal step after the second; in between, once, the choice of phi."""
@@ -129,7 +126,7 @@ class ScaffRule(LocalRule):
 
     def _primal(self, memory: Memory, problem: ServerProblem, answers: Mapping[str, Arrays]) -> Memory:
         steps, point = _unpacked(memory), memory["point"]
-        rule = self._rule(problem, float(memory["sum_norm"]))
+        rule = step_rule(problem.parameters, float(memory["sum_norm"]))
         away = point - memory["lambda"] @ memory["slopes"] * (steps.eta * rule.local_steps)
         ended = stacked(problem, answers, "local_point", np.broadcast_to(away, memory["slopes"].shape))
         direction = memory["lambda"] @ (point - ended) / (steps.eta * rule.local_steps)
@@ -152,16 +149,13 @@ class ScaffRule(LocalRule):
         ambiguity = self.ambiguity(problem)
         phi = chosen_phi(found, ambiguity)
         size = replace(ambiguity, phi=phi).sum_norm()
-        steps = _packed(self._rule(problem, size).first)
+        steps = _packed(step_rule(problem.parameters, size).first)
         chosen = {"phi": np.array(phi), "sum_norm": np.array(size), "round": found["round"] + 1.0}
         return {**without_choice(found), **chosen, **steps, "phase": np.array(_LOSSES)}
 
     def _first_phi(self, problem: ServerProblem) -> float:
         chosen = problem.parameters.get("choose_after", 0.0) > 0
         return 0.0 if chosen else float(problem.parameters.get("phi", 0.0))
-
-    def _rule(self, problem: ServerProblem, sum_norm: float) -> StepRule:
-        return step_rule(problem.parameters, sum_norm)
 
 
 def _packed(steps: Steps) -> Memory:

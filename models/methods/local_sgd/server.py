@@ -2,41 +2,27 @@ r"""Server half around a rule of local steps: every exact loss and gradient that
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from models.basics import Arrays, FloatArray
-from models.cuts.certificate import check_certificate
-from models.cuts.cut_model import minimise
-from models.cuts.evidence import (
-    Evidence,
-    cut_model,
-    no_evidence,
-    of_sites,
-    passed,
-    record,
-    tighten_lower_bound,
-    unpack_evidence,
-)
-from models.cuts.lower_bound import lower_bound
-from models.fairness.ambiguity_set import RelativeSet
-from models.methods.certified import CertifiedServer
+from models.cuts.evidence import Evidence, counted_risks, mixture_bound, record, tighten_lower_bound
+from models.methods.certified import CertifiedServer, State
 from models.methods.local_sgd.rule import LocalRule, Memory
 from models.methods.local_sgd.site import LocalStepsSite
-from models.problem import Certificate, ServerProblem
+from models.problem import ServerProblem
 
 _PREFIX = "rule_"
 _EVERY_ROUND, _RARELY = 20, 10
+"""Points up to which the lower bound is raised each time, and every how manieth after: it moves most at first."""
 
 
 @dataclass(frozen=True)
-class LocalState:
+class LocalState(State):
     """Evidence, and the memory of the rule."""
 
-    evidence: Evidence
     memory: Memory
 
 
@@ -49,6 +35,7 @@ class LocalServer(CertifiedServer[LocalState]):
     """
 
     rule: LocalRule
+    asks: LocalStepsSite = LocalStepsSite()
 
     def asked(self, state: LocalState) -> FloatArray | None:
         """Where the rule learns exact losses in this exchange."""
@@ -56,11 +43,11 @@ class LocalServer(CertifiedServer[LocalState]):
 
     def of_sites(self, state: LocalState, problem: ServerProblem, kept: Sequence[int]) -> LocalState:
         """The rule begins anew from where it stands; the cuts stay."""
-        return LocalState(of_sites(state.evidence, kept), self.rule.begin(problem, state.memory["point"]))
+        return LocalState(state.evidence.of_sites(kept), self.rule.begin(problem, state.memory["point"]))
 
     def init(self, problem: ServerProblem) -> LocalState:
         """Start from zero weights."""
-        return LocalState(no_evidence(problem), self.rule.begin(problem, np.zeros(problem.dimension)))
+        return LocalState(Evidence.empty(problem), self.rule.begin(problem, np.zeros(problem.dimension)))
 
     def messages(self, state: LocalState, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
         """What the rule asks."""
@@ -71,22 +58,20 @@ class LocalServer(CertifiedServer[LocalState]):
         evidence, point = state.evidence, self.rule.asked(state.memory)
         memory = self.rule.advance(state.memory, problem, answers)
         if point is None:
-            return LocalState(passed(evidence), memory)
+            return LocalState(evidence.passed(), memory)
         evidence = record(evidence, problem, point, answers)
-        ambiguity, count = self.rule.ambiguity(problem), evidence.points.shape[0]
-        if ambiguity is not None:
-            ambiguity = replace(ambiguity, phi=float(memory.get("phi", ambiguity.phi)))
-            evidence = evaluate_upper(evidence, problem, ambiguity)
-        if raise_due(count):
-            if ambiguity is None:
-                evidence, _ = tighten_lower_bound(evidence, problem)
-            else:
-                evidence = evaluate_lower(evidence, problem, memory["shares"])
-        return LocalState(evidence, memory)
+        count = evidence.points.shape[0]
+        raised = count <= _EVERY_ROUND or count % _RARELY == 0
+        return LocalState(self.bounded(evidence, problem, memory, raised=raised), memory)
 
-    def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
-        """Loss, gradient, and where the steps ended."""
-        return LocalStepsSite().shapes(problem.dimension)
+    def bounded(self, evidence: Evidence, problem: ServerProblem, memory: Memory, *, raised: bool) -> Evidence:
+        """Evidence with the bounds of the objective; ``raised``: with a new lower one, not only the one so far."""
+        ambiguity = self.rule.ambiguity(problem)
+        if ambiguity is None:
+            return tighten_lower_bound(evidence, problem)[0] if raised else evidence
+        ambiguity = replace(ambiguity, phi=float(memory.get("phi", ambiguity.phi)))
+        evidence = evidence.judged_by(ambiguity.totals(counted_risks(evidence, problem)))
+        return evaluate_lower(evidence, problem, memory["shares"]) if raised else evidence
 
     def note(self, states: Sequence[LocalState], problem: ServerProblem) -> str:
         """What the rule says."""
@@ -101,26 +86,7 @@ class LocalServer(CertifiedServer[LocalState]):
         memory = {
             name.removeprefix(_PREFIX): np.asarray(array) for name, array in arrays.items() if name.startswith(_PREFIX)
         }
-        return LocalState(unpack_evidence(arrays), memory)
-
-
-def raise_due(count: int) -> bool:
-    """Whether the lower bound is raised after so many points."""
-    return count <= _EVERY_ROUND or count % _RARELY == 0
-
-
-def evaluate_upper(evidence: Evidence, problem: ServerProblem, ambiguity: RelativeSet) -> Evidence:
-    r"""Evidence whose best point and upper bound are those of ``max_{lambda in Lambda} <lambda, f(w)>`` (RF eq. 6).
-
-    Absent sites enter by their cuts.
-    """
-    risks, missing = evidence.risks, np.isnan(evidence.risks)
-    if missing[-1].any():
-        modelled = cut_model(evidence, problem).site_values(evidence.points)
-        risks = np.where(missing & missing[-1], modelled, risks)
-    totals = np.array([math.inf if np.isnan(row).any() else ambiguity.largest(row) for row in risks])
-    best = int(np.argmin(totals)) if np.isfinite(totals).any() else -1
-    return replace(evidence, upper=float(totals[best]) if best >= 0 else math.inf, best=best)
+        return LocalState(Evidence.unpack(arrays), memory)
 
 
 def evaluate_lower(evidence: Evidence, problem: ServerProblem, shares: FloatArray) -> Evidence:
@@ -135,7 +101,4 @@ def evaluate_lower(evidence: Evidence, problem: ServerProblem, shares: FloatArra
     CertificateError
         The bounds contradict each other.
     """
-    model, near = cut_model(evidence, problem).with_mixture(np.maximum(shares, 0.0)), evidence.best_point
-    bound = lower_bound(model, minimise(model, near).multipliers, near)
-    held = check_certificate(Certificate(evidence.upper, max(evidence.lower, bound), evidence.fresh_weight))
-    return replace(evidence, lower=held.lower)
+    return evidence.with_lower(mixture_bound(evidence, problem, np.maximum(shares, 0.0)))

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import Arrays, FloatArray
-from models.methods.local_sgd.objectives.base import Objective
+from models.methods.local_sgd.objectives.base import MeanLoss
 from models.methods.local_sgd.objectives.linear import LinearObjective
 from models.methods.site_answers import cut_answer, cut_shapes
 from models.problem import SiteProblem
@@ -41,23 +41,26 @@ class LocalStepsSite:
     ``one_step``: a single step, whatever the parameters say (FedSGD).
     """
 
-    objective: Objective | None = None
+    objective: MeanLoss | None = None
     one_step: bool = False
 
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
         """Exact loss and gradient at the point, and where local steps from there end."""
-        objective = self.objective or LinearObjective(problem.spec.loss, problem.spec.fit_intercept)
-        point = message["point"]
+        objective, point = self.descended(problem), message["point"]
         loss, gradient = objective.loss_and_gradient(point, problem.features, problem.labels)
         ended, snapshot = self._steps(objective, problem, message, parameters)
         return {**cut_answer(RiskCut(loss, loss, gradient, 0.0)), "local_point": ended, "snapshot": snapshot}
 
-    def shapes(self, dimension: int) -> dict[str, tuple[int, ...]]:
-        """Shapes of a valid answer."""
+    def shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
+        """Shapes of a valid answer; losses without a ball have no swings."""
         return {**cut_shapes(dimension), "local_point": (dimension,), "snapshot": (dimension,)}
 
+    def descended(self, problem: SiteProblem) -> MeanLoss:
+        """What the steps descend on."""
+        return self.objective or LinearObjective(problem.spec.loss, problem.spec.fit_intercept)
+
     def _steps(
-        self, objective: Objective, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]
+        self, objective: MeanLoss, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]
     ) -> tuple[FloatArray, FloatArray]:
         point, step_size = message["point"], float(message["step_size"])
         if step_size == 0.0:

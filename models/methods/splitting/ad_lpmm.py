@@ -12,7 +12,7 @@ site keeps its last (w_s, pi_s, psi_s, zeta_s).
 Its own numbers:
 
 - ``c`` : step size of the constraints on the heights; 0 (the default) for sizes that follow from the data
-  (models.methods.splitting.ad_lpmm_steps), for which the first round asks for the risks at 0 and takes no step;
+  (models.methods.splitting.ad_lpmm_operators), for which the first round asks for the risks at 0 and takes no step;
 - ``c_weights`` : step size of ``w = w_s``; 0 for the same as c, as in the paper. It goes with a c above 0;
 - ``tight`` : 1 for the least proximal constants, 0 for the paper's;
 - ``probe`` : every how manieth round the exact risk is asked at the minimiser of the cut model instead of at w; 0 for
@@ -38,28 +38,22 @@ import numpy as np
 
 from models.basics import Arrays, FloatArray, ProblemError
 from models.cuts.cut_model import ModelPoint
-from models.cuts.evidence import (
-    Evidence,
-    kept_cuts,
-    no_evidence,
-    of_sites,
-    record,
-    tighten_lower_bound,
-    unpack_evidence,
-)
-from models.methods.certified import CertifiedServer
+from models.cuts.evidence import Evidence, record, tighten_lower_bound
+from models.methods.certified import CertifiedServer, State
+from models.methods.site_answers import present, stacked
 from models.methods.splitting.ad_lpmm_operators import (
     Duals,
     Heights,
     Local,
     Steps,
+    balanced,
     consensus,
+    first_sizes,
     move_duals,
     move_heights,
     residuals,
 )
 from models.methods.splitting.ad_lpmm_site import DrflSite
-from models.methods.splitting.ad_lpmm_steps import balanced, first_sizes
 from models.problem import ServerProblem, Status
 
 _RECENT = 4
@@ -73,14 +67,13 @@ _NOTHING = 1e-14
 
 
 @dataclass(frozen=True)
-class DrflState:
+class DrflState(State):
     """Consensus ``point`` w (D,), ``heights``, those ``before``, the sites' answers, duals, residuals (2,).
 
     ``sizes`` (2,) are c and c_weights, 0 where the data have yet to give them; ``probe`` (D,) is where the risk is
     asked next.
     """
 
-    evidence: Evidence
     point: FloatArray
     probe: FloatArray
     heights: Heights
@@ -100,13 +93,15 @@ class DrflState:
 class DrflServer(CertifiedServer[DrflState]):
     """Server half of AD-LPMM."""
 
+    asks = DrflSite()
+
     def asked(self, state: DrflState) -> FloatArray:
         """Where the risk is asked, which need not be where the iterates are."""
         return state.probe
 
     def of_sites(self, state: DrflState, problem: ServerProblem, kept: Sequence[int]) -> DrflState:
         """A new start of the iterates, whose heights and duals belong to all sites together; the cuts stay."""
-        return replace(self.init(problem), evidence=of_sites(state.evidence, kept))
+        return replace(self.init(problem), evidence=state.evidence.of_sites(kept))
 
     def init(self, problem: ServerProblem) -> DrflState:
         """All variables 0 and the duals where they end for equal risks; the first half of a step if c is given."""
@@ -118,7 +113,7 @@ class DrflServer(CertifiedServer[DrflState]):
         size = problem.parameters["c"]
         sizes = np.array([size, problem.parameters["c_weights"] or size])
         unknown = np.full(2, np.inf)
-        state = DrflState(no_evidence(problem), origin, origin, zero, zero, local, duals, unknown, sizes)
+        state = DrflState(Evidence.empty(problem), origin, origin, zero, zero, local, duals, unknown, sizes)
         return _ask(state, problem, None) if state.sized else state
 
     def messages(self, state: DrflState, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
@@ -142,14 +137,13 @@ class DrflServer(CertifiedServer[DrflState]):
     def step(self, state: DrflState, problem: ServerProblem, answers: Mapping[str, Arrays]) -> DrflState:
         """Take the local answers, move the duals, measure the residuals, move the first half again."""
         evidence, model_minimiser = tighten_lower_bound(record(state.evidence, problem, state.probe, answers), problem)
-        here = np.array([float(site.site_id in answers) for site in problem.sites])
         if not state.sized:
-            return _sized(replace(state, evidence=evidence), problem, answers, here)
-        weights, risks = state.local.weights.copy(), state.local.risks.copy()
-        for s in np.flatnonzero(here):
-            answer = answers[problem.sites[s].site_id]
-            weights[s], risks[s] = answer["local_point"], answer["local_risk"]
-        local, steps = Local(weights, risks), _steps(state, problem)
+            return _sized(replace(state, evidence=evidence), problem, answers)
+        weights, risks = state.local.weights, state.local.risks
+        local = Local(
+            stacked(problem, answers, "local_point", weights), stacked(problem, answers, "local_risk", risks)
+        )
+        here, steps = present(problem, answers).astype(np.float64), _steps(state, problem)
         left = residuals(state.point, state.heights, state.before, local, state.local, steps)
         duals = move_duals(state.duals, state.point, state.heights, local, steps, here)
         moved = replace(
@@ -172,17 +166,12 @@ class DrflServer(CertifiedServer[DrflState]):
         first = state.evidence.risks[:1]
         return Status.STALLED if state.evidence.upper <= _NOTHING * first.max(initial=0.0) else status
 
-    def answer_shapes(self, problem: ServerProblem) -> dict[str, tuple[int, ...]]:
-        """Risk and its cut, local weights and risk, minorant."""
-        return DrflSite().shapes(problem.dimension, problem.n_swings)
-
     def pack(self, state: DrflState) -> dict[str, FloatArray]:
         """Evidence and all variables."""
         parts = {"point": state.point, "probe": state.probe, "residuals": state.residuals, "sizes": state.sizes}
         for name, heights in (("heights", state.heights), ("before", state.before)):
             parts[name] = np.stack([heights.t, heights.z, heights.eta, np.full_like(heights.t, heights.gamma)])
-        parts |= {"weights": state.local.weights, "risks": state.local.risks}
-        parts |= {"sigma": state.duals.sigma, "psi": state.duals.psi, "zeta": state.duals.zeta}
+        parts |= {**vars(state.local), **vars(state.duals)}
         return {**state.evidence.pack(), **{_PREFIX + name: array for name, array in parts.items()}}
 
     def unpack(self, arrays: Arrays) -> DrflState:
@@ -196,7 +185,7 @@ class DrflServer(CertifiedServer[DrflState]):
         local = Local(parts["weights"], parts["risks"])
         duals = Duals(parts["sigma"], parts["psi"], parts["zeta"])
         return DrflState(
-            unpack_evidence(arrays), parts["point"], parts["probe"], heights, before, local, duals, parts["residuals"],
+            Evidence.unpack(arrays), parts["point"], parts["probe"], heights, before, local, duals, parts["residuals"],
             parts["sizes"],
         )
 
@@ -204,13 +193,12 @@ class DrflServer(CertifiedServer[DrflState]):
 _PREFIX = "admm_"
 
 
-def _sized(state: DrflState, problem: ServerProblem, answers: Mapping[str, Arrays], here: FloatArray) -> DrflState:
+def _sized(state: DrflState, problem: ServerProblem, answers: Mapping[str, Arrays]) -> DrflState:
     """Step sizes and heights from the risks at 0; asked again where no site answered."""
     if not answers:
         return state
-    risks = np.full(here.shape[0], float(np.mean([float(answer["risk"]) for answer in answers.values()])))
-    for s in np.flatnonzero(here):
-        risks[s] = answers[problem.sites[s].site_id]["risk"]
+    mean = float(np.mean([float(answer["risk"]) for answer in answers.values()]))
+    risks = stacked(problem, answers, "risk", np.full(len(problem.sites), mean))
     middle = float(risks.mean())
     heights = Heights(risks - middle, risks, np.zeros_like(risks), -middle)
     local = Local(state.local.weights, risks)
@@ -234,7 +222,7 @@ def _pruned(evidence: Evidence, model_minimiser: ModelPoint, problem: ServerProb
         return evidence
     keep = model_minimiser.multipliers > _OF_USE
     keep[-2 * _RECENT * len(problem.sites) :] = True
-    return kept_cuts(evidence, keep)
+    return evidence.kept_cuts(keep)
 
 
 def _steps(state: DrflState, problem: ServerProblem) -> Steps:

@@ -26,8 +26,7 @@ import numpy as np
 from models.basics import FloatArray, TransportNorm
 from models.geometry.norms import dual_norm, vector_norm
 from models.prox.hinge.breakpoints import row_losses
-from models.prox.hinge.pattern import Trial
-from models.prox.hinge.statement import Iterate, Statement
+from models.prox.hinge.statement import Iterate, Point, Statement
 
 _A_HAIR = 1.0 - 4.0 * float(np.finfo(float).eps)  # so that rounding of a scaling cannot leave a vector outside
 
@@ -100,9 +99,9 @@ def upper_value(problem: Statement, weights: FloatArray, multiplier: float) -> t
     return (value + problem.price * multiplier, multiplier) if problem.is_robust else (value, math.inf)
 
 
-def certified(problem: Statement, trial: Trial) -> Iterate:
-    """A trial with its objective and true duality gap."""
-    value, multiplier = upper_value(problem, trial.weights, trial.multiplier)
-    bound = minorant(problem, trial.keep, trial.flip, trial.norm_dual)
+def certified(problem: Statement, point: Point) -> Iterate:
+    """A point with its objective and true duality gap."""
+    value, multiplier = upper_value(problem, point.weights, point.multiplier)
+    bound = minorant(problem, point.keep, point.flip, point.norm_dual)
     gap = value - lower_value(problem, bound)
-    return Iterate(trial.weights, multiplier, trial.keep, trial.flip, trial.norm_dual, gap, value)
+    return Iterate(point.weights, multiplier, point.keep, point.flip, point.norm_dual, gap, value)

@@ -18,12 +18,12 @@ from models.prox.hinge.smoothing import approach
 from models.prox.hinge.statement import Iterate, Statement
 
 _KINK_WIDTH = 1e-7  # how near a kink the last answer must be for the kink to be guessed active
-_WARM_TRIALS = 10
-_RIPE_TRIALS = 8
-_FINISH_TRIALS = 3
-_ITERATION_LIMIT = 80
-_NEAR_END = 1e-7
-_NEARLY_ZERO = 1e-6
+_WARM_TRIALS = 10  # corrections of a guess at the start, of which most take two to four
+_RIPE_TRIALS = 8  # the same from a pattern that smoothing left
+_FINISH_TRIALS = 3  # the same between steps of the interior point, which costs as much as one or two
+_ITERATION_LIMIT = 80  # interior point steps, several times what any drawn problem takes
+_NEAR_END = 1e-7  # relative gap from which on a step without progress has met rounding
+_NEARLY_ZERO = 1e-6  # dual norm of weights that may be 0 but for what the interior point leaves
 _STUCK = 0.9  # a gap that falls by less than this, several times over, has met working precision
 
 
@@ -107,20 +107,19 @@ def _interior(problem: Statement, run: InteriorPoint, tolerance: float, spent: i
     if not math.isfinite(best.gap):
         raise ProblemError("the client step overflowed: features or centre are too large, scale them to order 1")
     # Slacks move by steps during the run; what is reported is measured at the point itself.
-    settled = Trial(best.weights, best.multiplier, best.keep, best.flip, best.norm_dual, np.empty(0, dtype=np.intp))
-    found, at_zero = certified(problem, settled), _at_zero(problem, settled)
+    found, at_zero = certified(problem, best), _at_zero(problem, best)
     if at_zero is not None and at_zero.objective < found.objective:
         found = at_zero
     return LocalAnswer(found, "interior point", spent)
 
 
-def _at_zero(problem: Statement, trial: Trial) -> Iterate | None:
-    """The trial with weights that are nearly 0 put to 0: at a large radius their last digits would cost."""
-    features = trial.weights[: problem.n_features]
+def _at_zero(problem: Statement, point: Iterate) -> Iterate | None:
+    """The point with weights that are nearly 0 put to 0: at a large radius their last digits would cost."""
+    features = point.weights[: problem.n_features]
     if not problem.is_robust or dual_norm(features, problem.norm) > _NEARLY_ZERO:
         return None
-    weights = trial.weights.copy()
+    weights = point.weights.copy()
     weights[: problem.n_features] = 0.0
     margins = problem.rows @ weights
     multiplier = best_multiplier(margins, problem.price, problem.flip, 0.0)
-    return certified(problem, replace(trial, weights=weights, multiplier=multiplier))
+    return certified(problem, replace(point, weights=weights, multiplier=multiplier))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from models.basics import FloatArray
 from models.geometry.norms import dual_norm, vector_norm
 from models.prox.hinge.interior_point import InteriorPoint
-from models.prox.hinge.statement import Statement
+from models.prox.hinge.statement import Point, Statement
 
 # A row's support is the sum of the pieces in which its maximum is attained.
 ZERO, KEEP, FLIP = 1, 2, 4
@@ -82,17 +82,9 @@ class Ties:
 
 
 @dataclass(frozen=True)
-class Trial:
-    """The optimum if a pattern were right: weights, multiplier, dual weights of the rows, norm dual (as in Iterate).
+class Trial(Point):
+    """The optimum if a pattern were right; ``ties`` are the rows where several pieces were assumed."""
 
-    ``ties`` are the rows where several pieces were assumed.
-    """
-
-    weights: FloatArray
-    multiplier: float
-    keep: FloatArray
-    flip: FloatArray
-    norm_dual: FloatArray
     ties: Index
 
 
@@ -147,26 +139,26 @@ def pattern_of(run: InteriorPoint) -> Pattern:
     """Pattern that an interior point run shows: a piece is active where its dual is larger than its slack."""
     problem = run.problem
     features = run.weights[: problem.n_features]
-    active = (run.dual > run.slack).view(np.uint8)
+    active = (run.rows.dual > run.rows.slack).view(np.uint8)
     support = active[0] + KEEP * active[1]
     if problem.can_flip:
         support += FLIP * active[2]
     if run.cone is None:
         return Pattern(support, False, np.ones_like(features), run.weights.copy(), 0.0)
     pull = run.cone.pull()
-    price = max(float(pull[-1]), 0.0)
-    room = 1.0 - dual_norm(features, problem.norm) / run.multiplier
+    price = max(float(pull[0]), 0.0)
+    room = 1.0 - dual_norm(features, problem.norm) / run.bound
     signs = np.sign(features)
     if problem.norm != "linf" and price > 0.0:
         # the norm dual is inside its bound by more than the multiplier costs a row: the weights go to 0
-        inside = 1.0 - vector_norm(pull[:-1], problem.norm) / price
-        if inside > run.multiplier * price / problem.total:
+        inside = 1.0 - vector_norm(pull[1:], problem.norm) / price
+        if inside > run.bound * price / problem.total:
             return Pattern(support, True, np.zeros_like(features), run.weights.copy(), price)
     if problem.norm == "l1":
         # share of the price on a weight against its distance from the bound
-        signs *= np.abs(pull[:-1]) > price * (1.0 - np.abs(features) / run.multiplier)
+        signs *= np.abs(pull[1:]) > price * (1.0 - np.abs(features) / run.bound)
     elif problem.norm == "linf":
-        signs *= price * np.abs(features) > (price - np.abs(pull[:-1])) * run.multiplier
+        signs *= price * np.abs(features) > (price - np.abs(pull[1:])) * run.bound
     else:
         signs = np.ones_like(features)
     return Pattern(support, price > room * problem.price, signs, run.weights.copy(), price)

@@ -8,7 +8,7 @@ import numpy as np
 
 from models.basics import FloatArray, ProblemError
 from models.geometry.norms import dual_norm, vector_norm
-from models.losses.hinge import Hinge
+from models.losses.classification import Hinge
 from models.problem import ProxSolution, SiteProblem
 from models.prox.hinge.site_rows import SiteRows
 from models.prox.hinge.working_set import Ball, SiteAnswer, solve_site
@@ -62,7 +62,7 @@ def robust_prox(
         raise ProblemError(f"this client step is for the hinge loss, the loss is {problem.spec.loss.name}")
     _check(problem, centre, penalty, ridge, warm_start)
     if problem.spec.support is not None:
-        raise ProblemError("this client step is for features without bounds; with a support take models.prox.dispatch")
+        raise ProblemError("this client step is for features without bounds; with a support take models.prox.bundle")
     rows = SiteRows(problem.features, problem.labels, problem.spec.fit_intercept)
     if not rows.are_finite():
         raise ProblemError("features must be finite")
@@ -142,7 +142,7 @@ def _check(
     if not (np.abs(labels) == 1.0).all():
         raise ProblemError("labels must be -1 or +1")
     if problem.row_weights is not None:
-        raise ProblemError("this client step counts every row once; rows that have weights go to models.prox_bundle")
+        raise ProblemError("this client step counts every row once; rows that have weights go to models.prox.bundle")
     if not (math.isfinite(penalty) and penalty >= 0.0):
         raise ProblemError(f"penalty must be a finite number at or above 0, got {penalty}")
     if not (math.isfinite(ridge) and ridge >= 0.0):

@@ -25,14 +25,14 @@ from models.prox.hinge.pattern import Pattern, Trial, pattern_at, revise, tied_r
 from models.prox.hinge.statement import Iterate, Statement
 
 _TIES = (2.0, 0.6)  # ties over weights while the width shrinks
-_HARDENING = 6
+_HARDENING = 6  # steps of fixed width, where two or three do or none will
 _CROWDED = 12  # steps where more rows than weights lie on a kink from the start
-_ON_A_KINK = 1e-9
+_ON_A_KINK = 1e-9  # distance to a kink that is none
 _TOO_MANY = 3  # ties over weights at which it gives up elsewhere
-_SPARE = 3
-_NARROWEST = 1e-6
+_SPARE = 3  # ties above the number of weights that the active set still takes
+_NARROWEST = 1e-6  # least width: narrower ties are hard to float64
 _FEW = 2  # changes of the pattern at which it is ripe for hard ties
-_LOOSE = 1e-12
+_LOOSE = 1e-12  # relative excess over the norm at which the multiplier is still tied to it
 
 
 @dataclass(frozen=True)

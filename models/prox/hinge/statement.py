@@ -14,7 +14,7 @@ from functools import cached_property
 
 from models.basics import FloatArray, TransportNorm
 
-_LEAST_OBJECTIVE = 1e-3
+_LEAST_OBJECTIVE = 1e-3  # a row: below it the gap counts by its distance
 
 
 @dataclass(frozen=True)
@@ -54,13 +54,12 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Iterate:
+class Point:
     """A primal point with dual weights, over the rows of a statement.
 
     weights : (D,). multiplier : the transport multiplier, infinite when the statement has none.
     keep, flip : (n,), dual weights of the kept and the flipped piece; ``flip`` is empty where no label can be flipped.
     norm_dual : (P,), dual of the norm constraint, the part that the stationarity equation subtracts.
-    gap, objective : duality gap and primal objective, in the units of the statement.
     """
 
     weights: FloatArray
@@ -68,5 +67,11 @@ class Iterate:
     keep: FloatArray
     flip: FloatArray
     norm_dual: FloatArray
+
+
+@dataclass(frozen=True)
+class Iterate(Point):
+    """A point with its duality gap and primal objective, in the units of the statement."""
+
     gap: float
     objective: float

@@ -19,15 +19,15 @@ from models.geometry.norms import dual_norm
 from models.prox.hinge.breakpoints import best_multiplier, held_pieces, kink_distance, row_losses
 from models.prox.hinge.certify import Bound, minorant
 from models.prox.hinge.local import solve_locally
-from models.prox.hinge.site_rows import SiteRows
+from models.prox.hinge.site_rows import Index, SiteRows
 from models.prox.hinge.statement import Statement
 
 _DIRECT = 400  # this many rows are solved over at once
 _THINNING = 8  # a cold start comes from every 8th row, which starts from every 64th, and so on
-_COARSE_TOLERANCE = 1e-3
+_COARSE_TOLERANCE = 1e-3  # a start is no answer
 _HELD_SHARE = 0.1  # share of the tolerance that the held rows may take
-_HALVINGS = 8
-_TIE = 1e-9
+_HALVINGS = 8  # a start need be right to a few parts in a thousand only
+_TIE = 1e-9  # rows this much farther from their kink are as near
 _FREE_STAGES = 3  # stages after which rows no longer leave the working set, so that it must end
 _PATIENT_STAGES = 6  # stages after which the working set doubles, so that it ends soon
 
@@ -41,6 +41,15 @@ class Ball:
     stiffness: float
     norm: TransportNorm
     anchor: FloatArray
+
+    def statement(
+        self, rows: SiteRows, members: Index | slice, linear: FloatArray, constant: float, price: float
+    ) -> Statement:
+        """Statement over some of the rows, with what the others contribute."""
+        return Statement(
+            rows.gather(members), rows.n_features, linear, constant, self.anchor, price, self.flip, self.stiffness,
+            self.norm, rows.count,
+        )
 
 
 @dataclass(frozen=True)
@@ -104,14 +113,8 @@ def solve_site(rows: SiteRows, ball: Ball, start: FloatArray | None, tolerance: 
             start, margins = found.weights, reached
             size = min(max(size, 2 * gone) * (2 if stage > _PATIENT_STAGES else 1), rows.count)
     bound = minorant(statement, found.keep, found.flip, found.norm_dual)
-    return SiteAnswer(
-        found.weights,
-        found.multiplier,
-        found.objective + missing,
-        bound,
-        spent,
-        f"working set, {answer.solver}",
-    )
+    solver = f"working set, {answer.solver}"
+    return SiteAnswer(found.weights, found.multiplier, found.objective + missing, bound, spent, solver)
 
 
 def _choose(
@@ -156,7 +159,7 @@ def _best_share(
 
 
 def _solve_directly(rows: SiteRows, ball: Ball, start: FloatArray | None, tolerance: float) -> SiteAnswer:
-    statement = _whole(rows, ball)
+    statement = ball.statement(rows, slice(None), np.zeros(ball.anchor.size), 0.0, ball.price)
     warm = start is not None
     weights = ball.anchor if start is None else start
     size = dual_norm(weights[: rows.n_features], ball.norm)
@@ -165,22 +168,6 @@ def _solve_directly(rows: SiteRows, ball: Ball, start: FloatArray | None, tolera
     found = answer.found
     bound = minorant(statement, found.keep, found.flip, found.norm_dual)
     return SiteAnswer(found.weights, found.multiplier, found.objective, bound, answer.iterations, answer.solver)
-
-
-def _whole(rows: SiteRows, ball: Ball) -> Statement:
-    """Statement over all rows."""
-    return Statement(
-        rows=rows.gather(slice(None)),
-        n_features=rows.n_features,
-        linear=np.zeros(ball.anchor.size),
-        constant=0.0,
-        anchor=ball.anchor,
-        price=ball.price,
-        flip=ball.flip,
-        stiffness=ball.stiffness,
-        norm=ball.norm,
-        total=rows.count,
-    )
 
 
 def _coarse_start(rows: SiteRows, ball: Ball) -> tuple[FloatArray, int]:
@@ -210,15 +197,4 @@ def _reduce(
         force += held
         price = max(price - ball.flip * flipped, 0.0)
         constant += flipped
-    return Statement(
-        rows=rows.gather(np.flatnonzero(members)),
-        n_features=rows.n_features,
-        linear=rows.combine(force),
-        constant=constant,
-        anchor=ball.anchor,
-        price=price,
-        flip=ball.flip,
-        stiffness=ball.stiffness,
-        norm=ball.norm,
-        total=rows.count,
-    )
+    return ball.statement(rows, np.flatnonzero(members), rows.combine(force), constant, price)

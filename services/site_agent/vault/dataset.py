@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from models.basics import FloatArray
 from models.losses.base import Task
-from services.contracts.asset_type import AssetType
+from services.contracts.asset_type import AssetType, Feature
+from services.contracts.target import Target
+from services.contracts.value_range import Ranges
 from services.site_agent.vault.table import HoldOut, RawTable, VaultError
 
 MIDDLE = 0.5
@@ -108,7 +110,10 @@ class Dataset:
 
 
 def build_dataset(raw: RawTable, asset_type: AssetType) -> Dataset:
-    """Hold a raw table to the contract: classes, target, sensor ranges (clipped or refused), scaling, held-out part."""
+    """Hold a raw table to the contract: classes, target, sensor ranges (clipped or refused), scaling, held-out part.
+
+    :class:`VaultError` names the first row that does not fit.
+    """
     classes = _class_indices(raw, asset_type)
     targets, outside = _scaled_targets(raw, asset_type)
     bare = np.flatnonzero((classes < 0) & np.isnan(targets))
@@ -125,8 +130,7 @@ def build_dataset(raw: RawTable, asset_type: AssetType) -> Dataset:
 
 def apply_contract(values: FloatArray, row_name: Callable[[int], str], asset_type: AssetType) -> ContractedFeatures:
     """Clip or refuse values outside the sensor ranges as the contract says, scale, and fill what is not measured."""
-    inside, clipped = _hold_to_ranges(values, row_name, asset_type)
-    features = asset_type.scale(inside)
+    features, clipped = _held(values, asset_type.features, "feature {} is outside its sensor range", row_name)
     is_absent = np.asarray(np.isnan(features).all(axis=0))
     features[:, is_absent] = MIDDLE
     absent = tuple(name for name, gone in zip(asset_type.feature_names, is_absent, strict=True) if gone)
@@ -152,37 +156,29 @@ def _scaled_targets(raw: RawTable, asset_type: AssetType) -> tuple[FloatArray, d
     goal = asset_type.target
     if goal is None or raw.targets is None:
         return np.full(len(raw.values), np.nan), {}
-    outside = np.flatnonzero((raw.targets < goal.low) | (raw.targets > goal.high))
-    if len(outside) and goal.out_of_range == "refuse":
-        raise VaultError(
-            f"{raw.row_name(int(outside[0]))}: target {goal.name} is outside its range "
-            f"[{goal.low:g}, {goal.high:g}] {goal.unit} ({len(outside)} of {len(raw.targets)} rows), "
-            "and the contract refuses such values"
-        )
-    scaled = goal.scale(np.clip(raw.targets, goal.low, goal.high))
-    return scaled, {goal.name: len(outside)} if len(outside) else {}
+    scaled, clipped = _held(raw.targets[:, np.newaxis], (goal,), "target {} is outside its range", raw.row_name)
+    return scaled[:, 0], clipped
 
 
-def _hold_to_ranges(
-    given: FloatArray, row_name: Callable[[int], str], asset_type: AssetType
+def _held(
+    values: FloatArray, quantities: Sequence[Feature | Target], what: str, row_name: Callable[[int], str]
 ) -> tuple[FloatArray, dict[str, int]]:
-    """Values inside their sensor ranges, and how many of each feature had to be clipped."""
-    values = given.copy()
-    clipped: dict[str, int] = {}
-    for number, feature in enumerate(asset_type.features):
-        column = values[:, number]
-        outside = np.flatnonzero((column < feature.low) | (column > feature.high))
-        if not len(outside):
-            continue
-        if feature.out_of_range == "refuse":
-            raise VaultError(
-                f"{row_name(int(outside[0]))}: feature {feature.name} is outside its sensor range "
-                f"[{feature.low:g}, {feature.high:g}] {feature.unit} ({len(outside)} of {len(column)} rows), "
-                "and the contract refuses such values"
-            )
-        values[:, number] = np.clip(column, feature.low, feature.high)
-        clipped[feature.name] = len(outside)
-    return values, clipped
+    """Values (N, P) inside their ranges, scaled to [0, 1], and how many of each quantity had to be clipped.
+
+    ``what`` is what an error calls the quantities and their range.
+    """
+    ranges = Ranges(quantities)
+    outside = ranges.outside(values)
+    refused = ranges.first_refused(outside)
+    if refused is not None:
+        row, column = refused
+        wrong = quantities[column]
+        raise VaultError(
+            f"{row_name(row)}: {what.format(wrong.name)} [{wrong.low:g}, {wrong.high:g}] {wrong.unit} "
+            f"({int(outside[:, column].sum())} of {len(values)} rows), and the contract refuses such values"
+        )
+    counts = {each.name: int(count) for each, count in zip(quantities, outside.sum(axis=0), strict=True) if count}
+    return ranges.scale(ranges.clip(values)), counts
 
 
 def hold_out(features: FloatArray, classes: IntArray, rule: HoldOut) -> NDArray[np.bool_]:

@@ -12,7 +12,7 @@ from services.site_agent.settings import CsvSource, DataSource, ParquetSource, S
 from services.site_agent.vault.dataset import Dataset, build_dataset
 from services.site_agent.vault.table import RawTable
 
-RUNS_KEPT = 4
+RUNS_KEPT = 4  # runs at once that a plant takes part in; each keeps its rows in memory
 Stamp = tuple[tuple[str, int, int], ...]
 
 
@@ -71,15 +71,11 @@ def _stamp(paths: list[Path]) -> Stamp:
 
 
 def _files(source: DataSource) -> list[Path]:
-    match source:
-        case CsvSource() | ParquetSource():
-            return [source.path]
-        case SimulatorSource():
-            from services.site_agent.vault import simulator_source
+    if isinstance(source, SimulatorSource):
+        from services.site_agent.vault import simulator_source
 
-            return simulator_source.files(source)
-        case _:
-            assert_never(source)
+        return simulator_source.files(source)
+    return [source.path]
 
 
 def _read(source: DataSource, asset_type: AssetType) -> RawTable:

@@ -161,16 +161,14 @@ def _from_parquet(path: Path, wanted: tuple[str, ...]) -> dict[str, Any]:
     missing = sorted(set(wanted) - set(table.column_names))
     if missing:
         raise VaultError(f"{path.name} has no column {missing[0]!r}; it has: {', '.join(table.column_names)}")
-    arrays: dict[str, Any] = {"label": np.array(table.column("label").to_pylist(), dtype=np.str_)}
-    try:
-        arrays["flow"] = np.array(table.column("flow").to_pylist(), dtype=np.float64)
-    except (TypeError, ValueError):
-        raise VaultError(f"{path.name}: column 'flow' must hold a list of equally many numbers in each row") from None
-    for name in wanted[2:]:
+    arrays: dict[str, Any] = {}
+    for name in wanted:
         try:
-            arrays[name] = np.array(table.column(name).to_pylist(), dtype=np.float64)
+            kind = np.str_ if name == "label" else np.float64
+            arrays[name] = np.array(table.column(name).to_pylist(), dtype=kind)
         except (TypeError, ValueError):
-            raise VaultError(f"{path.name}: column {name!r} must hold a number in each row") from None
+            what = "a list of equally many numbers" if name == "flow" else "a number"
+            raise VaultError(f"{path.name}: column {name!r} must hold {what} in each row") from None
     return arrays
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,8 +49,68 @@ class RawTable:
     targets: FloatArray | None = None
 
 
+class Cells(Protocol):
+    """A table by its columns, each by its position in the header."""
+
+    @property
+    def header(self) -> list[str]:
+        """Names of the columns."""
+        ...
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        ...
+
+    def row_name(self, row: int) -> str:
+        """How the plant finds row i again."""
+        ...
+
+    def unit(self, position: int) -> str | None:
+        """Unit that is written beside a column; None where there is none."""
+        ...
+
+    def words(self, position: int, *, gaps: bool = False) -> list[str]:
+        """Texts of a column; with ``gaps`` a cell may be empty."""
+        ...
+
+    def numbers(self, position: int, *, gaps: bool = False) -> FloatArray:
+        """Finite numbers of a column; with ``gaps`` a cell may be empty, for which NaN stands."""
+        ...
+
+
+def read_columns(cells: Cells, source: TableSource, asset_type: AssetType) -> RawTable:
+    """Rows of a table with a column for each feature; :class:`VaultError` names what does not fit."""
+    label_at, target_at = find_outcomes(cells.header, source, asset_type)
+    split_at = find_column(cells.header, source.split_column, source, "the split") if source.split_column else None
+    values, labels, targets = read_features(cells, source, asset_type), None, None
+    if label_at is not None:
+        words = cells.words(label_at, gaps=asset_type.target is not None)
+        labels = tuple(source.labels.get(word, word) for word in words)
+    if target_at is not None and asset_type.target is not None:
+        _check_unit(cells, target_at, asset_type.target.name, source, asset_type)
+        targets = cells.numbers(target_at, gaps=True)
+    parts = None if split_at is None else cells.words(split_at)
+    return RawTable(values, labels, read_split(parts, source, cells.row_name), cells.row_name, targets)
+
+
+def read_features(cells: Cells, source: TableSource, asset_type: AssetType) -> FloatArray:
+    """Values (N, P) of the features, NaN in the whole column of an optional one that is not there."""
+    positions = resolve_columns(cells.header, source, asset_type)
+    values = np.full((len(cells), len(positions)), np.nan)
+    for number, position in enumerate(positions):
+        if position is not None:
+            _check_unit(cells, position, asset_type.feature_names[number], source, asset_type)
+            values[:, number] = cells.numbers(position)
+    return values
+
+
+def _check_unit(cells: Cells, position: int, name: str, source: TableSource, asset_type: AssetType) -> None:
+    if (unit := cells.unit(position)) is not None:
+        check_units({name: unit}, asset_type, source.path.name)
+
+
 def check_units(units: dict[str, str], asset_type: AssetType, where: str) -> None:
-    """Hold the units of features and target to the contract; an unknown name or another unit is refused."""
+    """Hold units of features and target to the contract; :class:`VaultError` for an unknown name or another unit."""
     wanted = {feature.name: feature.unit for feature in asset_type.features}
     goal = asset_type.target
     for name, unit in units.items():
@@ -65,7 +126,7 @@ def check_units(units: dict[str, str], asset_type: AssetType, where: str) -> Non
 def resolve_columns(header: list[str], source: TableSource, asset_type: AssetType) -> list[int | None]:
     """Position of each feature's column; a header may carry the unit, as in ``pressure_mean [bar]``.
 
-    None stands for an optional feature whose column is not there.
+    None stands for an optional feature whose column is not there; :class:`VaultError` where another one is missing.
     """
     unknown = sorted(set(source.columns) - set(asset_type.feature_names))
     if unknown:
@@ -86,7 +147,7 @@ def resolve_columns(header: list[str], source: TableSource, asset_type: AssetTyp
 
 
 def find_column(header: list[str], column: str, source: TableSource, purpose: str) -> int:
-    """Position of a column that must be there."""
+    """Position of a column that must be there, or :class:`VaultError`."""
     position, _ = _find(header, column)
     if position is None:
         raise VaultError(f"{source.path.name} has no column {column!r} for {purpose}; it has: {', '.join(header)}")
@@ -94,7 +155,7 @@ def find_column(header: list[str], column: str, source: TableSource, purpose: st
 
 
 def find_outcomes(header: list[str], source: TableSource, asset_type: AssetType) -> tuple[int | None, int | None]:
-    """Positions of the columns of class names and of the target; at least one of them is there."""
+    """Positions of the columns of class names and of the target; :class:`VaultError` where neither is there."""
     label_at, target_at = _find_label(header, source, asset_type), _find_target(header, source, asset_type)
     if label_at is None and target_at is None and asset_type.target is not None:
         raise VaultError(
@@ -144,15 +205,13 @@ def _find(header: list[str], column: str) -> tuple[int | None, str | None]:
     return None, None
 
 
-def translate_labels(labels: list[str], source: TableSource) -> tuple[str, ...]:
-    """The plant's own words for the classes, mapped where the settings do."""
-    return tuple(source.labels.get(label, label) for label in labels)
-
-
 def read_split(
     words: list[str] | None, source: TableSource, row_name: Callable[[int], str]
 ) -> NDArray[np.bool_] | HoldOut:
-    """Column of ``train`` and ``test`` as True for test; without the column, the hold-out of the settings."""
+    """Column of ``train`` and ``test`` as True for test; without the column, the hold-out of the settings.
+
+    :class:`VaultError` for another word.
+    """
     if words is None:
         return HoldOut(source.test_fraction, source.seed)
     for row, word in enumerate(words):
@@ -164,7 +223,7 @@ def read_split(
 
 
 def check_finite(numbers: FloatArray, column: str, file_name: str, row_name: Callable[[int], str]) -> None:
-    """Refuse NaN and infinity, naming the first row that holds one."""
+    """Refuse NaN and infinity with :class:`VaultError`, naming the first row that holds one."""
     wrong = np.flatnonzero(~np.isfinite(numbers))
     if len(wrong):
         what = "NaN" if np.isnan(numbers[wrong[0]]) else "an infinite value"

@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -78,9 +79,12 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_children_import_nothing_from_the_folder_where_they_are_started(hostile: Path, tmp_path: Path) -> None:
+def test_children_import_nothing_from_the_folder_where_they_are_started(
+    hostile: Path, tmp_path: Path, new_mlflow: Callable[[Path], str]
+) -> None:
     settings = Settings.load(tmp_path / "home", {"BALLAST_API_PORT": str(free_port())})
     settings.home.mkdir()
+    assert new_mlflow(settings.home) == settings.tracking_uri
     prepare_stores(settings)
     with Supervisor(tmp_path / "logs", print) as supervisor:
         stack.start_api(supervisor, settings)

@@ -3,11 +3,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 
 from api.models.examples import DIAGNOSE, FEATURES_EXAMPLE
 from services.contracts.diagnosis import DiagnoseResponse
 from services.contracts.identity import Role
+from services.contracts.value_range import Ranges
 
 PATH = "/v1/models/pumps/diagnose"
 
@@ -30,7 +32,9 @@ def test_the_documented_examples_work(shared_world: Any, example: str) -> None:
 def test_a_diagnosis_is_the_versions_own_arithmetic(shared_world: Any) -> None:
     version = shared_world.backend.registry.get("pumps", "champion")
     answer = ask(shared_world, {"sample": FEATURES_EXAMPLE}).json()
-    scaled = version.asset_type.scale([FEATURES_EXAMPLE[name] for name in version.asset_type.feature_names])
+    scaled = Ranges(version.asset_type.features).scale(
+        np.array([FEATURES_EXAMPLE[name] for name in version.asset_type.feature_names])
+    )
     score = float(scaled @ version.weights[0, :-1] + version.weights[0, -1])
     diagnosis = answer["diagnoses"][0]
     assert diagnosis["scores"]["leak"] == pytest.approx(score, abs=1e-12)

@@ -6,6 +6,7 @@ import pytest
 
 from services.contracts.errors import UnavailableError
 from services.contracts.identity import Role
+from tests.aliases import alias_history
 
 
 def promote(world: Any, name: str, **body: Any) -> Any:
@@ -36,7 +37,7 @@ def test_versions_are_promoted_and_rolled_back_with_a_reason(any_world: Any, req
     assert any_world.events() == ["model.rollback", "model.promote", "model.promote"]
     event = any_world.backend.store.audit.list_events(target=f"model:{name}")[0]
     assert (event.before, event.after, event.reason) == ({"champion": second}, {"champion": first}, "false alarms")
-    changes = any_world.backend.store.model_versions.alias_history(name, "champion")
+    changes = alias_history(any_world.backend.store, name)
     assert [(change.previous_version, change.version) for change in changes] == [
         (second, first), (first, second), (None, first),
     ]

@@ -100,7 +100,7 @@ REFUSED = {
         {"spec": {"radius": {"rule": "fixed", "value": "NaN"}}}, 422, "invalid_input", "spec.radius.value",
     ),
     "a cost that is no number": ({"spec": {"label_flip_cost": "NaN"}}, 422, "invalid_input", "spec.label_flip_cost"),
-    "a beta of zero": ({"spec": {"radius": {"value": 0}}}, 422, "invalid_input", "beta must be above 0"),
+    "a beta of zero": ({"spec": {"radius": {"value": 0}}}, 422, "invalid_input", "must be above 0"),
     "a site's beta of zero": (
         {"site_settings": {"plant-east": {"radius": {"value": 0}}}}, 422, "invalid_input", "site_settings.plant-east",
     ),

@@ -10,6 +10,7 @@ import pytest
 from services.bus import server
 from services.bus.configuration import BusFiles
 from services.contracts.identity import Role
+from tests.nats_server import start
 from tests.waiting import PATIENCE
 
 PATH = "/v1/admin/sites"
@@ -116,7 +117,7 @@ def test_the_embedded_nats_server_learns_of_sites_at_once(world: Any, tmp_path: 
         port = probe.getsockname()[1]
     files = BusFiles(world.settings.bus_folder)
     server.prepare(files, host="127.0.0.1", port=port, host_names=["localhost", "127.0.0.1"], site_keys={})
-    process = server.start(files, host="127.0.0.1", port=port)
+    process = start(files, host="127.0.0.1", port=port)
     seed = tmp_path / "plant.nk"
     key = new_seed_file(seed)
 

@@ -20,6 +20,7 @@ from services.bus.configuration import BusFiles, users_text
 from services.contracts.identity import Role
 from services.contracts.signing import new_seed_file, public_key
 from services.round_store.tables import SiteRow
+from tests import nats_server
 from tests.ports import free_port
 from tests.waiting import PATIENCE
 
@@ -71,7 +72,7 @@ class Link:
 def link(world: Any, tmp_path: Path) -> Iterator[Link]:
     files, port = BusFiles(world.settings.bus_folder), free_port()
     server.prepare(files, host="127.0.0.1", port=port, host_names=["127.0.0.1"], site_keys={})
-    process = server.start(files, host="127.0.0.1", port=port)
+    process = nats_server.start(files, host="127.0.0.1", port=port)
     try:
         yield Link(world, files, port, tmp_path)
     finally:

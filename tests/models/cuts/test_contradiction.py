@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.cuts.contradiction import find_contradiction
-from models.cuts.evidence import Evidence, no_evidence, of_sites, passed, record, unpack_evidence
+from models.cuts.evidence import Evidence, record
 from models.geometry.supports import BoxSupport
 from models.losses.catalogue import LOSS_NAMES, get_loss
 from models.methods.site_answers import ProxCutSite
@@ -37,7 +37,7 @@ def drawn(seed: int, spec: RobustSpec) -> SiteProblem:
 def asked(problem: SiteProblem, points: np.ndarray, **changes: Any) -> tuple[Evidence, ServerProblem]:
     """Evidence of one site after a round at each point; ``changes`` scale what it says in the last one."""
     server_problem = server(problem.spec.transport_norm)
-    evidence = no_evidence(server_problem)
+    evidence = Evidence.empty(server_problem)
     for number, point in enumerate(points):
         message = {"point": point, "centre": point, "penalty": np.array(0.0 if number else 0.5)}
         answer = ProxCutSite().answer(problem, message, {})
@@ -93,11 +93,11 @@ def test_a_false_swing_is_found(name: str) -> None:
 def test_exchanges_without_a_risk_count_too() -> None:
     server_problem = server("l2")
     answer = {"risk": np.array(1.0), "cut_height": np.array(1.0), "slope": np.zeros(4), "norm_weight": np.array(0.0)}
-    evidence = passed(record(no_evidence(server_problem), server_problem, np.zeros(4), {"s0": answer}))
+    evidence = record(Evidence.empty(server_problem), server_problem, np.zeros(4), {"s0": answer}).passed()
     later = record(evidence, server_problem, np.ones(4), {"s0": answer | LOWER})
     found = find_contradiction(later, server_problem, 0)
     assert found is not None and (found.risk_round, found.cut_round) == (3, 1)
-    back = unpack_evidence(later.pack())
+    back = Evidence.unpack(later.pack())
     assert find_contradiction(back, server_problem, 0) == found
 
 
@@ -105,14 +105,14 @@ def test_evidence_of_some_sites_has_nothing_of_the_others() -> None:
     both, alone = server("l2", 2), server("l2", 1)
     said = {"risk": np.array(1.0), "cut_height": np.array(1.0), "slope": np.ones(4), "norm_weight": np.array(0.1)}
     other = {"risk": np.array(2.0), "cut_height": np.array(2.0), "slope": -np.ones(4), "norm_weight": np.array(0.2)}
-    together, single = no_evidence(both), no_evidence(alone)
+    together, single = Evidence.empty(both), Evidence.empty(alone)
     for point in (np.zeros(4), np.ones(4)):
         together = record(together, both, point, {"s0": other, "s1": said})
         single = record(single, alone, point, {"s0": said})
     swings = {"s0": other | {"swing": np.full(3, 0.5)}, "s1": said | {"swing": np.ones(3)}}
-    swung = of_sites(record(together, both, np.ones(4), swings), [1])
+    swung = record(together, both, np.ones(4), swings).of_sites([1])
     assert swung.cut_swing.tolist() == [[0.0] * 3] * 2 + [[1.0] * 3], "cuts without one have none"
-    left, expected = of_sites(together, [1]).pack(), single.pack()
+    left, expected = together.of_sites([1]).pack(), single.pack()
     assert {name: array.tolist() for name, array in left.items() if name != "bounds"} == {
         name: array.tolist() for name, array in expected.items() if name != "bounds"
     }
@@ -121,9 +121,9 @@ def test_evidence_of_some_sites_has_nothing_of_the_others() -> None:
 def test_a_state_of_the_first_version_can_be_gone_on_with() -> None:
     server_problem = server("l2")
     answer = {"risk": np.array(1.0), "cut_height": np.array(1.0), "slope": np.zeros(4), "norm_weight": np.array(0.0)}
-    packed = record(no_evidence(server_problem), server_problem, np.zeros(4), {"s0": answer}).pack()
+    packed = record(Evidence.empty(server_problem), server_problem, np.zeros(4), {"s0": answer}).pack()
     old = {name: array for name, array in packed.items() if not name.endswith(("_round", "_swing"))}
     old["bounds"] = old["bounds"][:4]
-    back = record(unpack_evidence(old), server_problem, np.ones(4), {"s0": answer | LOWER})
+    back = record(Evidence.unpack(old), server_problem, np.ones(4), {"s0": answer | LOWER})
     found = find_contradiction(back, server_problem, 0)
     assert found is not None and "an earlier round" in str(found) and found.risk_round == 2

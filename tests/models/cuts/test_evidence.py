@@ -36,7 +36,7 @@ def _answers(*risks: float) -> dict[str, Arrays]:
 
 
 def _recorded(problem: ServerProblem, *rounds: Mapping[str, Arrays]) -> subject.Evidence:
-    known = subject.no_evidence(problem)
+    known = subject.Evidence.empty(problem)
     for number, answers in enumerate(rounds):
         known = subject.record(known, problem, np.full(3, float(number)), answers)
     return known
@@ -55,7 +55,7 @@ def test_upper_bound_is_the_least_worst_total_and_few_points_are_judged(
         return worst_mixture(risks, site_weights, ball)
 
     monkeypatch.setattr(subject, "worst_mixture", counted)
-    known, totals = subject.no_evidence(problem), []
+    known, totals = subject.Evidence.empty(problem), []
     level = random.uniform(0.5, 1.5, size=5)
     for k in range(rounds):
         # falling risks, as of a method that converges, with one site worse than the others
@@ -75,7 +75,7 @@ def test_no_cut_is_above_its_risk_even_by_rounding(size: float) -> None:
         point, slope = size * random.normal(size=3), random.normal(size=3)
         risk, weight = random.uniform(), random.uniform()
         answers = {"a": _answer(risk, slope, weight)}
-        known = subject.record(subject.no_evidence(problem), problem, point, answers)
+        known = subject.record(subject.Evidence.empty(problem), problem, point, answers)
         norm = max(abs(Fraction(value)) for value in point[:2])
         terms = [Fraction(s) * Fraction(w) for s, w in zip(slope, point, strict=True)]
         value = Fraction(known.cut_offset[0]) + sum(terms) + Fraction(weight) * norm
@@ -87,7 +87,7 @@ def test_a_cut_touches_its_risk_in_the_units_of_the_features() -> None:
     problem = _problem(feature_scale=np.array([2.0, 0.5]))
     point = np.array([1.0, -3.0, 0.5])
     known = subject.record(
-        subject.no_evidence(problem), problem, point, {"b": _answer(1.7, (0.1, 0.2, 0.3), 0.4)}
+        subject.Evidence.empty(problem), problem, point, {"b": _answer(1.7, (0.1, 0.2, 0.3), 0.4)}
     )
     assert subject.cut_model(known, problem).site_values(point[None])[0, 1] == pytest.approx(1.7, rel=1e-12)
 

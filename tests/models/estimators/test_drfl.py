@@ -24,6 +24,8 @@ from tests.oracles.whole_problem import solve_whole
 CLASSIFICATION = ("hinge", "smooth_hinge", "logistic")
 REGRESSION = ("huber", "epsilon_insensitive", "pinball")
 NORMS = ("l1", "l2", "linf")
+ROUGH = 0.1
+"""Gap that is enough where a test is not of the optimum."""
 
 
 def rows(seed: int, n: int, p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -44,14 +46,15 @@ def checked(estimator: Any) -> None:
     assert not [each for each in results if each["status"] == "failed"]
 
 
-@pytest.mark.parametrize("loss", CLASSIFICATION)
-def test_the_classifier_passes_the_checks_of_scikit_learn(loss: str) -> None:
-    checked(FederatedDRClassifier(loss=loss, radius=0.01, gap=1e-2))
+@pytest.mark.parametrize(("loss", "folds"), [("hinge", 3), ("hinge", 0), ("smooth_hinge", 0), ("logistic", 0)])
+def test_the_classifier_passes_the_checks_of_scikit_learn(loss: str, folds: int) -> None:
+    """The checks are of conduct: a rough gap will do, and the probabilities, which take more fits, of one loss."""
+    checked(FederatedDRClassifier(loss=loss, radius=0.01, gap=ROUGH, calibration_folds=folds))
 
 
 @pytest.mark.parametrize("loss", REGRESSION)
 def test_the_regressor_passes_the_checks_of_scikit_learn(loss: str) -> None:
-    checked(FederatedDRRegressor(loss=loss, gap=1e-2))
+    checked(FederatedDRRegressor(loss=loss, gap=ROUGH))
 
 
 @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

@@ -18,10 +18,9 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from models.estimators import DRSVC, FederatedDRSVC
 from models.problem import RobustSpec, SiteProblem
-from models.reference.solve import minimise
-from models.reference.worst_case import risk_model
 from models.validation import box_support
 from models.worst_case.risk import worst_case_risk
+from tests.oracles.worst_case import minimise, risk_model
 
 NORMS = ("l1", "l2", "linf")
 

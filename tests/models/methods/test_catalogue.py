@@ -12,7 +12,7 @@ import pytest
 from models.basics import ProblemError
 from models.geometry.supports import BoxSupport
 from models.losses.catalogue import get_loss
-from models.losses.hinge import Hinge
+from models.losses.classification import Hinge
 from models.methods import site_answers
 from models.methods.catalogue import METHODS, RANGES, check_parameters, get_method
 from models.methods.protocol import SupportKind

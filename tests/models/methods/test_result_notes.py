@@ -9,7 +9,7 @@ import pytest
 
 from models.losses.catalogue import get_loss
 from models.methods.catalogue import METHODS, get_method
-from models.multiclass import OneVsRestServer, OneVsRestSite
+from models.multiclass import OneVsRestServer, answer_heads, head_labels
 from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms, Status
 from models.simulation.federation import Training, train
 
@@ -67,18 +67,21 @@ def test_relative_fairness_says_what_its_gap_belongs_to() -> None:
 @pytest.mark.parametrize("method", ["scaff-pd-ia", "relative-fairness", "scaff-pd", "level-bundle"])
 def test_several_heads_speak_on_one_line(method: str) -> None:
     chosen, problem = get_method(method), server_problem(method)
-    server, half, random = OneVsRestServer(chosen.server, 3), OneVsRestSite(chosen.site, 3), np.random.default_rng(1)
-    rows = {f"s{g}": (random.uniform(0, 1, (30, 2)), np.arange(30) % 3) for g in range(3)}
+    server, random = OneVsRestServer(chosen.server, 3), np.random.default_rng(1)
+    rows, signs = {f"s{g}": random.uniform(0, 1, (30, 2)) for g in range(3)}, head_labels(np.arange(30) % 3, 3)
     spec, state = RobustSpec(0.0, 1.0, loss=get_loss("logistic")), server.init(problem)
+    problems = {name: [SiteProblem(features, head, spec) for head in signs] for name, features in rows.items()}
     for _ in range(12):
         messages = server.messages(state, problem)
-        answers = {name: half.answer(*rows[name], spec, messages[name], problem.parameters) for name in rows}
+        answers = {
+            name: answer_heads(chosen.site, problems[name], messages[name], problem.parameters) for name in rows
+        }
         state = server.step(state, problem, answers)
     note, part = server.note(state, problem), server.convex_part(state)
     assert bool(note) == (method in ("scaff-pd-ia", "relative-fairness")) and "\n" not in note
     assert (part is not None) == (method == "relative-fairness")
     if part is not None:
-        heads = [chosen.server.convex_part(head) for head in state]  # type: ignore[attr-defined]
+        heads: list[Any] = [chosen.server.convex_part(head) for head in state]
         assert part.upper == pytest.approx(sum(head.upper for head in heads))
         assert part.lower == pytest.approx(sum(head.lower for head in heads))
 

@@ -71,7 +71,7 @@ def test_prox_step_is_that_of_the_fast_solver(seed: int, norm: TransportNorm, si
 @pytest.mark.parametrize("height", [RiskPenalty(3.0), RiskPenalty(-0.2, 10.0)])
 def test_box_step_is_that_of_cvxpy(loss: str, height: RiskPenalty) -> None:
     cp = pytest.importorskip("cvxpy", reason="the oracle needs the extra 'reference'")
-    from models.reference.worst_case import risk_model
+    from tests.oracles.worst_case import risk_model
 
     site = drawn_site(3, loss, "linf", box=True)
     centre = np.array([0.7, -1.0, 0.4, 0.2])

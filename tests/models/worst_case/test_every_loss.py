@@ -19,9 +19,9 @@ from models.geometry.norms import dual_norm
 from models.geometry.supports import BoxSupport, PolytopeSupport
 from models.losses.catalogue import LOSS_NAMES, get_loss
 from models.problem import RobustSpec, SiteProblem
-from models.reference.worst_case import reference_risk
 from models.validation import check_site_problem
 from models.worst_case.risk import site_cut, site_risk, worst_case_risk
+from tests.oracles.worst_case import reference_risk
 
 pytest.importorskip("cvxpy", reason="the oracle of these tests needs the extra 'reference'")
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from models.basics import ProblemError
 from models.geometry.supports import BoxSupport, PolytopeSupport
 from models.losses.catalogue import get_loss
-from models.methods.bundle.wafl_site import priced_risk
+from models.methods.bundle.wafl import priced_risk
 from models.methods.catalogue import METHODS
 from models.problem import RobustSpec, SiteProblem
 from models.prox.hinge import robust_prox

@@ -45,7 +45,7 @@ class WholeOracle:
             slope[p] *= drawn.fit_intercept
             return found.upper / of_risk, slope / of_risk
 
-        of_risk = max(self.risk(np.zeros(p), 0.0).upper, np.finfo(float).tiny)
+        of_risk = max(self.risk(np.zeros(p), 0.0).upper, 1e-100)
         for plane, intercept in starts:
             start = np.append(plane, intercept) / units
             if judged(start)[0] < 1e12:
@@ -89,6 +89,9 @@ class Mixtures:
         aim[face] = risks[face] - risks[face].mean()
         size = float(np.abs(aim).max())
         if size > 0:
-            aim /= size * np.sqrt(((aim / size) ** 2).sum())
+            aim /= size
+            # Risks that differ in their last digits alone: what rounding left of the mean is taken off again.
+            aim[face] -= aim[face].mean()
+            aim /= np.sqrt((aim**2).sum()) or 1.0
         member = start + np.sqrt(max(rest, 0.0)) * aim
         return (member if rest >= -1e-12 and (member >= -1e-12).all() else self._centre)[None]

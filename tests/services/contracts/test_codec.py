@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from services.contracts.codec import FrameError, decode, encode, unpack_arrays
+from services.contracts.codec import FrameError, decode, encode, unpack
 from services.contracts.messages import SiteUpdate, Task, TrainingSpec
 
 RUN = "0123456789abcdef" * 2
@@ -94,13 +94,13 @@ def test_bytes_that_are_left_over_are_refused(more: bytes) -> None:
 def test_two_negative_lengths_do_not_make_a_positive_one() -> None:
     text = b'{"arrays":[["a",[-1,-1]]],"signed":false,"type":"update"}'
     with pytest.raises(FrameError, match="none negative"):
-        unpack_arrays(b"BLS1" + len(text).to_bytes(4, "little") + text + bytes(8))
+        unpack(b"BLS1" + len(text).to_bytes(4, "little") + text + bytes(8))
 
 
 def test_an_array_that_is_named_twice_is_refused() -> None:
     text = b'{"arrays":[["a",[1]],["a",[1]]],"signed":false,"type":"update"}'
     with pytest.raises(FrameError, match="named twice"):
-        unpack_arrays(b"BLS1" + len(text).to_bytes(4, "little") + text + bytes(16))
+        unpack(b"BLS1" + len(text).to_bytes(4, "little") + text + bytes(16))
 
 
 def test_a_frame_over_the_limit_is_refused() -> None:
@@ -112,4 +112,4 @@ def test_a_frame_over_the_limit_is_refused() -> None:
 def test_shapes_that_make_no_sense_are_refused(shape: str) -> None:
     text = ('{"arrays":[["a",' + shape + ']],"signed":false,"type":"update"}').encode()
     with pytest.raises(FrameError):
-        unpack_arrays(b"BLS1" + len(text).to_bytes(4, "little") + text)
+        unpack(b"BLS1" + len(text).to_bytes(4, "little") + text)

@@ -21,6 +21,7 @@ from services.contracts.plan_problem import check_problem
 from services.contracts.scores import ErrorInterval, RegressionScores, added
 from services.contracts.support import PolytopeSpec, scaled_support
 from services.contracts.target import Target
+from services.contracts.value_range import Ranges
 from services.plant_simulator.assets import builtin_asset_type
 
 FEATURES = [{"name": "flow", "unit": "L/min", "low": 20.0, "high": 60.0}, {"name": "speed", "unit": "rpm", "low": 0.0,
@@ -45,7 +46,7 @@ def plan(**changes: Any) -> Plan:
         ({"target": {**TARGET, "unit": ""}}, "target.unit"),
         ({"target": {**TARGET, "unit": "   "}}, "target.unit"),
         ({"target": {key: TARGET[key] for key in ("name", "low", "high")}}, "target.unit: Field required"),
-        ({"target": {**TARGET, "high": 1.0}}, "target gap: its range needs finite low < high"),
+        ({"target": {**TARGET, "high": 1.0}}, "target: gap: its range needs finite low < high"),
         ({"target": {**TARGET, "low": -math.inf}}, "its range needs finite low < high"),
         ({"target": {**TARGET, "name": "flow"}}, "the target and a feature are both called flow"),
     ],
@@ -147,7 +148,8 @@ def test_supports_are_scaled_as_the_rows_are() -> None:
     target = kind().target
     assert target is not None
     physical = (x @ np.array(spec.matrix).T + np.outer(y, spec.target_column or ())) <= np.array(spec.limits)
-    scaled = kind().scale(x) @ polytope.matrix.T + np.outer(target.scale(y), polytope.target_column) <= polytope.limits
+    rows, goals = Ranges(kind().features).scale(x), (y - target.low) / target.width
+    scaled = rows @ polytope.matrix.T + np.outer(goals, polytope.target_column) <= polytope.limits
     np.testing.assert_array_equal(physical, scaled)
     assert 0 < physical.mean() < 1
     with pytest.raises(ProblemError, match="has no target, leave target_column out"):

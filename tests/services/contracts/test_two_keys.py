@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from services.contracts.records import Site
 from services.contracts.signing import new_seed_file, public_key, signer, verify
-from services.contracts.site import Site
 
 NOW = datetime(2031, 1, 1, tzinfo=UTC)
 

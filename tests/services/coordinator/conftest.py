@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from services.bus.configuration import BusFiles
-from services.bus.server import prepare, start
+from services.bus.server import prepare
 from services.contracts.signing import new_seed_file
 from services.coordinator import training
 from services.coordinator.nats_transport import NatsTransport
+from tests.nats_server import start
 from tests.ports import free_port
 from tests.services.coordinator.fake_ports import FakePlant, FakeWorks
 

@@ -91,8 +91,9 @@ def test_the_liar_is_left_out_and_the_honest_make_the_model(works: Any, lie: str
     assert asked_last == excluded.round, "it is asked no more"
 
     honest = works.train(three(works))
-    assert trained.gap <= 1e-3 and set(trained.site_risks) == {"plant-1", "plant-2", "plant-3"}
-    assert max(trained.lower, honest.lower) <= min(trained.upper, honest.upper) + 1e-9, "bounds of one problem"
+    assert trained.certificate.gap <= 1e-3 and set(trained.site_risks) == {"plant-1", "plant-2", "plant-3"}
+    ours, theirs = trained.certificate, honest.certificate
+    assert max(ours.lower, theirs.lower) <= min(ours.upper, theirs.upper) + 1e-9, "bounds of one problem"
 
 
 @pytest.mark.parametrize(
@@ -110,7 +111,7 @@ def test_on_a_box_a_swing_that_cannot_be_is_left_out(works: Any, name: str, valu
     trained = works.train(run)
     (excluded,) = works.store.get_run(run.run_id).excluded
     assert (excluded.site_id, excluded.code) == (LIAR, "implausible") and words in excluded.reason
-    assert trained.gap <= 1e-3
+    assert trained.certificate.gap <= 1e-3
 
 
 def three(works: Any) -> Any:
@@ -145,8 +146,8 @@ def test_whatever_the_method_goes_on_over_fewer_sites(works: Any, method: str) -
     trained = works.train(run)
     run = works.store.get_run(run.run_id)
     assert [(each.site_id, each.round) for each in run.excluded] == [(LIAR, 3)]
-    assert run.rounds == 8 or trained.gap <= 1e-3
-    assert np.isfinite(trained.weights).all() and 0 <= trained.lower <= trained.upper < np.inf
+    assert run.rounds == 8 or trained.certificate.gap <= 1e-3
+    assert np.isfinite(trained.weights).all() and 0 <= trained.certificate.lower <= trained.certificate.upper < np.inf
     assert set(trained.worst_weights) == {"plant-1", "plant-2", "plant-3"}
 
 
@@ -156,7 +157,7 @@ def test_two_liars_are_left_out_in_one_round(works: Any) -> None:
     run = works.run(min_sites=2)
     trained = works.train(run)
     assert [each.site_id for each in works.store.get_run(run.run_id).excluded] == ["plant-3", LIAR]
-    assert trained.gap <= 1e-3
+    assert trained.certificate.gap <= 1e-3
 
 
 def test_with_too_few_sites_left_the_run_ends_with_one_line(works: Any) -> None:
@@ -177,7 +178,7 @@ def test_an_excluded_site_stays_out_after_a_kill(works: Any) -> None:
     works.store.lose_after = None
     trained = works.train(works.store.get_run(run.run_id))
     assert max(task.round for task in works.plants[LIAR].asked) == 2
-    assert trained.gap <= 1e-3 and LIAR not in trained.site_risks
+    assert trained.certificate.gap <= 1e-3 and LIAR not in trained.site_risks
 
 
 def test_a_kill_before_the_commit_forgets_nothing_that_counts(works: Any) -> None:

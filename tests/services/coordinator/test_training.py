@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,7 +35,8 @@ def answers_of(works: Any, site: str) -> list[tuple[str, str]]:
 def test_four_honest_plants_make_a_model_with_a_certificate(works: Any) -> None:
     run = works.run(min_sites=4, round_deadline_seconds=7.0)
     trained = works.train(run)
-    assert trained.gap <= 1e-3 and trained.lower <= trained.upper and trained.fresh_weight == 1.0
+    found = trained.certificate
+    assert found.gap <= 1e-3 and found.lower <= found.upper and found.fresh_weight == 1.0
     assert works.store.get_run(run.run_id).excluded == ()
     assert {answer for site in works.plants for answer in answers_of(works, site)} == {("accepted", "")}
     assert set(works.transport.deadlines) == {7.0}, "every question has the plan's deadline"
@@ -46,7 +48,7 @@ def test_a_plant_that_is_away_for_some_rounds_is_accounted_for_and_not_waited_fo
     trained = works.train(works.run(min_sites=3))
     assert answers_of(works, "plant-2")[:5] == [("accepted", ""), *[(failure, failure)] * 3, ("accepted", "")]
     assert works.store.records[2].fresh_weight == pytest.approx(0.75)
-    assert trained.gap <= 1e-3 and trained.fresh_weight == 1.0
+    assert trained.certificate.gap <= 1e-3 and trained.certificate.fresh_weight == 1.0
 
 
 def test_a_plant_that_refuses_is_recorded_with_its_code(works: Any) -> None:
@@ -177,6 +179,6 @@ def test_a_run_that_was_killed_goes_on_to_the_same_model(works: Any) -> None:
         works.train(run)
     works.store.lose_after = None
     resumed = works.train(works.store.get_run(run.run_id))
-    assert json.dumps([resumed.weights.tolist(), resumed.upper, resumed.lower, resumed.rounds]) == json.dumps(
-        [whole.weights.tolist(), whole.upper, whole.lower, whole.rounds]
+    assert json.dumps([resumed.weights.tolist(), asdict(resumed.certificate), resumed.rounds]) == json.dumps(
+        [whole.weights.tolist(), asdict(whole.certificate), whole.rounds]
     )

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from services.plant_simulator import simulate_plants
 from services.plant_simulator.integrate import PumpBatch, Trajectory, simulate
 from services.plant_simulator.pump import N_PLUNGERS, RPM, PumpParameters
+from services.plant_simulator.writer import simulate_plants
 
 Pumps = Callable[..., PumpBatch]
 

@@ -7,7 +7,8 @@ import pytest
 
 from models.features.condition_indicators import INDICATOR_NAMES, INDICATOR_UNITS, condition_indicators
 from services.contracts.errors import NotFoundError
-from services.plant_simulator import builtin_asset_type, builtin_asset_type_names, builtin_asset_type_path
+from services.contracts.value_range import Ranges
+from services.plant_simulator.assets import builtin_asset_type, builtin_asset_type_names, builtin_asset_type_path
 from services.plant_simulator.faults import FAULTS, combinations
 
 
@@ -35,7 +36,7 @@ def test_the_binary_ranges_hold_the_measurements_and_are_used(nominal):
     for folder in nominal:
         rate = json.loads((folder / "plant.json").read_text())["sampling_rate_hz"]
         with np.load(folder / "test.npz", allow_pickle=False) as archive:
-            scaled.append(asset_type.scale(condition_indicators(archive["flow"], rate)))
+            scaled.append(Ranges(asset_type.features).scale(condition_indicators(archive["flow"], rate)))
     values = np.concatenate(scaled)
     outside = ((values < 0.0) | (values > 1.0)).mean(axis=0)
     assert outside.max() < 0.03

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from models.features.condition_indicators import condition_indicators
-from services.plant_simulator import builtin_asset_type, simulate_plants
+from services.contracts.value_range import Ranges
+from services.plant_simulator.assets import builtin_asset_type
+from services.plant_simulator.writer import simulate_plants
 
 svm = pytest.importorskip("sklearn.svm")
 metrics = pytest.importorskip("sklearn.metrics")
@@ -15,7 +17,8 @@ def load(folders, split, asset_type):
     features, labels, plants = [], [], []
     for number, folder in enumerate(folders):
         with np.load(folder / f"{split}.npz", allow_pickle=False) as archive:
-            features.append(np.clip(asset_type.scale(condition_indicators(archive["flow"], 1000.0)), 0.0, 1.0))
+            indicators = condition_indicators(archive["flow"], 1000.0)
+            features.append(np.clip(Ranges(asset_type.features).scale(indicators), 0.0, 1.0))
             labels.append(archive["label"])
             plants.append(np.full(len(archive["label"]), number))
     return np.concatenate(features), np.concatenate(labels), np.concatenate(plants)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from services.contracts.errors import InvalidInputError
-from services.plant_simulator import simulate_measurement
-from services.plant_simulator.measure import N_SAMPLES, PlantRequest, measure, time_base
+from services.plant_simulator.measure import N_SAMPLES, PlantRequest, measure, simulate_measurement, time_base
 from services.plant_simulator.pump import BAR, LITRE_PER_MINUTE
 from services.plant_simulator.sensors import Sensors
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from services.contracts.errors import InvalidInputError
-from services.plant_simulator import simulate_plants
+from services.plant_simulator.writer import simulate_plants
 
 COLUMNS = {
     "time": "f", "flow": "f", "pressure": "f", "operating_speed": "f", "operating_load": "f", "label": "U",

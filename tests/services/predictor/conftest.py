@@ -1,15 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 import numpy as np
 import pytest
 
-from models.methods.protocol import WORST_CASE
 from services.contracts.asset_type import AssetType, FaultClass, Feature
 from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion
+from tests.versions import a_version
 
 FEATURES = (
     Feature(name="flow_mean", unit="l/min", low=0.0, high=80.0),
@@ -34,26 +33,11 @@ def make_version() -> MakeVersion:
         rows = np.array(weights, dtype=np.float64)
         n_features = rows.shape[1] - 1
         n_classes = 2 if len(rows) == 1 else len(rows)
-        return ModelVersion(
-            name="triplex-pump",
-            version=version,
-            run_id="0" * 32,
-            plan="nightly",
-            method="level-bundle",
-            asset_type=AssetType(
-                name="triplex-pump", features=FEATURES[:n_features], fault_classes=CLASSES[:n_classes]
-            ),
-            spec=TrainingSpec.model_validate({"transport_norm": transport_norm}),
-            weights=rows,
-            rounds=10,
-            certified_gap=1e-4,
-            worst_case_risk=0.2,
-            objective=0.2,
-            objective_name=WORST_CASE,
-            lower_bound=0.19998,
-            fresh_weight=1.0,
-            created_at=datetime(2026, 3, 1, tzinfo=UTC),
+        asset_type = AssetType(
+            name="triplex-pump", features=FEATURES[:n_features], fault_classes=CLASSES[:n_classes]
         )
+        spec = TrainingSpec.model_validate({"transport_norm": transport_norm})
+        return a_version(asset_type, rows, version=version, spec=spec)
 
     return make
 

@@ -18,6 +18,7 @@ from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion
 from services.contracts.scores import ErrorInterval
 from services.contracts.target import Target
+from services.contracts.value_range import Ranges
 from services.predictor.cache import PredictorCache
 from services.predictor.estimator import Estimator
 from services.registry.model_files import document_text
@@ -53,7 +54,7 @@ def test_value_and_interval_are_in_the_targets_unit(
     make_estimate: Any, sample: dict[str, float], lift: LiftSpec | None
 ) -> None:
     version = make_estimate(lift)
-    estimator, scaled = Estimator(version), version.asset_type.scale(np.array(list(sample.values())))
+    estimator, scaled = Estimator(version), Ranges(version.asset_type.features).scale(np.array(list(sample.values())))
     seen = scaled if lift is None else fourier_lift(4, 6, bandwidth=0.7, seed=3).apply(scaled[None])[0]
     (found,) = estimator.estimate([sample], confidence=0.8)
     value = 1.0 + 4.0 * (seen @ version.weights[0, :-1] + version.weights[0, -1])

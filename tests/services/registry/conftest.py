@@ -3,7 +3,7 @@ from __future__ import annotations
 import itertools
 import zlib
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,10 @@ import pytest
 from services.contracts.asset_type import AssetType, FaultClass, Feature
 from services.contracts.messages import RadiusRule, TrainingSpec
 from services.contracts.model_version import ModelVersion, SiteScore
-from services.contracts.run import RoundRecord, SiteAnswer
+from services.contracts.run import RoundRecord
 from services.registry.mlflow_registry import ModelRegistry
+from tests.versions import START, a_round, a_version, an_answer
 
-START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 FEATURES = (
     Feature(name="flow_mean", unit="l/min", low=0.0, high=80.0),
     Feature(name="flow_ripple", unit="l/min", low=0.0, high=12.5),
@@ -44,29 +44,18 @@ def module_make_version() -> Callable[..., ModelVersion]:
     def make(*, n_classes: int = 2, seed: int = 0, **changes: object) -> ModelVersion:
         kind = asset_type(n_classes)
         number = next(numbers)
-        weights = np.random.default_rng(seed).normal(size=(kind.n_heads, len(FEATURES) + 1))
-        fields: dict[str, object] = {
-            "name": "triplex-pump",
-            "run_id": f"{number:032x}",
-            "plan": "nightly",
-            "method": "level-bundle",
-            "asset_type": kind,
+        given: dict[str, object] = {
+            "run_id": f"{number:032x}", "certified_gap": 8.1e-4, "worst_case_risk": 0.1 + 0.2, "lower_bound": 0.29975,
+            "objective": 0.1 + 0.2, "f1": 0.93, "solvers": ("cuts",),
             "spec": TrainingSpec(radius=RadiusRule(rule="samples", value=10.0), transport_norm="l2"),
-            "weights": weights,
-            "rounds": 3,
-            "certified_gap": 8.1e-4,
-            "worst_case_risk": 0.1 + 0.2,
-            "lower_bound": 0.29975,
-            "fresh_weight": 1.0,
-            "f1": 0.93,
             "sites": (
                 SiteScore(site_id="plant-a", weight=0.5, radius=0.001, f1=0.95, worst_case_risk=0.21),
                 SiteScore(site_id="plant-b", weight=0.5, radius=0.002, f1=0.9, worst_case_risk=0.39),
             ),
-            "solvers": ("cuts",),
             "created_at": START + timedelta(minutes=number),
         }
-        return ModelVersion.model_validate(fields | changes)
+        weights = np.random.default_rng(seed).normal(size=(kind.heads("classification"), len(FEATURES) + 1))
+        return a_version(kind, weights, **given | changes)
 
     return make
 
@@ -74,21 +63,7 @@ def module_make_version() -> Callable[..., ModelVersion]:
 @pytest.fixture
 def make_rounds() -> Callable[..., tuple[RoundRecord, ...]]:
     def make(run_id: str, count: int = 3) -> tuple[RoundRecord, ...]:
-        return tuple(
-            RoundRecord(
-                run_id=run_id,
-                round=number,
-                started_at=START + timedelta(seconds=number),
-                seconds=0.02,
-                overhead_seconds=0.004,
-                upper=1.0 / number,
-                lower=float("-inf") if number == 1 else 0.2,
-                gap=float("inf") if number == 1 else 1.0 - 0.2 * number,
-                fresh_weight=1.0,
-                answers=(SiteAnswer(site_id="plant-a", status="accepted", bytes_in=900, bytes_out=700, seconds=0.01),),
-            )
-            for number in range(1, count + 1)
-        )
+        return tuple(a_round(run_id, number, an_answer("plant-a")) for number in range(1, count + 1))
 
     return make
 
@@ -99,13 +74,13 @@ def registry_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tracking_uri(registry_home: Path) -> str:
-    return f"sqlite:///{registry_home / 'mlflow.db'}"
+def tracking_uri(registry_home: Path, new_mlflow: Callable[[Path], str]) -> str:
+    return new_mlflow(registry_home)
 
 
 @pytest.fixture(scope="session")
 def registry(registry_home: Path, tracking_uri: str) -> Iterator[ModelRegistry]:
-    """One real MLflow on SQLite for all tests: its tables cost seconds. Tests keep apart by model names."""
+    """One real MLflow on SQLite for all tests. They keep apart by model names."""
     made = ModelRegistry(tracking_uri, registry_home / "artifacts")
     made.prepare()
     yield made

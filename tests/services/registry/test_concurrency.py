@@ -37,11 +37,11 @@ def test_promotions_from_two_processes_leave_a_champion_that_can_be_rolled_back(
     with ThreadPoolExecutor(2) as pool:
         for _ in range(3):
             list(pool.map(lambda pair: pair[0].promote(name, pair[1]), [(registry, numbers[1]), (other, numbers[2])]))
-    champion = registry.champion(name).version
-    assert champion in numbers[1:] and other.champion(name).version == champion
+    champion = registry.get(name, "champion").version
+    assert champion in numbers[1:] and other.get(name, "champion").version == champion
     before = other.rollback(name).version
     assert before in numbers and before != champion
-    assert registry.champion(name).version == before
+    assert registry.get(name, "champion").version == before
 
 
 def test_different_runs_registered_at_once_get_different_numbers(

@@ -134,7 +134,7 @@ def test_gates_of_a_target_do_not_hold_where_it_is_not_known(make_version: MakeV
 
 def test_bounds_within_the_plans_absolute_gap_hold(make_version: MakeVersion) -> None:
     """Where the optimum is 0 no relative gap closes."""
-    near = make_version(certified_gap=1.0, worst_case_risk=2e-7, lower_bound=0.0, absolute_gap=1e-6)
+    near = make_version(certified_gap=1.0, worst_case_risk=2e-7, objective=2e-7, lower_bound=0.0, absolute_gap=1e-6)
     (result,) = check_gates(Gates(max_gap=1e-3), near)
     assert result.holds and result.found == 1.0 and not result.reason
     (result,) = check_gates(Gates(max_gap=1e-3), near.model_copy(update={"absolute_gap": 1e-8}))

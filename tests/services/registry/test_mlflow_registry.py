@@ -167,7 +167,7 @@ def test_promotions_and_rollbacks(registry: ModelRegistry, client: Any, make_ver
     for _ in range(3):
         registry.register(make_version(name=name), (), {})
     with pytest.raises(NotFoundError, match="no model .* with alias 'champion'"):
-        registry.champion(name)
+        registry.get(name, "champion")
     with pytest.raises(ConflictError, match="has no champion"):
         registry.rollback(name)
     assert registry.promote(name, "1", actor="anna", reason="first of all").version == "1"
@@ -175,7 +175,7 @@ def test_promotions_and_rollbacks(registry: ModelRegistry, client: Any, make_ver
         registry.rollback(name)
     registry.promote(name, "2")
     registry.promote(name, "challenger")
-    assert registry.champion(name).version == "3" and registry.resolve(name, "previous-champion") == "2"
+    assert registry.get(name, "champion").version == "3" and registry.resolve(name, "previous-champion") == "2"
     registry.promote(name, "3")
     assert registry.rollback(name, actor="berta", reason="alarms at night").version == "2"
     assert registry.resolve(name, "previous-champion") == "1"

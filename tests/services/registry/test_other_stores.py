@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -23,6 +22,7 @@ from services.contracts.run import RoundRecord
 from services.predictor.cache import PredictorCache
 from services.registry.mlflow_environment import mlflow_environment
 from services.registry.mlflow_registry import ModelRegistry
+from tests.ports import free_port
 from tests.waiting import PATIENCE, wait_until
 
 MakeVersion = Callable[..., ModelVersion]
@@ -40,7 +40,7 @@ def exercise(registry: ModelRegistry, make_version: MakeVersion, make_rounds: Ma
     assert registry.register(versions[0], make_rounds(versions[0].run_id), {}).version == "1"
     registry.promote(name, "1", actor="anna", reason="first")
     registry.promote(name, "challenger")
-    assert registry.champion(name).version == "2" and registry.rollback(name).version == "1"
+    assert registry.get(name, "champion").version == "2" and registry.rollback(name).version == "1"
     with pytest.raises(ConflictError, match="no champion before version 1"):
         registry.rollback(name)
     for call in (lambda: registry.get(name, "3"), lambda: registry.get(name, "none"), lambda: registry.versions("nix")):
@@ -77,14 +77,12 @@ def test_processes_that_open_a_new_store_at_the_same_time_do_not_break_it(tmp_pa
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[str]:
+def server(tmp_path: Path, new_mlflow: Callable[[Path], str]) -> Iterator[str]:
     """A real MLflow server that keeps the artifacts itself."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
+    port = free_port()
     address = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
-    command += ["--backend-store-uri", f"sqlite:///{tmp_path}/server.db"]
+    command += ["--backend-store-uri", new_mlflow(tmp_path)]
     command += ["--artifacts-destination", str(tmp_path / "kept")]
     environment = {**mlflow_environment(), "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"

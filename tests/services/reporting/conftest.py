@@ -1,49 +1,35 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import numpy as np
 import pytest
 
-from models.methods.protocol import WORST_CASE
 from services.contracts.asset_type import AssetType, FaultClass, Feature
 from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion, SiteScore
 from services.contracts.plan import Plan
 from services.contracts.run import RoundRecord, Run, SiteAnswer, SiteTermsRecord
+from tests.versions import START, a_round, a_version, an_answer
 
-START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 RUN_ID = "ab" * 16
 
 
 @pytest.fixture
 def version() -> ModelVersion:
-    return ModelVersion(
+    asset_type = AssetType(
         name="triplex-pump",
-        run_id=RUN_ID,
-        plan="nightly",
-        method="level-bundle",
-        asset_type=AssetType(
-            name="triplex-pump",
-            features=(Feature(name="flow_mean", unit="l/min", low=0.0, high=80.0),),
-            fault_classes=(FaultClass(name="healthy", severity=0), FaultClass(name="leak", severity=3)),
-        ),
-        spec=TrainingSpec(label_flip_cost=math.inf),
-        weights=np.array([[1.0, -0.5]]),
-        rounds=3,
-        certified_gap=0.0,
-        worst_case_risk=0.25,
-        objective=0.25,
-        objective_name=WORST_CASE,
-        lower_bound=0.25,
-        fresh_weight=0.75,
-        f1=0.9,
-        sites=(
-            SiteScore(site_id="plant-a", weight=0.75, radius=0.001, f1=0.95, worst_case_risk=0.2),
-            SiteScore(site_id="plant-b", weight=0.25, radius=0.004, f1=0.8, worst_case_risk=0.4, fresh=False),
-        ),
-        created_at=START + timedelta(minutes=1),
+        features=(Feature(name="flow_mean", unit="l/min", low=0.0, high=80.0),),
+        fault_classes=(FaultClass(name="healthy", severity=0), FaultClass(name="leak", severity=3)),
+    )
+    sites = (
+        SiteScore(site_id="plant-a", weight=0.75, radius=0.001, f1=0.95, worst_case_risk=0.2),
+        SiteScore(site_id="plant-b", weight=0.25, radius=0.004, f1=0.8, worst_case_risk=0.4, fresh=False),
+    )
+    return a_version(
+        asset_type, np.array([[1.0, -0.5]]), spec=TrainingSpec(label_flip_cost=math.inf), certified_gap=0.0,
+        lower_bound=0.25, fresh_weight=0.75, f1=0.9, sites=sites, created_at=START + timedelta(minutes=1),
     )
 
 
@@ -68,29 +54,18 @@ def run() -> Run:
 def rounds() -> tuple[RoundRecord, ...]:
     """Out of order on purpose; the site plant-b is absent in round 2 and says no in round 3."""
     second = {
-        1: SiteAnswer(site_id="plant-b", status="accepted", bytes_in=800, bytes_out=500, seconds=0.5),
+        1: an_answer("plant-b", bytes_in=800, bytes_out=500, seconds=0.5),
         2: SiteAnswer(site_id="plant-b", status="absent", code="absent", reason="nobody answers", bytes_out=500),
         3: SiteAnswer(
             site_id="plant-b", status="refused_by_site", code="no_data", reason="<no data> & so on", bytes_in=90,
             bytes_out=500, seconds=0.1,
         ),
     }
-    gaps = {1: math.inf, 2: 0.5, 3: 0.0}
+    first, gaps = an_answer("plant-a", bytes_in=800, bytes_out=500, seconds=0.25), {1: math.inf, 2: 0.5, 3: 0.0}
     return tuple(
-        RoundRecord(
-            run_id=RUN_ID,
-            round=number,
-            started_at=START + timedelta(seconds=number),
-            seconds=1.5,
-            overhead_seconds=0.25,
-            upper=0.5 / number,
-            lower=-math.inf if number == 1 else 0.25,
-            gap=gaps[number],
-            fresh_weight=1.0 if number == 1 else 0.75,
-            answers=(
-                SiteAnswer(site_id="plant-a", status="accepted", bytes_in=800, bytes_out=500, seconds=0.25),
-                second[number],
-            ),
+        a_round(
+            RUN_ID, number, first, second[number], seconds=1.5, overhead_seconds=0.25, upper=0.5 / number,
+            lower=-math.inf if number == 1 else 0.25, gap=gaps[number], fresh_weight=1.0 if number == 1 else 0.75,
         )
         for number in (3, 1, 2)
     )

@@ -7,8 +7,8 @@ from html.parser import HTMLParser
 import pytest
 
 from services.contracts.model_version import ConvexPart, ModelVersion
-from services.contracts.report import GateResult, RoundPoint
-from services.contracts.run import RoundRecord, Run
+from services.contracts.report import GateResult
+from services.contracts.run import RoundPoint, RoundRecord, Run
 from services.reporting.gap_chart import HEIGHT, WIDTH, gap_chart
 from services.reporting.model_report import model_report
 from services.reporting.report_page import MOST_MISSED, report_attachments, report_page

@@ -26,6 +26,7 @@ from services.contracts.messages import Hello, SiteRefusal, SiteUpdate, Task, Tr
 from services.contracts.signing import new_seed_file, public_key
 from services.site_agent import ledger_check
 from services.site_agent.site_setup import SiteSetup, create_site
+from tests.nats_server import start
 from tests.waiting import PATIENCE, wait_until
 
 HOST = "127.0.0.1"
@@ -40,7 +41,7 @@ class Bus:
     process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        self.process = server.start(self.files, host=HOST, port=self.port)
+        self.process = start(self.files, host=HOST, port=self.port)
 
     def kill(self) -> None:
         if self.process is not None:
@@ -259,7 +260,7 @@ def test_a_site_that_is_suspended_while_it_runs_ends_with_the_reason(bus: Bus, p
 def test_a_server_with_another_certificate_is_a_clear_failure(bus: Bus, plant: Plant, tmp_path: Path) -> None:
     other = BusFiles(tmp_path / "other")
     server.prepare(other, host=HOST, port=bus.port, host_names=[HOST], site_keys={"plant-1": plant.key})
-    process = server.start(other, host=HOST, port=bus.port)
+    process = start(other, host=HOST, port=bus.port)
     try:
         plant.start()
         code, said = plant.ended()

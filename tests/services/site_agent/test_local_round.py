@@ -15,7 +15,7 @@ from models.methods.local_sgd.objectives.linear import LinearObjective
 from models.problem import RobustSpec, SiteProblem
 from models.worst_case.risk import site_risk
 from services.contracts.asset_type import AssetType
-from services.contracts.codec import decode, digest, encode, pack_arrays, unpack_arrays
+from services.contracts.codec import decode, digest, encode, pack_arrays, unpack
 from services.contracts.messages import Hello, RadiusRule, SiteRefusal, SiteUpdate, TrainingSpec
 from services.contracts.signing import verify
 from services.site_agent import ledger_check
@@ -55,8 +55,8 @@ def test_every_answer_is_signed_refers_to_its_task_and_stands_in_the_ledger(make
     assert [entry["sha256"] for entry in entries] == [digest(answer) for answer in answers]
     assert [entry["bytes"] for entry in entries] == [len(answer) for answer in answers]
     for answer, task in zip(answers, (frame, b"junk"), strict=True):
-        _, _, signed, signature = unpack_arrays(answer)
-        assert signature is not None and verify(site.public_key, signed, signature)
+        said = unpack(answer)
+        assert said.signature is not None and verify(site.public_key, said.signed, said.signature)
         message = decode(answer, 1 << 20)
         assert isinstance(message, SiteUpdate | SiteRefusal)
         assert (message.task_sha256, message.site_id) == (digest(task), "plant-1")
@@ -107,6 +107,10 @@ def test_without_an_intercept_the_last_weight_is_not_used_for_the_risk(make_site
     assert answer.arrays["risk"] == pytest.approx([site_risk(weights[0, :3], problem).value], rel=1e-12)
 
 
+NO_BETA = TrainingSpec().model_copy(update={"radius": RadiusRule().model_copy(update={"value": 0.0})})
+"""A problem that no plan states."""
+
+
 @pytest.mark.parametrize(
     ("kind", "changes", "code"),
     [
@@ -114,7 +118,7 @@ def test_without_an_intercept_the_last_weight_is_not_used_for_the_risk(make_site
         ("join", {"method": "gossip"}, "method_not_allowed"),
         ("join", {"asset_type": "fan"}, "asset_type_not_allowed"),
         ("join", {"contract": "0" * 64}, "contract_mismatch"),
-        ("join", {"spec": TrainingSpec(radius=RadiusRule(value=0.0))}, "bad_task"),
+        ("join", {"spec": NO_BETA}, "bad_task"),
         ("evaluate", {}, "bad_task"),
         ("evaluate", {"arrays": {"weights": np.ones((1, 3))}}, "bad_task"),
         ("evaluate", {"arrays": {"weights": np.ones((2, 4))}}, "bad_task"),

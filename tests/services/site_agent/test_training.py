@@ -39,7 +39,7 @@ def server_of(method: str, sites: list[Any], spec: TrainingSpec) -> tuple[OneVsR
         n_features=3, sites=tuple(terms), transport_norm=spec.transport_norm, fit_intercept=spec.fit_intercept,
         parameters=get_method(method).parameters,
     )
-    return OneVsRestServer(get_method(method).server, sites[0].asset_type.n_heads), problem
+    return OneVsRestServer(get_method(method).server, sites[0].asset_type.heads("classification")), problem
 
 
 def one_round(
@@ -201,13 +201,13 @@ POINT = {"point": np.zeros((1, 4))}
 
 def put_half(monkeypatch: pytest.MonkeyPatch, half: Any) -> None:
     """Let another site half answer for the method level-bundle."""
-    put = Method("level-bundle", half, SOUND.server, SOUND.parameters, "")
+    put = Method("level-bundle", half, SOUND.server, SOUND.parameters, "", "")
     monkeypatch.setattr("models.methods.catalogue.METHODS", {"level-bundle": put})
 
 
 def test_the_guard_lets_whole_answers_pass(make_site: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     sound = get_method("level-bundle")
-    whole = Method("level-bundle", NotFiniteSite("slope", 1.0), sound.server, sound.parameters, "")
+    whole = Method("level-bundle", NotFiniteSite("slope", 1.0), sound.server, sound.parameters, "", "")
     monkeypatch.setattr("models.methods.catalogue.METHODS", {"level-bundle": whole})
     assert isinstance(make_site().ask("round", arrays={"point": np.zeros((1, 4))}), SiteUpdate)
 

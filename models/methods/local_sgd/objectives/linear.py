@@ -8,10 +8,11 @@ import numpy as np
 
 from models.basics import FloatArray
 from models.losses.base import Loss
+from models.methods.local_sgd.objectives.base import Objective
 
 
 @dataclass(frozen=True)
-class LinearObjective:
+class LinearObjective(Objective):
     r"""``mean_i L(z_i)``, z the margin ``y (<w, x> + b)`` or the residual ``<w, x> + b - y``, as the loss has it.
 
     The intercept b, where there is one, is the last weight.
@@ -19,7 +20,6 @@ class LinearObjective:
 
     loss_function: Loss
     fit_intercept: bool = True
-    convex: bool = True
 
     @property
     def smooth(self) -> bool:
@@ -30,20 +30,8 @@ class LinearObjective:
         """One weight a feature, and the intercept."""
         return n_features + int(self.fit_intercept)
 
-    def start(self, n_features: int, seed: int) -> FloatArray:
-        """Zero."""
-        return np.zeros(self.size(n_features))
-
-    def loss(self, weights: FloatArray, features: FloatArray, labels: FloatArray) -> float:
-        """Mean loss."""
-        return float(self.loss_function.value(self._arguments(weights, features, labels)).mean())
-
     def loss_and_gradient(
-        self,
-        weights: FloatArray,
-        features: FloatArray,
-        labels: FloatArray,
-        random: np.random.Generator | None = None,
+        self, weights: FloatArray, features: FloatArray, labels: FloatArray, random: np.random.Generator | None = None
     ) -> tuple[float, FloatArray]:
         """Mean loss and a subgradient (D,)."""
         losses, slopes = self.row_losses(weights, features, labels)

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import FloatArray, ProblemError
+from models.methods.local_sgd.objectives.base import Objective
 from models.methods.local_sgd.objectives.softmax import classes, cross_entropy
 
 Layers = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 
 @dataclass(frozen=True)
-class NetworkObjective:
+class NetworkObjective(Objective):
     r"""``mean_i -log softmax(V h_i + c)_{y_i}`` with ``h = relu(U x + b)``, labels class indices (RF appendix J.2).
 
     In a step of training each hidden unit of each row is dropped with probability ``dropout`` and the others are scaled
@@ -24,7 +25,6 @@ class NetworkObjective:
     hidden: int = 50
     dropout: float = 0.5
     smooth: bool = True
-    convex: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a network that is none."""
@@ -48,16 +48,8 @@ class NetworkObjective:
             [random.uniform(-first, first, split), random.uniform(-second, second, self.size(n_features) - split)]
         )
 
-    def loss(self, weights: FloatArray, features: FloatArray, labels: FloatArray) -> float:
-        """Mean cross-entropy with all units."""
-        return cross_entropy(self.scores(weights, features), classes(labels, self.n_classes))[0]
-
     def loss_and_gradient(
-        self,
-        weights: FloatArray,
-        features: FloatArray,
-        labels: FloatArray,
-        random: np.random.Generator | None = None,
+        self, weights: FloatArray, features: FloatArray, labels: FloatArray, random: np.random.Generator | None = None
     ) -> tuple[float, FloatArray]:
         """Mean cross-entropy and its gradient (D,), with units dropped where ``random`` is there to draw them."""
         inner, bias, outer, outer_bias = self._layers(weights, features.shape[1])

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import FloatArray, ProblemError
+from models.methods.local_sgd.objectives.base import Objective
 
 
 @dataclass(frozen=True)
-class SoftmaxObjective:
+class SoftmaxObjective(Objective):
     r"""``mean_i -log softmax(W x_i + b)_{y_i}``, labels y class indices 0 .. n_classes - 1.
 
     Parameters: W row by row, (n_classes, P), then b (n_classes,).
@@ -19,26 +20,13 @@ class SoftmaxObjective:
 
     n_classes: int
     smooth: bool = True
-    convex: bool = True
 
     def size(self, n_features: int) -> int:
         """``n_classes (P + 1)``."""
         return self.n_classes * (n_features + 1)
 
-    def start(self, n_features: int, seed: int) -> FloatArray:
-        """Zero."""
-        return np.zeros(self.size(n_features))
-
-    def loss(self, weights: FloatArray, features: FloatArray, labels: FloatArray) -> float:
-        """Mean cross-entropy."""
-        return cross_entropy(self.scores(weights, features), classes(labels, self.n_classes))[0]
-
     def loss_and_gradient(
-        self,
-        weights: FloatArray,
-        features: FloatArray,
-        labels: FloatArray,
-        random: np.random.Generator | None = None,
+        self, weights: FloatArray, features: FloatArray, labels: FloatArray, random: np.random.Generator | None = None
     ) -> tuple[float, FloatArray]:
         """Mean cross-entropy and its gradient (D,)."""
         loss, slopes = cross_entropy(self.scores(weights, features), classes(labels, self.n_classes))

@@ -24,8 +24,8 @@ import numpy as np
 from models.basics import FloatArray
 from models.centralised.bundle import train_at_hand
 from models.geometry.supports import BoxSupport
-from models.losses.hinge import Hinge
-from models.losses.huber import Huber
+from models.losses.classification import Hinge
+from models.losses.regression import Huber
 from models.problem import RobustSpec, SiteProblem
 from models.site_ambiguity.ball import MixtureBall
 from tests.benchmarks.papers.drfl.linear_program import HingeProgram

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from models.basics import FloatArray
-from models.losses.logistic import Logistic
+from models.losses.classification import Logistic
 from models.methods.local_sgd.objectives.base import Objective
 from models.methods.local_sgd.objectives.linear import LinearObjective
 from models.methods.local_sgd.objectives.network import NetworkObjective

@@ -14,7 +14,8 @@ import numpy as np
 
 from models.basics import FloatArray
 from models.features.condition_indicators import condition_indicators
-from services.plant_simulator import builtin_asset_type, simulate_plants
+from services.plant_simulator.assets import builtin_asset_type
+from services.plant_simulator.writer import simulate_plants
 from tests.benchmarks.papers.fdr_svm.uci import Split, folds_of
 
 SETTINGS = {

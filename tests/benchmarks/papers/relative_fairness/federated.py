@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from models.fairness.quadratic import solve_relative
-from models.losses.squared import Squared
+from models.losses.regression import Squared
 from models.methods.local_sgd.objectives.linear import LinearObjective
 from models.simulation.local_training import train_local
 from tests.benchmarks.papers.relative_fairness import penguins

@@ -14,7 +14,7 @@ import numpy as np
 from models.basics import FloatArray
 from models.fairness.ambiguity_set import RelativeSet
 from models.fairness.quadratic import QuadraticLosses, solve_relative
-from models.losses.squared import Squared
+from models.losses.regression import Squared
 from models.methods.local_sgd.objectives.linear import LinearObjective
 from models.methods.local_sgd.scaff_steps import convexity_report
 from models.simulation.local_training import train_local

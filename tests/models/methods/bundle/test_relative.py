@@ -10,7 +10,7 @@ from models.basics import ProblemError
 from models.cuts.evidence import cut_model
 from models.fairness.ambiguity_set import RelativeSet
 from models.fairness.indices import relative_unfairness
-from models.fairness.relative_risk import Majorant, negative_lift, positive_member, weighted_set
+from models.fairness.relative_risk import Majorant, negative_lift, positive_member
 from models.geometry.supports import BoxSupport
 from models.losses.catalogue import get_loss
 from models.methods.bundle.relative import RelativeServer, ambiguity_of
@@ -63,7 +63,7 @@ def run(sites, rounds, absent=(), weights=None, **parameters):
 def test_lift_is_the_least_that_leaves_no_negative_weight(seed, n, phi):
     rng = np.random.default_rng(seed)
     weights = rng.dirichlet(np.ones(n))
-    ambiguity = weighted_set(weights, phi, float(rng.choice([0.2, 0.6, 1.0])), float(rng.choice([0.3, 1.0])))
+    ambiguity = RelativeSet.of_weights(weights, phi, float(rng.choice([0.2, 0.6, 1.0])), float(rng.choice([0.3, 1.0])))
     least = [min(ambiguity.member(rng.normal(size=n) - 9.0 * np.eye(n)[g])[g] for _ in range(3)) for g in range(n)]
     assert negative_lift(ambiguity) == pytest.approx(np.maximum(-np.array(least), 0.0), abs=1e-12)
     member = positive_member(ambiguity, rng.normal(size=n), weights)
@@ -153,11 +153,11 @@ def test_other_losses_end_critical_with_bounds_in_order(loss):
 
 
 def test_weights_of_the_sites_scale_the_caps():
-    ambiguity = weighted_set(np.array([0.5, 0.3, 0.2]), 0.25, 0.5, 1.0)
+    ambiguity = RelativeSet.of_weights(np.array([0.5, 0.3, 0.2]), 0.25, 0.5, 1.0)
     assert ambiguity.worst.caps == pytest.approx([1.0, 0.6, 0.4]) and ambiguity.best.caps == pytest.approx(
         [0.5, 0.3, 0.2]
     )
-    same = weighted_set(np.full(4, 0.25), 0.25, 0.3, 0.6)
+    same = RelativeSet.of_weights(np.full(4, 0.25), 0.25, 0.3, 0.6)
     losses = np.array([3.0, 1.0, 2.0, 5.0])
     assert same.largest(losses) == pytest.approx(RelativeSet.of_shares(4, 0.25, 0.3, 0.6).largest(losses))
 

@@ -10,7 +10,7 @@ import pytest
 
 from models.basics import ProblemError, TransportNorm
 from models.losses.catalogue import get_loss
-from models.methods.bundle.wafl_site import priced_risk
+from models.methods.bundle.wafl import priced_risk
 from models.problem import RobustSpec, SiteProblem, Status
 from models.simulation.federation import train
 from models.site_ambiguity.ball import MixtureBall

@@ -59,8 +59,9 @@ class Run:
             for name, site in self.sites.items()
             if name not in absent
         }
+        shapes = self.server.answer_shapes(self.problem.dimension)
         for answer in answers.values():
-            assert {key: array.shape for key, array in answer.items()} == self.server.answer_shapes(self.problem)
+            assert {key: array.shape for key, array in answer.items()} == shapes
         self.state = self.server.step(self.state, self.problem, answers)
 
 

@@ -11,7 +11,7 @@ from models.basics import ProblemError
 from models.fairness.ambiguity_set import RelativeSet, balanced_phi
 from models.fairness.quadratic import QuadraticLosses, solve_relative
 from models.losses.catalogue import get_loss
-from models.losses.squared import Squared
+from models.losses.regression import Squared
 from models.methods.catalogue import check_method_problem, check_parameters, get_method
 from models.methods.local_sgd.objectives.linear import LinearObjective
 from models.methods.local_sgd.scaff_steps import convexity_report, step_rule

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.losses.logistic import Logistic
+from models.losses.classification import Logistic
 from models.methods.local_sgd.site import LocalStepsSite
 from models.problem import RobustSpec, SiteProblem
 

@@ -15,9 +15,17 @@ from models.geometry.supports import BoxSupport, PolytopeSupport
 from models.losses.catalogue import get_loss
 from models.methods.catalogue import get_method
 from models.methods.splitting.ad_lpmm import DrflServer, DrflState
-from models.methods.splitting.ad_lpmm_operators import Duals, Heights, Local, Steps, move_heights
+from models.methods.splitting.ad_lpmm_operators import (
+    EVERY,
+    LAST,
+    Duals,
+    Heights,
+    Local,
+    Steps,
+    first_sizes,
+    move_heights,
+)
 from models.methods.splitting.ad_lpmm_site import LEAST_ROWS, DrflSite, sampled_rows
-from models.methods.splitting.ad_lpmm_steps import EVERY, LAST, first_sizes
 from models.problem import RobustSpec, SiteProblem, Status
 from models.simulation.federation import Training, server_problem, train
 from models.site_ambiguity.ball import MixtureBall, MixtureNorm

@@ -7,9 +7,9 @@ import pytest
 
 from models.geometry.norms import dual_norm
 from models.prox.hinge.certify import certified
-from models.prox.hinge.interior_point import start_interior, weighted_gram
-from models.prox.hinge.pattern import Trial
+from models.prox.hinge.interior_point import start_interior
 from models.prox.hinge.statement import Statement
+from models.solvers.hinge_rows import add_weighted_gram
 
 
 def _stated(site, centre, penalty):
@@ -43,8 +43,7 @@ def test_gap_closes_from_any_start(make_site, norm, flip_cost, start):
         steps += 1
     assert steps <= 45
     end = run.iterate()
-    none = np.empty(0, dtype=np.intp)
-    proof = certified(problem, Trial(end.weights, end.multiplier, end.keep, end.flip, end.norm_dual, none))
+    proof = certified(problem, end)
     assert proof.gap <= 1e-8 * proof.objective
     assert proof.objective == pytest.approx(end.objective, rel=1e-9)
 
@@ -54,7 +53,7 @@ def test_weighted_gram_of_blocks(n):
     random = np.random.default_rng(0)
     rows, weights = random.normal(size=(n, 7)), random.uniform(size=n)
     gram = np.zeros((7, 7))
-    weighted_gram(rows, weights, gram)
+    add_weighted_gram(rows, weights, gram)
     np.testing.assert_allclose(
         gram,
         rows.T @ np.diag(weights) @ rows if n < 100 else np.einsum("i,ij,ik->jk", weights, rows, rows),

@@ -7,7 +7,7 @@ import pytest
 
 from models.basics import ProblemError
 from models.losses.catalogue import get_loss
-from models.losses.squared import Squared
+from models.losses.regression import Squared
 from models.methods.local_sgd.objectives.base import Objective
 from models.methods.local_sgd.objectives.linear import LinearObjective
 from models.methods.local_sgd.objectives.network import NetworkObjective

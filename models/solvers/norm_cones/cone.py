@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 
 from models.basics import FloatArray
@@ -11,7 +10,7 @@ from models.basics import FloatArray
 class NormCone(ABC):
     """Slack and dual of ``multiplier >= ||w||_*`` during an interior point run.
 
-    Vectors of the constraint are ``(w, multiplier)``: the P feature weights first, the transport multiplier last. A
+    Vectors of the constraint are ``(multiplier, w)``: the transport multiplier first, then the P feature weights. A
     Newton step of the dual is ``shift - curvature @ step``: the curvature enters the normal matrix, the shift, which
     depends on the wanted complementarity, the right-hand side.
 
@@ -32,7 +31,7 @@ class NormCone(ABC):
 
     @abstractmethod
     def pull(self) -> FloatArray:
-        """Return what the dual adds to minus the stationarity equations, shape (P + 1,)."""
+        """Return what the dual adds to minus the stationarity equations, shape (1 + P,)."""
 
     @abstractmethod
     def complementarity(self) -> float:
@@ -40,7 +39,7 @@ class NormCone(ABC):
 
     @abstractmethod
     def add_curvature(self, matrix: FloatArray) -> None:
-        """Rescale, and add the curvature to the first P rows and columns and the last of the normal matrix."""
+        """Rescale, and add the curvature to the first P rows and columns and the last of the lower triangle."""
 
     @abstractmethod
     def shift(self, target: float, correction: float) -> FloatArray:
@@ -67,8 +66,3 @@ class NormCone(ABC):
     @abstractmethod
     def resettle(self, features: FloatArray, multiplier: float) -> bool:
         """Recompute the slack from the point; False, and nothing changed, where that leaves the cone."""
-
-
-def lowest_ratio(value: float, step: float) -> float:
-    """Relative change of a positive scalar, 0 if it grows."""
-    return min(step / value, 0.0) if value > 0.0 else -math.inf
