@@ -63,7 +63,7 @@ class Link:
     async def connects(self, seed: Path) -> bool:
         try:
             await (await self.connect(seed)).close()
-        except (nats.errors.Error, nats.errors.NoServersError):
+        except (nats.errors.Error, nats.errors.NoServersError, ConnectionError):  # refused, or cut while it asks
             return False
         return True
 
