@@ -22,7 +22,8 @@ from api.sites import endpoints as sites
 from api.tokens import endpoints as tokens
 from api.web import errors, openapi
 from api.web.auth import Authentication, TokenAuthenticator
-from api.web.limits import RequestLimits, SafeHeaders
+from api.web.limits import OnlyTls, RequestLimits, SafeHeaders
+from services.contracts.private_files import keep_private
 from services.contracts.settings import Settings
 
 SUBJECTS = (pages, health, models, runs, sites, asset_types, plans, tokens, audit)
@@ -49,6 +50,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     It starts also while a store is away: ``/readyz`` says what is missing, and what needs it answers 503.
     """
+    if settings is None:  # uvicorn calls: the process is the API's own
+        keep_private()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -61,6 +64,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     # The last one added is the first that a request meets.
     app.add_middleware(Authentication)
     app.add_middleware(RequestLimits)
+    app.add_middleware(OnlyTls)
     app.add_middleware(SafeHeaders)
     errors.install(app, api_routes())
     for subject in SUBJECTS:

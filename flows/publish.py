@@ -10,6 +10,7 @@ from services.coordinator.evaluation import Evaluation
 from services.coordinator.terms import exclusions_note, weights_note
 from services.coordinator.training_state import TrainedModel
 from services.registry.gates import check_gates, failed_gates
+from services.registry.labels import CHAMPION, PREVIOUS
 from services.reporting.model_report import model_report
 from services.reporting.report_page import report_attachments
 
@@ -40,12 +41,14 @@ def promote_if_gates_hold(context: FlowContext, run: Run, version: ModelVersion)
         return f"version {version.version} stays challenger: the plan leaves promotion to an operator"
     actor, reason = f"plan:{run.plan.name}", f"every gate of run {run.run_id} holds"
     with context.store.atomic() as unit:
-        unit.model_versions.record_alias(version.name, "champion", version.version, actor, reason)
+        unit.model_versions.record_alias(version.name, CHAMPION, version.version, actor, reason)
         unit.audit.append(
             actor=actor, role=None, action="model.promote", target=version.name, reason=reason,
             after={"version": version.version},
         )
         context.registry.promote(version.name, version.version, actor=actor, reason=reason)
+        before = context.registry.aliases(version.name).get(PREVIOUS)
+        unit.model_versions.follow_alias(version.name, PREVIOUS, before, actor, reason)
     return f"version {version.version} is champion"
 
 

@@ -2,48 +2,48 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from prefect import flow
-from prefect.client.schemas.objects import FlowRun, State
-from prefect.flows import Flow
+from prefect import State, flow
 from prefect.logging import get_run_logger
 from prefect.runtime import flow_run as this_flow_run
+from prefect.states import Failed
 
 from flows.lease import held_lease, new_owner
+from flows.orders import ordered_run
 from flows.progress import Progress
 from flows.publish import closing_note, promote_if_gates_hold, register
 from flows.wiring import FlowContext, open_context
 from models.basics import ProblemError
-from services.contracts.errors import BallastError
+from services.contracts.errors import BallastError, ConflictError
+from services.contracts.private_files import keep_private
 from services.contracts.run import Run
 from services.coordinator.training import RunCancelledError
 
 
-def cancel_run(flow: Flow[Any, Any], flow_run: FlowRun, state: State[Any]) -> None:
-    """Carry a cancellation in Prefect over to our run, so that nobody picks it up again."""
-    parameters = flow_run.parameters or {}
-    run_id = parameters.get("run_id")
-    with open_context() as context:
-        for unfinished in context.store.runs.unfinished_runs(parameters.get("plan")):
-            if run_id in (None, unfinished.run_id):
-                context.store.runs.finish_run(unfinished.run_id, "cancelled", "cancelled in Prefect")
-
-
-@flow(name="retrain", log_prints=False, retries=0, on_cancellation=[cancel_run])
-async def retrain(plan: str, run_id: str | None = None) -> dict[str, Any]:
+@flow(name="retrain", log_prints=False, retries=0)
+async def retrain(plan: str, run_id: str | None = None) -> dict[str, Any] | State[Any]:
     """Run a plan: go on with its unfinished run if there is one, else begin one; answer what came of it.
+
+    What the store does not ask for ends at once as failed, with one line.
 
     Parameters
     ----------
     plan : name of the plan.
-    run_id : a pending or orphaned run of that plan to drive; None: the unfinished one, or a new one.
+    run_id : an unfinished run of that plan; None: a date of the plan's schedule has come. The store is asked whether
+        that is so (:mod:`flows.orders`).
     """
     log = get_run_logger()
     with open_context() as context:
-        run = pick_run(context, plan, run_id)
+        try:
+            run = await ordered_run(context.store, plan, run_id)
+        except ConflictError as error:
+            log.error("%s", error)
+            return Failed(message=str(error))
         log.info("run %s of plan %s with method %s", run.run_id, plan, run.plan.method)
         async with held_lease(context.store.runs, run.run_id, new_owner(), context.settings.lease_seconds):
             context.store.runs.set_flow_run_id(run.run_id, str(this_flow_run.id))
@@ -70,14 +70,6 @@ async def drive(context: FlowContext, run: Run) -> dict[str, Any]:
     return {"run_id": run.run_id, "model": version.name, "version": version.version, "outcome": outcome}
 
 
-def pick_run(context: FlowContext, plan: str, run_id: str | None) -> Run:
-    """Return the run to drive: the one that is named, else the plan's unfinished one, else a new one."""
-    if run_id is not None:
-        return context.store.runs.get_run(run_id)
-    unfinished = context.store.runs.unfinished_runs(plan)
-    return unfinished[0] if unfinished else context.store.runs.create_run(context.store.plans.get(plan).plan)
-
-
 @contextmanager
 def failure_recorded(context: FlowContext, run: Run) -> Iterator[None]:
     """Write the reason down when a run fails for a reason that trying again would not mend."""
@@ -91,8 +83,26 @@ def failure_recorded(context: FlowContext, run: Run) -> Iterator[None]:
         raise
 
 
+def retrain_here(plan: str) -> Any:
+    """Ask for a run in the store, or for the unfinished one, and drive it here: ``python -m flows.retrain PLAN``."""
+    with open_context() as context:
+        unfinished = context.store.runs.unfinished_runs(plan)
+        run = unfinished[0] if unfinished else _ask(context, plan)
+    return asyncio.run(retrain(plan, run.run_id))
+
+
+def _ask(context: FlowContext, plan: str) -> Run:
+    with context.store.atomic() as unit:
+        run = unit.runs.create_run(unit.plans.get(plan).plan)
+        unit.audit.append(
+            actor=f"host:{os.geteuid()}", role=None, action="plan.trigger", target=f"plan:{plan}",
+            reason="python -m flows.retrain", after={"run_id": run.run_id},
+        )
+    return run
+
+
 if __name__ == "__main__":
-    import asyncio
     import sys
 
-    print(asyncio.run(retrain(sys.argv[1])))
+    keep_private()
+    print(retrain_here(sys.argv[1]))

@@ -2,7 +2,7 @@
 
 The round store is the queue. A run that an operator triggered is pending there; a run whose process was killed is
 running there under a lease that has expired. Both become a Prefect flow run of the plan's deployment. What a schedule
-starts needs no help: Prefect does that.
+starts needs no help: Prefect does that, and the flow asks the store whether the date is one of the plan's.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from uuid import UUID
 
 from httpx import HTTPError
@@ -21,17 +22,21 @@ from prefect.schedules import Cron
 from prefect.states import Crashed
 from prefect.types.entrypoint import EntrypointType
 
+from flows.alias_watch import watch_aliases
 from flows.retrain import retrain
 from flows.wiring import FlowContext, open_context
 from services.contracts.errors import BallastError, NotFoundError
+from services.contracts.private_files import keep_private
 from services.contracts.records import PlanRecord
 from services.contracts.run import Run
+from services.contracts.signing import public_key
 from services.coordinator.nats_transport import NatsTransport
 from services.coordinator.presence import hear_hellos
 
 LOG = logging.getLogger("ballast.flows")
 WATCH_SECONDS = 1.0  # how long a triggered run waits at most
 MOST_ATTEMPTS = 5  # a run whose process died so often will not do better
+KEY_SECONDS = 2.0  # between two looks whether the coordinator has another key
 
 
 @dataclass
@@ -66,14 +71,14 @@ class Watcher:
 
     async def _deploy(self, record: PlanRecord) -> UUID:
         plan = record.plan
+        LOG.info("plan %s: schedule %s%s", plan.name, plan.cron or "none", ", paused" if record.paused else "")
         schedule = Cron(plan.cron, timezone=plan.timezone) if plan.cron else None
-        deployment = await retrain.ato_deployment(
-            name=plan.name, schedule=schedule, paused=record.paused, parameters={"plan": plan.name},
+        # The runner runs the flow that it is given here. Of a bare deployment it would run what Prefect says now.
+        return await self.runner.aadd_flow(
+            retrain, name=plan.name, schedule=schedule, paused=record.paused, parameters={"plan": plan.name},
             description=f"Federated retraining of {plan.asset_type} with {plan.method}", tags=["ballast"],
             entrypoint_type=EntrypointType.MODULE_PATH,
         )
-        LOG.info("plan %s: schedule %s%s", plan.name, plan.cron or "none", ", paused" if record.paused else "")
-        return await self.runner.aadd_deployment(deployment)
 
     async def _start(self, run: Run) -> None:
         """Start a flow run for a run that nobody drives, unless one is on its way already."""
@@ -119,13 +124,22 @@ async def update_presence(context: FlowContext, transport: NatsTransport) -> Non
             site = context.store.sites.get(site_id)
         except NotFoundError:
             return None
-        return site.public_key if site.status == "active" else None
+        return site.keys_at(datetime.now(UTC)) if site.status == "active" else None
 
     def seen(site_id: str, version: str) -> None:
         context.store.sites.seen(site_id, version)
         LOG.info("site %s is there (agent %s)", site_id, version)
 
     await hear_hellos(transport, key_of, seen)
+
+
+async def key_changed(context: FlowContext) -> None:
+    """Return when the coordinator has another key and no run is on its way: the process starts again with that one."""
+    seed = context.settings.nats_seed
+    connected = public_key(seed)
+    while public_key(seed) == connected or context.store.runs.unfinished_runs():
+        await asyncio.sleep(KEY_SECONDS)
+    LOG.info("the coordinator has another key; starting again with it")
 
 
 async def serve() -> None:
@@ -137,7 +151,8 @@ async def serve() -> None:
             watcher = Watcher(context, runner, client)
             await watcher.reconcile()
             # Whichever ends first ends the process: a runner without its watcher would start nothing, in silence.
-            tasks = [asyncio.create_task(watcher.watch()), asyncio.create_task(runner.start())]
+            work = (watcher.watch(), runner.start(), watch_aliases(context), key_changed(context))
+            tasks = [asyncio.create_task(each) for each in work]
             try:
                 done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
@@ -149,5 +164,6 @@ async def serve() -> None:
 
 
 if __name__ == "__main__":
+    keep_private()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     asyncio.run(serve())

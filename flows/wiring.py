@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 
+from flows.live_keys import LiveKeys
 from services.contracts.asset_type import AssetType
 from services.contracts.errors import InvalidInputError
 from services.contracts.plan import Plan
@@ -41,6 +43,7 @@ class FlowContext:
         ``InvalidInputError`` where the plan names a site that is not active.
         """
         active = {site.site_id: site for site in self.store.sites.list_sites(status="active")}
+        keys = self.active_keys()
         unknown = sorted(set(plan.sites) - set(active))
         if unknown:
             raise InvalidInputError(
@@ -48,10 +51,15 @@ class FlowContext:
                 code="unknown_site",
             )
         return {
-            site_id: site.public_key
+            site_id: keys[site_id]
             for site_id, site in active.items()
-            if (site_id in plan.sites if plan.sites else plan.asset_type in site.asset_types)
+            if site_id in keys and (site_id in plan.sites if plan.sites else plan.asset_type in site.asset_types)
         }
+
+    def active_keys(self) -> dict[str, str]:
+        """Public keys that hold now of all active sites, by site id."""
+        now = datetime.now(UTC)
+        return {site.site_id: site.keys_at(now) for site in self.store.sites.list_sites(status="active")}
 
     @asynccontextmanager
     async def plant_link(self) -> AsyncIterator[NatsTransport]:
@@ -66,7 +74,8 @@ class FlowContext:
 
     def coordinator(self, run: Run, transport: SiteTransport) -> Coordinator:
         """Return the coordinator of a run."""
-        return Coordinator(self.store.runs, transport, self.site_keys(run.plan), self.asset_type(run.plan.asset_type))
+        keys = LiveKeys(self.site_keys(run.plan), self.active_keys)
+        return Coordinator(self.store.runs, transport, keys, self.asset_type(run.plan.asset_type))
 
 
 @contextmanager

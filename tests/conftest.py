@@ -21,7 +21,7 @@ NewDatabase = Callable[[], str]
 NewStore = Callable[[Path], str]
 SERVERS = {
     "postgresql_server", "bus", "works", "opening_works", "prefect_url", "registry", "mlflow_settings",
-    "server", "address", "new_mlflow",
+    "server", "address", "new_mlflow", "host", "link",
 }
 """Fixtures that start a server or open an MLflow store."""
 

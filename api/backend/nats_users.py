@@ -6,10 +6,12 @@ import fcntl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
 from services.bus.configuration import BusFiles
-from services.bus.server import update_users
-from services.contracts.errors import UnavailableError
+from services.bus.server import are_users_current, rotate_coordinator, update_users
+from services.contracts.errors import ConflictError, UnavailableError
+from services.contracts.private_files import private_opener
 from services.round_store.sites import SiteRepository
 
 
@@ -24,8 +26,27 @@ class NatsUsers:
         self._sites = sites
         self._lock = threading.Lock()
 
-    def refresh(self) -> None:
-        """Write the users anew and let a running server read them; connections of sites that are gone are cut.
+    def rotate_coordinator(self, former_until: datetime) -> tuple[str, str]:
+        """Give the coordinator another key; the new and the former one. Call :meth:`refresh` after it.
+
+        Raises
+        ------
+        ConflictError
+            Where the server is not ours, or was never started.
+        """
+        files = self._files
+        if files is None or not files.coordinator_seed.exists():
+            raise ConflictError(
+                "the coordinator's key is not here to change: the settings name a NATS server of their own, or "
+                "`ballast up` was never run"
+            )
+        with self._lock, _file_lock(files):
+            return rotate_coordinator(files, former_until)
+
+    def refresh(self, *, only_if_due: bool = False) -> None:
+        """Write the users anew and let a running server read them; connections of keys that are gone are cut.
+
+        With ``only_if_due`` only where a key has come to its end, or somebody changed the file.
 
         Before the first ``ballast up`` there is nothing to write: it begins with the list of that moment.
 
@@ -40,8 +61,9 @@ class NatsUsers:
         try:
             with self._lock, _file_lock(files):
                 # Read inside the lock: of two changes at a time, the later writer has seen both.
-                keys = {site.site_id: site.public_key for site in self._sites.list_sites(status="active")}
-                update_users(files, keys)
+                keys = active_keys(self._sites)
+                if not (only_if_due and are_users_current(files, keys)):
+                    update_users(files, keys)
         except OSError as error:
             raise UnavailableError(
                 f"the change is stored, but the NATS server's users in {files.users} could not be written: "
@@ -49,9 +71,15 @@ class NatsUsers:
             ) from error
 
 
+def active_keys(sites: SiteRepository) -> dict[str, str]:
+    """Public keys of the active sites that hold now, by site id."""
+    now = datetime.now(UTC)
+    return {site.site_id: site.keys_at(now) for site in sites.list_sites(status="active")}
+
+
 @contextmanager
 def _file_lock(files: BusFiles) -> Iterator[None]:
     """Hold the lock that other processes on this host take too."""
-    with open(files.folder / "users.lock", "w", encoding="ascii") as file:
+    with open(files.folder / "users.lock", "w", encoding="ascii", opener=private_opener) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,6 +13,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from services.contracts.errors import UnavailableError
+from services.contracts.private_files import made_once
 
 KEY_BYTES = 32  # as many as HMAC-SHA256 uses
 DIGITS = 8  # hexadecimal: two of 200 sites share a name once in 200,000 models
@@ -36,7 +36,7 @@ class Pseudonyms:
     def from_file(cls, path: Path) -> Pseudonyms:
         """Pseudonyms by the key in a file, which is made (mode 0600) where it is not there; ``UnavailableError``."""
         try:
-            _make_unless_there(path)
+            made_once(path, lambda: secrets.token_hex(KEY_BYTES))
             key = bytes.fromhex(path.read_text(encoding="ascii").strip())
         except OSError as error:
             reason = error.strerror or type(error).__name__
@@ -101,20 +101,3 @@ def _in_text(text: str, names: Mapping[str, str]) -> str:
     """Text with every whole site id replaced; an id inside a longer word or id stays."""
     longest_first = "|".join(re.escape(site_id) for site_id in sorted(names, key=len, reverse=True))
     return re.sub(rf"(?<![a-z0-9-])(?:{longest_first})(?![a-z0-9-])", lambda found: names[found[0]], text)
-
-
-def _make_unless_there(path: Path) -> None:
-    """Make the key whole or not at all; of several processes at once, the first has made it and the others read it."""
-    if path.exists():
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        file.write(secrets.token_hex(KEY_BYTES))
-    try:
-        os.link(scratch, path)
-    except FileExistsError:
-        pass
-    finally:
-        scratch.unlink()

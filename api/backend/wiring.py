@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
+from api.backend.checked_source import CheckedSource
 from api.backend.nats_users import NatsUsers
 from api.backend.pseudonyms import AnyContract, Pseudonyms
 from services.bus.configuration import BusFiles
@@ -66,6 +67,6 @@ def open_backend(settings: Settings | None = None) -> Iterator[Backend]:
     store = RoundStore(Database(make_engine(settings.database)))
     registry = ModelRegistry(settings.tracking_uri, settings.artifact_root)
     try:
-        yield Backend(settings, store, registry, PredictorCache(registry))
+        yield Backend(settings, store, registry, PredictorCache(CheckedSource(store, registry)))
     finally:
         store.close()

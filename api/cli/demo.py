@@ -14,6 +14,7 @@ from api.cli.demo_account import Account, account_of_fairness, account_of_sites,
 from api.cli.rest import RestClient
 from api.cli.supervisor import Supervisor
 from services.contracts.errors import BallastError, ConflictError
+from services.contracts.private_files import private_folder
 from services.contracts.settings import FILE_NAME, Settings
 
 MARKER = "this folder belongs to ballast demo"
@@ -64,7 +65,7 @@ def prepare_home(home: Path) -> Settings:
     if home.exists() and any(home.iterdir()) and not marker.exists():
         raise ConflictError(f"{home} is not empty and was not made by ballast demo; name another folder with --home")
     shutil.rmtree(home, ignore_errors=True)
-    home.mkdir(parents=True)
+    private_folder(home)
     marker.write_text(MARKER + "\n", encoding="utf-8")
     ports = {name: stack.free_port(port) for name, port in
              (("nats", 4222), ("prefect", 4200), ("mlflow", 5000), ("api", 8000))}

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from services.contracts.errors import BallastError
+from services.contracts.private_files import keep_private
 
 
 class Command(Protocol):
@@ -24,6 +25,8 @@ class Command(Protocol):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command: 0 when it did what was asked, 1 with one line on stderr when it could not, 2 for wrong usage."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:  # as a program of its own: what it writes is for whoever started it alone
+        keep_private()
     try:
         wanted, command = _parse(given)
         code = command.run(wanted)

@@ -6,7 +6,7 @@ import argparse
 
 from api.cli.common import add_home
 from migrations.run import upgrade
-from services.contracts.errors import UnavailableError
+from services.contracts.private_files import private_file, private_folder
 from services.contracts.settings import Settings
 
 
@@ -23,8 +23,7 @@ def run(args: argparse.Namespace) -> int:
 
 def migrate(settings: Settings) -> str:
     """Make the home's database, or bring it up to date; its schema then; ``UnavailableError``."""
-    try:
-        settings.home.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UnavailableError(f"the folder {settings.home} cannot be made: {error.strerror}") from error
+    private_folder(settings.home)
+    if not settings.database_url:
+        private_file(settings.home / "ballast.db")
     return upgrade(settings.database)

@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
+from api.backend.nats_users import active_keys
 from api.cli.supervisor import Child, Supervisor
-from services.bus.configuration import BusFiles
+from services.bus.certificates import ensure_certificates
+from services.bus.configuration import BusFiles, TlsFiles
 from services.bus.server import check_port_free, command, prepare
-from services.contracts.errors import ConflictError
+from services.contracts.errors import ConflictError, UnavailableError
+from services.contracts.private_files import private_folder
 from services.contracts.settings import Settings
+from services.identity.server_secrets import USER, ServerSecrets
 from services.registry.mlflow_environment import QUIET
+from services.registry.mlflow_users import forget_users, pages_environment
 from services.round_store.store import RoundStore
 
 PACKAGES = Path(__file__).parents[2]
 """Folder that holds the packages ``api``, ``flows``, ``models`` and ``services``."""
 
+PREFECT_GUARDS = {
+    # A form of another page cannot have the token that every order must carry.
+    "PREFECT_SERVER_CSRF_PROTECTION_ENABLED": "true",
+    "PREFECT_CLIENT_CSRF_SUPPORT_ENABLED": "true",
+}
 QUIET_PREFECT = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
@@ -32,7 +43,7 @@ QUIET_PREFECT = {
 def environment(settings: Settings) -> dict[str, str]:
     """Environment of every child: where home and the servers are, no phone-home, no code from the present folder."""
     return {
-        **QUIET, **QUIET_PREFECT,
+        **QUIET, **QUIET_PREFECT, **PREFECT_GUARDS,
         # ``python -m`` and uvicorn would both import an api.py or models.py that happens to lie where we were started.
         "PYTHONSAFEPATH": "1",
         "UVICORN_APP_DIR": str(PACKAGES),
@@ -43,6 +54,41 @@ def environment(settings: Settings) -> dict[str, str]:
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
     }
+
+
+def prefect_environment(settings: Settings) -> dict[str, str]:
+    """Environment of the Prefect server: the secret that opens it, and which pages may read what it answers."""
+    return {
+        **environment(settings),
+        "PREFECT_SERVER_API_AUTH_STRING": ServerSecrets(settings.secrets_folder).prefect,
+        "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": prefect_url(settings),
+    }
+
+
+def flows_environment(settings: Settings) -> dict[str, str]:
+    """Environment of the flows, with the embedded Prefect server's secret; another's is the operator's to give."""
+    if settings.prefect.api_url:
+        return environment(settings)
+    return {**environment(settings), "PREFECT_API_AUTH_STRING": ServerSecrets(settings.secrets_folder).prefect}
+
+
+def mlflow_environment(settings: Settings) -> dict[str, str]:
+    """Environment of MLflow's pages: their secrets, their users' file and the stores that they show."""
+    secrets = ServerSecrets(settings.secrets_folder)
+    pages = pages_environment(
+        settings.home, user=USER, password=secrets.mlflow, form_key=secrets.mlflow_form_key,
+        host=settings.mlflow.host, port=settings.mlflow.port, tracking_uri=settings.tracking_uri,
+        artifact_root=settings.artifact_root,
+    )
+    return {**environment(settings), **pages}
+
+
+def make_secrets(settings: Settings) -> None:
+    """Make the home folder, private, and the secrets of the embedded servers where they are missing."""
+    private_folder(settings.home)
+    secrets = ServerSecrets(settings.secrets_folder)
+    if secrets.mlflow_file in secrets.make():
+        forget_users(settings.home)
 
 
 def inherited() -> dict[str, str]:
@@ -68,7 +114,7 @@ def start_bus(supervisor: Supervisor, settings: Settings) -> None:
     files = BusFiles(settings.bus_folder)
     store = RoundStore.open(settings.database)
     try:
-        keys = {site.site_id: site.public_key for site in store.sites.list_sites(status="active")}
+        keys = active_keys(store.sites)
     finally:
         store.close()
     prepare(
@@ -81,24 +127,23 @@ def start_prefect(supervisor: Supervisor, settings: Settings) -> None:
     """Start a Prefect server, unless the settings name another."""
     if settings.prefect.api_url:
         return
+    make_secrets(settings)
     host, port = settings.prefect.host, str(settings.prefect.port)
     program = [sys.executable, "-m", "prefect", "server", "start", "--host", host, "--port", port]
     supervisor.start(Child("prefect", program, _answers(f"{settings.prefect_api_url}/health"), 120.0,
-                           environment(settings)))
+                           prefect_environment(settings)))
 
 
 def start_mlflow(supervisor: Supervisor, settings: Settings) -> None:
     """Start the pages of the registry, unless the settings name a tracking server."""
     if settings.mlflow.tracking_uri:
         return
+    make_secrets(settings)
     host, port = settings.mlflow.host, str(settings.mlflow.port)
-    program = [
-        sys.executable, "-m", "mlflow", "server", "--workers", "1", "--host", host, "--port", port,
-        "--backend-store-uri", settings.tracking_uri, "--default-artifact-root", settings.artifact_root,
-        "--no-serve-artifacts",
-    ]
-    extra = {**environment(settings), "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-    supervisor.start(Child("mlflow", program, _answers(f"http://{host}:{port}/health"), 120.0, extra))
+    program = [sys.executable, "-m", "uvicorn", "--factory", "services.registry.mlflow_pages:create_app",
+               "--host", host, "--port", port, "--log-level", "warning"]
+    supervisor.start(Child("mlflow", program, _answers(f"http://{host}:{port}/health"), 120.0,
+                           mlflow_environment(settings)))
 
 
 def start_api(supervisor: Supervisor, settings: Settings) -> None:
@@ -106,18 +151,34 @@ def start_api(supervisor: Supervisor, settings: Settings) -> None:
     host, port = settings.api.host, str(settings.api.port)
     program = [sys.executable, "-m", "uvicorn", "--factory", "api.app:create_app", "--host", host, "--port", port,
                "--log-level", "warning"]
+    if settings.api.uses_tls:
+        certificate, key = api_certificate(settings)
+        program += ["--ssl-certfile", str(certificate), "--ssl-keyfile", str(key)]
     supervisor.start(Child("api", program, _answers(f"{api_url(settings)}/readyz"), 90.0, environment(settings)))
+
+
+def api_certificate(settings: Settings) -> tuple[Path, Path]:
+    """Certificate and key of the API: those of the settings, else its own, made by an authority of its own."""
+    if settings.api.certificate is not None and settings.api.key is not None:
+        for path in (settings.api.certificate, settings.api.key):
+            if not path.is_file():
+                raise UnavailableError(f"there is no file {path}, which the settings name for the API's TLS")
+        return settings.api.certificate, settings.api.key
+    files = TlsFiles(private_folder(settings.tls_folder))
+    ensure_certificates(files, settings.api.host_names, "API")
+    return files.certificate, files.key
 
 
 def start_flows(supervisor: Supervisor, settings: Settings) -> None:
     """Start the flows process; Prefect must be ready."""
     program = [sys.executable, "-m", "flows.runner"]
-    supervisor.start(Child("flows", program, lambda: True, 10.0, environment(settings)))
+    supervisor.start(Child("flows", program, lambda: True, 10.0, flows_environment(settings)))
 
 
 def api_url(settings: Settings) -> str:
-    """Address of the REST API."""
-    return f"http://{settings.api.host}:{settings.api.port}"
+    """Address of the REST API, as this host reaches it."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.api.host, settings.api.host)
+    return f"{'https' if settings.api.uses_tls else 'http'}://{host}:{settings.api.port}"
 
 
 def mlflow_url(settings: Settings) -> str:
@@ -155,9 +216,13 @@ def _listens(host: str, port: int) -> Callable[[], bool]:
 
 
 def _answers(url: str) -> Callable[[], bool]:
+    # Only whether it lives: a certificate may name other addresses than the one that is asked here.
+    unverified = ssl.create_default_context()
+    unverified.check_hostname, unverified.verify_mode = False, ssl.CERT_NONE
+
     def ready() -> bool:
         try:
-            with urllib.request.urlopen(url, timeout=2.0) as answer:
+            with urllib.request.urlopen(url, timeout=2.0, context=unverified) as answer:
                 return bool(answer.status == 200)
         except (urllib.error.URLError, OSError):
             return False

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from services.contracts.errors import UnavailableError
+from services.contracts.private_files import UMASK, private_folder, private_opener
 
 STOP_SECONDS = 10.0  # a server that takes longer to stop is killed
 POLL_SECONDS = 0.2  # between two looks at a child that starts
@@ -55,7 +56,7 @@ class Supervisor:
         self._running: dict[str, _Running] = {}
 
     def __enter__(self) -> Supervisor:
-        self._log_folder.mkdir(parents=True, exist_ok=True)
+        private_folder(self._log_folder)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -63,11 +64,11 @@ class Supervisor:
 
     def start(self, child: Child) -> None:
         """Start a child; :meth:`wait_ready` waits for it."""
-        log = open(self._log_folder / f"{child.name}.log", "ab")
+        log = open(self._log_folder / f"{child.name}.log", "ab", opener=private_opener)
         log_start = log.tell()
         process = subprocess.Popen(
             list(child.command), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-            env={**os.environ, **child.environment}, start_new_session=True,
+            env={**os.environ, **child.environment}, start_new_session=True, umask=UMASK,
         )
         earlier = self._running.get(child.name)
         self._running[child.name] = _Running(

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
+from datetime import UTC, datetime, timedelta
 
 from api.backend.actor import local_administrator
 from api.backend.wiring import Backend
 from api.cli.common import add_action, add_actions, checked, print_json, print_list, run_action
 from api.tokens import service as tokens
 from api.tokens.schemas import TokenRequest
+from services.contracts.errors import InvalidInputError
 from services.contracts.identity import Role
+from services.identity.roles import Permission
 
 run = run_action
 
@@ -21,13 +25,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     create = add_action(actions, "create", _create, "make a token and print it, this once", lists=True)
     create.add_argument("--role", required=True, choices=[role.value for role in Role], help="what its holder may do")
     create.add_argument("--name", required=True, help="who or what will hold it")
-    create.add_argument("--days", type=float, help="how long it holds (default: until it is revoked)")
+    create.add_argument(
+        "--expires", metavar="WHEN",
+        help="when it ends: in hours or days (12h, 90d), or at a date (2027-01-31); default: when it is revoked",
+    )
+    create.add_argument("--days", type=float, help="the same in days")
+    create.add_argument(
+        "--scope", action="append", choices=[each.value for each in Permission],
+        help="narrow it to this kind of action; repeatable (default: all that the role may do)",
+    )
     add_action(actions, "list", _list, "list tokens, without their secrets", lists=True)
     add_action(actions, "revoke", _revoke, "revoke a token for good", "TOKEN_ID", reason=True)
 
 
 def _create(backend: Backend, args: argparse.Namespace) -> None:
-    wanted = checked(TokenRequest, "token", name=args.name, role=args.role, days=args.days)
+    expires = None if args.expires is None else read_end(args.expires, datetime.now(UTC))
+    scopes = tuple(args.scope) if args.scope else None
+    wanted = checked(
+        TokenRequest, "token", name=args.name, role=args.role, days=args.days, expires_at=expires, scopes=scopes
+    )
     made = tokens.create(backend, local_administrator(), wanted)
     if args.json:
         print_json(made)
@@ -36,8 +52,21 @@ def _create(backend: Backend, args: argparse.Namespace) -> None:
         print(made.token)
 
 
+def read_end(text: str, now: datetime) -> datetime:
+    """Moment at which something ends: ``12h`` or ``90d`` from now, or a date, whose day begins in UTC."""
+    found = re.fullmatch(r"([0-9]{1,5})([hd])", text)
+    if found:
+        number = int(found[1])
+        return now + (timedelta(hours=number) if found[2] == "h" else timedelta(days=number))
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidInputError(f"{text[:40]!r} is no end: give 12h, 90d or a date such as 2027-01-31") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
 def _list(backend: Backend, args: argparse.Namespace) -> None:
-    shown = ("token_id", "name", "role", "created_at", "expires_at", "revoked_at", "last_used_at")
+    shown = ("token_id", "name", "role", "scopes", "created_at", "expires_at", "revoked_at", "last_used_at")
     print_list(args, backend.store.tokens.list_tokens(), {name.replace("_", " "): name for name in shown})
 
 

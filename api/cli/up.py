@@ -7,15 +7,20 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
+from api.backend.wiring import Backend, open_backend
 from api.cli import stack
 from api.cli.supervisor import Supervisor
-from services.contracts.errors import UnavailableError
+from services.contracts.errors import BallastError, UnavailableError
+from services.contracts.private_files import UMASK, private_folder
 from services.contracts.settings import Settings
+from services.identity.server_secrets import USER, ServerSecrets
 
 TEND_SECONDS = 0.5  # between two looks whether all children live
+KEYS_SECONDS = 5.0  # between two looks whether the NATS server knows just the keys that hold
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,15 +40,28 @@ def run(arguments: argparse.Namespace) -> int:
     with Supervisor(stack.log_folder(settings), _say) as supervisor:
         start_all(supervisor, settings, _say)
         _say(addresses(settings))
-        while not stopped.wait(TEND_SECONDS):
-            supervisor.tend()
+        with open_backend(settings) as backend:
+            due = 0.0
+            while not stopped.wait(TEND_SECONDS):
+                supervisor.tend()
+                if time.monotonic() >= due:
+                    end_former_keys(backend)
+                    due = time.monotonic() + KEYS_SECONDS
         _say("stopping")
     return 0
 
 
+def end_former_keys(backend: Backend) -> None:
+    """Let the NATS server forget the keys whose overlap is over."""
+    try:
+        backend.nats_users.refresh(only_if_due=True)
+    except BallastError as error:
+        _say(f"the users of the NATS server are not brought up to date: {error}")
+
+
 def start_all(supervisor: Supervisor, settings: Settings, say: Callable[[str], None]) -> None:
     """Start every server in an order in which each finds what it needs, as many at once as may be."""
-    settings.home.mkdir(parents=True, exist_ok=True)
+    private_folder(settings.home)
     say(f"starting Ballast in {settings.home}")
     stack.start_prefect(supervisor, settings)
     prepare_stores(settings)
@@ -67,7 +85,7 @@ def prepare_stores(settings: Settings) -> None:
     """
     done = subprocess.run(
         [sys.executable, "-m", "api.cli.prepare"], env={**stack.inherited(), **stack.environment(settings)},
-        capture_output=True, text=True, check=False,
+        capture_output=True, text=True, check=False, umask=UMASK,
     )
     if done.returncode != 0:
         lines = [line for line in done.stderr.splitlines() if line.strip()]
@@ -76,11 +94,14 @@ def prepare_stores(settings: Settings) -> None:
 
 def addresses(settings: Settings) -> str:
     """Where everything is, a line each."""
+    secrets = ServerSecrets(settings.secrets_folder)
+    prefect = "" if settings.prefect.api_url else f"  (sign in with what is in {secrets.prefect_file})"
+    mlflow = "" if settings.mlflow.tracking_uri else f"  (user {USER}, password in {secrets.mlflow_file})"
     return "\n".join(
         (
             f"API and its pages  {stack.api_url(settings)}",
-            f"Prefect            {stack.prefect_url(settings)}",
-            f"MLflow             {stack.mlflow_url(settings)}",
+            f"Prefect            {stack.prefect_url(settings)}{prefect}",
+            f"MLflow             {stack.mlflow_url(settings)}{mlflow}",
             f"plant link (NATS)  {', '.join(settings.nats_servers)}",
             f"logs               {stack.log_folder(settings)}",
         )

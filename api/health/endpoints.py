@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 from pydantic import Field
 
-from api.health.service import missing_parts, product_version
+from api.health.service import missing_parts, notices, product_version
 from api.web.dependencies import BackendDep
 from services.contracts.base import Contract
 
@@ -25,6 +25,7 @@ class Readiness(Contract):
 
     ready: bool
     missing: dict[str, str] = Field(default_factory=dict)
+    notices: dict[str, str] = Field(default_factory=dict, description="what works, and somebody should look at")
 
 
 @router.get("/healthz")
@@ -38,4 +39,4 @@ def readyz(backend: BackendDep, response: Response) -> Readiness:
     """Whether the database and the registry answer; 503 with what is missing when one does not."""
     missing = missing_parts(backend)
     response.status_code = 503 if missing else 200
-    return Readiness(ready=not missing, missing=missing)
+    return Readiness(ready=not missing, missing=missing, notices={} if missing else notices(backend))

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import logging
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 from api.backend.wiring import Backend
 from services.contracts.errors import BallastError
+from services.registry.alias_check import RESTORED, moved_aliases
 from services.round_store.failures import UPGRADE_COMMAND
 
 LOG = logging.getLogger("ballast.api")
+NOTICE_TIME: Final = timedelta(days=1)
+"""How long an alias that was put back is spoken of."""
 WHAT_TO_DO: Final = {
     "database_no_table": f"is empty or of an older version; run `{UPGRADE_COMMAND}`",
     "database_too_new": "was written by a newer version; install that one",
@@ -37,3 +41,19 @@ def missing_parts(backend: Backend) -> dict[str, str]:
             LOG.warning("not ready: %s", error)
             missing[part] = WHAT_TO_DO.get(error.code, "does not answer; the server's log says why")
     return missing
+
+
+def notices(backend: Backend) -> dict[str, str]:
+    """What works and somebody should look at: aliases that were moved by hand in the registry, now or lately."""
+    try:
+        standing = any(moved_aliases(backend.store.model_versions, backend.registry, name)
+                       for name in backend.store.model_versions.models())
+        last = backend.store.audit.list_events(action=RESTORED, limit=1)
+    except BallastError as error:
+        LOG.warning("the registry was not compared with the store: %s", error)
+        return {}
+    if standing:
+        return {"registry": "an alias was moved by hand; diagnoses go by the store, and it is put back within seconds"}
+    if last and datetime.now(UTC) - last[0].at < NOTICE_TIME:
+        return {"registry": f"an alias was moved by hand and put back; the audit trail says which ({RESTORED})"}
+    return {}

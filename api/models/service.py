@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from api.backend.actor import Actor, record
 from api.backend.wiring import Backend
 from api.models.schemas import ChampionChange
 from services.contracts.errors import ConflictError, NotFoundError
 from services.contracts.plan import Gates
-from services.registry.labels import CHAMPION
+from services.registry.labels import CHAMPION, PREVIOUS
 from services.round_store.store import Repositories
 
 
@@ -29,8 +27,9 @@ def promote(
     change = ChampionChange(model=name, version=number, previous_version=before, actor=actor.name, reason=reason)
     with backend.store.atomic() as store:
         _note(store, actor, "model.promote", change, ignore_gates=ignore_gates)
-        # Last, inside the transaction: when the registry says no, nothing was noted; and nothing is noted after it.
+        # Last, inside the transaction: when the registry says no, nothing was noted.
         backend.registry.promote(name, number, gates=gates, actor=actor.name, reason=reason)
+        _follow(backend, store, change)
     return change
 
 
@@ -38,11 +37,13 @@ def rollback(backend: Backend, actor: Actor, name: str, reason: str) -> Champion
     """Make the champion before this one champion again; ``ConflictError`` when there is none."""
     before = champion_of(backend, name)
     with backend.store.atomic() as store:
+        store.audit.take_turn()
         restored = backend.registry.rollback(name, actor=actor.name, reason=reason)
         change = ChampionChange(
             model=name, version=restored.version, previous_version=before, actor=actor.name, reason=reason
         )
         _note(store, actor, "model.rollback", change)
+        _follow(backend, store, change)
     return change
 
 
@@ -65,6 +66,12 @@ def _gates(backend: Backend, name: str, number: str) -> Gates:
         ) from None
 
 
+def _follow(backend: Backend, store: Repositories, change: ChampionChange) -> None:
+    """Record where the other alias that the registry moved with it points now."""
+    before = backend.registry.aliases(change.model).get(PREVIOUS)
+    store.model_versions.follow_alias(change.model, PREVIOUS, before, change.actor, change.reason)
+
+
 def _note(store: Repositories, actor: Actor, action: str, change: ChampionChange, **more: bool) -> None:
     """Put the change into the audit trail and, where the store knows the version, into the history of its alias."""
     after = {"champion": change.version} | more
@@ -72,5 +79,9 @@ def _note(store: Repositories, actor: Actor, action: str, change: ChampionChange
         store, actor, action, f"model:{change.model}",
         before={"champion": change.previous_version}, after=after, reason=change.reason,
     )
-    with suppress(NotFoundError):
-        store.model_versions.record_alias(change.model, CHAMPION, change.version, actor.name, change.reason)
+    history = store.model_versions
+    try:
+        history.record_alias(change.model, CHAMPION, change.version, actor.name, change.reason)
+    except NotFoundError:
+        if history.alias(change.model, CHAMPION) is not None:  # else the champion before would be put back
+            history.record_alias(change.model, CHAMPION, None, actor.name, change.reason)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from api.sites import service
-from api.sites.schemas import SiteEnrolment, Sites
+from api.sites.schemas import KeyChange, SiteEnrolment, Sites
 from api.web.auth import Administrator, Operator
 from api.web.dependencies import BackendDep, PlainJSON, ReasonDep
 from services.contracts.records import Site, SiteStatus
@@ -26,6 +26,12 @@ def list_sites(
 def enrol_site(body: SiteEnrolment, caller: Administrator, backend: BackendDep) -> Site:
     """Enrol a plant with its public key; a running embedded NATS server lets it in at once."""
     return service.enrol(backend, caller.actor, body)
+
+
+@router.post("/{site_id}/key")
+def rotate_site_key(site_id: str, body: KeyChange, caller: Administrator, backend: BackendDep) -> Site:
+    """Give a plant another key; the one before holds beside it for the overlap."""
+    return service.rotate_key(backend, caller.actor, site_id, body)
 
 
 @router.post("/{site_id}/suspend")

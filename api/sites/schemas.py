@@ -20,6 +20,14 @@ class SiteEnrolment(Contract):
     description: str = Field(default="", max_length=500)
 
 
+class KeyChange(Contract):
+    """Another key of a plant. The one before holds beside it for the overlap; 0 ends it at once, as after a loss."""
+
+    public_key: str = Field(max_length=200, description="NATS user public key, U...")
+    overlap_hours: float = Field(default=24.0, ge=0, le=24 * 30)
+    reason: str = Field(default="", max_length=500)
+
+
 class Sites(Contract):
     """Sites by id."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 from api.backend.actor import Actor, record
 from api.backend.wiring import Backend
-from api.sites.schemas import SiteEnrolment
+from api.sites.schemas import KeyChange, SiteEnrolment
 from services.contracts.errors import InvalidInputError
 from services.contracts.records import Site
 from services.identity.enrolment import check_site_key
@@ -28,6 +29,41 @@ def enrol(backend: Backend, actor: Actor, wanted: SiteEnrolment) -> Site:
         record(store, actor, "site.enrol", f"site:{site.site_id}", before=before, after=site)
     backend.nats_users.refresh()
     return site
+
+
+def rotate_key(backend: Backend, actor: Actor, site_id: str, wanted: KeyChange) -> Site:
+    """Give a plant another key; the one before holds beside it for the overlap, and no connection of it after.
+
+    Raises
+    ------
+    InvalidInputError
+        For a key that is no public key.
+    ConflictError
+        When the key is taken, or the plant was removed.
+    """
+    key = check_site_key(wanted.public_key)
+    until = datetime.now(UTC) + timedelta(hours=wanted.overlap_hours)
+    with backend.store.atomic() as store:
+        before = store.sites.get(site_id)
+        after = store.sites.rotate_key(site_id, key, until)
+        record(store, actor, "site.rotate_key", f"site:{site_id}", before=before, after=after, reason=wanted.reason)
+    backend.nats_users.refresh()
+    return after
+
+
+def rotate_coordinator(backend: Backend, actor: Actor, overlap: timedelta, reason: str = "") -> tuple[str, str]:
+    """Give the coordinator another key; the new and the former one, which holds for the overlap."""
+    until = datetime.now(UTC) + overlap
+    with backend.store.atomic() as store:
+        store.audit.take_turn()
+        key, former = backend.nats_users.rotate_coordinator(until)
+        change = {"public_key": key, "former_key_until": until.isoformat()}
+        record(
+            store, actor, "coordinator.rotate_key", "coordinator", before={"public_key": former}, after=change,
+            reason=reason,
+        )
+    backend.nats_users.refresh()
+    return key, former
 
 
 def suspend(backend: Backend, actor: Actor, site_id: str, reason: str = "") -> Site:

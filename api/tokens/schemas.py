@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Self
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field, model_validator
 
 from services.contracts.base import Contract
-from services.contracts.identity import ApiToken, Role, TokenId
+from services.contracts.identity import ApiToken, Role, Scope, TokenId
 
 
 class TokenRequest(Contract):
@@ -16,6 +17,16 @@ class TokenRequest(Contract):
     name: str = Field(min_length=1, max_length=80, examples=["line 4 gateway"])
     role: Role
     days: float | None = Field(default=None, gt=0, le=3650, description="how long it holds; null: until revoked")
+    expires_at: AwareDatetime | None = Field(default=None, description="until when it holds, instead of days")
+    scopes: tuple[Scope, ...] | None = Field(
+        default=None, min_length=1, description="what it is narrowed to; null: all that its role may do"
+    )
+
+    @model_validator(mode="after")
+    def _one_end(self) -> Self:
+        if self.days is not None and self.expires_at is not None:
+            raise ValueError("give days or expires_at, not both")
+        return self
 
 
 class NewToken(Contract):
@@ -27,6 +38,7 @@ class NewToken(Contract):
     role: Role
     created_at: datetime
     expires_at: datetime | None
+    scopes: tuple[Scope, ...] | None
 
 
 class Tokens(Contract):

@@ -13,12 +13,15 @@ from services.identity.tokens import issue
 
 def create(backend: Backend, actor: Actor, wanted: TokenRequest) -> NewToken:
     """Make a token. Its text is in the answer and nowhere else; ``ConflictError`` when the name is taken."""
+    now = datetime.now(UTC)
     lifetime = None if wanted.days is None else timedelta(days=wanted.days)
-    issued = issue(wanted.name, wanted.role, datetime.now(UTC), lifetime)
+    if wanted.expires_at is not None:
+        lifetime = wanted.expires_at - now
+    issued = issue(wanted.name, wanted.role, now, lifetime, wanted.scopes)
     with backend.store.atomic() as store:
         token = store.tokens.add(issued.stored)
         record(store, actor, "token.create", f"token:{token.token_id}", after=token)
-    shown = token.model_dump(include={"token_id", "name", "role", "created_at", "expires_at"})
+    shown = token.model_dump(include={"token_id", "name", "role", "created_at", "expires_at", "scopes"})
     return NewToken(token=issued.text, **shown)
 
 

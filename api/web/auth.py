@@ -18,11 +18,12 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.backend.actor import Actor
+from api.web.attempts import FailedAttempts
 from api.web.errors import ballast_problem
 from services.contracts.errors import BallastError, UnavailableError
 from services.contracts.identity import ApiToken, Role
 from services.identity.errors import UnauthenticatedError
-from services.identity.roles import Permission, allows, require
+from services.identity.roles import Permission, permits, require
 from services.identity.tokens import check, token_id_of
 from services.round_store.tokens import TOUCH_SECONDS, TokenRepository
 
@@ -56,12 +57,12 @@ class Caller:
     @property
     def sees_site_names(self) -> bool:
         """Whether the caller may know which plants take part; others see pseudonyms."""
-        return allows(self.role, Permission.OPERATE)
+        return permits(self.token, Permission.OPERATE)
 
     @property
     def is_administrator(self) -> bool:
         """Whether the caller may see what tells single plants apart."""
-        return allows(self.role, Permission.ADMINISTER)
+        return permits(self.token, Permission.ADMINISTER)
 
 
 class TokenAuthenticator:
@@ -70,6 +71,7 @@ class TokenAuthenticator:
     def __init__(self, tokens: TokenRepository, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._tokens = tokens
         self._clock = clock
+        self.attempts = FailedAttempts(clock=clock)
         self._noted: dict[str, float] = {}
         self._lock = threading.Lock()
 
@@ -80,7 +82,9 @@ class TokenAuthenticator:
             raise UnauthenticatedError(NO_TOKEN)
         text = text.strip()
         stored = self._tokens.find(token_id_of(text))
-        return Caller(check(text, stored, datetime.now(UTC)))
+        caller = Caller(check(text, stored, datetime.now(UTC)))
+        self.attempts.held(text)
+        return caller
 
     def is_use_due(self, caller: Caller) -> bool:
         """Whether the caller's use was last noted a minute ago or more; the asker is the one who notes it."""
@@ -112,9 +116,13 @@ class Authentication:
             await self._app(scope, receive, send)
             return
         authenticator: TokenAuthenticator = scope["app"].state.authenticator
+        header, client = Headers(scope=scope).get("authorization"), (scope.get("client") or ("",))[0]
         try:
-            caller = await run_in_threadpool(authenticator.authenticate, Headers(scope=scope).get("authorization"))
+            authenticator.attempts.check(client, header)
+            caller = await run_in_threadpool(authenticator.authenticate, header)
         except BallastError as error:
+            if isinstance(error, UnauthenticatedError) and header:
+                authenticator.attempts.failed(client)
             await _refusal(error)(scope, receive, send)
             return
         scope.setdefault("state", {})["caller"] = caller
@@ -147,7 +155,7 @@ class RequiredPermission:
         caller: Caller | None = getattr(request.state, "caller", None)
         if caller is None:
             raise UnauthenticatedError(NO_TOKEN)
-        require(caller.role, self.permission)
+        require(caller.token, self.permission)
         return caller
 
 

@@ -21,6 +21,7 @@ from services.contracts.errors import BallastError
 LOG = logging.getLogger("ballast.api")
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_SECONDS: Final = "5"
+ATTEMPTS_SECONDS: Final = "60"
 
 STATUS: Final[Mapping[str, HTTPStatus]] = {
     "unauthenticated": HTTPStatus.UNAUTHORIZED,
@@ -29,6 +30,7 @@ STATUS: Final[Mapping[str, HTTPStatus]] = {
     "method_not_allowed": HTTPStatus.METHOD_NOT_ALLOWED,
     "conflict": HTTPStatus.CONFLICT,
     "too_large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    "too_many_attempts": HTTPStatus.TOO_MANY_REQUESTS,
     "unsupported_media_type": HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     "invalid_input": HTTPStatus.UNPROCESSABLE_ENTITY,
     "internal_error": HTTPStatus.INTERNAL_SERVER_ERROR,
@@ -90,6 +92,8 @@ def ballast_problem(error: BallastError) -> Response:
     headers = {}
     if status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = 'Bearer realm="ballast"'
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        headers["Retry-After"] = ATTEMPTS_SECONDS
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         headers["Retry-After"] = RETRY_SECONDS
         LOG.warning("%s: %s", error.code, error)

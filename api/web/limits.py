@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from http import HTTPStatus
 from typing import Final
 
@@ -18,6 +19,8 @@ _HEADERS: Final = (
     (b"cache-control", b"no-store"),
     (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"),
 )
+_ONLY_HTTPS: Final = (b"strict-transport-security", b"max-age=31536000")
+"""For a year a browser asks this host by HTTPS only (RFC 6797)."""
 
 
 class RequestLimits:
@@ -50,6 +53,29 @@ class RequestLimits:
         await self._app(scope, counted, send)
 
 
+class OnlyTls:
+    """Refuses plain HTTP on every address but the loopback: a token would be there for all on the way to read."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand on what came by TLS, or from this host itself."""
+        if scope["type"] == "http" and scope["scheme"] == "http" and _is_elsewhere((scope.get("server") or ("",))[0]):
+            detail = "this address takes HTTPS only; the token of this request was readable on its way: revoke it"
+            await problem(HTTPStatus.FORBIDDEN, "https_only", detail)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
+def _is_elsewhere(host: str) -> bool:
+    """Whether a socket's own address is one that other hosts reach."""
+    try:
+        return not ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a socket file, or no socket at all
+        return False
+
+
 class SafeHeaders:
     """Adds to every answer what keeps it out of caches and frames, and its pages from loading anything."""
 
@@ -62,7 +88,8 @@ class SafeHeaders:
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 there = {name.lower() for name, _ in message["headers"]}
-                message["headers"] = [*message["headers"], *(pair for pair in _HEADERS if pair[0] not in there)]
+                added = (*_HEADERS, _ONLY_HTTPS) if scope["scheme"] == "https" else _HEADERS
+                message["headers"] = [*message["headers"], *(pair for pair in added if pair[0] not in there)]
             await send(message)
 
         await self._app(scope, receive, with_headers if scope["type"] == "http" else send)

@@ -1,4 +1,4 @@
-"""A private certificate authority for the embedded server, made once and kept."""
+"""A private certificate authority for an embedded server, made once and kept."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from services.bus.configuration import BusFiles, write_atomically
+from services.bus.configuration import TlsFiles, write_atomically
 
 LIFETIME = timedelta(days=825)  # the longest that common TLS stacks accept of a server certificate
 
 
-def ensure_certificates(files: BusFiles, host_names: Sequence[str]) -> None:
+def ensure_certificates(files: TlsFiles, host_names: Sequence[str], server_of: str = "plant link") -> None:
     """Make an authority and a server certificate for the host names or addresses, unless they are there already.
 
     The authority's key is used once and thrown away: nobody can sign a second server with it. To renew, delete the
@@ -26,7 +26,7 @@ def ensure_certificates(files: BusFiles, host_names: Sequence[str]) -> None:
         return
     authority_key = ec.generate_private_key(ec.SECP256R1())
     server_key = ec.generate_private_key(ec.SECP256R1())
-    authority_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Ballast plant link authority")])
+    authority_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"Ballast {server_of} authority")])
     now = datetime.now(UTC)
     authority = (
         _builder(authority_name, authority_name, authority_key.public_key(), now)
@@ -36,7 +36,7 @@ def ensure_certificates(files: BusFiles, host_names: Sequence[str]) -> None:
     )
     server = (
         _builder(
-            x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Ballast plant link")]),
+            x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"Ballast {server_of}")]),
             authority_name, server_key.public_key(), now,
         )
         .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in host_names]), critical=False)
@@ -51,8 +51,8 @@ def ensure_certificates(files: BusFiles, host_names: Sequence[str]) -> None:
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     ).decode()
     write_atomically(files.key, key_text)
-    write_atomically(files.certificate, _pem(server), mode=0o644)
-    write_atomically(files.authority, _pem(authority), mode=0o644)
+    write_atomically(files.certificate, _pem(server))
+    write_atomically(files.authority, _pem(authority))
 
 
 def _builder(

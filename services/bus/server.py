@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
 import socket
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from services.bus.certificates import ensure_certificates
-from services.bus.configuration import BusFiles, write_server, write_users
+from services.bus.configuration import BusFiles, users_text, write_atomically, write_server
 from services.contracts.errors import ConflictError, UnavailableError
+from services.contracts.private_files import private_folder
 from services.contracts.signing import new_seed_file, public_key
 
 DEFAULT_MAX_PAYLOAD = 8 * 1024 * 1024  # bytes; eight times what a site's policy lets out at first
@@ -46,7 +49,7 @@ def check_port_free(host: str, port: int, purpose: str) -> None:
 
 def prepare(files: BusFiles, *, host: str, port: int, host_names: Sequence[str], site_keys: Mapping[str, str]) -> None:
     """Write all that the server needs to start: certificates, the coordinator's key, configuration, users."""
-    files.folder.mkdir(parents=True, exist_ok=True)
+    private_folder(files.folder)
     ensure_certificates(files, host_names)
     if not files.coordinator_seed.exists():
         new_seed_file(files.coordinator_seed)
@@ -56,10 +59,41 @@ def prepare(files: BusFiles, *, host: str, port: int, host_names: Sequence[str],
 
 def update_users(files: BusFiles, site_keys: Mapping[str, str]) -> None:
     """Rewrite the users and let a running server read them; connections of users that are gone are cut."""
-    write_users(files, coordinator_key=public_key(files.coordinator_seed), site_keys=site_keys)
+    write_atomically(files.users, users_text(coordinator_keys(files, datetime.now(UTC)), site_keys))
     pid = running_pid(files)
     if pid is not None:
         os.kill(pid, signal.SIGHUP)
+
+
+def are_users_current(files: BusFiles, site_keys: Mapping[str, str]) -> bool:
+    """Whether the server has the users that it should have now: a key may have come to its end since."""
+    text = files.users.read_text(encoding="utf-8") if files.users.exists() else ""
+    return text == users_text(coordinator_keys(files, datetime.now(UTC)), site_keys)
+
+
+def coordinator_keys(files: BusFiles, now: datetime) -> str:
+    """Public keys of the coordinator that hold: its own, and the one before it until its end, apart by a blank."""
+    present = public_key(files.coordinator_seed)
+    if not files.coordinator_former.exists():
+        return present
+    former = json.loads(files.coordinator_former.read_text(encoding="utf-8"))
+    holds = now < datetime.fromisoformat(former["until"]) and former["public_key"] != present
+    return f"{present} {former['public_key']}" if holds else present
+
+
+def rotate_coordinator(files: BusFiles, former_until: datetime) -> tuple[str, str]:
+    """Give the coordinator another key; the one before holds until then. The new and the former public key.
+
+    Call :func:`update_users` after it. Whoever is connected stays so until the former key's end.
+    """
+    former, fresh = public_key(files.coordinator_seed), files.folder / "coordinator.nk.new"
+    fresh.unlink(missing_ok=True)
+    key = new_seed_file(fresh)
+    write_atomically(
+        files.coordinator_former, json.dumps({"public_key": former, "until": former_until.isoformat()}) + "\n"
+    )
+    fresh.replace(files.coordinator_seed)
+    return key, former
 
 
 def running_pid(files: BusFiles) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
@@ -25,8 +25,12 @@ class Role(StrEnum):
     ADMINISTRATOR = "administrator"
 
 
+Scope = Literal["read", "diagnose", "operate", "administer"]
+"""A kind of action that a token may be narrowed to, within its role."""
+
+
 class ApiToken(Contract):
-    """An API token as it may be shown: everything but its secret."""
+    """An API token as it may be shown: everything but its secret. ``scopes`` None: all that its role may do."""
 
     token_id: TokenId
     name: str = Field(min_length=1, max_length=80, pattern=r"^[^\x00-\x1f\x7f]+$")
@@ -35,6 +39,7 @@ class ApiToken(Contract):
     expires_at: AwareDatetime | None = None
     revoked_at: AwareDatetime | None = None
     last_used_at: AwareDatetime | None = None
+    scopes: tuple[Scope, ...] | None = Field(default=None, min_length=1)
 
     def is_live(self, now: datetime) -> bool:
         """Whether the token is neither revoked nor expired at ``now``."""

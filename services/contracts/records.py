@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import AwareDatetime, Field
@@ -20,6 +21,7 @@ class Site(Contract):
     """An enrolled plant. Only ``active`` sites are asked; ``public_key`` is the plant's NATS user nkey.
 
     ``asset_types``: the kinds of machine that it takes part in. ``last_seen``: when its agent last said hello.
+    ``former_key``: the key before this one, which holds beside it until ``former_key_until``.
     """
 
     site_id: Slug
@@ -31,6 +33,14 @@ class Site(Contract):
     updated_at: AwareDatetime
     last_seen: AwareDatetime | None = None
     agent_version: str = ""
+    former_key: str | None = None
+    former_key_until: AwareDatetime | None = None
+
+    def keys_at(self, now: datetime) -> str:
+        """Public keys that hold: the site's, and the one before it until its end, apart by a blank."""
+        if self.former_key is None or self.former_key_until is None or now >= self.former_key_until:
+            return self.public_key
+        return f"{self.public_key} {self.former_key}"
 
 
 class AssetTypeRecord(Contract):

@@ -5,13 +5,14 @@ Order: a value in the environment (``BALLAST_DATABASE_URL`` and the like) over `
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from services.contracts.asset_type import explain
 from services.contracts.errors import InvalidInputError
@@ -28,6 +29,26 @@ ENVIRONMENT = {
     "BALLAST_MLFLOW_PORT": ("mlflow", "port"),
     "BALLAST_API_PORT": ("api", "port"),
 }
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine for itself alone: ``localhost``, or an address of the loopback."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _only_loopback(host: str) -> str:
+    if not is_loopback(host):
+        raise ValueError(
+            f"this embedded server listens on the loopback alone (127.0.0.1), not on {host}; "
+            "to reach its pages from elsewhere use a tunnel, or name a server of your own"
+        )
+    return host
+
+
+LoopbackHost = Annotated[str, AfterValidator(_only_loopback)]
 
 
 class _Section(BaseModel):
@@ -49,7 +70,7 @@ class PrefectSettings(_Section):
     """The orchestrator. With ``api_url`` empty ``ballast up`` starts a Prefect server."""
 
     api_url: str = ""
-    host: str = "127.0.0.1"
+    host: LoopbackHost = "127.0.0.1"
     port: int = Field(default=4200, ge=1, le=65535)
 
 
@@ -58,15 +79,31 @@ class MlflowSettings(_Section):
 
     tracking_uri: str = ""
     artifact_root: str = ""
-    host: str = "127.0.0.1"
+    host: LoopbackHost = "127.0.0.1"
     port: int = Field(default=5000, ge=1, le=65535)
 
 
 class ApiSettings(_Section):
-    """The REST API."""
+    """The REST API. On more than the loopback it speaks TLS only: with ``certificate`` and ``key``, or with its own."""
 
     host: str = "127.0.0.1"
     port: int = Field(default=8000, ge=1, le=65535)
+    certificate: Path | None = Field(default=None, description="PEM, with the chain")
+    key: Path | None = Field(default=None, description="PEM, readable for the service's user alone")
+    host_names: tuple[str, ...] = Field(
+        default=("localhost", "127.0.0.1"), description="names in the certificate that Ballast makes"
+    )
+
+    @model_validator(mode="after")
+    def _both_or_neither(self) -> Self:
+        if (self.certificate is None) != (self.key is None):
+            raise ValueError("certificate and key belong together: give both, or neither")
+        return self
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether the API speaks TLS, and nothing else."""
+        return self.certificate is not None or not is_loopback(self.host)
 
 
 class Settings(_Section):
@@ -89,6 +126,16 @@ class Settings(_Section):
     def bus_folder(self) -> Path:
         """Files of the embedded NATS server."""
         return self.home / "nats"
+
+    @property
+    def secrets_folder(self) -> Path:
+        """What opens the embedded Prefect and MLflow servers."""
+        return self.home / "secrets"
+
+    @property
+    def tls_folder(self) -> Path:
+        """Certificate that the API makes for itself where it is given none."""
+        return self.home / "tls"
 
     @property
     def nats_servers(self) -> tuple[str, ...]:

@@ -75,7 +75,14 @@ def check_public_key(key: str) -> str:
 
 
 def verify(key: str, data: bytes, signature: bytes) -> bool:
-    """Whether ``signature`` is the one that the holder of the key ``U...`` made over ``data``."""
+    """Whether ``signature`` is the one that the holder of the key ``U...`` made over ``data``.
+
+    While a key is changed for another, ``key`` is both, apart by a blank: either may have signed.
+    """
+    return any(_signed(each, data, signature) for each in key.split())
+
+
+def _signed(key: str, data: bytes, signature: bytes) -> bool:
     try:
         VerifyKey(_raw_public_key(key)).verify(data, signature)
     except (InvalidInputError, ValueError, BadSignatureError):

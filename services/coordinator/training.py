@@ -55,7 +55,7 @@ class Coordinator:
     ) -> None:
         self._store = store
         self._transport = transport
-        self._keys = dict(keys)
+        self._keys = keys  # not a copy: a key may be changed or taken away while a run goes on
         self._asset_type = asset_type
 
     async def join(self, run: Run) -> Run:
@@ -70,7 +70,7 @@ class Coordinator:
         check_problem(run.plan, self._asset_type)
         check_asked(run.plan, self._keys)
         question = self._question(run, "join", 0, {}, JOIN_SHAPES)
-        outcome = await self._until_enough(run, question, self._keys)
+        outcome = await self._until_enough(run, question, dict(self._keys))
         joined = {site: update.arrays for site, update in outcome.updates.items()}
         check_problem(run.plan, self._asset_type, len(joined))
         terms = joined_terms(run.plan, self._asset_type, joined)
@@ -174,7 +174,8 @@ class Coordinator:
         return replace(fewer, number=at.number, state=at.server.of_sites(at.state, fewer.problem, kept))
 
     def _keys_of(self, run: Run) -> dict[str, str]:
-        return {site.site_id: self._keys[site.site_id] for site in run.members if site.site_id in self._keys}
+        keys = dict(self._keys)
+        return {site.site_id: keys[site.site_id] for site in run.members if site.site_id in keys}
 
     def _training(self, run: Run) -> Training:
         """A run before its first round."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
-from services.contracts.identity import Role
+from services.contracts.identity import ApiToken, Role
 from services.identity.errors import ForbiddenError
 
 
@@ -43,7 +43,15 @@ def least_role(permission: Permission) -> Role:
     return next(role for role in Role if allows(role, permission))
 
 
-def require(role: Role, permission: Permission) -> None:
-    """Raise :class:`ForbiddenError` when a role does not have a permission."""
-    if not allows(role, permission):
-        raise ForbiddenError(f"this needs the role {least_role(permission).value}; your token has {role.value}")
+def permits(token: ApiToken, permission: Permission) -> bool:
+    """Whether a token's role has a permission, and its scopes, where it has some, name it."""
+    return allows(token.role, permission) and (token.scopes is None or permission.value in token.scopes)
+
+
+def require(token: ApiToken, permission: Permission) -> None:
+    """Raise :class:`ForbiddenError` when a token does not have a permission."""
+    if not allows(token.role, permission):
+        raise ForbiddenError(f"this needs the role {least_role(permission).value}; your token has {token.role.value}")
+    if not permits(token, permission):
+        scopes = ", ".join(token.scopes or ())
+        raise ForbiddenError(f"this needs the scope {permission.value}; your token is narrowed to {scopes}")

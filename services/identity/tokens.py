@@ -19,8 +19,9 @@ from pydantic import ValidationError
 
 from services.contracts.asset_type import explain
 from services.contracts.errors import InvalidInputError
-from services.contracts.identity import ApiToken, Role, StoredToken
+from services.contracts.identity import ApiToken, Role, Scope, StoredToken
 from services.identity.errors import UnauthenticatedError
+from services.identity.roles import Permission, allows
 
 PREFIX = "blst"
 ID_BYTES = 6
@@ -37,7 +38,13 @@ class IssuedToken:
     stored: StoredToken
 
 
-def issue(name: str, role: Role, now: datetime, lifetime: timedelta | None = None) -> IssuedToken:
+def issue(
+    name: str,
+    role: Role,
+    now: datetime,
+    lifetime: timedelta | None = None,
+    scopes: tuple[Scope, ...] | None = None,
+) -> IssuedToken:
     """Make a token.
 
     Parameters
@@ -50,18 +57,25 @@ def issue(name: str, role: Role, now: datetime, lifetime: timedelta | None = Non
         Time of creation, with its zone.
     lifetime
         How long it holds; None: until it is revoked.
+    scopes
+        What it is narrowed to; None: all that the role may do.
 
     Raises
     ------
     InvalidInputError
-        For an empty name, or a lifetime that is not positive.
+        For an empty name, a lifetime that is not positive, or a scope that the role does not have.
     """
     if lifetime is not None and lifetime <= timedelta(0):
         raise InvalidInputError("a token's lifetime must be positive")
+    beyond = [scope for scope in scopes or () if not allows(role, Permission(scope))]
+    if beyond:
+        raise InvalidInputError(f"the role {role.value} does not have the scope {beyond[0]}; choose a greater role")
     token_id, secret = secrets.token_hex(ID_BYTES), secrets.token_hex(SECRET_BYTES)
     expires_at = None if lifetime is None else now + lifetime
     try:
-        token = ApiToken(token_id=token_id, name=name.strip(), role=role, created_at=now, expires_at=expires_at)
+        token = ApiToken(
+            token_id=token_id, name=name.strip(), role=role, created_at=now, expires_at=expires_at, scopes=scopes
+        )
     except ValidationError as error:
         raise InvalidInputError(f"token: {explain(error)}") from None
     return IssuedToken(f"{PREFIX}_{token_id}_{secret}", StoredToken(token=token, secret_sha256=hash_secret(secret)))

@@ -176,6 +176,19 @@ class ModelRegistry:
         with mlflow_errors("list the models"):
             return tuple(labels.model_summary(entry) for entry in self._store.models())
 
+    def aliases(self, name: str) -> dict[str, str]:
+        """Where the aliases of a model point, as MLflow has them; ``NotFoundError`` when there is no such model."""
+        with mlflow_errors(f"read model {name}"):
+            return {alias: str(version) for alias, version in self._store.model(name)[0].items()}
+
+    def point(self, name: str, alias: str, version: str | None) -> None:
+        """Put an alias back to where the store says it points; None takes it away. Nothing is judged."""
+        with self._writing, mlflow_errors(f"put the alias {alias} of model {name} back"):
+            if version is None:
+                self._store.client.delete_registered_model_alias(name, alias)
+            else:
+                self._store.client.set_registered_model_alias(name, alias, version)
+
     def mlflow_run_id(self, name: str, alias_or_version: str) -> str:
         """Id of the MLflow run that a version came from."""
         with mlflow_errors(f"read model {name}"):

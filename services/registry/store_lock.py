@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from services.contracts.errors import UnavailableError
+from services.contracts.private_files import private_file, private_opener
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
@@ -56,6 +57,7 @@ def _lock_file(url: URL) -> Iterator[None]:
 
     file = Path(f"{url.database}.lock")
     file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("a") as held:
+    with open(file, "a", opener=private_opener) as held:
         fcntl.flock(held, fcntl.LOCK_EX)
+        private_file(Path(url.database))
         yield

@@ -26,6 +26,14 @@ class AuditRepository(Repository):
     other, and the turn that writers take is short.
     """
 
+    def take_turn(self) -> None:
+        """Wait for all who write to the trail, and keep them waiting until the transaction ends.
+
+        For a change that is made elsewhere before its event is appended.
+        """
+        with self._scope.write() as session:
+            _head(session, lock=True)
+
     def append(
         self,
         *,

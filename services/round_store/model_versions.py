@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.records import AliasChange, VersionRecord, VersionStatus
 from services.round_store.documents import metadata, sentence
-from services.round_store.queries import insert_new, stored_row
+from services.round_store.queries import insert_new, page, stored_row
 from services.round_store.session import Repository, utc_now
 from services.round_store.tables import AliasChangeRow, ModelVersionRow, RunRow
 
@@ -50,6 +50,13 @@ class ModelVersionRepository(Repository):
         with self._scope.read() as session:
             return VersionRecord.of_record(_row(session, name, version))
 
+    def list_versions(self, name: str, *, limit: int) -> list[VersionRecord]:
+        """Versions of a model, newest first."""
+        newest_first = select(ModelVersionRow).order_by(ModelVersionRow.created_at.desc(), ModelVersionRow.version)
+        wanted = page(newest_first.where(ModelVersionRow.name == name), limit, 0)
+        with self._scope.read() as session:
+            return [VersionRecord.of_record(row) for row in session.scalars(wanted)]
+
     def record_alias(self, name: str, alias: str, version: str | None, actor: str, reason: str) -> AliasChange:
         """Record that an alias was set to a version, or taken away (None); ``InvalidInputError`` without a reason."""
         if not reason.strip():
@@ -57,8 +64,7 @@ class ModelVersionRepository(Repository):
         with self._scope.write() as session:
             if version is not None:
                 _row(session, name, version)
-            changes = select(AliasChangeRow).where(AliasChangeRow.name == name, AliasChangeRow.alias == alias)
-            last = session.scalar(changes.order_by(AliasChangeRow.number.desc()).limit(1))
+            last = _last_change(session, name, alias)
             row = AliasChangeRow(
                 name=name,
                 alias=alias,
@@ -71,6 +77,32 @@ class ModelVersionRepository(Repository):
             session.add(row)
             session.flush()
             return AliasChange.of_record(row)
+
+    def follow_alias(self, name: str, alias: str, version: str | None, actor: str, reason: str) -> AliasChange | None:
+        """Record where an alias points now, if that is new; None where it is not, or the version is not the store's."""
+        with self._scope.write() as session:
+            last = _last_change(session, name, alias)
+            if version == (last.version if last else None):
+                return None
+            if version is not None and session.get(ModelVersionRow, (name, version)) is None:
+                return None
+            return self.record_alias(name, alias, version, actor, reason)
+
+    def alias(self, name: str, alias: str) -> AliasChange | None:
+        """The last change of an alias: where it ought to point. None where it was never recorded."""
+        with self._scope.read() as session:
+            last = _last_change(session, name, alias)
+            return None if last is None else AliasChange.of_record(last)
+
+    def models(self) -> list[str]:
+        """Names of the models of which the store knows a version."""
+        with self._scope.read() as session:
+            return list(session.scalars(select(ModelVersionRow.name).distinct().order_by(ModelVersionRow.name)))
+
+
+def _last_change(session: Session, name: str, alias: str) -> AliasChangeRow | None:
+    wanted = select(AliasChangeRow).where(AliasChangeRow.name == name, AliasChangeRow.alias == alias)
+    return session.scalar(wanted.order_by(AliasChangeRow.number.desc()).limit(1))
 
 
 def _row(session: Session, name: str, version: str) -> ModelVersionRow:

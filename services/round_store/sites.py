@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
-from sqlalchemy import select, update
+from sqlalchemy import or_, select, update
 from sqlalchemy.orm import Session
 
 from services.contracts.errors import ConflictError
@@ -56,6 +57,23 @@ class SiteRepository(Repository):
             sites = [Site.of_record(row) for row in session.scalars(wanted)]
         return sites if asset_type is None else [site for site in sites if asset_type in site.asset_types]
 
+    def rotate_key(self, site_id: str, public_key: str, former_until: datetime) -> Site:
+        """Give a site another key; the one before holds until then. ``ConflictError`` where that cannot be.
+
+        The caller has checked that ``public_key`` is a user's nkey.
+        """
+        with self._scope.write() as session:
+            row = _row(session, site_id, lock=True)
+            if row.status == "removed":
+                raise ConflictError(f"site {site_id} was removed; enrol it again with its new key")
+            if public_key == row.public_key:
+                raise ConflictError(f"this is the key that site {site_id} has already")
+            _check_key_is_free(session, site_id, public_key)
+            row.former_key, row.former_key_until = row.public_key, former_until
+            row.public_key, row.updated_at = public_key, utc_now(session)
+            insert_new(session, row, "this key has just been given to another site")
+            return Site.of_record(row)
+
     def suspend(self, site_id: str) -> Site:
         """Ask the site no more, until it is reactivated."""
         return self._set_status(site_id, "suspended")
@@ -89,8 +107,9 @@ class SiteRepository(Repository):
 
 
 def _check_key_is_free(session: Session, site_id: str, public_key: str) -> None:
-    owner = session.scalar(select(SiteRow.site_id).where(SiteRow.public_key == public_key))
-    if owner not in (None, site_id):
+    bearer = or_(SiteRow.public_key == public_key, SiteRow.former_key == public_key)
+    owner = session.scalar(select(SiteRow.site_id).where(bearer, SiteRow.site_id != site_id).limit(1))
+    if owner is not None:
         raise ConflictError(f"this key belongs to site {owner}; make a new one for site {site_id}")
 
 

@@ -30,6 +30,8 @@ class SiteRow(Base):
     updated_at: Mapped[datetime]
     last_seen: Mapped[datetime | None]
     agent_version: Mapped[str]
+    former_key: Mapped[str | None]
+    former_key_until: Mapped[datetime | None]
 
 
 class AssetTypeRow(Base):
@@ -187,6 +189,7 @@ class ApiTokenRow(Base):
     expires_at: Mapped[datetime | None]
     revoked_at: Mapped[datetime | None]
     last_used_at: Mapped[datetime | None]
+    scopes: Mapped[list[Any] | None]
 
 
 class AuditEventRow(Base):

@@ -27,7 +27,8 @@ class TokenRepository(Repository):
             same = select(ApiTokenRow.token_id).where(ApiTokenRow.name == token.name, ApiTokenRow.revoked_at.is_(None))
             if session.scalar(same) is not None:
                 raise ConflictError(taken)
-            values = dict(token) | {"role": token.role.value}
+            scopes = None if token.scopes is None else [*token.scopes]
+            values = dict(token) | {"role": token.role.value, "scopes": scopes}
             insert_new(session, ApiTokenRow(**values, secret_sha256=stored.secret_sha256), taken)
         return token
 

@@ -117,6 +117,21 @@ def _key_show(chosen: argparse.Namespace) -> int:
     return 0
 
 
+def _key_new(chosen: argparse.Namespace) -> int:
+    from services.site_agent.key_change import make_next_key
+
+    print(make_next_key(SiteSettings.from_toml(chosen.config).nkey_seed))
+    return 0
+
+
+def _key_use(chosen: argparse.Namespace) -> int:
+    from services.site_agent.key_change import use_next_key
+
+    key = use_next_key(SiteSettings.from_toml(chosen.config).nkey_seed)
+    print(f"the key is {key} now; restart the agent")
+    return 0
+
+
 def _seconds(text: str) -> float:
     seconds = float(text)
     if not 0 < seconds < float("inf"):
@@ -182,4 +197,6 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--json", action="store_true", help="one JSON object a line")
     key = commands.add_parser("key", help="this site's key").add_subparsers(required=True, metavar="COMMAND")
     _command(key, "show", "print the public key", _key_show)
+    _command(key, "new", "make the next key and print its public half, for the OEM; the present one stays", _key_new)
+    _command(key, "use", "put the next key in the place of the present one, once the OEM has it", _key_use)
     return parser

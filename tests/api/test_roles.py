@@ -32,6 +32,7 @@ NEEDED = {
     ("POST", "/v1/admin/sites"): Role.ADMINISTRATOR,
     ("POST", "/v1/admin/sites/{site_id}/suspend"): Role.ADMINISTRATOR,
     ("POST", "/v1/admin/sites/{site_id}/activate"): Role.ADMINISTRATOR,
+    ("POST", "/v1/admin/sites/{site_id}/key"): Role.ADMINISTRATOR,
     ("DELETE", "/v1/admin/sites/{site_id}"): Role.ADMINISTRATOR,
     ("GET", "/v1/admin/asset-types"): Role.OPERATOR,
     ("GET", "/v1/admin/asset-types/{name}"): Role.OPERATOR,

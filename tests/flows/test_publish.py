@@ -32,12 +32,13 @@ def test_a_version_is_promoted_if_its_gates_hold_and_its_plan_says_so(
     @contextmanager
     def atomic() -> Iterator[Any]:
         yield SimpleNamespace(
-            model_versions=SimpleNamespace(record_alias=note("alias")), audit=SimpleNamespace(append=note("audit"))
+            model_versions=SimpleNamespace(record_alias=note("alias"), follow_alias=note("alias before")),
+            audit=SimpleNamespace(append=note("audit")),
         )
 
     context: Any = SimpleNamespace(
         store=SimpleNamespace(model_versions=SimpleNamespace(set_status=note("status")), atomic=atomic),
-        registry=SimpleNamespace(promote=note("promoted")),
+        registry=SimpleNamespace(promote=note("promoted"), aliases=lambda _: {}),
     )
     plan = Plan.model_validate(
         {"name": "nightly", "asset_type": "rig", "auto_promote": auto_promote, "gates": {"max_gap": max_gap}}
@@ -48,4 +49,4 @@ def test_a_version_is_promoted_if_its_gates_hold_and_its_plan_says_so(
         f1=None, mae=None, coverage=None, fresh_weight=1.0, sites=(),
     )
     assert promote_if_gates_hold(context, run, version) == said
-    assert done == ["status", *(["alias", "audit", "promoted"] if promoted else [])]
+    assert done == ["status", *(["alias", "audit", "promoted", "alias before"] if promoted else [])]

@@ -10,12 +10,14 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from api.cli.stack import PREFECT_GUARDS
 from services.registry.mlflow_environment import QUIET
 from services.registry.mlflow_registry import ModelRegistry
-from tests.journeys.works import ProcessWorks, open_process_works, rows_of
+from tests.journeys.works import PREFECT_SECRET, ProcessWorks, open_process_works, rows_of, stop
 from tests.ports import free_port
 from tests.waiting import wait_until
 
@@ -29,6 +31,8 @@ def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def prefect_url(prefect_home: Path) -> Iterator[str]:
     home, port = prefect_home, free_port()
     environment = {**os.environ, **QUIET, "PREFECT_HOME": str(home), "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
+    # As `ballast up` starts it: behind a secret, with the tokens against orders of other pages.
+    environment |= {**PREFECT_GUARDS, "PREFECT_SERVER_API_AUTH_STRING": PREFECT_SECRET}
     environment["PREFECT_SERVER_LOGGING_LEVEL"] = "WARNING"
     with (home / "server.log").open("wb") as log:
         server = subprocess.Popen(
@@ -64,3 +68,27 @@ def works(tmp_path_factory: pytest.TempPathFactory, prefect_url: str) -> Iterato
     with open_process_works(tmp_path_factory.mktemp("works"), prefect_url) as running:
         ModelRegistry(running.settings.tracking_uri, running.settings.artifact_root).prepare()
         yield running
+
+
+@pytest.fixture(scope="module")
+def runner(works: Any) -> Iterator[Callable[[], subprocess.Popen[bytes]]]:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start() -> subprocess.Popen[bytes]:
+        with (works.home / "runner.log").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "flows.runner"], env=works.environment, stdout=log, stderr=log,
+                start_new_session=True,
+            )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        stop(process, signal.SIGKILL)
+
+
+@pytest.fixture(scope="module")
+def running(runner: Any) -> list[subprocess.Popen[bytes]]:
+    """The flows process; a test that kills it puts the next one in its place."""
+    return [runner()]

@@ -2,83 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
-import sys
-import urllib.request
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
+from tests.journeys.asking import ask_prefect, deployment
+from tests.journeys.works import stop
 from tests.waiting import wait_until
 
 ROUNDS = 250
 """Many more than there can be between the tenth round and a kill."""
 
 
-@pytest.fixture(scope="module")
-def runner(works: Any) -> Iterator[Callable[[], subprocess.Popen[bytes]]]:
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start() -> subprocess.Popen[bytes]:
-        with (works.home / "runner.log").open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "flows.runner"], env=works.environment, stdout=log, stderr=log,
-                start_new_session=True,
-            )
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        stop(process, signal.SIGKILL)
-
-
-@pytest.fixture(scope="module")
-def running(runner: Any) -> list[subprocess.Popen[bytes]]:
-    """The flows process; a test that kills it puts the next one in its place."""
-    return [runner()]
-
-
-def stop(process: subprocess.Popen[bytes], number: int) -> None:
-    try:
-        os.killpg(process.pid, number)
-    except ProcessLookupError:
-        pass
-    process.wait()
-
-
-def ask_prefect(works: Any, path: str, body: dict[str, Any] | None = None) -> Any:
-    request = urllib.request.Request(
-        f"{works.environment['PREFECT_API_URL']}{path}", headers={"Content-Type": "application/json"},
-        data=None if body is None else json.dumps(body).encode(),
-    )
-    with urllib.request.urlopen(request, timeout=10) as answer:
-        return json.load(answer)
-
-
-def deployment(works: Any, plan: str) -> dict[str, Any] | None:
-    found = ask_prefect(works, "/deployments/filter", {"deployments": {"name": {"any_": [plan]}}})
-    return dict(found[0]) if found else None
-
-
-def flow_process_of(works: Any, run_id: str) -> int | None:
-    """Process id of the flow run that drives a run, from Linux's process table."""
-    wanted = f"PREFECT__FLOW_RUN_ID={works.store.runs.get_run(run_id).flow_run_id}".encode()
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                environment = (entry / "environ").read_bytes()
-                command = (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if wanted in environment.split(b"\0") and b"python" in command:
-                return int(entry.name)
-    return None
+def flow_process_of(works: Any, run_id: str) -> int:
+    """Process id of the flow run that drives a run: the lease names its holder by host, process and a number."""
+    with works.store.engine.connect() as connection:
+        wanted = text("SELECT lease_owner FROM runs WHERE run_id = :id")
+        holder = connection.execute(wanted, {"id": run_id}).scalar_one()
+    return int(holder.split(":")[1])
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +70,6 @@ def test_a_killed_flow_run_is_picked_up_again(works: Any, running: Any) -> None:
     run = works.store.runs.create_run(plan)
     wait_until(lambda: works.store.runs.get_run(run.run_id).rounds >= 10, "tenth round")
     process = flow_process_of(works, run.run_id)
-    assert process is not None
     os.kill(process, signal.SIGKILL)
     first = works.store.runs.get_run(run.run_id)
     wait_until(lambda: works.store.runs.get_run(run.run_id).status in ("completed", "failed"), "end of the run")
@@ -142,11 +85,10 @@ def test_flow_and_runner_killed_together(works: Any, running: Any, runner: Any) 
     wait_until(lambda: works.store.runs.get_run(run.run_id).rounds >= 10, "tenth round")
     process = flow_process_of(works, run.run_id)
     stop(running[0], signal.SIGKILL)
-    if process is not None:
-        try:
-            os.kill(process, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+    try:
+        os.kill(process, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
     left = works.store.runs.get_run(run.run_id)
     assert left.status == "running"
     running[0] = runner()

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from api.cli.stack import PREFECT_GUARDS
 from migrations.run import upgrade
 from models.methods.catalogue import METHODS
 from services.bus.configuration import BusFiles
@@ -31,6 +32,7 @@ from tests.ports import free_port
 from tests.waiting import PATIENCE, wait_until
 
 BIN = Path(sys.executable).parent
+PREFECT_SECRET = "ballast:of-the-journeys"
 ASSET = """
 name = "rig"
 [[features]]
@@ -57,7 +59,7 @@ severity = 3
 """
 
 ONE_BY_ONE = (
-    "import asyncio, sys; from flows.retrain import retrain; [asyncio.run(retrain(plan)) for plan in sys.argv[1:]]"
+    "import sys; from flows.retrain import retrain_here; [retrain_here(plan) for plan in sys.argv[1:]]"
 )
 """Prefect and MLflow take longer to import than a short run takes."""
 
@@ -190,7 +192,8 @@ def open_process_works(base: Path, prefect_url: str, *, sites: int = 4, rows: in
     upgrade(settings.database)
     environment = {
         **os.environ, **QUIET, "BALLAST_HOME": str(home), "BALLAST_BIN": str(BIN), "PREFECT_API_URL": prefect_url,
-        "PREFECT_HOME": str(base / "prefect-client"), "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "PREFECT_HOME": str(base / "prefect-client"), "PREFECT_SERVER_ANALYTICS_ENABLED": "false", **PREFECT_GUARDS,
+        "PREFECT_API_AUTH_STRING": PREFECT_SECRET,
     }
     running = ProcessWorks(home, plants, settings, RoundStore.open(settings.database), environment)
     try:
@@ -205,3 +208,12 @@ def open_process_works(base: Path, prefect_url: str, *, sites: int = 4, rows: in
         yield running
     finally:
         running.close()
+
+
+def stop(process: subprocess.Popen[bytes], number: int) -> None:
+    """Signal a process and all that it has started, and wait for its end."""
+    try:
+        os.killpg(process.pid, number)
+    except ProcessLookupError:
+        pass
+    process.wait()

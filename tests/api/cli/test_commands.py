@@ -2,15 +2,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from api.cli.token import read_end
 from services.contracts.identity import Role
 from services.identity.tokens import check, token_id_of
 from services.plant_simulator.assets import builtin_asset_type_path
 
+NOW = datetime(2031, 1, 1, 12, tzinfo=UTC)
 PUMP = str(builtin_asset_type_path("triplex-pump"))
 
 
@@ -21,8 +24,6 @@ def actions(behind: Any) -> list[tuple[str, str, str]]:
 
 
 def test_a_token_is_made_listed_and_revoked(shell: Any, behind: Any) -> None:
-    from datetime import UTC, datetime
-
     code, out, err = shell.run("token", "create", "--role", "operator", "--name", "shift lead", "--days", "7")
     secret = out.strip()
     assert (code, out.count("\n")) == (0, 1)
@@ -40,6 +41,24 @@ def test_a_token_is_made_listed_and_revoked(shell: Any, behind: Any) -> None:
     assert "no token" in shell.refused("token", "revoke", "0" * 12)
 
 
+@pytest.mark.parametrize(("text", "end"), [
+    ("12h", NOW + timedelta(hours=12)), ("90d", NOW + timedelta(days=90)),
+    ("2031-02-03", datetime(2031, 2, 3, tzinfo=UTC)), ("2031-02-03T04:00+02:00", datetime(2031, 2, 3, 2, tzinfo=UTC)),
+])
+def test_ends_of_tokens_are_read(text: str, end: datetime) -> None:
+    assert read_end(text, NOW) == end
+
+
+def test_a_token_with_an_end_and_scopes(shell: Any) -> None:
+    made = shell.read("token", "create", "--role", "viewer", "--name", "x", "--expires", "12h", "--scope", "diagnose")
+    lifetime = datetime.fromisoformat(made["expires_at"]) - datetime.fromisoformat(made["created_at"])
+    assert abs(lifetime - timedelta(hours=12)) < timedelta(minutes=1)
+    assert made["scopes"] == ["diagnose"]
+    for text in ("soon", "12", "2020-01-01", "1.5d"):
+        refused = shell.refused("token", "create", "--role", "viewer", "--name", "y", "--expires", text)
+        assert "no end" in refused or "must be positive" in refused
+
+
 def test_a_site_is_enrolled_suspended_activated_and_removed(
     shell: Any, behind: Any, new_key: Callable[[], str]
 ) -> None:
@@ -49,6 +68,9 @@ def test_a_site_is_enrolled_suspended_activated_and_removed(
     key = new_key()
     assert "p1 is enrolled" in shell.good("site", "enrol", "p1", "--key", key, "--asset-type", "triplex-pump")
     assert "already" in shell.refused("site", "enrol", "p1", "--key", new_key())
+    changed = shell.good("site", "rotate-key", "p1", "--key", new_key(), "--overlap", "0h", "--reason", "lost")
+    assert "p1 has another key" in changed
+    assert "`ballast up` was never run" in shell.refused("site", "rotate-coordinator-key")
     assert "belongs to site p1" in shell.refused("site", "enrol", "p2", "--key", key)
     assert "56 characters" in shell.refused("site", "enrol", "p2", "--key", "word")
     assert "site_id" in shell.refused("site", "enrol", "P 2", "--key", new_key())
@@ -59,7 +81,7 @@ def test_a_site_is_enrolled_suspended_activated_and_removed(
     assert "nobody" in shell.refused("site", "remove", "nobody")
     assert actions(behind) == [
         ("site.remove", "site:p1", "because"), ("site.activate", "site:p1", "because"),
-        ("site.suspend", "site:p1", "because"), ("site.enrol", "site:p1", ""),
+        ("site.suspend", "site:p1", "because"), ("site.rotate_key", "site:p1", "lost"), ("site.enrol", "site:p1", ""),
         ("asset_type.put", "asset-type:triplex-pump", ""),
     ]
 

@@ -13,10 +13,11 @@ import pytest
 
 from api.cli import demo, stack
 from api.cli.main import main
-from api.cli.supervisor import Supervisor
+from api.cli.supervisor import Child, Supervisor
 from api.cli.up import prepare_stores
-from services.contracts.errors import ConflictError
+from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.settings import Settings
+from services.identity.server_secrets import ServerSecrets
 from tests.ports import free_port
 
 SECTIONS = ("api", "nats", "prefect", "mlflow")
@@ -102,3 +103,43 @@ def test_phone_home_is_off_for_every_child(tmp_path: Path) -> None:
     assert environment["MLFLOW_DISABLE_TELEMETRY"] == "true"
     assert environment["PREFECT_SERVER_ANALYTICS_ENABLED"] == "false"
     assert environment["DO_NOT_TRACK"]
+
+
+@pytest.mark.parametrize("section", ["prefect", "mlflow"])
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.0.7", "::", "works.example.com", ""])
+def test_the_embedded_servers_listen_on_the_loopback_alone(tmp_path: Path, section: str, host: str) -> None:
+    (tmp_path / "ballast.toml").write_text(f'[{section}]\nhost = "{host}"\n')
+    with pytest.raises(InvalidInputError, match=f"{section}.host: .*loopback alone"):
+        Settings.load(tmp_path)
+
+
+def test_secrets_are_given_to_the_server_and_its_clients_and_to_nobody_else(tmp_path: Path) -> None:
+    settings = Settings.load(tmp_path)
+    stack.make_secrets(settings)
+    secrets = ServerSecrets(settings.secrets_folder)
+    prefect = stack.prefect_environment(settings)
+    assert prefect["PREFECT_SERVER_API_AUTH_STRING"] == secrets.prefect
+    assert prefect["PREFECT_SERVER_CSRF_PROTECTION_ENABLED"] == "true"
+    assert stack.flows_environment(settings)["PREFECT_API_AUTH_STRING"] == secrets.prefect
+    everybody = " ".join(stack.environment(settings).values())
+    assert not [text for text in (secrets.prefect, secrets.mlflow, secrets.mlflow_form_key) if text in everybody]
+
+
+def test_a_secret_of_ours_is_not_sent_to_a_prefect_server_of_somebody_else(tmp_path: Path) -> None:
+    settings = Settings.load(tmp_path, {"BALLAST_PREFECT_API_URL": "https://prefect.example.com/api"})
+    stack.make_secrets(settings)
+    assert "PREFECT_API_AUTH_STRING" not in stack.flows_environment(settings)
+
+
+def test_children_create_private_files_whatever_mode_they_ask_for(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    script = f"open({str(made)!r}, 'w').close(); import time; time.sleep(60)"
+    before = os.umask(0o022)
+    try:
+        with Supervisor(tmp_path / "logs", print) as supervisor:
+            supervisor.start(Child("writer", [sys.executable, "-c", script], made.exists))
+            supervisor.wait_ready("writer")
+    finally:
+        os.umask(before)
+    for path in (made, tmp_path / "logs", tmp_path / "logs" / "writer.log"):
+        assert path.stat().st_mode & 0o077 == 0

@@ -26,7 +26,7 @@ def ask(settings: Settings, *paths: str) -> list[Response]:
 
 
 def test_ready_with_a_database_and_a_registry(shared_world: Any) -> None:
-    assert shared_world.call(None, "GET", "/readyz").json() == {"ready": True, "missing": {}}
+    assert shared_world.call(None, "GET", "/readyz").json() == {"ready": True, "missing": {}, "notices": {}}
     assert shared_world.call(None, "GET", "/healthz").json()["status"] == "ok"
 
 

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from services.contracts.identity import Role
 from tests.oracles.store_walk import all_columns
+from tests.waiting import wait_until
 
 PATH = "/v1/admin/tokens"
 
@@ -45,6 +46,12 @@ def test_a_token_is_shown_once_works_and_is_revoked(any_world: Any) -> None:
         ({"name": " ", "role": "viewer"}, 422, "name"),
         ({"name": "a\nb", "role": "viewer"}, 422, "name"),
         ({"name": "x", "role": "viewer", "days": 0}, 422, "body.days"),
+        ({"name": "x", "role": "viewer", "expires_at": "2020-01-01T00:00:00Z"}, 422, "lifetime must be positive"),
+        ({"name": "x", "role": "viewer", "expires_at": "2099-01-01T00:00:00"}, 422, "body.expires_at"),
+        ({"name": "x", "role": "viewer", "days": 1, "expires_at": "2099-01-01T00:00:00Z"}, 422, "not both"),
+        ({"name": "x", "role": "viewer", "scopes": ["operate"]}, 422, "does not have the scope operate"),
+        ({"name": "x", "role": "viewer", "scopes": []}, 422, "body.scopes"),
+        ({"name": "x", "role": "viewer", "scopes": ["rule"]}, 422, "body.scopes"),
         ({"name": "x", "role": "viewer", "days": "NaN"}, 422, "body.days"),
     ],
 )
@@ -58,3 +65,37 @@ def test_a_token_that_does_not_fit_is_refused(lasting_world: Any, body: dict[str
 
 def test_an_unknown_token_cannot_be_revoked(shared_world: Any) -> None:
     assert shared_world.call(Role.ADMINISTRATOR, "POST", f"{PATH}/{'0' * 12}/revoke").status_code == 404
+
+
+def test_a_token_is_narrowed_to_its_scopes(any_world: Any) -> None:
+    body = {"name": "gateway", "role": "operator", "scopes": ["diagnose"]}
+    made = any_world.call(Role.ADMINISTRATOR, "POST", PATH, body).json()
+    assert made["scopes"] == ["diagnose"]
+    header = {"Authorization": f"Bearer {made['token']}"}
+    refused = any_world.call(None, "GET", "/v1/runs", headers=header)
+    assert (refused.status_code, "scope read" in refused.json()["detail"]) == (403, True)
+    diagnosed = any_world.call(None, "POST", "/v1/models/nobody/diagnose", {"samples": [{}]}, headers=header)
+    assert diagnosed.status_code in (404, 422)
+    assert any_world.call(None, "POST", "/v1/admin/plans/pumps/pause", headers=header).status_code == 403
+
+
+def test_a_token_ends_when_it_was_said_to(world: Any) -> None:
+    end = datetime.now(UTC) + timedelta(seconds=1.5)
+    made = world.call(Role.ADMINISTRATOR, "POST", PATH, {"name": "x", "role": "viewer", "expires_at": end.isoformat()})
+    assert datetime.fromisoformat(made.json()["expires_at"]) == end
+    header = {"Authorization": f"Bearer {made.json()['token']}"}
+    assert world.call(None, "GET", "/v1/runs", headers=header).status_code == 200
+    wait_until(lambda: world.call(None, "GET", "/v1/runs", headers=header).status_code == 401, "end of the token")
+
+
+def test_an_address_with_tokens_that_do_not_hold_waits_and_nobody_else_does(world: Any) -> None:
+    known = {"Authorization": f"Bearer {world.tokens[Role.VIEWER]}"}
+    assert world.call(None, "GET", "/v1/runs", headers=known).status_code == 200
+    wrong = {"Authorization": f"Bearer blst_{'0' * 12}_{'0' * 64}"}
+    codes = [world.call(None, "GET", "/v1/runs", headers=wrong).status_code for _ in range(12)]
+    assert codes == [401] * 10 + [429] * 2
+    refused = world.call(None, "GET", "/v1/runs", headers=wrong)
+    assert (refused.json()["code"], refused.headers["retry-after"]) == ("too_many_attempts", "60")
+    assert world.call(None, "GET", "/v1/runs", headers=known).status_code == 200
+    fresh = world.call(Role.OPERATOR, "GET", "/v1/runs")
+    assert fresh.status_code == 429  # it holds, but nobody knows that before it is looked at

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
-from services.contracts.identity import Role
+from services.contracts.identity import ApiToken, Role, Scope
 from services.identity.errors import ForbiddenError
-from services.identity.roles import PERMISSIONS, Permission, allows, least_role, require
+from services.identity.roles import PERMISSIONS, Permission, allows, least_role, permits, require
+
+
+def a_token(role: Role, *scopes: Scope) -> ApiToken:
+    return ApiToken(token_id="0" * 12, name="x", role=role, created_at=datetime.now(UTC), scopes=scopes or None)
+
 
 TABLE = {
     Permission.READ: (True, True, True),
@@ -34,10 +41,20 @@ def test_the_table_cannot_be_changed() -> None:
 
 
 def test_require_says_which_role_is_needed() -> None:
-    require(Role.OPERATOR, Permission.OPERATE)
+    require(a_token(Role.OPERATOR), Permission.OPERATE)
     with pytest.raises(ForbiddenError, match="this needs the role administrator; your token has operator") as failure:
-        require(Role.OPERATOR, Permission.ADMINISTER)
+        require(a_token(Role.OPERATOR), Permission.ADMINISTER)
     assert failure.value.code == "forbidden"
     assert [least_role(permission) for permission in Permission] == [
         Role.VIEWER, Role.VIEWER, Role.OPERATOR, Role.ADMINISTRATOR,
     ]
+
+
+def test_scopes_narrow_a_role_and_never_widen_it() -> None:
+    for role in Role:
+        for permission in Permission:
+            only = a_token(role, permission.value)
+            assert [each for each in Permission if permits(only, each)] == ([permission] * allows(role, permission))
+            assert permits(a_token(role), permission) is allows(role, permission)
+    with pytest.raises(ForbiddenError, match="this needs the scope read; your token is narrowed to diagnose"):
+        require(a_token(Role.ADMINISTRATOR, "diagnose"), Permission.READ)

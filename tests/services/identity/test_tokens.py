@@ -100,3 +100,9 @@ def test_names_that_would_blur_the_audit_trail(name: str) -> None:
 def test_a_lifetime_is_positive() -> None:
     with pytest.raises(InvalidInputError, match="lifetime must be positive"):
         issue("ci", Role.VIEWER, NOW, timedelta(0))
+
+
+def test_a_scope_beyond_the_role_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="the role viewer does not have the scope operate"):
+        issue("gateway", Role.VIEWER, NOW, scopes=("diagnose", "operate"))
+    assert issue("gateway", Role.VIEWER, NOW, scopes=("diagnose",)).stored.token.scopes == ("diagnose",)

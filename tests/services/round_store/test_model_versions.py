@@ -19,7 +19,9 @@ def test_versions_come_back_with_their_metrics(store: RoundStore, running: Run) 
     judged = store.model_versions.set_status("pump", "1", "gates_failed", "F-1 .70 is under .75")
     assert (judged.status, judged.reason) == ("gates_failed", "F-1 .70 is under .75")
     second = store.model_versions.add("pump", "2", running.run_id, {})
-    assert [store.model_versions.get("pump", number) for number in ("2", "1")] == [second, judged]
+    assert store.model_versions.list_versions("pump", limit=9) == [second, judged]
+    assert store.model_versions.list_versions("pump", limit=1) == [second]
+    assert store.model_versions.list_versions("fan", limit=9) == []
     with pytest.raises(ConflictError, match="version 2 of model pump is recorded already"):
         store.model_versions.add("pump", "2", running.run_id, {})
     with pytest.raises(NotFoundError, match="no run"):

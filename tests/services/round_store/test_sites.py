@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from services.contracts.errors import ConflictError, NotFoundError
@@ -54,3 +56,24 @@ def test_unknown_sites(store: RoundStore) -> None:
     assert not store.sites.seen("nowhere", "1")
     with pytest.raises(NotFoundError, match="no site nowhere is enrolled"):
         store.sites.get("nowhere")
+
+
+def test_a_key_is_changed_and_never_given_to_another(store: RoundStore) -> None:
+    until = datetime(2031, 1, 1, tzinfo=UTC)
+    store.sites.enrol("north", "U1")
+    store.sites.enrol("south", "U9")
+    changed = store.sites.rotate_key("north", "U2", until)
+    assert (changed.public_key, changed.former_key, changed.former_key_until) == ("U2", "U1", until)
+    assert store.sites.get("north") == changed
+    for key, said in (("U2", "has already"), ("U9", "belongs to site south")):
+        with pytest.raises(ConflictError, match=said):
+            store.sites.rotate_key("north", key, until)
+    with pytest.raises(ConflictError, match="belongs to site north"):
+        store.sites.rotate_key("south", "U1", until)
+    with pytest.raises(ConflictError, match="belongs to site north"):
+        store.sites.enrol("west", "U1")
+    store.sites.remove("north")
+    with pytest.raises(ConflictError, match="enrol it again with its new key"):
+        store.sites.rotate_key("north", "U3", until)
+    again = store.sites.enrol("north", "U3")
+    assert (again.public_key, again.former_key) == ("U3", None)

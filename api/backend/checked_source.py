@@ -1,0 +1,46 @@
+"""Versions to serve: the files from the registry, and which one is champion from the store."""
+
+from __future__ import annotations
+
+import logging
+
+from services.contracts.errors import NotFoundError, UnavailableError
+from services.contracts.model_version import ModelVersion
+from services.registry.labels import CHAMPION
+from services.registry.mlflow_registry import ModelRegistry
+from services.round_store.store import RoundStore
+
+LOG = logging.getLogger("ballast.api")
+
+
+class CheckedSource:
+    """What the predictors are made from. An alias that somebody moved in the registry serves nothing."""
+
+    def __init__(self, store: RoundStore, registry: ModelRegistry) -> None:
+        self._store = store
+        self._registry = registry
+
+    def resolve(self, name: str, alias_or_version: str) -> str:
+        """Version number behind an alias or number; the champion is the one that the store has promoted."""
+        expected = self._champion(name) if alias_or_version == CHAMPION else None
+        try:
+            found = self._registry.resolve(name, alias_or_version)
+        except NotFoundError:
+            if expected is None:
+                raise
+            found = "none"
+        if expected is not None and found != expected:
+            LOG.warning("the champion of model %s in the registry is %s, the store's is %s", name, found, expected)
+        return expected or found
+
+    def get(self, name: str, alias_or_version: str) -> ModelVersion:
+        """The whole version, held to its digest."""
+        return self._registry.get(name, alias_or_version)
+
+    def _champion(self, name: str) -> str | None:
+        try:
+            change = self._store.model_versions.alias(name, CHAMPION)
+        except UnavailableError as error:
+            LOG.warning("the champion of model %s is the registry's, the store does not answer: %s", name, error)
+            return None
+        return None if change is None else change.version

@@ -1,0 +1,77 @@
+"""Files and folders that nobody but their owner can read, from their first byte on."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+from services.contracts.errors import UnavailableError
+
+UMASK = 0o077
+"""Takes every permission from group and others, whatever mode a library asks for."""
+FOLDER_MODE = 0o700
+FILE_MODE = 0o600
+
+
+def keep_private() -> None:
+    """Make all that this process and its children create from now on private."""
+    os.umask(UMASK)
+
+
+def private_folder(path: Path) -> Path:
+    """Make a folder (mode 0700) where it is not there; shut one that is there to all but its owner.
+
+    Raises
+    ------
+    UnavailableError
+        When it cannot be made, or belongs to somebody else: its owner could read and change what is put into it.
+    """
+    try:
+        for missing in reversed([each for each in (path, *path.parents) if not each.exists()]):
+            missing.mkdir(mode=FOLDER_MODE, exist_ok=True)
+        if path.stat().st_uid != os.geteuid():
+            raise UnavailableError(f"the folder {path} belongs to another user; give it to this one, or name another")
+        if path.stat().st_mode & UMASK:
+            path.chmod(FOLDER_MODE)
+    except OSError as error:
+        raise UnavailableError(f"the folder {path} cannot be made private: {error.strerror}") from error
+    return path
+
+
+def private_file(path: Path) -> Path:
+    """Make an empty file (mode 0600) where it is not there, for a library that would make it readable to others."""
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, FILE_MODE))
+    except OSError as error:
+        raise UnavailableError(f"the file {path} cannot be made: {error.strerror}") from error
+    return path
+
+
+def private_opener(path: str, flags: int) -> int:
+    """``opener`` of :func:`open`: what is created has the mode 0600."""
+    return os.open(path, flags, FILE_MODE)
+
+
+def made_once(path: Path, make: Callable[[], str]) -> bool:
+    """Write what ``make`` gives to a file (mode 0600) unless it is there; whether this call has made it.
+
+    Whole or not at all; of several processes at once, the first has made it and the others read the same.
+    """
+    if path.exists():
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
+    scratch = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        file.write(make())
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        os.link(scratch, path)
+    except FileExistsError:
+        return False
+    finally:
+        scratch.unlink()
+    return True

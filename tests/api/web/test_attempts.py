@@ -1,0 +1,67 @@
+"""Failed tokens are counted by address, for a minute, in little memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from api.web.attempts import MOST_ADDRESSES, MOST_HELD, FailedAttempts, TooManyAttemptsError
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def refused(attempts: FailedAttempts, client: str, header: str | None = None) -> bool:
+    try:
+        attempts.check(client, header)
+    except TooManyAttemptsError:
+        return True
+    return False
+
+
+def fail(attempts: FailedAttempts, client: str, times: int) -> None:
+    for _ in range(times):
+        attempts.failed(client)
+
+
+def test_the_tenth_failure_within_a_minute_shuts_an_address_out_for_a_minute() -> None:
+    clock = Clock()
+    attempts = FailedAttempts(clock=clock)
+    fail(attempts, "192.0.2.1", 9)
+    assert not refused(attempts, "192.0.2.1")
+    clock.now += 59
+    fail(attempts, "192.0.2.1", 1)
+    assert refused(attempts, "192.0.2.1")
+    assert not refused(attempts, "192.0.2.2")
+    clock.now += 1
+    assert not refused(attempts, "192.0.2.1")
+
+
+def test_a_token_that_held_is_not_kept_waiting() -> None:
+    attempts = FailedAttempts()
+    attempts.held("good")
+    fail(attempts, "192.0.2.1", 10)
+    assert not refused(attempts, "192.0.2.1", "Bearer good")
+    assert refused(attempts, "192.0.2.1", "Bearer goo")
+    assert refused(attempts, "192.0.2.1", "Bearer")
+    assert refused(attempts, "192.0.2.1", "Bearer \ud800")
+
+
+@pytest.mark.parametrize(("other", "same"), [("2001:db8::ffff", True), ("2001:db8:0:1::1", False)])
+def test_a_network_of_ipv6_is_one_address(other: str, same: bool) -> None:
+    attempts = FailedAttempts()
+    fail(attempts, "2001:db8::1", 10)
+    assert refused(attempts, other) is same
+
+
+def test_memory_is_bounded() -> None:
+    attempts = FailedAttempts()
+    for number in range(MOST_ADDRESSES + 10):
+        attempts.failed(f"host-{number}")
+    for number in range(MOST_HELD + 10):
+        attempts.held(f"token-{number}")
+    assert len(attempts._failures) == MOST_ADDRESSES
+    assert len(attempts._held) == MOST_HELD

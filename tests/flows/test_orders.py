@@ -1,0 +1,131 @@
+"""Only the store gives orders: what Prefect says of a plan, a run or a date is held against it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import update
+
+from flows.orders import ordered_run
+from services.contracts.errors import ConflictError
+from services.contracts.plan import Plan
+from services.contracts.run import Run
+from services.round_store.store import RoundStore
+from services.round_store.tables import RunRow
+from tests.flows.conftest import RIG
+
+
+@pytest.fixture
+def store(new_sqlite: Callable[[], str]) -> Iterator[RoundStore]:
+    opened = RoundStore.open(new_sqlite())
+    opened.asset_types.add(RIG)
+    yield opened
+    opened.close()
+
+
+def plan(store: RoundStore, cron: str | None = "0 3 * * *", *, name: str = "nightly", paused: bool = False) -> Plan:
+    return store.plans.create(Plan(name=name, asset_type="rig", cron=cron), paused=paused).plan
+
+
+async def ask(store: RoundStore, name: str, run_id: str | None = None, *, at: datetime | None = None) -> Run:
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    slept: list[float] = []
+    run = await ordered_run(store, name, run_id, now=lambda: at or datetime.now(UTC), sleep=sleep)
+    assert all(seconds <= 30 for seconds in slept)
+    return run
+
+
+def next_three(after: datetime) -> datetime:
+    """The next three o'clock."""
+    day = after.replace(hour=3, minute=0, second=0, microsecond=0)
+    return day if day >= after else day + timedelta(days=1)
+
+
+def end(store: RoundStore, run: Run) -> None:
+    store.runs.finish_run(run.run_id, "failed", "of the test")
+
+
+async def test_a_run_that_an_operator_asked_for_is_taken(store: RoundStore) -> None:
+    asked = store.runs.create_run(plan(store, None))
+    assert (await ask(store, "nightly", asked.run_id)).run_id == asked.run_id
+
+
+async def test_a_date_of_the_schedule_is_taken_once(store: RoundStore) -> None:
+    due = next_three(store.plans.get(plan(store).name).updated_at)
+    run = await ask(store, "nightly", at=due)
+    assert run.status == "pending"
+    with store.database.write() as session:  # the store's own clock has not come to the date yet
+        session.execute(update(RunRow).values(created_at=due + timedelta(seconds=1)))
+    assert (await ask(store, "nightly", at=due + timedelta(days=1))).run_id == run.run_id  # unfinished: picked up
+    end(store, run)
+    with pytest.raises(ConflictError, match="its next date is"):
+        await ask(store, "nightly", at=due + timedelta(hours=23))
+    assert (await ask(store, "nightly", at=due + timedelta(days=1))).run_id != run.run_id
+
+
+@pytest.mark.parametrize("early", [timedelta(minutes=1), timedelta(hours=5)])
+async def test_before_the_date_nothing_is_started(store: RoundStore, early: timedelta) -> None:
+    due = next_three(store.plans.get(plan(store).name).updated_at)
+    with pytest.raises(ConflictError, match=r"nobody asked for this run of plan 'nightly': its next date is .* UTC"):
+        await ask(store, "nightly", at=due - early)
+    assert store.runs.list_runs() == []
+
+
+async def test_a_clock_that_is_a_little_ahead_is_waited_for(store: RoundStore) -> None:
+    due = next_three(store.plans.get(plan(store).name).updated_at)
+    assert (await ask(store, "nightly", at=due - timedelta(seconds=20))).plan.name == "nightly"
+
+
+async def test_the_date_is_one_of_the_time_zone_of_the_plan(store: RoundStore) -> None:
+    made = Plan(name="nightly", asset_type="rig", cron="0 3 * * *", timezone="Asia/Tokyo")
+    changed = store.plans.create(made).updated_at
+    due = next_three(changed + timedelta(hours=9)) - timedelta(hours=9)
+    with pytest.raises(ConflictError, match="next date is .* 03:00"):
+        await ask(store, "nightly", at=due - timedelta(minutes=2))
+    assert (await ask(store, "nightly", at=due)).plan.timezone == "Asia/Tokyo"
+
+
+@pytest.mark.parametrize(("cron", "paused", "said"), [
+    (None, False, "has no schedule, and no run was named"), ("* * * * *", True, "is paused"),
+])
+async def test_without_a_schedule_that_runs_nothing_is_started(
+    store: RoundStore, cron: str | None, paused: bool, said: str
+) -> None:
+    plan(store, cron, paused=paused)
+    with pytest.raises(ConflictError, match=said):
+        await ask(store, "nightly", at=datetime.now(UTC) + timedelta(days=2))
+    assert store.runs.list_runs() == []
+
+
+async def test_names_of_plans_and_runs_that_do_not_belong_together_start_nothing(store: RoundStore) -> None:
+    asked = store.runs.create_run(plan(store, None))
+    plan(store, None, name="other")
+    for name, run_id, said in (
+        ("other", asked.run_id, "is of plan nightly"),
+        ("nightly", "0" * 32, "has no run"),
+        ("unknown", None, "no such plan"),
+        ("x" * 500, None, "no such plan"),
+    ):
+        with pytest.raises(ConflictError, match=said) as refused:
+            await ask(store, name, run_id)
+        assert refused.value.code == "not_asked" and len(str(refused.value)) < 200
+    assert [run.run_id for run in store.runs.list_runs()] == [asked.run_id]
+
+
+async def test_a_run_that_has_ended_is_not_started_again(store: RoundStore) -> None:
+    asked = store.runs.create_run(plan(store, None))
+    end(store, asked)
+    with pytest.raises(ConflictError, match="has ended: failed"):
+        await ask(store, "nightly", asked.run_id)
+
+
+async def test_a_plan_that_was_changed_waits_for_its_next_date(store: RoundStore) -> None:
+    plan(store, paused=True)
+    store.plans.set_paused("nightly", False)
+    changed = store.plans.get("nightly").updated_at
+    with pytest.raises(ConflictError, match="its next date"):
+        await ask(store, "nightly", at=next_three(changed) - timedelta(minutes=1))

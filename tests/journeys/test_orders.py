@@ -1,0 +1,108 @@
+"""Somebody with the whole power of Prefect's API starts nothing: flows take orders from the store alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.journeys.asking import ask_prefect, deployment
+from tests.waiting import wait_until
+
+
+@pytest.fixture(scope="module")
+def yearly(works: Any, running: Any) -> dict[str, Any]:
+    """Deployment of a plan whose date is far."""
+    works.plan("yearly", cron="0 3 1 1 *", max_rounds=5)
+    wait_until(lambda: deployment(works, "yearly") is not None, "deployment")
+    return deployment(works, "yearly") or {}
+
+
+def start(works: Any, deployment_id: str, parameters: dict[str, Any]) -> str:
+    """Id of a flow run that somebody orders in Prefect for now."""
+    body = {"parameters": parameters, "state": {"type": "SCHEDULED"}}
+    return str(ask_prefect(works, f"/deployments/{deployment_id}/create_flow_run", body)["id"])
+
+
+def end_of(works: Any, flow_run_id: str) -> dict[str, Any]:
+    """State in which a flow run ended."""
+    found: dict[str, Any] = {}
+
+    def ended() -> bool:
+        found.update(ask_prefect(works, f"/flow_runs/{flow_run_id}")["state"])
+        return found["type"] in ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
+
+    wait_until(ended, "end of the flow run")
+    return found
+
+
+def test_a_flow_run_that_somebody_creates_is_refused_with_one_line(works: Any, yearly: dict[str, Any]) -> None:
+    state = end_of(works, start(works, yearly["id"], {"plan": "yearly"}))
+    assert state["type"] == "FAILED"
+    assert "nobody asked for this run of plan 'yearly': its next date is" in state["message"]
+    assert works.store.runs.list_runs(plan="yearly") == []
+
+
+def test_changed_parameters_are_refused(works: Any, yearly: dict[str, Any]) -> None:
+    works.plan("never", max_rounds=5)
+    ended = works.store.runs.create_run(works.store.plans.get("never").plan)
+    works.store.runs.finish_run(ended.run_id, "failed", "of the test")
+    for parameters, said in (
+        ({"plan": "never"}, "has no schedule"),
+        ({"plan": "never", "run_id": ended.run_id}, "has ended: failed"),
+        ({"plan": "yearly", "run_id": ended.run_id}, "is of plan never"),
+    ):
+        state = end_of(works, start(works, yearly["id"], parameters))
+        assert (state["type"], said in state["message"]) == ("FAILED", True), state["message"]
+    assert works.store.runs.list_runs(plan="yearly") == []
+    assert [run.run_id for run in works.store.runs.list_runs(plan="never")] == [ended.run_id]
+
+
+def test_a_deployment_that_somebody_changed_runs_our_flow_and_nothing_else(
+    works: Any, yearly: dict[str, Any], tmp_path: Path
+) -> None:
+    ran = tmp_path / "ran"
+    module = tmp_path / "theirs.py"
+    module.write_text(f"import prefect\nopen({str(ran)!r}, 'w').close()\n\n@prefect.flow\ndef theirs(plan): ...\n")
+    change = {"entrypoint": f"{module}:theirs", "path": str(tmp_path), "parameters": {"plan": "never"},
+              "pull_steps": [{"prefect.deployments.steps.run_shell_script": {"script": f"touch {ran}"}}]}
+    ask_prefect(works, f"/deployments/{yearly['id']}", change, method="PATCH")
+    assert (deployment(works, "yearly") or {})["entrypoint"] == f"{module}:theirs"
+    state = end_of(works, start(works, yearly["id"], {"plan": "yearly"}))
+    assert "nobody asked for this run" in state["message"]
+    # Cancelled while it runs: then Prefect's runner looks for the hooks of the flow.
+    works.plan("cancelled-in-prefect", max_rounds=5000)
+    wait_until(lambda: deployment(works, "cancelled-in-prefect") is not None, "deployment")
+    ask_prefect(works, f"/deployments/{deployment(works, 'cancelled-in-prefect')['id']}", change, method="PATCH")
+    run = works.store.runs.create_run(works.store.plans.get("cancelled-in-prefect").plan)
+    wait_until(lambda: works.store.runs.get_run(run.run_id).rounds >= 5, "fifth round")
+    first = works.store.runs.get_run(run.run_id).flow_run_id
+    cancelling = {"state": {"type": "CANCELLING", "name": "Cancelling"}}
+    ask_prefect(works, f"/flow_runs/{first}/set_state", cancelling)
+    # It is no order of the store's: the run is picked up again, until the store says that it is cancelled.
+    wait_until(lambda: works.store.runs.get_run(run.run_id).flow_run_id != first, "next flow run")
+    works.store.runs.request_cancel(run.run_id)
+    wait_until(lambda: works.store.runs.get_run(run.run_id).status == "cancelled", "cancelled run")
+    assert not ran.exists()
+
+
+def test_a_new_deployment_is_never_started(works: Any, yearly: dict[str, Any], tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    module = tmp_path / "theirs.py"
+    module.write_text(f"open({str(ran)!r}, 'w').close()\n")
+    body = {"name": "theirs", "flow_id": yearly["flow_id"], "entrypoint": f"{module}:theirs", "path": str(tmp_path),
+            "tags": ["ballast"]}
+    theirs = ask_prefect(works, "/deployments/", body)["id"]
+    flow_run = start(works, theirs, {})
+    assert "nobody asked" in end_of(works, start(works, yearly["id"], {"plan": "yearly"}))["message"]
+    assert ask_prefect(works, f"/flow_runs/{flow_run}")["state"]["type"] in ("SCHEDULED", "PENDING")
+    assert not ran.exists()
+
+
+def test_a_date_of_the_schedule_is_taken(works: Any, running: Any) -> None:
+    works.plan("minutely", cron="* * * * *", max_rounds=5)
+    wait_until(lambda: works.store.runs.list_runs(plan="minutely", status="completed") != [], "run of the schedule")
+    works.store.plans.set_paused("minutely", True)
+    run = works.newest_run("minutely")
+    assert run.created_at.second < 40

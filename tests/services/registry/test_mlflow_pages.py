@@ -1,0 +1,66 @@
+"""Which pages MLflow's own takes requests of, and what its process is told."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+from services.registry.mlflow_pages import OwnPagesOnly
+from services.registry.mlflow_users import ORIGIN, forget_users, pages_environment
+
+OWN = "http://127.0.0.1:5000"
+
+
+async def answer(_: Request) -> PlainTextResponse:
+    return PlainTextResponse("taken")
+
+
+@pytest.fixture
+def pages() -> httpx.AsyncClient:
+    app = Starlette(routes=[Route("/", answer, methods=["GET", "POST", "OPTIONS"])])
+    return httpx.AsyncClient(transport=httpx.ASGITransport(OwnPagesOnly(app, OWN)), base_url=OWN)
+
+
+@pytest.mark.parametrize(("method", "headers", "status"), [
+    ("POST", {}, 200),
+    ("POST", {"Origin": OWN, "Sec-Fetch-Site": "same-origin"}, 200),
+    ("POST", {"Origin": "http://127.0.0.1:5001"}, 403),
+    ("POST", {"Origin": "https://127.0.0.1:5000"}, 403),
+    ("POST", {"Origin": "http://localhost:5000"}, 403),
+    ("POST", {"Origin": "null"}, 403),
+    ("POST", {"Sec-Fetch-Site": "same-site"}, 403),
+    ("POST", {"Sec-Fetch-Site": "cross-site"}, 403),
+    ("OPTIONS", {"Origin": "http://elsewhere.example"}, 403),
+    ("GET", {"Origin": "http://elsewhere.example"}, 403),
+    ("GET", {"Sec-Fetch-Site": "cross-site"}, 200),  # a link that somebody follows
+])
+async def test_no_other_page_may_ask(
+    pages: httpx.AsyncClient, method: str, headers: dict[str, str], status: int
+) -> None:
+    assert (await pages.request(method, "/", headers=headers)).status_code == status
+
+
+def test_the_password_is_in_the_environment_and_in_no_file(tmp_path: Path) -> None:
+    told = pages_environment(
+        tmp_path, user="ballast", password="p" * 64, form_key="k" * 64, host="127.0.0.1", port=5000,
+        tracking_uri="sqlite:///x.db", artifact_root="file:///x",
+    )
+    assert told["MLFLOW_AUTH_ADMIN_PASSWORD"] == "p" * 64
+    assert told[ORIGIN] == OWN
+    written = tmp_path / "mlflow-users.ini"
+    assert "p" * 64 not in written.read_text() and "NO_PERMISSIONS" in written.read_text()
+    assert stat.S_IMODE(written.stat().st_mode) == 0o600
+
+
+def test_users_are_forgotten_whole(tmp_path: Path) -> None:
+    for name in ("mlflow-users.db", "mlflow-users.db-wal", "mlflow.db"):
+        (tmp_path / name).write_text("")
+    forget_users(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mlflow.db"]
