@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from models.basics import Arrays, FloatArray, ProblemError
 from models.cuts.certificate import combined_certificate
 from models.cuts.contradiction import Contradiction
-from models.methods.protocol import ServerHalf, SiteHalf
+from models.methods.protocol import NO_PARAMETERS, RemembersAnswers, ServerHalf, SiteHalf
 from models.problem import Certificate, ServerProblem, SiteProblem, Status
 
 Heads = tuple[Any, ...]
@@ -64,6 +64,18 @@ def answer_heads(
     return _stack([half.answer(problem, _head(message, k), parameters) for k, problem in enumerate(problems)])
 
 
+def answer_heads_remembering(
+    half: RemembersAnswers, problems: Sequence[SiteProblem], message: Arrays, parameters: Mapping[str, float],
+    memory: Arrays,
+) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+    """As :func:`answer_heads` from a memory of all heads, {} at the start; with the memory after it."""
+    told = [
+        half.answer_remembering(problem, _head(message, k), parameters, _head(memory, k))
+        for k, problem in enumerate(problems)
+    ]
+    return _stack([answer for answer, _ in told]), _stack([kept for _, kept in told])
+
+
 @dataclass(frozen=True)
 class OneVsRestServer:
     """Server half for K heads out of a binary one; a :class:`models.methods.protocol.ServerHalf` itself."""
@@ -87,9 +99,12 @@ class OneVsRestServer:
             for k, each in enumerate(state)
         )
 
-    def answer_shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
+    def answer_shapes(
+        self, dimension: int, n_swings: int = 0, parameters: Mapping[str, float] = NO_PARAMETERS
+    ) -> dict[str, tuple[int, ...]]:
         """Shapes of a valid answer, the heads first."""
-        return {name: (self.n_heads, *shape) for name, shape in self.binary.answer_shapes(dimension, n_swings).items()}
+        single = self.binary.answer_shapes(dimension, n_swings, parameters)
+        return {name: (self.n_heads, *shape) for name, shape in single.items()}
 
     def status(self, state: Heads, problem: ServerProblem) -> Status:
         """Certified when the bounds of the sum are near enough; stalled when every head is still."""

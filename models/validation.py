@@ -42,11 +42,8 @@ def check_rows(
 ) -> None:
     """Refuse rows that are no training data; the text names shapes and counts, never values.
 
-    Raises
-    ------
-    ProblemError
-        Empty data, shapes that do not fit, values that are not finite, labels other than -1 and +1 for a
-        classification, or rows outside the support.
+    ``ProblemError`` for empty data, shapes that do not fit, values that are not finite, labels other than -1 and +1 for
+    a classification, or rows outside the support.
     """
     if features.ndim != 2 or labels.ndim != 1 or features.shape[0] != labels.shape[0]:
         raise ProblemError(f"features must be (N, P) and labels (N,), got {features.shape} and {labels.shape}")

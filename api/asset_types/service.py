@@ -11,10 +11,7 @@ from services.contracts.records import AssetTypeRecord
 def put(backend: Backend, actor: Actor, asset_type: AssetType) -> AssetTypeRecord:
     """Store a version of an asset type; the same again changes nothing.
 
-    Raises
-    ------
-    ConflictError
-        When this version is stored with another content, or a newer one is there.
+    ``ConflictError`` when this version is stored with another content, or a newer one is there.
     """
     with backend.store.atomic() as store:
         versions = [item for item in store.asset_types.list_asset_types() if item.asset_type.name == asset_type.name]

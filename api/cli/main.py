@@ -17,11 +17,9 @@ class Command(Protocol):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the command's arguments."""
-        ...
 
     def run(self, args: argparse.Namespace) -> int:
         """Do it; the exit code."""
-        ...
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

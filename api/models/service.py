@@ -16,12 +16,8 @@ def promote(
 ) -> ChampionChange:
     """Make a version champion; ``version`` is a number or an alias.
 
-    Raises
-    ------
-    NotFoundError
-        When there is no such version.
-    ConflictError
-        When it is champion already, or a gate of its plan does not hold and ``ignore_gates`` is not set.
+    ``NotFoundError`` when there is no such version; ``ConflictError`` when it is champion already, or a gate of its
+    plan does not hold and ``ignore_gates`` is not set.
     """
     number = backend.registry.resolve(name, version)
     before = champion_of(backend, name)

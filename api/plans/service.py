@@ -13,12 +13,8 @@ from services.contracts.run import Run
 def create(backend: Backend, actor: Actor, plan: Plan, *, paused: bool = False) -> PlanRecord:
     """Store a new plan.
 
-    Raises
-    ------
-    InvalidInputError
-        With one line of what does not fit: asset type, sites, method, parameters, schedule.
-    ConflictError
-        When the name is taken.
+    ``InvalidInputError`` with one line of what does not fit: asset type, sites, method, parameters, schedule;
+    ``ConflictError`` when the name is taken.
     """
     with backend.store.atomic() as store:
         check_plan(store, plan)
@@ -43,12 +39,8 @@ def set_paused(backend: Backend, actor: Actor, name: str, paused: bool, reason: 
 def trigger(backend: Backend, actor: Actor, name: str, reason: str = "") -> Run:
     """Ask for a run now, also of a paused plan; the flows process starts it within seconds.
 
-    Raises
-    ------
-    ConflictError
-        While a run of the plan is unfinished.
-    InvalidInputError
-        When a site that the plan names is suspended or removed.
+    ``ConflictError`` while a run of the plan is unfinished; ``InvalidInputError`` when a site that the plan names is
+    suspended or removed.
     """
     with backend.store.atomic() as store:
         plan = store.plans.get(name).plan

@@ -18,12 +18,8 @@ from services.round_store.store import Repositories
 def enrol(backend: Backend, actor: Actor, wanted: SiteEnrolment) -> Site:
     """Enrol a plant, or a removed one again.
 
-    Raises
-    ------
-    InvalidInputError
-        For a key that is no public key, or an asset type that is not there.
-    ConflictError
-        When the id or the key is taken.
+    ``InvalidInputError`` for a key that is no public key, or an asset type that is not there; ``ConflictError`` when
+    the id or the key is taken.
     """
     key = check_site_key(wanted.public_key)
     with backend.store.atomic() as store:

@@ -4,6 +4,8 @@ Revision: 0001
 Follows: nothing
 """
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -12,6 +14,9 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
+TEXT, DOCUMENT, BYTES, TRUTH = sa.String(), sa.JSON(), sa.LargeBinary(), sa.Boolean()
+WHOLE = sa.BigInteger()
+NUMBER: sa.Double[float] = sa.Double()
 MOMENT = sa.DateTime(timezone=True)
 COUNTER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 UNFINISHED = sa.text("status IN ('pending', 'running')")
@@ -20,6 +25,20 @@ TABLES = (
     "site_updates", "rounds", "run_states", "alias_changes", "model_versions", "runs", "plans", "asset_types", "sites",
     "api_tokens", "audit_events", "audit_head",
 )
+
+
+def required(kind: sa.types.TypeEngine[Any], *names: str) -> list[sa.Column[Any]]:
+    return [sa.Column(name, kind, nullable=False) for name in names]
+
+
+def optional(kind: sa.types.TypeEngine[Any], *names: str) -> list[sa.Column[Any]]:
+    return [sa.Column(name, kind, nullable=True) for name in names]
+
+
+def unique_where(condition: sa.TextClause, table: str, column: str) -> None:
+    op.create_index(
+        f"uq_{table}_{column}", table, [column], unique=True, sqlite_where=condition, postgresql_where=condition
+    )
 
 
 def upgrade() -> None:
@@ -41,34 +60,30 @@ def downgrade() -> None:
 def sites_and_plans() -> None:
     op.create_table(
         "sites",
-        sa.Column("site_id", sa.String(), nullable=False),
-        sa.Column("public_key", sa.String(), nullable=False),
-        sa.Column("asset_types", sa.JSON(), nullable=False),
-        sa.Column("status", sa.String(), nullable=False),
-        sa.Column("description", sa.String(), nullable=False),
-        sa.Column("enrolled_at", MOMENT, nullable=False),
-        sa.Column("updated_at", MOMENT, nullable=False),
-        sa.Column("last_seen", MOMENT, nullable=True),
-        sa.Column("agent_version", sa.String(), nullable=False),
+        *required(TEXT, "site_id", "public_key"),
+        *required(DOCUMENT, "asset_types"),
+        *required(TEXT, "status", "description"),
+        *required(MOMENT, "enrolled_at", "updated_at"),
+        *optional(MOMENT, "last_seen"),
+        *required(TEXT, "agent_version"),
         sa.PrimaryKeyConstraint("site_id", name="pk_sites"),
         sa.UniqueConstraint("public_key", name="uq_sites_public_key"),
     )
     op.create_table(
         "asset_types",
-        sa.Column("name", sa.String(), nullable=False),
-        sa.Column("version", sa.BigInteger(), autoincrement=False, nullable=False),
-        sa.Column("document", sa.JSON(), nullable=False),
-        sa.Column("fingerprint", sa.String(), nullable=False),
-        sa.Column("created_at", MOMENT, nullable=False),
+        *required(TEXT, "name"),
+        sa.Column("version", WHOLE, autoincrement=False, nullable=False),
+        *required(DOCUMENT, "document"),
+        *required(TEXT, "fingerprint"),
+        *required(MOMENT, "created_at"),
         sa.PrimaryKeyConstraint("name", "version", name="pk_asset_types"),
     )
     op.create_table(
         "plans",
-        sa.Column("name", sa.String(), nullable=False),
-        sa.Column("document", sa.JSON(), nullable=False),
-        sa.Column("paused", sa.Boolean(), nullable=False),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.Column("updated_at", MOMENT, nullable=False),
+        *required(TEXT, "name"),
+        *required(DOCUMENT, "document"),
+        *required(TRUTH, "paused"),
+        *required(MOMENT, "created_at", "updated_at"),
         sa.PrimaryKeyConstraint("name", name="pk_plans"),
     )
 
@@ -76,68 +91,42 @@ def sites_and_plans() -> None:
 def runs() -> None:
     op.create_table(
         "runs",
-        sa.Column("run_id", sa.String(), nullable=False),
-        sa.Column("plan_name", sa.String(), nullable=False),
-        sa.Column("plan", sa.JSON(), nullable=False),
-        sa.Column("status", sa.String(), nullable=False),
-        sa.Column("reason", sa.String(), nullable=False),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.Column("updated_at", MOMENT, nullable=False),
-        sa.Column("rounds", sa.BigInteger(), nullable=False),
-        sa.Column("sites", sa.JSON(), nullable=False),
-        sa.Column("absentees", sa.JSON(), nullable=False),
-        sa.Column("upper", sa.Double(), nullable=True),
-        sa.Column("lower", sa.Double(), nullable=True),
-        sa.Column("gap", sa.Double(), nullable=True),
-        sa.Column("fresh_weight", sa.Double(), nullable=True),
-        sa.Column("cancel_requested", sa.Boolean(), nullable=False),
-        sa.Column("flow_run_id", sa.String(), nullable=True),
-        sa.Column("mlflow_run_id", sa.String(), nullable=True),
-        sa.Column("model_version", sa.String(), nullable=True),
-        sa.Column("lease_owner", sa.String(), nullable=True),
-        sa.Column("lease_until", MOMENT, nullable=True),
+        *required(TEXT, "run_id", "plan_name"),
+        *required(DOCUMENT, "plan"),
+        *required(TEXT, "status", "reason"),
+        *required(MOMENT, "created_at", "updated_at"),
+        *required(WHOLE, "rounds"),
+        *required(DOCUMENT, "sites", "absentees"),
+        *optional(NUMBER, "upper", "lower", "gap", "fresh_weight"),
+        *required(TRUTH, "cancel_requested"),
+        *optional(TEXT, "flow_run_id", "mlflow_run_id", "model_version", "lease_owner"),
+        *optional(MOMENT, "lease_until"),
         sa.PrimaryKeyConstraint("run_id", name="pk_runs"),
     )
     op.create_index("ix_runs_created_at", "runs", ["created_at"])
     op.create_index("ix_runs_plan_name_created_at", "runs", ["plan_name", "created_at"])
-    op.create_index(
-        "uq_runs_plan_name",
-        "runs",
-        ["plan_name"],
-        unique=True,
-        sqlite_where=UNFINISHED,
-        postgresql_where=UNFINISHED,
-    )
+    unique_where(UNFINISHED, "runs", "plan_name")
 
 
 def rounds() -> None:
     op.create_table(
         "rounds",
-        sa.Column("run_id", sa.String(), nullable=False),
-        sa.Column("round", sa.BigInteger(), autoincrement=False, nullable=False),
-        sa.Column("started_at", MOMENT, nullable=False),
-        sa.Column("seconds", sa.Double(), nullable=False),
-        sa.Column("overhead_seconds", sa.Double(), nullable=False),
-        sa.Column("upper", sa.Double(), nullable=False),
-        sa.Column("lower", sa.Double(), nullable=False),
-        sa.Column("gap", sa.Double(), nullable=False),
-        sa.Column("fresh_weight", sa.Double(), nullable=False),
-        sa.Column("committed_at", MOMENT, nullable=False),
+        *required(TEXT, "run_id"),
+        sa.Column("round", WHOLE, autoincrement=False, nullable=False),
+        *required(MOMENT, "started_at"),
+        *required(NUMBER, "seconds", "overhead_seconds", "upper", "lower", "gap", "fresh_weight"),
+        *required(MOMENT, "committed_at"),
         sa.ForeignKeyConstraint(["run_id"], ["runs.run_id"], name="fk_rounds_run_id"),
         sa.PrimaryKeyConstraint("run_id", "round", name="pk_rounds"),
     )
     op.create_table(
         "site_updates",
-        sa.Column("run_id", sa.String(), nullable=False),
-        sa.Column("round", sa.BigInteger(), autoincrement=False, nullable=False),
-        sa.Column("site_id", sa.String(), nullable=False),
-        sa.Column("status", sa.String(), nullable=False),
-        sa.Column("code", sa.String(), nullable=False),
-        sa.Column("reason", sa.String(), nullable=False),
-        sa.Column("bytes_in", sa.BigInteger(), nullable=False),
-        sa.Column("bytes_out", sa.BigInteger(), nullable=False),
-        sa.Column("seconds", sa.Double(), nullable=False),
-        sa.Column("payload_sha256", sa.String(), nullable=False),
+        *required(TEXT, "run_id"),
+        sa.Column("round", WHOLE, autoincrement=False, nullable=False),
+        *required(TEXT, "site_id", "status", "code", "reason"),
+        *required(WHOLE, "bytes_in", "bytes_out"),
+        *required(NUMBER, "seconds"),
+        *required(TEXT, "payload_sha256"),
         sa.ForeignKeyConstraint(
             ["run_id", "round"], ["rounds.run_id", "rounds.round"], name="fk_site_updates_run_id_round"
         ),
@@ -145,9 +134,9 @@ def rounds() -> None:
     )
     op.create_table(
         "run_states",
-        sa.Column("run_id", sa.String(), nullable=False),
-        sa.Column("round", sa.BigInteger(), nullable=False),
-        sa.Column("frame", sa.LargeBinary(), nullable=False),
+        *required(TEXT, "run_id"),
+        *required(WHOLE, "round"),
+        *required(BYTES, "frame"),
         sa.ForeignKeyConstraint(["run_id"], ["runs.run_id"], name="fk_run_states_run_id"),
         sa.PrimaryKeyConstraint("run_id", name="pk_run_states"),
     )
@@ -156,13 +145,9 @@ def rounds() -> None:
 def versions() -> None:
     op.create_table(
         "model_versions",
-        sa.Column("name", sa.String(), nullable=False),
-        sa.Column("version", sa.String(), nullable=False),
-        sa.Column("run_id", sa.String(), nullable=False),
-        sa.Column("status", sa.String(), nullable=False),
-        sa.Column("reason", sa.String(), nullable=False),
-        sa.Column("metrics", sa.JSON(), nullable=False),
-        sa.Column("created_at", MOMENT, nullable=False),
+        *required(TEXT, "name", "version", "run_id", "status", "reason"),
+        *required(DOCUMENT, "metrics"),
+        *required(MOMENT, "created_at"),
         sa.ForeignKeyConstraint(["run_id"], ["runs.run_id"], name="fk_model_versions_run_id"),
         sa.PrimaryKeyConstraint("name", "version", name="pk_model_versions"),
     )
@@ -170,17 +155,12 @@ def versions() -> None:
     op.create_table(
         "alias_changes",
         sa.Column("number", COUNTER, nullable=False),
-        sa.Column("name", sa.String(), nullable=False),
-        sa.Column("alias", sa.String(), nullable=False),
-        sa.Column("version", sa.String(), nullable=True),
-        sa.Column("previous_version", sa.String(), nullable=True),
-        sa.Column("actor", sa.String(), nullable=False),
-        sa.Column("reason", sa.String(), nullable=False),
-        sa.Column("at", MOMENT, nullable=False),
+        *required(TEXT, "name", "alias"),
+        *optional(TEXT, "version", "previous_version"),
+        *required(TEXT, "actor", "reason"),
+        *required(MOMENT, "at"),
         sa.ForeignKeyConstraint(
-            ["name", "version"],
-            ["model_versions.name", "model_versions.version"],
-            name="fk_alias_changes_name_version",
+            ["name", "version"], ["model_versions.name", "model_versions.version"], name="fk_alias_changes_name_version"
         ),
         sa.PrimaryKeyConstraint("number", name="pk_alias_changes"),
     )
@@ -190,49 +170,33 @@ def versions() -> None:
 def callers() -> None:
     op.create_table(
         "api_tokens",
-        sa.Column("token_id", sa.String(), nullable=False),
-        sa.Column("name", sa.String(), nullable=False),
-        sa.Column("role", sa.String(), nullable=False),
-        sa.Column("secret_sha256", sa.String(), nullable=False),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.Column("expires_at", MOMENT, nullable=True),
-        sa.Column("revoked_at", MOMENT, nullable=True),
-        sa.Column("last_used_at", MOMENT, nullable=True),
+        *required(TEXT, "token_id", "name", "role", "secret_sha256"),
+        *required(MOMENT, "created_at"),
+        *optional(MOMENT, "expires_at", "revoked_at", "last_used_at"),
         sa.PrimaryKeyConstraint("token_id", name="pk_api_tokens"),
     )
-    op.create_index(
-        "uq_api_tokens_name",
-        "api_tokens",
-        ["name"],
-        unique=True,
-        sqlite_where=NOT_REVOKED,
-        postgresql_where=NOT_REVOKED,
-    )
+    unique_where(NOT_REVOKED, "api_tokens", "name")
 
 
 def audit() -> None:
     op.create_table(
         "audit_events",
-        sa.Column("number", sa.BigInteger(), autoincrement=False, nullable=False),
-        sa.Column("at", MOMENT, nullable=False),
-        sa.Column("actor", sa.String(), nullable=False),
-        sa.Column("role", sa.String(), nullable=True),
-        sa.Column("action", sa.String(), nullable=False),
-        sa.Column("target", sa.String(), nullable=False),
-        sa.Column("reason", sa.String(), nullable=False),
-        sa.Column("before", sa.JSON(), nullable=True),
-        sa.Column("after", sa.JSON(), nullable=True),
-        sa.Column("previous_hash", sa.String(), nullable=False),
-        sa.Column("hash", sa.String(), nullable=False),
+        sa.Column("number", WHOLE, autoincrement=False, nullable=False),
+        *required(MOMENT, "at"),
+        *required(TEXT, "actor"),
+        *optional(TEXT, "role"),
+        *required(TEXT, "action", "target", "reason"),
+        *optional(DOCUMENT, "before", "after"),
+        *required(TEXT, "previous_hash", "hash"),
         sa.PrimaryKeyConstraint("number", name="pk_audit_events"),
         sa.UniqueConstraint("previous_hash", name="uq_audit_events_previous_hash"),
     )
     op.create_index("ix_audit_events_target", "audit_events", ["target"])
     head = op.create_table(
         "audit_head",
-        sa.Column("id", sa.BigInteger(), autoincrement=False, nullable=False),
-        sa.Column("number", sa.BigInteger(), nullable=False),
-        sa.Column("hash", sa.String(), nullable=False),
+        sa.Column("id", WHOLE, autoincrement=False, nullable=False),
+        *required(WHOLE, "number"),
+        *required(TEXT, "hash"),
         sa.PrimaryKeyConstraint("id", name="pk_audit_head"),
     )
     op.bulk_insert(head, [{"id": 1, "number": 0, "hash": "0" * 64}])

@@ -49,12 +49,8 @@ def train_pooled(
 
     Parameters as in :func:`~models.simulation.train`; unbounded support only. ``history`` has one entry, in which
     ``number`` is the number of iterations. ``tolerance`` is the relative gap at which the solver stops: far below
-    ``gap`` costs little; a loose one serves where many fits are only compared.
-
-    Raises
-    ------
-    ProblemError
-        Where the problem has no meaning, has a support, or a loss other than the hinge.
+    ``gap`` costs little; a loose one serves where many fits are only compared. ``ProblemError`` where the problem has
+    no meaning, has a support, or a loss other than the hinge.
     """
     terms = server_problem(sites, weights, METHODS["level-bundle"], {}, gap, absolute_gap=absolute_gap)
     for site in sites.values():

@@ -19,12 +19,8 @@ class CertificateError(ArithmeticError):
 def check_certificate(certificate: Certificate) -> Certificate:
     """Return the certificate if it holds.
 
-    Bounds that cross within rounding are closed by lowering the lower one, which keeps it a bound.
-
-    Raises
-    ------
-    CertificateError
-        The lower bound is above the upper bound beyond rounding, or a bound is not a number.
+    Bounds that cross within rounding are closed by lowering the lower one, which keeps it a bound. ``CertificateError``
+    where the lower bound is above the upper one beyond rounding, or a bound is not a number.
     """
     upper, lower = certificate.upper, certificate.lower
     if math.isnan(upper) or math.isnan(lower):

@@ -163,11 +163,9 @@ class HeightRule(Protocol):
     @property
     def tilt(self) -> FloatArray:
         """Slope (D,)."""
-        ...
 
     def rows(self, heights: FloatArray) -> MixtureRows:
         """Rows and cost of the rule; ``heights`` (G,) are those of the start."""
-        ...
 
 
 def minimise(model: CutModel, centre: FloatArray, rule: HeightRule | None = None) -> ModelPoint:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from models.basics import FloatArray, ProblemError
 from models.estimators.calibration import deal_folds, likely_scale, probabilities, scores_of_classes
 from models.estimators.choices import stated_support
-from models.estimators.sites import Sites, number, sites_of, whole_number
+from models.estimators.sites import Sites, number, one_site, sites_of, whole_number
 from models.estimators.solving import RobustFit, Statement
 from models.estimators.table import Table, class_weights, sample_counts
 from models.evaluation.robustness_radius import robustness_radius
@@ -73,7 +73,7 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
         return np.hstack([self.coef_, self.intercept_[:, None]])
 
     def _sites(self, groups: ArrayLike | None, n_rows: int) -> Sites:
-        raise NotImplementedError
+        return one_site(n_rows)
 
     def _fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None, sample_weight: ArrayLike | None) -> Self:
         features, labels = validate_data(self, X, y, dtype=np.float64)

@@ -36,10 +36,7 @@ def one_site(n_rows: int) -> Sites:
 def sites_of(groups: ArrayLike | None, n_rows: int) -> Sites:
     """Sites by the group of each row; without groups one site, with a warning that says how to pass them.
 
-    Raises
-    ------
-    ProblemError
-        Groups that are no vector of names of one kind, one for each row.
+    ``ProblemError`` for groups that are no vector of names of one kind, one for each row.
     """
     if groups is None:
         warnings.warn(

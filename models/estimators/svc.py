@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from models.basics import ProblemError, TransportNorm
 from models.estimators.choices import SupportArgument
 from models.estimators.classifier import FederatedClassifier, RobustClassifier
-from models.estimators.sites import Sites, one_site, sites_of
+from models.estimators.sites import Sites, sites_of
 
 
 @dataclass(eq=False, repr=False)
@@ -97,9 +97,6 @@ class DRSVC(RobustClassifier):
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to features (N, P), labels (N,) of any type and how often each row counts (N,): k is as k copies."""
         return self._fit(X, y, None, sample_weight)
-
-    def _sites(self, groups: ArrayLike | None, n_rows: int) -> Sites:
-        return one_site(n_rows)
 
 
 @dataclass(eq=False, repr=False)

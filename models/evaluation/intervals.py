@@ -22,10 +22,8 @@ from models.losses.regression import EpsilonInsensitive, Huber, Pinball, Squared
 def residual_interval(loss: Loss, risk: float, confidence: float) -> tuple[float, float]:
     """Least and largest residual z with ``L(z) <= risk / (1 - confidence)``, in the units of the target.
 
-    Raises
-    ------
-    ProblemError
-        The confidence is not between 0 and 1, the risk is negative, or the loss is not one of regression.
+    ``ProblemError`` where the confidence is not between 0 and 1, the risk is negative, or the loss is not one of
+    regression.
     """
     if not 0.0 < confidence < 1.0:
         raise ProblemError(f"confidence must lie between 0 and 1, both excluded, got {confidence}")

@@ -94,12 +94,8 @@ class RelativeSet:
         With equal caps all corners of Lambda are orders of one vector, (worst member in falling order) less phi times
         (best member in rising order), so this is exact for every n. For ``alpha = beta <= 1/2`` it is
         ``(1 + phi^2) / ((1 - phi)^2 alpha)`` when ``alpha n`` is whole; the form of RF Proposition 5 leaves out the
-        ``1 - 2 alpha`` that the sites with weight 0 add.
-
-        Raises
-        ------
-        ProblemError
-            Caps that differ over more than 8 sites: there the exact value would need every order of the sites.
+        ``1 - 2 alpha`` that the sites with weight 0 add. ``ProblemError`` for caps that differ over more than 8 sites:
+        there the exact value would need every order of the sites.
         """
         falling = np.arange(self.size, 0, -1.0)
         if self.worst.alike and self.best.alike:

@@ -49,15 +49,9 @@ class DualStep:
 def dual_step(ambiguity: RelativeSet, losses: FloatArray, current: FloatArray, step: float) -> DualStep:
     r"""``argmax_lambda <lambda, losses> - ||lambda - current||^2 / (2 step)`` over Lambda_phi(A, B).
 
-    Parameters
-    ----------
-    ambiguity : the set. losses : s, (n,), may be negative (they are extrapolated). current : lambda0, (n,), need not be
-    in the set. step : sigma, above 0.
-
-    Raises
-    ------
-    ProblemError
-        Vectors of another length or with values that are not finite, or a step that is no number above 0.
+    ``losses`` s (n,) may be negative (they are extrapolated), ``current`` lambda0 (n,) need not be in the set, ``step``
+    is sigma, above 0. ``ProblemError`` for vectors of another length or with values that are not finite, or a step that
+    is no number above 0.
     """
     for name, vector in (("losses", losses), ("current", current)):
         if vector.shape != (ambiguity.size,):

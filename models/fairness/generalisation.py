@@ -37,10 +37,8 @@ def generalisation_bound(
 ) -> float:
     """What RF Theorem 4 adds to the training risk, for every lambda at once; not below 0, may well be above the loss.
 
-    Raises
-    ------
-    ProblemError
-        A VC dimension that is not below the number of all rows, a delta outside (0, 1), or a size that is not above 0.
+    ``ProblemError`` for a VC dimension that is not below the number of all rows, a delta outside (0, 1), or a size that
+    is not above 0.
     """
     for name, value in (("rows_per_site", rows_per_site), ("vc_dimension", vc_dimension), ("loss_bound", loss_bound)):
         _above_zero(name, value)

@@ -32,11 +32,7 @@ def relative_unfairness(losses: ArrayLike, alpha: float, beta: float) -> float:
     r"""``R_{A,B} = max_{a in A} <a, f> / min_{b in B} <b, f>`` with A = Delta_alpha, B = Delta_beta (RF Definition 1).
 
     The mean over the worst ``alpha`` of the sites over the mean over the best ``beta`` of them; in [1, infinity].
-
-    Raises
-    ------
-    ProblemError
-        Losses that are no finite numbers at or above 0; alpha or beta outside (0, 1].
+    ``ProblemError`` for losses that are no finite numbers at or above 0, and for alpha or beta outside (0, 1].
     """
     n = _losses(losses).shape[0]
     return unfairness_over(losses, CappedSimplex.of_share(n, alpha), CappedSimplex.of_share(n, beta))
@@ -108,12 +104,8 @@ def atkinson(losses: ArrayLike, aversion: float) -> float:
 
     As in RF section 3.1, the index is taken of the losses themselves: e is the power mean that Atkinson (1970) defines
     for incomes, and a higher aversion looks more at the sites with the least loss. Aversion 0 gives 0; with an aversion
-    of 1 or more, one loss of 0 among others gives 1. At infinity it is ``1 - 1/R`` at shares (1, 1/n).
-
-    Raises
-    ------
-    ProblemError
-        An aversion that is no number at or above 0 (infinity is allowed).
+    of 1 or more, one loss of 0 among others gives 1. At infinity it is ``1 - 1/R`` at shares (1, 1/n). ``ProblemError``
+    for an aversion that is no number at or above 0 (infinity is allowed).
     """
     values = _scaled(losses)
     if math.isnan(aversion) or aversion < 0:

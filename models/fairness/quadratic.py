@@ -102,15 +102,9 @@ def solve_relative(
 ) -> FairSolution:
     """Solve RF eq. 6 over quadratic losses to working precision.
 
-    Parameters
-    ----------
-    losses, ambiguity : over the same n sites. box : (low, high) of Theta, shapes (P,); None: all of R^P. start : (P,),
-    default the minimiser of the mean loss, which must be strictly convex.
-
-    Raises
-    ------
-    ProblemError
-        Losses and sets over different sites, or a mean loss that is flat in some direction.
+    ``box`` is (low, high) of Theta, shapes (P,); None: all of R^P. ``start`` (P,) is the minimiser of the mean loss,
+    which must be strictly convex, where it is not given. ``ProblemError`` for losses and sets over different sites, or
+    a mean loss that is flat in some direction.
     """
     n = losses.constants.shape[0]
     if n != ambiguity.size:

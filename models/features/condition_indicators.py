@@ -55,10 +55,8 @@ def condition_indicators(flow: ArrayLike, sampling_rate: float) -> Array:
 
     Parameters
     ----------
-    flow
-        Outlet flow, shape (n, T) with T >= 2 ``FRAME``, in L/min.
-    sampling_rate
-        Samples a second, over 200 Hz so that the band over 100 Hz exists.
+    flow : outlet flow, shape (n, T) with T >= 2 ``FRAME``, in L/min.
+    sampling_rate : samples a second, over 200 Hz so that the band over 100 Hz exists.
 
     Returns
     -------

@@ -100,10 +100,7 @@ def fourier_lift(
 ) -> FourierLift:
     """Draw a lift; the same arguments give the same lift (numpy's PCG64), which ``fingerprint`` lets sites verify.
 
-    Raises
-    ------
-    ProblemError
-        A count below 1, a bandwidth that is not above 0, or a negative seed.
+    ``ProblemError`` for a count below 1, a bandwidth that is not above 0, or a negative seed.
     """
     if n_features < 1 or n_components < 1:
         raise ProblemError(f"a lift needs at least one feature and one component, got {n_features} and {n_components}")

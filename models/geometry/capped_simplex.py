@@ -25,10 +25,8 @@ _ROUNDING = 1e-9
 class CappedSimplex:
     """Mixtures of n sites with the given caps (n,); a cap above 1 is the same as a cap of 1.
 
-    Raises
-    ------
-    ProblemError
-        Caps that are no numbers at or above 0, or whose sum is below 1: then there is no mixture under them.
+    ``ProblemError`` for caps that are no numbers at or above 0, or whose sum is below 1: then there is no mixture under
+    them.
     """
 
     caps: FloatArray

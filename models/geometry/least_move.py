@@ -20,9 +20,7 @@ _ROUNDING = 1e-13
 def least_move(slope: FloatArray, room: FloatArray, lead: FloatArray, norm: TransportNorm) -> FloatArray:
     """Length (n,) of the shortest moves; infinite where the box holds none, 0 where the lead is 0.
 
-    Parameters
-    ----------
-    slope, room : (n, P), at or above 0. lead : (n,), at or above 0.
+    ``slope`` and ``room`` (n, P) and ``lead`` (n,) are at or above 0.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         key = -slope if norm == "l1" else room if norm == "linf" else np.where(slope > 0, room / slope, np.inf)

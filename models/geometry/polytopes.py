@@ -18,10 +18,7 @@ _FLAT = 1e-9
 def inner_point(matrix: FloatArray, limits: FloatArray) -> tuple[FloatArray, float]:
     """Point (P,) farthest from the walls, and how far: the centre of the largest ball inside.
 
-    Raises
-    ------
-    ProblemError
-        No point meets all inequalities, or none meets them strictly.
+    ``ProblemError`` where no point meets all inequalities, or none meets them strictly.
     """
     lengths = np.sqrt(np.einsum("rp,rp->r", matrix, matrix))
     if (limits[lengths == 0] < 0).any():
@@ -61,12 +58,7 @@ def check_bounded(matrix: FloatArray) -> None:
     """Refuse a polytope that goes on without end, whatever its limits (it is taken to be non-empty).
 
     ``{v : matrix v <= 0}`` is {0} alone exactly where the matrix has full column rank and some combination of its rows,
-    every coefficient above 0, is 0 (Stiemke's lemma).
-
-    Raises
-    ------
-    ProblemError
-        The polytope is unbounded.
+    every coefficient above 0, is 0 (Stiemke's lemma). ``ProblemError`` where the polytope is unbounded.
     """
     columns = np.abs(matrix).max(axis=0, initial=0.0)
     scaled = matrix / np.where(columns > 0, columns, 1.0)

@@ -24,10 +24,8 @@ _WITH_EPSILON: Final = ("huber", "epsilon_insensitive")
 def get_loss(name: str, *, epsilon: float | None = None, quantile: float | None = None) -> Loss:
     """Loss by name; ``epsilon`` belongs to huber and epsilon_insensitive, ``quantile`` to pinball (None: its default).
 
-    Raises
-    ------
-    ProblemError
-        There is no such loss, a number that the loss does not have was given, or one out of its range.
+    ``ProblemError`` where there is no such loss, a number that the loss does not have was given, or one out of its
+    range.
     """
     if name not in get_args(LossName):
         raise ProblemError(f"there is no loss {name!r}; losses are {', '.join(get_args(LossName))}")

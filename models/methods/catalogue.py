@@ -8,6 +8,8 @@ from typing import Final
 
 from models.basics import ProblemError
 from models.losses.base import Loss
+from models.methods.bundle.cohort import CohortServer
+from models.methods.bundle.cohort_site import CohortSite
 from models.methods.bundle.level import BundleServer, WorstSiteServer
 from models.methods.bundle.relative import RelativeServer
 from models.methods.bundle.wafl import WaflServer, WaflSite
@@ -25,6 +27,7 @@ from models.site_ambiguity.ball import MixtureBall
 RANGES: Final[Mapping[str, Range]] = {
     "level": Range(0.0, 0.95),
     "closeness": Range(0.0, 1e6),
+    "questions": Range(1, 8, open_low=False, whole=True),
     "rho": Range(0.0, math.inf),
     "mu0": Range(-1e6, 1e6),
     "tau": Range(0.0, math.inf, open_low=False),
@@ -43,6 +46,7 @@ _BUNDLE = {"level": 0.2}
 _STEPS = {"step_size": 1.0, "step_power": 1.0}
 _RELATIVE = {**_BUNDLE, "phi": 0.2, "alpha": 0.2, "beta": 0.2}
 _PROX_BUNDLE = {**_BUNDLE, "closeness": 30.0}
+_COHORT_BUNDLE = {**_BUNDLE, "closeness": 100.0, "questions": 6.0}
 _ADMM = {"rho": 0.1, "mu0": 1.0}
 _DRFL = {"c": 0.0, "c_weights": 0.0, "tight": 1.0, "probe": 2.0, "batch": 1.0, "residual": 0.0}
 """Defaults. Of the papers: duals that start at 1 and a penalty from the grid it tunes (FDR), shares of 20 % (RF)."""
@@ -62,24 +66,34 @@ METHODS: Final[Mapping[str, Method]] = {
     for method in (
         Method(
             "level-bundle", ProxCutSite(), BundleServer(True), _PROX_BUNDLE, "level bundle with prox cuts", _PROX,
+            on_sums=True,
         ),
         Method(
             "level-bundle-plain", RiskSite(), BundleServer(False), _BUNDLE, "level bundle without prox cuts", _RISK,
+            on_sums=True,
         ),
-        Method("fdr-sm", RiskSite(), SubgradientServer(), _STEPS, "subgradient method", _RISK),
-        Method("fdr-admm", AdmmSite(), AdmmServer(), _ADMM, "consensus ADMM", _PROX, supports_mixture=False),
+        Method(
+            "cohort-bundle", CohortSite(), CohortServer(), _COHORT_BUNDLE,
+            "level bundle on sums over cohorts, with several questions in a message", _PROX, supports_mixture=False,
+            on_sums=True,
+        ),
+        Method("fdr-sm", RiskSite(), SubgradientServer(), _STEPS, "subgradient method", _RISK, on_sums=True),
+        Method(
+            "fdr-admm", AdmmSite(), AdmmServer(), _ADMM, "consensus ADMM", _PROX, supports_mixture=False, on_sums=True,
+        ),
         Method(
             "fdr-admm-sc", AdmmSite(), AdmmServer(True), {**_ADMM, "tau": 0.0}, "ADMM with a ridge at each site", _PROX,
             supports_mixture=False,
         ),
         Method(
             "fdr-admm-reg", _TRUSTING, AdmmServer(), _ADMM, "ADMM, labels trusted", _PROX, trusts_labels=True,
-            supports_mixture=False, objective="worst-case risk over the balls where labels do not flip",
+            supports_mixture=False, on_sums=True,
+            objective="worst-case risk over the balls where labels do not flip",
         ),
         Method(
             "standard", _NO_BALL, BundleServer(True), _PROX_BUNDLE,
             "no ball anywhere: standard federated training, exactly", _PROX, supports_mixture=False,
-            ignores_radius=True, objective="mean loss with the site weights, without a ball",
+            ignores_radius=True, objective="mean loss with the site weights, without a ball", on_sums=True,
         ),
         Method(
             "afl", _NO_BALL, BundleServer(True), _PROX_BUNDLE,
@@ -109,7 +123,7 @@ METHODS: Final[Mapping[str, Method]] = {
 """Every method by its name. ``tau`` 0 stands for the smallest ridge that FDR Theorem 3 allows."""
 
 
-_UNITLESS: Final = {"level", "closeness", "phi", "alpha", "beta"}
+_UNITLESS: Final = {"level", "closeness", "questions", "phi", "alpha", "beta"}
 """Parameters that are pure numbers; the others, step sizes and penalties, are stated for the features as given."""
 
 
@@ -119,13 +133,7 @@ def has_no_units(method: Method) -> bool:
 
 
 def get_method(name: str) -> Method:
-    """Method by name.
-
-    Raises
-    ------
-    ProblemError
-        There is no such method; the text lists those that there are.
-    """
+    """Method by name; ``ProblemError``, which lists those that there are, where there is none."""
     if name not in METHODS:
         raise ProblemError(f"there is no method {name!r}; methods are {', '.join(sorted(METHODS))}")
     return METHODS[name]
@@ -143,12 +151,9 @@ def check_method_problem(
 ) -> None:
     """Refuse a problem that the method cannot solve, as far as it is known.
 
-    Raises
-    ------
-    ProblemError
-        A ball over the sites with a radius above 0 for a method that trains with fixed site weights, a loss with
-        corners for one that needs smooth ones, a loss without a worst case for one that looks for it, more sites to be
-        drawn in a round than there are, or row weights (``weighted``) for one that draws batches of rows.
+    ``ProblemError`` for a ball over the sites with a radius above 0 for a method that trains with fixed site weights, a
+    loss with corners for one that needs smooth ones, a loss without a worst case for one that looks for it, more sites
+    to be drawn in a round than there are, or row weights (``weighted``) for one that draws batches of rows.
     """
     if mixture.radius > 0 and not method.supports_mixture:
         can = ", ".join(sorted(name for name, each in METHODS.items() if each.supports_mixture))
@@ -180,10 +185,8 @@ def check_method_problem(
 def check_parameters(method: Method, given: Mapping[str, float]) -> dict[str, float]:
     """All parameters of a method: the given ones, and its defaults for the others.
 
-    Raises
-    ------
-    ProblemError
-        A parameter that the method does not have, a value outside its range, or values that do not go together.
+    ``ProblemError`` for a parameter that the method does not have, a value outside its range, or values that do not go
+    together.
     """
     unknown = sorted(set(given) - set(method.parameters))
     if unknown:

@@ -12,6 +12,7 @@ import numpy as np
 from models.basics import Arrays, FloatArray
 from models.cuts.contradiction import Contradiction, find_contradiction
 from models.cuts.evidence import Evidence, with_answers
+from models.methods.protocol import NO_PARAMETERS
 from models.problem import Certificate, ServerProblem, Status
 
 
@@ -20,7 +21,6 @@ class HasShapes(Protocol):
 
     def shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
         """Names and shapes of a valid answer."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,12 @@ _STILL = 1e-14
 class CertifiedServer(ABC, Generic[StateT]):
     """Answers about a state that follow from its evidence alone.
 
-    ``per_site`` names the arrays of the state whose rows are the sites'.
+    ``per_site`` names the arrays of the state whose rows are the sites'. ``partial_sums``: where a site stands for a
+    cohort (``models.cohorts``), the sum over a part of it is welcome too, with NaN for its risk.
     """
 
     per_site: ClassVar[tuple[str, ...]] = ()
+    partial_sums: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -52,7 +54,9 @@ class CertifiedServer(ABC, Generic[StateT]):
     def asked(self, state: StateT) -> FloatArray | None:
         """Point (D,) at which the answers that are due have their risk and cuts; None where they have none."""
 
-    def answer_shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
+    def answer_shapes(
+        self, dimension: int, n_swings: int = 0, parameters: Mapping[str, float] = NO_PARAMETERS
+    ) -> dict[str, tuple[int, ...]]:
         """Names and shapes of a valid answer."""
         return self.asks.shapes(dimension, n_swings)
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol, TypeVar
+from types import MappingProxyType
+from typing import Any, Final, Literal, Protocol, TypeVar, runtime_checkable
 
 from models.basics import Arrays, FloatArray
 from models.cuts.contradiction import Contradiction
@@ -19,6 +20,8 @@ from models.problem import Certificate, ServerProblem, SiteProblem, Status
 
 StateT = TypeVar("StateT")
 SupportKind = Literal["unbounded", "box", "polytope"]
+NO_PARAMETERS: Final[Mapping[str, float]] = MappingProxyType({})
+"""For methods whose answers look alike whatever their parameters."""
 LOCAL_BUNDLE: Final = "local bundle of exact cuts"
 """What takes a proximal step wherever the quickest solver does not fit."""
 
@@ -28,6 +31,16 @@ class SiteHalf(Protocol):
 
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
         """Answer the server's message with arrays whose shapes depend on the model alone, never on the rows."""
+
+
+@runtime_checkable
+class RemembersAnswers(Protocol):
+    """A site half that does better with a memory of its own answers in the run; without it the run goes on too."""
+
+    def answer_remembering(
+        self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], memory: Arrays
+    ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+        """Answer, and the memory after it; ``memory`` {} at the start of a run and after a restart."""
         ...
 
 
@@ -36,71 +49,59 @@ class ServerHalf(Protocol[StateT]):
 
     def init(self, problem: ServerProblem) -> StateT:
         """State before the first round."""
-        ...
 
     def messages(self, state: StateT, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
         """Message for each site, by site id."""
-        ...
 
     def step(self, state: StateT, problem: ServerProblem, answers: Mapping[str, Arrays]) -> StateT:
         """Next state from the answers of the sites that were there; the absent are missing from ``answers``."""
-        ...
 
-    def answer_shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
+    def answer_shapes(
+        self, dimension: int, n_swings: int = 0, parameters: Mapping[str, float] = NO_PARAMETERS
+    ) -> dict[str, tuple[int, ...]]:
         """Names and shapes that a valid answer has: what admission holds an answer to.
 
-        ``dimension`` D of the weights; ``n_swings``: length of a cut's swing, 0 where cuts have none.
+        ``dimension`` D of the weights; ``n_swings``: length of a cut's swing, 0 where cuts have none. ``parameters``:
+        those of the method.
         """
-        ...
 
     def status(self, state: StateT, problem: ServerProblem) -> Status:
         """Whether to go on."""
-        ...
 
     def certificate(self, state: StateT) -> Certificate:
         """Bounds after the last step."""
-        ...
 
     def weights(self, state: StateT) -> FloatArray:
         """Best weights so far, shape (P,) or (P + 1,) with the intercept last."""
-        ...
 
     def site_risks(self, state: StateT, problem: ServerProblem) -> dict[str, float]:
         """Worst-case risk of each site at the best weights; NaN where the site did not answer there."""
-        ...
 
     def mixture_weights(self, state: StateT, problem: ServerProblem) -> dict[str, float]:
         """Worst mixture of the sites at the best weights, in the ball over the sites; it sums to 1."""
-        ...
 
     def convex_part(self, state: StateT) -> Certificate | None:
         """Bounds of the convex majorant of an objective that is not convex; None where it is."""
-        ...
 
     def note(self, states: Sequence[StateT], problem: ServerProblem) -> str:
         """What the bounds speak of, or whether convergence is proven: one line for who reads the result, often empty.
 
         ``states`` are those of all heads.
         """
-        ...
 
     def contradictions(
         self, state: StateT, problem: ServerProblem, answers: Mapping[str, Arrays]
     ) -> dict[str, Contradiction]:
         """Sites whose answers, with those that they gave earlier, belong to no convex risk; by site id."""
-        ...
 
     def of_sites(self, state: StateT, problem: ServerProblem, kept: Sequence[int]) -> StateT:
         """State of a run that goes on with some of its sites, by index; ``problem`` is that of those sites."""
-        ...
 
     def pack(self, state: StateT) -> dict[str, FloatArray]:
         """State as arrays of float64, exactly."""
-        ...
 
     def unpack(self, arrays: Arrays) -> StateT:
         """State from :meth:`pack`."""
-        ...
 
 
 WORST_CASE: Final = "worst-case risk over the balls, in the worst mixture stated"
@@ -161,6 +162,8 @@ class Method:
     ``needs_smooth_loss``: its steps rest on gradients that change continuously.
     ``needs_unbounded``: it trains without a support of the features only.
     ``supports_mixture``: it can train against the worst mixture of the sites, not only with fixed weights.
+    ``on_sums``: with fixed weights its server half uses the answers only in sums, so a cohort of plants, by the
+    weighted mean of their answers, may stand where it has a site (``models.cohorts``).
     ``check``: refuses parameters that do not go together, each of them within its range.
     """
 
@@ -176,6 +179,7 @@ class Method:
     ignores_radius: bool = False
     needs_smooth_loss: bool = False
     needs_unbounded: bool = False
+    on_sums: bool = False
     check: Callable[[Mapping[str, float]], None] | None = None
 
     @property

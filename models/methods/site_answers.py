@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import Arrays, FloatArray
-from models.methods.protocol import SiteHalf
+from models.methods.protocol import RemembersAnswers, SiteHalf
 from models.problem import ProxSolution, ServerProblem, SiteProblem
 from models.prox.bundle import LocalStep, fast_prox_fits, local_minorant, local_prox
 from models.prox.hinge import robust_prox
@@ -122,6 +122,22 @@ class AdmmSite:
         step = local_prox(problem, centre, penalty, ridge=ridge, start=point)
         return {**answer, "local_point": step.point, **step_minorant(step)}
 
+    def answer_remembering(
+        self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], memory: Arrays
+    ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+        """As a plant of a cohort, with a multiplier of its own where the server knows the cohort's mean alone.
+
+        That mean is ``m = point - centre``; the plant's is ``mu <- mu + w_g - point`` from its last round, m without
+        one. ``local_point`` is ``w_g + mu - m``: its mean and m give the server ``w_g + mu`` on the mean, whatever
+        the plants' multipliers are, and its own step then makes m their mean again.
+        """
+        point = message["point"]
+        shared = point - message["centre"]
+        dual = memory["dual"] + memory["local_point"] - point if memory else shared
+        answer = self.answer(problem, {**message, "centre": point - dual}, parameters)
+        kept = {"dual": dual, "local_point": answer["local_point"]}
+        return {**answer, "local_point": answer["local_point"] + dual - shared}, kept
+
     def shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
         """Shapes of a valid answer."""
         return {**ProxCutSite().shapes(dimension, n_swings), "local_point": (dimension,)}
@@ -136,8 +152,18 @@ class RestatedSite:
 
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
         """As the half answers to the problem so restated."""
-        restated = replace(problem, spec=replace(problem.spec, **self.changes))
-        return self.half.answer(restated, message, parameters)
+        return self.half.answer(self._restated(problem), message, parameters)
+
+    def answer_remembering(
+        self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], memory: Arrays
+    ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+        """The same from a memory, where the half has one."""
+        if isinstance(self.half, RemembersAnswers):
+            return self.half.answer_remembering(self._restated(problem), message, parameters, memory)
+        return self.answer(problem, message, parameters), {}
+
+    def _restated(self, problem: SiteProblem) -> SiteProblem:
+        return replace(problem, spec=replace(problem.spec, **self.changes))
 
 
 def minorant(

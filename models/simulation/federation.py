@@ -12,12 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from models.basics import FloatArray, ProblemError
+from models.basics import Arrays, FloatArray, ProblemError
+from models.cohorts.dealing import Cohorts, cohort_problem
 from models.features.common_units import CommonUnits
 from models.geometry.supports import BoxSupport
 from models.methods.catalogue import check_method_problem, check_parameters, get_method, has_no_units
 from models.methods.protocol import Method, SiteHalf
 from models.problem import Certificate, ServerProblem, SiteProblem, SiteTerms, Status
+from models.simulation.cohort_rounds import CohortRounds, bytes_of_words
 from models.site_ambiguity.ball import MixtureBall
 from models.validation import check_site_problem
 
@@ -89,6 +91,7 @@ def train(
     max_rounds: int = 500,
     site_half: SiteHalf | None = None,
     feature_scale: FloatArray | None = None,
+    cohorts: Cohorts | None = None,
 ) -> Training:
     r"""Minimise ``max_{q in Q} sum_g q_g r_g(w)``, r_g the worst-case risk of site g, round by round.
 
@@ -104,7 +107,9 @@ def train(
     max_rounds : rounds after which it stops anyway; the status tells.
     site_half : stands in for the method's own site half, for instance one that works in other units. With the method's
         own, and parameters without a unit, training is in units in which the largest feature (and target) is 1.
-    stretch : (P,) in which units: see :class:`models.problem.ServerProblem`; None: those of the features.
+    feature_scale : (P,) in which units: see :class:`models.problem.ServerProblem`; None: those of the features.
+    cohorts : cohort id to site ids (``models.cohorts.dealing.deal``): the server half sees sums over cohorts alone, and
+        what is told by site (risks, mixture) is then told by cohort. None: it sees every answer.
 
     Raises
     ------
@@ -123,15 +128,23 @@ def train(
     problem = server_problem(sites, weights, chosen, parameters or {}, gap, mixture, least)
     problem = replace(problem, feature_scale=feature_scale)
     half, server = site_half or chosen.site, chosen.server
+    rounds = None if cohorts is None else CohortRounds(chosen, sites, problem, cohorts, half)
+    problem = problem if cohorts is None else cohort_problem(problem, cohorts)
+    shapes = server.answer_shapes(problem.dimension, problem.n_swings, problem.parameters)
     state, status, history = server.init(problem), Status.CONTINUE, list[Round]()
     while status is Status.CONTINUE and len(history) < max_rounds:
         messages = server.messages(state, problem)
-        answers = {name: half.answer(sites[name], messages[name], problem.parameters) for name in sites}
+        answers: Mapping[str, Arrays]
+        if rounds is None:
+            answers = {name: half.answer(sites[name], messages[name], problem.parameters) for name in sites}
+            sent = max(sum(array.nbytes for array in answer.values()) for answer in answers.values())
+        else:
+            answers, sent = rounds.answers(messages, shapes), bytes_of_words(shapes)
         state = server.step(state, problem, answers)
         bounds = server.certificate(state)
-        sent = max(sum(array.nbytes for array in answer.values()) for answer in answers.values())
         history.append(Round(len(history) + 1, bounds.upper, bounds.lower, bounds.gap, sent))
         status = server.status(state, problem)
+    following = next(iter(server.messages(state, problem).values()))
     found = Training(
         weights=server.weights(state),
         certificate=server.certificate(state),
@@ -139,7 +152,7 @@ def train(
         site_risks=server.site_risks(state, problem),
         mixture_weights=server.mixture_weights(state, problem),
         history=tuple(history),
-        last_point=_next_point(server.messages(state, problem)),
+        last_point=following["point"] if "point" in following else following["points"][0],
         convex_part=server.convex_part(state),
         note=server.note((state,), problem),
     )
@@ -206,7 +219,3 @@ def check_alike(what: str, values: Sequence[object]) -> None:
     """Refuse sites that differ in what they must have in common."""
     if len(set(values)) > 1:
         raise ProblemError(f"all sites must have the same {what}, got {', '.join(sorted({str(v) for v in values}))}")
-
-
-def _next_point(messages: Mapping[str, Mapping[str, FloatArray]]) -> FloatArray:
-    return next(iter(messages.values()))["point"]

@@ -64,9 +64,7 @@ def worst_mixture(risks: FloatArray, centre: FloatArray, ball: MixtureBall) -> W
     - l2: q is the projection of ``centre + t risks`` on the simplex, a path of straight pieces in t that ends where it
       is ``radius`` away from the centre, or where all weight is on the sites of the greatest risk.
 
-    Parameters
-    ----------
-    risks : (G,) finite. centre : (G,), at or above 0 with sum 1. ball : norm p and radius.
+    ``risks`` (G,) are finite; ``centre`` (G,) is at or above 0 with sum 1.
     """
     if ball.radius == 0:
         return WorstMixture(float(risks @ centre), centre)

@@ -26,9 +26,7 @@ def nearest_mixture(point: FloatArray, centre: FloatArray, ball: MixtureBall) ->
 
     t is found by halving, to the last bits.
 
-    Parameters
-    ----------
-    point : (G,) finite. centre : (G,), at or above 0 with sum 1. ball : norm p and radius.
+    ``point`` (G,) is finite; ``centre`` (G,) is at or above 0 with sum 1.
     """
     if ball.radius == 0:
         return centre

@@ -30,12 +30,9 @@ class HingeRows:
 
     Parameters
     ----------
-    rows : (n, D)
-        Signed rows ``y_i (x_i, 1)``.
-    flip : float
-        Label flip cost over the unit of the multiplier; infinity leaves the third piece out.
-    share : float or (n,)
-        What a row's loss costs.
+    rows : (n, D), signed rows ``y_i (x_i, 1)``.
+    flip : label flip cost over the unit of the multiplier; infinity leaves the third piece out.
+    share : what a row's loss costs, one number for all or (n,).
     """
 
     slack: FloatArray

@@ -56,11 +56,7 @@ def worst_case_atoms(
     """Atoms of a worst-case distribution; parameters as :func:`models.worst_case.risk.worst_case_risk`.
 
     ``shortfall`` (above 0) bounds what the atoms may lack of the risk where no distribution attains it.
-
-    Raises
-    ------
-    ProblemError
-        Where the problem as stated has no meaning.
+    ``ProblemError`` where the problem as stated has no meaning.
     """
     if not shortfall > 0:
         raise ProblemError(f"shortfall must be above 0, got {shortfall}")

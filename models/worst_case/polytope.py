@@ -23,12 +23,8 @@ def evaluate_polytope(weights: FloatArray, intercept: float, problem: SiteProble
     Without walls the adversary moves rows at the full rate of the loss, whichever they are. Where the rows that gain at
     that rate have room for all of the radius before a wall, the free answer is exact on the polytope too; else it is an
     upper bound, and what fits a distribution of the ball, hence a cut. Only where the two differ the program of
-    ``models.reference.polytope`` is solved, and the better of each bound counts.
-
-    Raises
-    ------
-    ProblemError
-        Where the program is needed and the extra 'reference' is missing; the text says how to install it.
+    ``models.reference.polytope`` is solved, and the better of each bound counts. ``ProblemError`` where the program is
+    needed and the extra 'reference' is missing; the text says how to install it.
     """
     held = _free_moves(weights, intercept, problem)
     if held.slack <= _EXACT * held.value:

@@ -88,15 +88,8 @@ def worst_case_risk(
 
 
 def stated_problem(
-    weights: ArrayLike,
-    features: ArrayLike,
-    labels: ArrayLike,
-    *,
-    radius: float,
-    label_flip_cost: float,
-    transport_norm: TransportNorm,
-    support: Support | tuple[ArrayLike, ArrayLike] | None,
-    intercept: float,
+    weights: ArrayLike, features: ArrayLike, labels: ArrayLike, *, radius: float, label_flip_cost: float,
+    transport_norm: TransportNorm, support: Support | tuple[ArrayLike, ArrayLike] | None, intercept: float,
     loss: Loss | LossName = "hinge",
 ) -> tuple[FloatArray, SiteProblem]:
     """Plane (P + 1,) and checked problem from the arguments of :func:`worst_case_risk`; raises ``ProblemError``."""

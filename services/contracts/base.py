@@ -22,12 +22,8 @@ class Contract(BaseModel):
     def of_record(cls, record: object, **more: object) -> Self:
         """Take from a record what this contract is made of, by name; ``more`` are the fields that it has not.
 
-        Raises
-        ------
-        AttributeError
-            The record lacks a field that ``more`` does not give.
-        ValidationError
-            A value does not fit.
+        ``AttributeError`` where the record lacks a field that ``more`` does not give, ``ValidationError`` where a value
+        does not fit.
         """
         shared = {name: getattr(record, name) for name in cls.model_fields if name not in more}
         return cls.model_validate(shared | more)

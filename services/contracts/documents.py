@@ -16,12 +16,7 @@ def to_plain(value: object) -> Any:
 
     Floats stay floats, so ``json.dumps`` writes their shortest exact form; the ones that JSON has no number for become
     ``"Infinity"``, ``"-Infinity"`` and ``"NaN"``, which pydantic reads back into a float field. Arrays become nested
-    lists, dates ISO 8601 texts.
-
-    Raises
-    ------
-    TypeError
-        For a value that has no such form.
+    lists, dates ISO 8601 texts. ``TypeError`` for a value that has no such form.
     """
     if value is None or isinstance(value, bool | int | str):
         return value

@@ -37,10 +37,8 @@ class LiftMismatchError(ProblemError):
 def draw_lift(spec: LiftSpec | None, n_features: int) -> FourierLift | None:
     """Draw the lift of scaled features (n, ``n_features``); None where there is none.
 
-    Raises
-    ------
-    LiftMismatchError
-        The lift has another fingerprint than ``spec`` pins: another seed or size, or another version of numpy.
+    ``LiftMismatchError`` where the lift has another fingerprint than ``spec`` pins: another seed or size, or another
+    version of numpy.
     """
     if spec is None:
         return None

@@ -158,10 +158,7 @@ class ModelVersion(VersionFacts):
     def error_interval_at(self, confidence: float) -> ErrorInterval:
         """Interval around an estimate that the certified risk implies at a confidence in (0, 1).
 
-        Raises
-        ------
-        ConflictError
-            It is a model of classes, or its risk has no finite bound.
+        ``ConflictError`` for a model of classes, or one whose risk has no finite bound.
         """
         target = self.asset_type.target
         if self.task != "regression" or target is None:

@@ -15,10 +15,7 @@ from services.contracts.support import scaled_support
 def check_problem(plan: Plan, asset_type: AssetType, n_sites: int | None = None) -> None:
     """The loss must be one of what the asset type has, and the problem one that the method solves.
 
-    Raises
-    ------
-    InvalidInputError
-        With one line of what does not fit.
+    ``InvalidInputError`` with one line of what does not fit.
     """
     spec, loss = plan.spec, plan.spec.loss.loss
     missing = asset_type.missing_for_task(loss.task)

@@ -59,10 +59,8 @@ def scaled_support(
 ) -> BoxSupport | PolytopeSupport | None:
     """Support of the scaled (and lifted) features (N, ``n_features``), and of the scaled target for a regression.
 
-    Raises
-    ------
-    ProblemError
-        The polytope does not fit the asset type or the task, or is not one over which a risk is defined.
+    ``ProblemError`` where the polytope does not fit the asset type or the task, or is not one over which a risk is
+    defined.
     """
     if support == "unbounded":
         return None

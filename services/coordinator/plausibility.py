@@ -67,11 +67,12 @@ def _never_negative(name: str) -> bool:
 
 def _risks(spec: TrainingSpec, asked: Arrays, said: Arrays, place: str) -> str:
     """Each head's risk must be one that some rows have at the weights that were asked about."""
-    weights = asked.get(place)
+    weights = asked.get(place, asked.get(f"{place}s"))
     if weights is None or "risk" not in said:
         return ""
+    weights = weights.reshape(-1, weights.shape[-1])
     prices = asked.get("price", np.zeros(len(weights)))
-    for row, price, risk in zip(weights, prices, said["risk"], strict=True):
+    for row, price, risk in zip(weights, prices, said["risk"].ravel(), strict=True):
         found = risk_range(
             row if spec.fit_intercept or place == "point" else row[:-1], spec.loss.loss, radius=spec.radius.value,
             label_flip_cost=spec.label_flip_cost, transport_norm=spec.transport_norm,

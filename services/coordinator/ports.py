@@ -25,7 +25,6 @@ class SiteTransport(Protocol):
 
     async def ask(self, frames: Mapping[str, bytes], deadline_seconds: float) -> dict[str, RawAnswer]:
         """Send each site its frame; an answer or a failure for every site, never an exception for one of them."""
-        ...
 
 
 class RunStore(Protocol):
@@ -33,30 +32,23 @@ class RunStore(Protocol):
 
     def get_run(self, run_id: str) -> Run:
         """Run by id; raise ``NotFoundError``."""
-        ...
 
     def begin_run(
         self, run_id: str, sites: Sequence[SiteTermsRecord], absentees: Sequence[SiteAnswer] = ()
     ) -> Run:
         """Set a pending run to running, with the sites' scalars and the sites that did not join."""
-        ...
 
     def load_state(self, run_id: str) -> tuple[int, dict[str, FloatArray]] | None:
         """Last committed round and the method state after it; None before the first."""
-        ...
 
     def commit_round(self, record: RoundRecord, state: Mapping[str, FloatArray]) -> None:
         """Commit record, site answers, exclusions and method state at once; ``ConflictError`` if it is not the next."""
-        ...
 
     def finish_run(self, run_id: str, status: str, reason: str) -> Run:
         """Set the final status and drop the method state."""
-        ...
 
     def renew_lease(self, run_id: str, owner: str, seconds: float) -> bool:
         """Take or prolong the lease on a run; False when another owner holds a lease that has not expired."""
-        ...
 
     def release_lease(self, run_id: str, owner: str) -> None:
         """Give the lease back."""
-        ...

@@ -61,13 +61,9 @@ class Coordinator:
     async def join(self, run: Run) -> Run:
         """Ask who takes part and fix the sites of the run with their scalars; a run that has them goes on as it is.
 
-        Raises
-        ------
-        TooFewSitesError, RunCancelledError
-            Nobody to train with, or nobody wants it.
-        InvalidInputError
-            The plan's loss does not fit the asset type, or the plan weighs some of the sites that are asked, or its
-            weights do not sum to 1.
+        ``TooFewSitesError`` or ``RunCancelledError`` where there is nobody to train with, or nobody wants it;
+        ``InvalidInputError`` where the plan's loss does not fit the asset type, or the plan weighs some of the sites
+        that are asked, or its weights do not sum to 1.
         """
         if run.status != "pending":
             return run
@@ -87,12 +83,9 @@ class Coordinator:
         A site whose answers cannot be true is excluded: its cuts leave the bounds, and the run goes on without it, also
         after a resume. The store's record of the run then names it.
 
-        Raises
-        ------
-        TooFewSitesError, RunCancelledError
-            Fewer sites than the plan needs answer or are left, or nobody wants the model.
-        ContradictingAnswersError
-            The answers contradict one another, and no site's contradict themselves.
+        ``TooFewSitesError`` or ``RunCancelledError`` where fewer sites than the plan needs answer or are left, or
+        nobody wants the model; ``ContradictingAnswersError`` where the answers contradict one another, and no site's
+        contradict themselves.
         """
         at = self._training(run)
         saved = self._store.load_state(run.run_id)
@@ -153,7 +146,7 @@ class Coordinator:
         excluded: list[SiteAnswer] = []
         while True:
             messages = at.server.messages(at.state, at.problem)
-            shapes = at.server.answer_shapes(at.problem.dimension, at.problem.n_swings)
+            shapes = at.server.answer_shapes(at.problem.dimension, at.problem.n_swings, at.problem.parameters)
             question = self._question(at.run, "round", at.number, messages, shapes)
             outcome = await self._until_enough(at.run, question, self._keys_of(at.run))
             answers = {site: update.arrays for site, update in outcome.updates.items()}

@@ -31,13 +31,10 @@ class FaultParameters:
 
     Attributes
     ----------
-    leak_area_factor
-        Seal leak area of one cylinder over the valve area.
-    inlet_blocking
-        Share of the inlet area that is blocked. The inlet is generous: under about .7 nothing is felt at the outlet,
-        over about .79 the chambers no longer fill and the outlet flow breaks in at every stroke.
-    bearing_friction
-        Bearing friction relative to a sound bearing.
+    leak_area_factor : seal leak area of one cylinder over the valve area.
+    inlet_blocking : share of the inlet area that is blocked. The inlet is generous: under about .7 nothing is felt at
+        the outlet, over about .79 the chambers no longer fill and the outlet flow breaks in at every stroke.
+    bearing_friction : bearing friction relative to a sound bearing.
     """
 
     leak_area_factor: float = 0.0

@@ -37,20 +37,13 @@ class PumpBatch:
 
     Attributes
     ----------
-    set_speed
-        No-load speed of the drive at the crankshaft, shape (n,), rad/s.
-    start_angle
-        Crank angle at time 0, shape (n,), rad.
-    load_opening
-        Area of the load orifice relative to the rated one, shape (n,).
-    leak_area
-        Seal leak area of each cylinder, shape (3, n), m2.
-    valve_area_factor
-        Area of the suction (0) and delivery (1) valves relative to the rated one, shape (2, 3, n).
-    inlet_blocking
-        Share of the inlet area that is blocked, shape (n,), in [0, 1).
-    bearing_friction
-        Bearing friction relative to a sound bearing, shape (n,).
+    set_speed : no-load speed of the drive at the crankshaft, shape (n,), rad/s.
+    start_angle : crank angle at time 0, shape (n,), rad.
+    load_opening : area of the load orifice relative to the rated one, shape (n,).
+    leak_area : seal leak area of each cylinder, shape (3, n), m2.
+    valve_area_factor : area of the suction (0) and delivery (1) valves relative to the rated one, shape (2, 3, n).
+    inlet_blocking : share of the inlet area that is blocked, shape (n,), in [0, 1).
+    bearing_friction : bearing friction relative to a sound bearing, shape (n,).
     """
 
     set_speed: Array
@@ -175,19 +168,13 @@ def simulate(
 ) -> Trajectory:
     """Run all pumps of a batch from start-up and record them once they have settled.
 
+    Each sample is the mean over its sampling interval, as an integrating converter gives it.
+
     Parameters
     ----------
-    parameters, batch
-        The pump, and what differs between the pumps.
-    n_samples, sampling_rate
-        Length of the record, and samples a second (Hz).
-    h
-        Longest step, s; the step taken divides the sampling interval.
-
-    Returns
-    -------
-    Trajectory
-        Each sample is the mean over its sampling interval, as an integrating converter gives it.
+    parameters, batch : the pump, and what differs between the pumps.
+    n_samples, sampling_rate : length of the record, and samples a second (Hz).
+    h : longest step, s; the step taken divides the sampling interval.
     """
     per_sample = math.ceil(1.0 / (sampling_rate * h) - 1e-9)
     h = 1.0 / (sampling_rate * per_sample)

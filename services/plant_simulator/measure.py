@@ -35,15 +35,12 @@ class Variation:
 
     Attributes
     ----------
-    speed, site_speed
-        Relative standard deviation of the set speed between measurements, and of its mean between plants.
-    load, site_load
-        The same for the opening of the load orifice.
-    valve_area
-        Relative standard deviation of each valve's area: build tolerance.
-    seal_wear
-        Scale of the leak that every cylinder of a healthy pump has, over the valve area (half-normal): ordinary wear.
-        It is what a faint leak hides behind.
+    speed, site_speed : relative standard deviation of the set speed between measurements, and of its mean between
+        plants.
+    load, site_load : the same for the opening of the load orifice.
+    valve_area : relative standard deviation of each valve's area: build tolerance.
+    seal_wear : scale of the leak that every cylinder of a healthy pump has, over the valve area (half-normal): ordinary
+        wear. It is what a faint leak hides behind.
     """
 
     speed: float = 0.0015
@@ -136,11 +133,7 @@ def measure(
     """Measurements for each request, all pumps advancing together.
 
     Every (site, part) has its own random stream from ``seed``: what one plant measures does not depend on the others.
-
-    Raises
-    ------
-    InvalidInputError
-        If a label or a severity is none, or the seed is negative.
+    ``InvalidInputError`` for a label or a severity that is none, or a negative seed.
     """
     check_seed(seed)
     parameters, sensors = parameters or PumpParameters(), sensors or Sensors()
@@ -178,22 +171,12 @@ def check_seed(seed: int) -> None:
 
 
 def simulate_measurement(fault: str, severity: float, seed: int) -> dict[str, Value]:
-    """One fresh measurement, of no plant in particular.
+    """One fresh measurement, of no plant in particular, with a random stream of its own from ``seed``.
 
-    Parameters
-    ----------
-    fault
-        Class name: ``healthy``, ``leak``, ``leak+blocked_inlet``, ...
-    severity
-        See :mod:`services.plant_simulator.faults`; ignored when healthy.
-    seed
-        Seed of its own stream.
-
-    Returns
-    -------
-    dict
-        The fields of one record of a plant folder: ``time`` (s), ``flow`` (L/min) and ``pressure`` (bar) of shape
-        (T,), the operating point, ``label`` and ``severity``.
+    ``fault`` is a class name (``healthy``, ``leak``, ``leak+blocked_inlet``, ...), ``severity`` as in
+    :mod:`services.plant_simulator.faults`, ignored when healthy. The answer has the fields of one record of a plant
+    folder: ``time`` (s), ``flow`` (L/min) and ``pressure`` (bar) of shape (T,), the operating point, ``label`` and
+    ``severity``.
     """
     (one,) = measure([PlantRequest((fault,), severity, site=_FRESH)], seed)
     record: dict[str, Value] = {"time": time_base()}

@@ -97,19 +97,9 @@ class PumpParameters:
 
 
 def plunger_motion(parameters: PumpParameters, angle: Array) -> tuple[Array, Array]:
-    """Displacement x from top dead centre, and dx/dangle, of each plunger.
+    """Displacement x from top dead centre (m), and dx/dangle (m/rad), of each plunger, shapes (3, n).
 
-    Parameters
-    ----------
-    parameters
-        The pump.
-    angle
-        Crank angle, shape (n,), rad.
-
-    Returns
-    -------
-    x, slope
-        Shapes (3, n), m and m/rad: x = r (1 - cos a) + l - sqrt(l^2 - r^2 sin^2 a) at a = angle + 2 pi k / 3.
+    x = r (1 - cos a) + l - sqrt(l^2 - r^2 sin^2 a) at a = angle + 2 pi k / 3; ``angle`` of the crank, shape (n,), rad.
     """
     sine, cosine = np.sin(angle), np.cos(angle)
     r, rod = parameters.crank_radius, parameters.rod_length

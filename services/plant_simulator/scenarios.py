@@ -63,12 +63,9 @@ def plan_plants(scenario: str, sites: int, n_train: int, n_test: int, n_classes:
 
     Parameters
     ----------
-    scenario
-        A key of ``SCENARIOS``.
-    sites, n_train, n_test
-        Number of plants, and of training and test measurements of all plants together.
-    n_classes
-        Number of classes, healthy first.
+    scenario : a key of ``SCENARIOS``.
+    sites, n_train, n_test : number of plants, and of training and test measurements of all plants together.
+    n_classes : number of classes, healthy first.
 
     Raises
     ------

@@ -15,12 +15,9 @@ class Sensors:
 
     Attributes
     ----------
-    flow_gain
-        Standard deviation of the flow meter's relative calibration error, one draw for each measurement.
-    flow_noise
-        Standard deviation of the white noise on each flow sample, L/min.
-    pressure_gain, pressure_noise
-        The same for pressure; noise in bar.
+    flow_gain : standard deviation of the flow meter's relative calibration error, one draw for each measurement.
+    flow_noise : standard deviation of the white noise on each flow sample, L/min.
+    pressure_gain, pressure_noise : the same for pressure; noise in bar.
     """
 
     flow_gain: float = 0.002

@@ -58,27 +58,16 @@ def simulate_plants(
     faults: Sequence[str] = ("leak",),
     format: Format = "npz",
 ) -> list[Path]:
-    """Simulate plants and write one folder each, ``out/plant-1`` to ``out/plant-N``.
+    """Simulate plants and write one folder each, ``out/plant-1`` to ``out/plant-N``; returns these folders.
 
     Parameters
     ----------
-    out
-        Folder to make; it may exist if it is empty. It appears only when all is written.
-    sites, n_train, n_test
-        Number of plants; training and test measurements of all plants together.
-    seed
-        Everything random follows from it; each plant has streams of its own.
-    scenario
-        A key of :data:`services.plant_simulator.scenarios.SCENARIOS`.
-    faults
-        Single faults; with more than one, every combination is a class.
-    format
-        ``npz``, or ``parquet`` (needs the extra of that name).
-
-    Returns
-    -------
-    list of Path
-        The plants' folders.
+    out : folder to make; it may exist if it is empty. It appears only when all is written.
+    sites, n_train, n_test : number of plants; training and test measurements of all plants together.
+    seed : everything random follows from it; each plant has streams of its own.
+    scenario : a key of :data:`services.plant_simulator.scenarios.SCENARIOS`.
+    faults : single faults; with more than one, every combination is a class.
+    format : ``npz``, or ``parquet`` (needs the extra of that name).
 
     Raises
     ------

@@ -25,11 +25,9 @@ class ModelSource(Protocol):
 
     def resolve(self, name: str, alias_or_version: str) -> str:
         """Version number behind an alias or number; raise ``NotFoundError``."""
-        ...
 
     def get(self, name: str, alias_or_version: str) -> ModelVersion:
         """The whole version; raise ``NotFoundError``."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -43,14 +41,10 @@ class PredictorCache:
 
     Parameters
     ----------
-    source
-        The registry.
-    recheck_seconds
-        A promotion is seen at most this long after it was made.
-    most_versions
-        Predictors kept, the longest unused go first.
-    abstain_below_radius
-        Handed to every predictor.
+    source : the registry.
+    recheck_seconds : a promotion is seen at most this long after it was made.
+    most_versions : predictors kept, the longest unused go first.
+    abstain_below_radius : handed to every predictor.
 
     A registry that is unavailable does not stop diagnosis: the version that was seen last goes on answering, and the
     log says so.

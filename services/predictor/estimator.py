@@ -37,18 +37,11 @@ class Estimator:
         """Estimates in the order of the samples, each a mapping of feature name to value in the contract's unit.
 
         Samples are read as for a diagnosis. The interval around each estimate follows from the version's worst-case
-        risk at ``confidence`` in (0, 1); nothing is clipped to the target's range.
-
-        Raises
-        ------
-        InvalidInputError
-            With one line that names the sample's index and the feature, when any sample does not fit.
-        ConflictError
-            The version's risk has no finite bound, so there is no interval.
+        risk at ``confidence`` in (0, 1); nothing is clipped to the target's range. ``InvalidInputError`` with one line
+        that names the sample's index and the feature, when any sample does not fit; ``ConflictError`` where the
+        version's risk has no finite bound, so there is no interval.
         """
-        if units:
-            self._reader.check_units(units)
-        batch = self._reader.read(samples)
+        batch = self._reader.read(samples, units)
         seen = self.version.lifted(batch.scaled)
         values = self.target.unscale(predict_scores(self.version.weights, seen)[:, 0]).tolist()
         slopes = np.broadcast_to(self.version.weights[:1, :-1], (len(seen), seen.shape[1]))

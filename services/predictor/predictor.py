@@ -55,10 +55,8 @@ class Predictor:
 
     Parameters
     ----------
-    version
-        The version whose weights and contract are used.
-    abstain_below_radius
-        A diagnosis whose robustness radius is below this is given as abstained; 0 never abstains.
+    version : the version whose weights and contract are used.
+    abstain_below_radius : a diagnosis whose robustness radius is below this is given as abstained; 0 never abstains.
     """
 
     def __init__(self, version: ModelVersion, *, abstain_below_radius: float = 0.0) -> None:
@@ -81,16 +79,10 @@ class Predictor:
 
         ``units``, where given, are checked against the contract. A value outside its sensor range is clipped or refused
         as the contract says; a missing optional feature is set to the middle of its range; the diagnosis names both.
-
-        Raises
-        ------
-        InvalidInputError
-            With one line that names the sample's index and the feature, when any sample does not fit; none is diagnosed
-            then.
+        ``InvalidInputError`` with one line that names the sample's index and the feature, when any sample does not fit;
+        none is diagnosed then.
         """
-        if units:
-            self._reader.check_units(units)
-        batch = self._reader.read(samples)
+        batch = self._reader.read(samples, units)
         scores = self._planes.scores(batch.scaled)
         winners = scores.argmax(axis=1)
         radii = self._planes.radii(batch.scaled)

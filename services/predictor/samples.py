@@ -40,11 +40,7 @@ class SampleReader:
         self._ranges = Ranges(asset_type.features)
         self._middle = ((self._ranges.low + self._ranges.high) / 2.0).tolist()
 
-    def check_units(self, units: Mapping[str, str]) -> None:
-        """Refuse a unit that is not the contract's with :class:`InvalidInputError`.
-
-        Features that ``units`` leaves out are taken to be in theirs.
-        """
+    def _check_units(self, units: Mapping[str, str]) -> None:
         for name, unit in units.items():
             if name not in self._known:
                 raise InvalidInputError(f"units: {self._unknown(name)}")
@@ -52,8 +48,12 @@ class SampleReader:
             if unit != wanted:
                 raise InvalidInputError(f"units: feature {name} must be in {wanted}, got {_shown(unit)}")
 
-    def read(self, samples: Sequence[Mapping[str, float]]) -> Batch:
-        """Arrays of the samples; raise :class:`InvalidInputError` at the first that does not fit."""
+    def read(self, samples: Sequence[Mapping[str, float]], units: Mapping[str, str] | None = None) -> Batch:
+        """Arrays of the samples; raise :class:`InvalidInputError` at the first that does not fit.
+
+        So do units that are not the contract's; features that ``units`` leaves out are taken to be in theirs.
+        """
+        self._check_units(units or {})
         if not samples:
             raise InvalidInputError("samples: give at least one")
         imputed: dict[int, tuple[str, ...]] = {}

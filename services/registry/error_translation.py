@@ -12,12 +12,8 @@ from services.contracts.errors import ConflictError, InvalidInputError, NotFound
 def mlflow_errors(doing: str) -> Iterator[None]:
     """Translate what MLflow raises while ``doing`` (such as ``"read model pump"``); Ballast's own errors pass.
 
-    Raises
-    ------
-    NotFoundError, ConflictError, InvalidInputError
-        Where MLflow says so.
-    UnavailableError
-        Where the database, the server or the artifact store does not answer.
+    ``NotFoundError``, ``ConflictError`` or ``InvalidInputError`` where MLflow says so, ``UnavailableError`` where the
+    database, the server or the artifact store does not answer.
     """
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError

@@ -100,10 +100,7 @@ def write_report_files(
 def read_report(text: str, version: ModelVersion) -> ModelReport | None:
     """Report of a version from its file; None where the file is no report of this release's form.
 
-    Raises
-    ------
-    ConflictError
-        When the file belongs to another version, or was changed: its certificate is not the version's.
+    ``ConflictError`` when the file belongs to another version, or was changed: its certificate is not the version's.
     """
     try:
         found = ModelReport.model_validate(json.loads(text))

@@ -24,13 +24,9 @@ def opening(uri: str) -> Iterator[None]:
     time break each other's. The folder of an SQLite file is made where it is missing. A server (``http``) looks after
     its own database.
 
-    Raises
-    ------
-    UnavailableError
-        When no driver for the database is installed.
-    SQLAlchemyError, OSError
-        When the database does not answer, or its folder cannot be made: :func:`mlflow_errors` says so in one line. The
-        address is not quoted: it may hold a password.
+    ``UnavailableError`` when no driver for the database is installed; ``SQLAlchemyError`` or ``OSError`` when the
+    database does not answer, or its folder cannot be made: :func:`mlflow_errors` says so in one line. The address is
+    not quoted: it may hold a password.
     """
     if uri.startswith(("http:", "https:")):
         yield

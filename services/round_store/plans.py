@@ -20,7 +20,8 @@ class PlanRepository(Repository):
     def create(self, plan: Plan, *, paused: bool = False) -> PlanRecord:
         """Store a new plan; ``ConflictError`` when its name is taken, ``InvalidInputError`` without its asset type."""
         with self._scope.write() as session:
-            _check_asset_type(session, plan)
+            if session.scalar(select(AssetTypeRow.name).where(AssetTypeRow.name == plan.asset_type).limit(1)) is None:
+                raise InvalidInputError(f"plan {plan.name} names the asset type {plan.asset_type}, which is not there")
             if session.get(PlanRow, plan.name) is not None:
                 raise ConflictError(f"there is a plan {plan.name} already")
             now = utc_now(session)
@@ -45,11 +46,6 @@ class PlanRepository(Repository):
         """All plans by name."""
         with self._scope.read() as session:
             return [_to_record(row) for row in session.scalars(select(PlanRow).order_by(PlanRow.name))]
-
-
-def _check_asset_type(session: Session, plan: Plan) -> None:
-    if session.scalar(select(AssetTypeRow.name).where(AssetTypeRow.name == plan.asset_type).limit(1)) is None:
-        raise InvalidInputError(f"plan {plan.name} names the asset type {plan.asset_type}, which is not there")
 
 
 def _row(session: Session, name: str, *, lock: bool = False) -> PlanRow:

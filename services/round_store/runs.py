@@ -91,12 +91,8 @@ class RunRepository(Repository):
     def commit_round(self, record: RoundRecord, state: Mapping[str, FloatArray]) -> None:
         """Commit record, site answers, exclusions, method state and the run's bounds in one transaction.
 
-        Raises
-        ------
-        ConflictError
-            When the run is not running, or the round is not the one after the last: also for a round that is there.
-        InvalidInputError
-            For a record with a NaN or with two answers of one site.
+        ``ConflictError`` when the run is not running, or the round is not the one after the last, also for a round that
+        is there; ``InvalidInputError`` for a record with a NaN or with two answers of one site.
         """
         rounds.check_record(record)
         with self._scope.write() as session:

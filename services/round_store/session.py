@@ -28,11 +28,9 @@ class SessionProvider(Protocol):
 
     def read(self) -> AbstractContextManager[Session]:
         """Session for reading."""
-        ...
 
     def write(self) -> AbstractContextManager[Session]:
         """Session for writing; committed on leaving, rolled back on an exception."""
-        ...
 
 
 class Repository:
@@ -101,11 +99,9 @@ def make_engine(url: str | URL, *, create: bool = False) -> Engine:
 
     Parameters
     ----------
-    url
-        ``sqlite:///relative.db``, ``sqlite:////absolute.db`` (``?mode=ro`` opens it read-only) or
+    url : ``sqlite:///relative.db``, ``sqlite:////absolute.db`` (``?mode=ro`` opens it read-only) or
         ``postgresql://user:password@host:port/name``.
-    create
-        Whether a SQLite file that is not there may be created: only migrations do.
+    create : whether a SQLite file that is not there may be created: only migrations do.
 
     Raises
     ------

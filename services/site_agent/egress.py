@@ -24,12 +24,8 @@ class Egress:
     def release(self, message: OutboundMessage) -> bytes:
         """Signed frame of a message that is in the ledger, on the disk.
 
-        Raises
-        ------
-        TooLargeError
-            The frame is over the policy's limit.
-        LedgerError
-            The ledger could not take the line.
+        ``TooLargeError`` where the frame is over the policy's limit, ``LedgerError`` where the ledger could not take
+        the line.
         """
         frame = encode(message, self._sign)
         if len(frame) > self._max_bytes:

@@ -46,10 +46,7 @@ class Ledger:
     def __init__(self, path: Path, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         """Open or begin the ledger, check it whole, and cut off a line that a crash left unfinished.
 
-        Raises
-        ------
-        LedgerError
-            Another agent holds the ledger, it cannot be written, or it is not what was once written.
+        ``LedgerError`` where another agent holds the ledger, it cannot be written, or it is not what was once written.
         """
         self._path = path
         self._clock = clock
@@ -95,10 +92,8 @@ class Ledger:
     def append(self, message: OutboundMessage, frame: bytes) -> None:
         """Write a message down; when this returns, the line is on the disk and the frame may be sent.
 
-        Raises
-        ------
-        LedgerError
-            The line could not be written: the frame must not be sent. The ledger takes no further line.
+        ``LedgerError`` where the line could not be written: the frame must not be sent. The ledger takes no further
+        line.
         """
         with self._mutex:
             if self._failed:

@@ -45,10 +45,8 @@ def entry_hash(entry: Mapping[str, Any]) -> str:
 def verify(path: Path) -> tuple[dict[str, Any], ...]:
     """Entries of a sound ledger.
 
-    Raises
-    ------
-    LedgerError
-        No ledger there, or it names each entry that was changed, is missing, was put twice or out of order.
+    ``LedgerError`` where no ledger is there, or with each entry that was changed, is missing, was put twice or out of
+    order.
     """
     if not path.exists() and not head_path(path).exists():
         raise LedgerError(f"no ledger at {path}", code="not_found")

@@ -77,12 +77,8 @@ class PlantLink:
     async def run(self, stop: asyncio.Event, connect_timeout: float | None = None) -> None:
         """Serve tasks until ``stop`` is set.
 
-        Raises
-        ------
-        UnavailableError
-            No server answered within ``connect_timeout`` seconds of the start (None: wait for ever).
-        LinkError
-            The server refused the key or a subject, or its certificate does not fit.
+        ``UnavailableError`` when no server answered within ``connect_timeout`` seconds of the start (None: wait for
+        ever); ``LinkError`` when the server refused the key or a subject, or its certificate does not fit.
         """
         silence_link_libraries()
         self._failure = asyncio.get_running_loop().create_future()

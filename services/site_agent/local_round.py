@@ -59,12 +59,8 @@ class LocalRound:
     def answer(self, task_frame: bytes) -> bytes:
         """Signed frame of a ``SiteUpdate`` or ``SiteRefusal``; it stands in the ledger when this returns.
 
-        The same task over the same data gets the same bytes again.
-
-        Raises
-        ------
-        LedgerError
-            The ledger could not take the answer's line: nothing may be sent.
+        The same task over the same data gets the same bytes again. ``LedgerError`` where the ledger could not take the
+        answer's line: nothing may be sent.
         """
         reply_to, parsed = _salvage(task_frame, self._site_id)
         try:
@@ -179,12 +175,8 @@ class LocalRound:
 def data_summary(source: DataSource, asset_type: AssetType, policy: SitePolicy) -> list[str]:
     """What the data hold, for the plant's own screen.
 
-    Raises
-    ------
-    VaultError
-        Something does not fit the contract, or the rows serve nothing that the asset type is for.
-    Refusal
-        There are fewer rows than the policy asks for.
+    ``VaultError`` where something does not fit the contract, or the rows serve nothing that the asset type is for;
+    ``Refusal`` where there are fewer rows than the policy asks for.
     """
     dataset = Vault(source, asset_type).current()
     lines = [f"asset type {asset_type.name}: {len(asset_type.features)} features, all that are required are there"]
@@ -218,10 +210,7 @@ def _check_task(dataset: Dataset, task: LearningTask, policy: SitePolicy) -> Non
 def scaled_measurements(source: CsvSource, asset_type: AssetType) -> FloatArray:
     """Features (N, P) in [0, 1] of measurements without labels, for diagnoses inside the plant.
 
-    Raises
-    ------
-    VaultError
-        Something does not fit the contract.
+    ``VaultError`` where something does not fit the contract.
     """
     return apply_contract(*read_measurements(source, asset_type), asset_type).features
 

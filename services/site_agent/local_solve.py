@@ -177,14 +177,9 @@ def solve_round(
 ) -> dict[str, FloatArray]:
     """Answer of the method's site half to K problems, every array with a leading axis K.
 
-    ``least_rows`` is the site's own: no step of the method goes by fewer of its rows.
-
-    Raises
-    ------
-    ProblemError
-        No such method or parameter, or a message that does not fit it.
-    RuntimeError
-        The site half gave something of another shape than the method states, or not finite: it must not leave.
+    ``least_rows`` is the site's own: no step of the method goes by fewer of its rows. ``ProblemError`` for no such
+    method or parameter, or a message that does not fit it; ``RuntimeError`` where the site half gave something of
+    another shape than the method states, or not finite: it must not leave.
     """
     method = get_method(method_name)
     complete = {**check_parameters(method, parameters), "least_rows": float(least_rows)}
@@ -196,17 +191,17 @@ def solve_round(
     except KeyError as error:
         raise ProblemError(f"the message has no array {error}") from None
     first = problems[0]
-    _check_answer(answer, _stated_shapes(method, first.features.shape[1], len(problems), first.spec))
+    _check_answer(answer, _stated_shapes(method, complete, first.features.shape[1], len(problems), first.spec))
     return answer
 
 
 def _stated_shapes(
-    method: Method, n_features: int, n_heads: int, spec: RobustSpec
+    method: Method, parameters: Mapping[str, float], n_features: int, n_heads: int, spec: RobustSpec
 ) -> dict[str, tuple[int, ...]]:
-    """Shapes that the method's server half admits; they are asked of it with the model's size alone."""
+    """Shapes that the method's server half admits; they are asked of it with its parameters and the model's size."""
     boxed = method.place("box") == "box" and isinstance(spec.support, BoxSupport)
     return OneVsRestServer(method.server, n_heads).answer_shapes(
-        n_features + int(spec.fit_intercept), n_features if boxed else 0
+        n_features + int(spec.fit_intercept), n_features if boxed else 0, parameters
     )
 
 

@@ -39,12 +39,8 @@ class SiteSetup:
 def create_site(setup: SiteSetup) -> str:
     """Write key, settings, policy and a copy of the asset type; return the public key to give to the OEM.
 
-    Raises
-    ------
-    ConflictError
-        One of the files is there already; nothing was written.
-    InvalidInputError
-        The site id, the asset type, an address, a method's name or the folder does not fit; nothing was written.
+    ``ConflictError`` where one of the files is there already, ``InvalidInputError`` where the site id, the asset type,
+    an address, a method's name or the folder does not fit; nothing was written then.
     """
     texts = _texts(setup)
     for name in (*texts, SEED):

@@ -59,7 +59,7 @@ def test_rings_are_estimated_in_rings_and_the_interval_covers(
 ) -> None:
     plan = works.plan(name, spec=SPECS[name], max_rounds=60, mixture={"norm": "l2", "radius": 0.1})
     _, outcome, version = works.train(plan)
-    assert outcome.gap <= 1e-3
+    assert outcome.certificate.gap <= 1e-3
     assert version.mae is not None and version.mae < (2.0 if name != "rings-upper" else 4.0)
     assert version.coverage is not None and version.coverage >= 0.9
     works.context.registry.promote(name, version.version)

@@ -40,7 +40,8 @@ def _round(name: str, server: Any, state: Any, problem: ServerProblem, n_classes
         problems = [SiteProblem(features[part], head[part], SPEC) for head in signs]
         answers[f"s{g}"] = answer_heads(site, problems, messages[f"s{g}"], problem.parameters)
     for answer in answers.values():
-        assert {key: array.shape for key, array in answer.items()} == server.answer_shapes(problem.dimension)
+        shapes = server.answer_shapes(problem.dimension, 0, problem.parameters)
+        assert {key: array.shape for key, array in answer.items()} == shapes
     return server.step(state, problem, answers)
 
 

@@ -67,6 +67,7 @@ class BundleServer(PointServer[BundleState]):
     prox_cuts: bool
     state = BundleState
     per_site = ("centre", "penalty")
+    partial_sums = True
 
     @property
     def asks(self) -> RiskSite | ProxCutSite:
@@ -100,11 +101,7 @@ class BundleServer(PointServer[BundleState]):
         point = without_needless_digits(found.point, problem.gap)
         if not (self.prox_cuts and found.level_price > 0):
             return BundleState(evidence, point, state.centre, state.penalty, stagnated=stagnated)
-        penalty = problem.parameters["closeness"] / (found.level_price * np.maximum(found.mixture, _LEAST_WEIGHT))
-        penalty = np.clip(penalty, _SOFTEST, _STIFFEST)
-        penalty = np.array([float(without_needless_digits(each, problem.gap)) for each in penalty])
-        centre = without_needless_digits(found.point + _site_slopes(model, found, best) / penalty[:, None], problem.gap)
-        return BundleState(evidence, point, centre, penalty, stagnated=stagnated)
+        return BundleState(evidence, point, *prox_questions(model, found, best, problem), stagnated=stagnated)
 
 
 @dataclass(frozen=True)
@@ -120,24 +117,40 @@ class WorstSiteServer(BundleServer):
         return super().mixture_weights(state, replace(problem, mixture=WHOLE_SIMPLEX))
 
 
-def _site_slopes(model: CutModel, found: ModelPoint, best: FloatArray) -> FloatArray:
-    """Slope v_g that each site's model had in the projection, (G, D).
+def prox_questions(
+    model: CutModel, found: ModelPoint, best: FloatArray, problem: ServerProblem
+) -> tuple[FloatArray, FloatArray]:
+    """Prox centre (G, D) and penalty (G,) of each site near a projection of ``best``."""
+    penalty = problem.parameters["closeness"] / (found.level_price * np.maximum(found.mixture, _LEAST_WEIGHT))
+    penalty = np.clip(penalty, _SOFTEST, _STIFFEST)
+    penalty = np.array([float(without_needless_digits(each, problem.gap)) for each in penalty])
+    slopes = _site_slopes(model, found, best)
+    return without_needless_digits(found.point + slopes / penalty[:, None], problem.gap), penalty
 
-    The weighted slopes sum to ``(best - point) / nu``; what the cuts' slopes leave of that is the norm's.
+
+def norm_and_sides(model: CutModel, found: ModelPoint, best: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """What a unit of the norm (D,) and of each absolute weight (P,) adds to the slopes in a projection of ``best``.
+
+    The weighted slopes sum to ``(best - point) / nu``; what the cuts' slopes leave of that is the absolute weights',
+    and what those leave is the norm's.
     """
-    n_sites = model.site_weights.shape[0]
-    model = model.with_mixture(found.mixture)
-    slopes = np.zeros((n_sites, found.point.shape[0]))
-    np.add.at(slopes, model.site, found.multipliers[:, None] * model.slope)
-    left, swings = (best - found.point) / found.level_price - slopes.sum(axis=0), np.zeros((n_sites, model.n_features))
+    left, sides = (best - found.point) / found.level_price - found.multipliers @ model.slope, np.zeros(model.n_features)
     if model.swing is not None:
-        np.add.at(swings, model.site, found.multipliers[:, None] * model.swing)
-        total = swings.sum(axis=0)
-        sides = np.divide(left[: model.n_features], total, out=np.zeros_like(total), where=total > 0)
-        slopes[:, : model.n_features] += swings * np.clip(sides, -1.0, 1.0)
+        total = found.multipliers @ model.swing
+        np.divide(left[: model.n_features], total, out=sides, where=total > 0)
+        sides = np.clip(sides, -1.0, 1.0)
+        left[: model.n_features] -= sides * total
+    weight = float(model.floors_left(found.multipliers) @ model.floor + found.multipliers @ model.norm_weight)
+    return (left / weight if weight > 0 else np.zeros_like(left)), sides
+
+
+def _site_slopes(model: CutModel, found: ModelPoint, best: FloatArray) -> FloatArray:
+    """Slope v_g that each site's model had in the projection, (G, D)."""
+    model = model.with_mixture(found.mixture)
+    of_norm, sides = norm_and_sides(model, found, best)
+    slopes = np.zeros((model.site_weights.shape[0], found.point.shape[0]))
+    np.add.at(slopes, model.site, found.multipliers[:, None] * model.flat(sides).slope)
     norm_weights = model.floors_left(found.multipliers) * model.floor
     np.add.at(norm_weights, model.site, found.multipliers * model.norm_weight)
-    if norm_weights.sum() > 0:
-        of_norm = (best - found.point) / found.level_price - slopes.sum(axis=0)
-        slopes = slopes + np.outer(norm_weights / norm_weights.sum(), of_norm)
+    slopes = slopes + np.outer(norm_weights, of_norm)
     return np.asarray(slopes / np.maximum(model.site_weights, _LEAST_WEIGHT)[:, None])

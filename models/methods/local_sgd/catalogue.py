@@ -75,22 +75,26 @@ _WORST_LOSS = "loss of the worst mixture, in the ball stated where there is one,
 def local_method(
     name: str, rule: LocalRule, parameters: Mapping[str, float], summary: str, *,
     site: LocalStepsSite = _STEPPING, server: type[LocalServer] = LocalServer, objective: str = _MEAN_LOSS,
+    on_sums: bool = False,
 ) -> Method:
     """A method of local steps; one with control variates wants a smooth loss."""
     controlled = isinstance(rule, ScaffRule)
     return Method(
         name, site, server(rule, site), parameters, summary, "exact mean loss and gradient, then gradient steps",
         objective=objective, supports_mixture=server is WorstMixtureServer, ignores_radius=True,
-        needs_smooth_loss=controlled, check=check_steps if controlled else None,
+        needs_smooth_loss=controlled, check=check_steps if controlled else None, on_sums=on_sums,
     )
 
 
 LOCAL_METHODS: Final[tuple[Method, ...]] = (
-    local_method("fedsgd", AveragingRule(), _SGD, "gradient steps, averaged", site=_ONE_STEP_EACH),
-    local_method("fedavg", AveragingRule(), _AVERAGING, "local gradient steps, averaged"),
-    local_method("fedprox", AveragingRule(), {**_AVERAGING, "proximal": 1.0}, "local steps that stay near, averaged"),
+    local_method("fedsgd", AveragingRule(), _SGD, "gradient steps, averaged", site=_ONE_STEP_EACH, on_sums=True),
+    local_method("fedavg", AveragingRule(), _AVERAGING, "local gradient steps, averaged", on_sums=True),
+    local_method(
+        "fedprox", AveragingRule(), {**_AVERAGING, "proximal": 1.0}, "local steps that stay near, averaged",
+        on_sums=True,
+    ),
     local_method("q-fedavg", FairAveragingRule(), {**_AVERAGING, "q": 1.0}, "local steps, weighed by the losses"),
-    local_method("scaffold", ScaffRule(), _CONTROLLED, "controlled averaging"),
+    local_method("scaffold", ScaffRule(), _CONTROLLED, "controlled averaging", on_sums=True),
     local_method(
         "scaff-pd", ScaffRule(), _FAIR, "controlled averaging for the worst share of sites",
         objective="mean loss of the worst share of the sites, without a ball",

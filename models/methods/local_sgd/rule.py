@@ -61,14 +61,19 @@ def message(
     draw: int = 0,
     correction: FloatArray | None = None,
     snapshot_step: int = 0,
+    own_control: bool = False,
 ) -> dict[str, FloatArray]:
-    """Message of ``LocalStepsSite``: where to stand, and how to step from there (``step_size`` 0: not at all)."""
+    """Message of ``LocalStepsSite``: where to stand, and how to step from there (``step_size`` 0: not at all).
+
+    ``own_control``: the site takes its own gradient at the point off the correction.
+    """
     return {
         "point": point,
         "correction": np.zeros_like(point) if correction is None else correction,
         "step_size": np.array(step_size),
         "draw": np.array(float(draw)),
         "snapshot_step": np.array(float(snapshot_step)),
+        **({"own_control": np.array(1.0)} if own_control else {}),
     }
 
 
@@ -89,18 +94,18 @@ def step_messages(
     number: float,
     sizes: FloatArray,
     *,
-    corrections: FloatArray | None = None,
+    control: FloatArray | None = None,
     snapshot_step: int = 0,
 ) -> dict[str, dict[str, FloatArray]]:
     """Message for each site: the point, its step of ``sizes`` (G,), and its own draw of exchange ``number``.
 
-    ``corrections`` (G, D); None: zero.
+    ``control`` (D,): what stands in for the site's own gradient; None: no correction.
     """
     seed = problem.parameters["seed"]
     return {
         site.site_id: message(
             point, step_size=float(sizes[g]), draw=draw_number(seed, number, g), snapshot_step=snapshot_step,
-            correction=None if corrections is None else corrections[g],
+            correction=control, own_control=control is not None,
         )
         for g, site in enumerate(problem.sites)
     }
@@ -112,13 +117,7 @@ def step_size(problem: ServerProblem, finished: float) -> float:
 
 
 def check_clients(clients: int, n_sites: int) -> int:
-    """How many sites are drawn in a round, 0 for all.
-
-    Raises
-    ------
-    ProblemError
-        More than there are.
-    """
+    """How many sites are drawn in a round, 0 for all; ``ProblemError`` for more than there are."""
     if clients > n_sites:
         raise ProblemError(f"parameter clients must be at most the number of sites, {n_sites}, got {clients}")
     return clients

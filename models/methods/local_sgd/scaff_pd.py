@@ -7,8 +7,8 @@ round of the paper is two exchanges of messages:
 
 1. every site tells its loss f_g and gradient c_g at w; the server extrapolates the losses, takes the dual step to the
    next lambda, and makes the control variate ``c = sum_g lambda_g c_g``;
-2. every site takes J local steps ``u <- u - eta (grad f_g(u; batch) - c_g + c)``, where ``c - c_g`` comes in the
-   message, so that the site need not remember anything; the server steps
+2. every site takes J local steps ``u <- u - eta (grad f_g(u; batch) - c_g + c)``, where c comes in the message and c_g
+   is computed again, so that the site need not remember anything; the server steps
    ``w <- w - tau sum_g lambda_g (w - u_g) / (eta J)``. Weights lambda_g may be negative.
 
 c_g is the gradient over all rows, which the paper's stochastic one may be. An absent site stays with its last loss and
@@ -76,13 +76,13 @@ class ScaffRule(LocalRule):
         return memory["point"] if memory["phase"] == _LOSSES else None
 
     def messages(self, memory: Memory, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
-        """First the losses; then local steps, corrected by what the site's gradient lacks."""
+        """First the losses; then local steps, towards the mean gradient in place of the site's own."""
         asked = self.asked(memory)
         if asked is not None:
             return {site.site_id: message(asked) for site in problem.sites}
-        lacking = memory["lambda"] @ memory["slopes"] - memory["slopes"]
+        control = memory["lambda"] @ memory["slopes"]
         sizes = np.full(len(problem.sites), float(memory["eta"]))
-        return step_messages(problem, memory["point"], float(memory["round"]), sizes, corrections=lacking)
+        return step_messages(problem, memory["point"], float(memory["round"]), sizes, control=control)
 
     def advance(self, memory: Memory, problem: ServerProblem, answers: Mapping[str, Arrays]) -> Memory:
         """Dual step after the first exchange, primal step after the second; in between, once, the choice of phi."""

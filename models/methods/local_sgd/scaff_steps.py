@@ -54,12 +54,7 @@ def step_rule(parameters: Mapping[str, float], sum_norm: float) -> StepRule:
     """Rule that the parameters ask for: the schedule where ``strong_convexity`` and ``smoothness`` are given.
 
     ``tau0`` and ``gamma0`` 0 stand for the largest that Assumption 8 allows; without ``coupling`` (L) it allows none,
-    and sigma begins at ``dual_step``.
-
-    Raises
-    ------
-    ProblemError
-        See :func:`check_steps`.
+    and sigma begins at ``dual_step``. ``ProblemError`` as for :func:`check_steps`.
     """
     check_steps(parameters)
     local_steps = int(parameters["local_steps"])
@@ -82,10 +77,7 @@ def step_rule(parameters: Mapping[str, float], sum_norm: float) -> StepRule:
 def check_steps(parameters: Mapping[str, float]) -> None:
     """Refuse steps that cannot be taken.
 
-    Raises
-    ------
-    ProblemError
-        No local step, only one of the two curvatures, or curvatures in the wrong order.
+    ``ProblemError`` for no local step, only one of the two curvatures, or curvatures in the wrong order.
     """
     if parameters["local_steps"] < 1:
         raise ProblemError(f"parameter local_steps must be at least 1, got {parameters['local_steps']:g}")

@@ -94,11 +94,6 @@ def evaluate_lower(evidence: Evidence, problem: ServerProblem, shares: FloatArra
 
     Wherever A and B have a member in common, ``max_Lambda <lambda, f> >= max_A <a, f> >= <a, f>``, and the cut model
     bounds the last from below. So for phi = 0 the gap closes. For phi > 0 both bounds hold, but the lower one is that
-    of the convex part max_A alone: a gap stays.
-
-    Raises
-    ------
-    CertificateError
-        The bounds contradict each other.
+    of the convex part max_A alone: a gap stays. ``CertificateError`` where the bounds contradict each other.
     """
     return evidence.with_lower(mixture_bound(evidence, problem, np.maximum(shares, 0.0)))

@@ -31,6 +31,9 @@ Rows = tuple[FloatArray, FloatArray]
 class LocalStepsSite:
     """Message: ``point`` (D,), ``correction`` (D,), and scalars ``step_size``, ``draw``, ``snapshot_step``.
 
+    With ``own_control`` () not 0 the correction is less the site's own gradient at the point, the ridge's included: so
+    SCAFFOLD's control variate needs nobody to know the gradient of a single site.
+
     Answer: ``risk`` () and ``slope`` (D,), mean loss and gradient at the point over all rows, as an exact cut
     (``cut_height`` () is the risk, ``norm_weight`` () 0);
     ``local_point`` (D,) after the steps, ``snapshot`` (D,) after ``snapshot_step`` of them, or after
@@ -48,6 +51,9 @@ class LocalStepsSite:
         """Exact loss and gradient at the point, and where local steps from there end."""
         objective, point = self.descended(problem), message["point"]
         loss, gradient = objective.loss_and_gradient(point, problem.features, problem.labels)
+        if message.get("own_control", 0.0):
+            own = gradient + parameters.get("ridge", 0.0) * point
+            message = {**message, "correction": message["correction"] - own}
         ended, snapshot = self._steps(objective, problem, message, parameters)
         return {**cut_answer(RiskCut(loss, loss, gradient, 0.0)), "local_point": ended, "snapshot": snapshot}
 

@@ -13,6 +13,9 @@ The paper calls plain ADMM unproven for three sites or more. Consensus ADMM has 
 w), so it converges for closed proper convex risks (Eckstein and Bertsekas 1992) and the ridge is not needed for that;
 ADMM-SC is here for parity. ADMM-REG, the regularised SVM, has an infinite label flip cost: labels are trusted. An
 absent site keeps its last (w_g, mu_g).
+
+On sums (``models.cohorts``) the server half is the same with a cohort's mean of w_g and mu_g for a site's; the plants
+keep their own mu_g. ADMM-SC's smallest ridge goes by the weights of single sites, so it is not on sums.
 """
 
 from __future__ import annotations

@@ -30,14 +30,10 @@ class InteriorPoint(HingeInteriorPoint):
 
     Parameters
     ----------
-    problem : Statement
-        ``price`` 0 with ``flip`` infinite is the plain support vector machine, which has no multiplier.
-    weights : (D,)
-        Start. Slacks and duals of the rows start centred for it.
-    floor : float
-        The multiplier starts at or above it; best its optimum for these weights.
-    target : float
-        Complementarity to start from: the width, in units of the hinge, in which pieces count as near.
+    problem : ``price`` 0 with ``flip`` infinite is the plain support vector machine, which has no multiplier.
+    weights : (D,), the start. Slacks and duals of the rows start centred for it.
+    floor : the multiplier starts at or above it; best its optimum for these weights.
+    target : complementarity to start from: the width, in units of the hinge, in which pieces count as near.
     """
 
     def __init__(self, problem: Statement, weights: FloatArray, floor: float, target: float) -> None:

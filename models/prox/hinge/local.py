@@ -41,13 +41,9 @@ def solve_locally(problem: Statement, start: FloatArray, floor: float, tolerance
 
     Parameters
     ----------
-    problem : Statement
-    start : (D,)
-        Weights to start from; ``floor`` is the multiplier that is best for them.
-    tolerance : float
-        Wanted gap over the objective (over a thousandth a row where the objective is less).
-    warm : bool
-        Whether the kinks at ``start`` are worth a guess.
+    start : (D,), weights to start from. floor : the multiplier that is best for them.
+    tolerance : wanted gap over the objective (over a thousandth a row where the objective is less).
+    warm : whether the kinks at ``start`` are worth a guess.
     """
     spent = 0
     if warm:

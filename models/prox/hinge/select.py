@@ -35,15 +35,11 @@ def robust_prox(
 
     Parameters
     ----------
-    problem : SiteProblem
-        Rows and Wasserstein ball of the site, for the hinge loss and features without bounds.
-    centre : (D,)
-        Prox centre, D = P or P + 1 with the intercept last.
-    penalty, ridge : float
-        At or above 0, not both 0.
-    warm_start : (D,), optional
-        Weights to start from, best the site's own last answer. It changes the time, and the answer only within the
-        tolerance: ``gap`` at most 1e-10 of the objective, or what double precision allows.
+    problem : rows and Wasserstein ball of the site, for the hinge loss and features without bounds.
+    centre : (D,), prox centre, D = P or P + 1 with the intercept last.
+    penalty, ridge : at or above 0, not both 0.
+    warm_start : (D,), weights to start from, best the site's own last answer. It changes the time, and the answer only
+        within the tolerance: ``gap`` at most 1e-10 of the objective, or what double precision allows.
 
     Returns
     -------

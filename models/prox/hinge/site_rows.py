@@ -15,10 +15,7 @@ Index = NDArray[np.intp]
 class SiteRows:
     """Rows ``y_i (x_i, 1)`` of a site, never formed as a whole unless all of them are asked for.
 
-    Attributes
-    ----------
-    passes : int
-        How many times all rows have been read.
+    ``passes`` is how many times all rows have been read.
     """
 
     def __init__(self, features: FloatArray, labels: FloatArray, has_intercept: bool) -> None:

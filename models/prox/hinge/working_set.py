@@ -65,16 +65,9 @@ class SiteAnswer:
 
 
 def solve_site(rows: SiteRows, ball: Ball, start: FloatArray | None, tolerance: float) -> SiteAnswer:
-    """Solve the client step over all rows to a relative duality gap.
+    """Solve the client step over all rows to ``tolerance``, the wanted duality gap over the objective.
 
-    Parameters
-    ----------
-    rows : SiteRows
-    ball : Ball
-    start : (D,) or None
-        Weights near the answer, best those of the last round; None lets a sample of the rows find some.
-    tolerance : float
-        Wanted duality gap over the objective.
+    ``start`` (D,) are weights near the answer, best those of the last round; None lets a sample of the rows find some.
     """
     if rows.count <= _DIRECT:
         return _solve_directly(rows, ball, start, tolerance)
@@ -83,7 +76,7 @@ def solve_site(rows: SiteRows, ball: Ball, start: FloatArray | None, tolerance: 
         start, spent = _coarse_start(rows, ball)
     margins = rows.margins(start)
     members = np.zeros(rows.count, dtype=bool)
-    size = _first_size(rows.count, start.size)
+    size = min(max(6 * start.size, int(5.0 * math.sqrt(rows.count))), rows.count)
     stage = 0
     while True:
         stage += 1
@@ -178,10 +171,6 @@ def _coarse_start(rows: SiteRows, ball: Ball) -> tuple[FloatArray, int]:
     thinned = replace(ball, price=ball.price * share, stiffness=ball.stiffness * share)
     answer = solve_site(part, thinned, None, _COARSE_TOLERANCE)
     return answer.weights, answer.iterations
-
-
-def _first_size(count: int, dimension: int) -> int:
-    return min(max(6 * dimension, int(5.0 * math.sqrt(count))), count)
 
 
 def _reduce(

@@ -14,12 +14,7 @@ class NormCone(ABC):
     Newton step of the dual is ``shift - curvature @ step``: the curvature enters the normal matrix, the shift, which
     depends on the wanted complementarity, the right-hand side.
 
-    Attributes
-    ----------
-    degree : int
-        How many complementarity products the constraint counts for.
-    multiplier : float
-        Where the multiplier starts.
+    ``degree`` is how many complementarity products the constraint counts for, ``multiplier`` where it starts.
     """
 
     degree: int

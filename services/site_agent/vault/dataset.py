@@ -76,10 +76,7 @@ class Dataset:
     def rows_for(self, task: Task) -> Dataset:
         """The rows that have a class, or a target, as the task needs; the same object at every call.
 
-        Raises
-        ------
-        VaultError
-            No row of the training part has one.
+        ``VaultError`` where no row of the training part has one.
         """
         chosen = self._with_target if task == "regression" else self._with_class
         if not len(chosen.train):

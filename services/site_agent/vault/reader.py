@@ -45,10 +45,7 @@ class Vault:
     def current(self) -> Dataset:
         """Dataset of the files as they are now, from memory unless their time of change or size differs.
 
-        Raises
-        ------
-        VaultError
-            Something does not fit the contract; the text says what and where, and stays in the plant.
+        ``VaultError`` where something does not fit the contract; the text says what and where, and stays in the plant.
         """
         with self._mutex:
             stamp = _stamp(_files(self._source))

@@ -55,27 +55,21 @@ class Cells(Protocol):
     @property
     def header(self) -> list[str]:
         """Names of the columns."""
-        ...
 
     def __len__(self) -> int:
         """Number of rows."""
-        ...
 
     def row_name(self, row: int) -> str:
         """How the plant finds row i again."""
-        ...
 
     def unit(self, position: int) -> str | None:
         """Unit that is written beside a column; None where there is none."""
-        ...
 
     def words(self, position: int, *, gaps: bool = False) -> list[str]:
         """Texts of a column; with ``gaps`` a cell may be empty."""
-        ...
 
     def numbers(self, position: int, *, gaps: bool = False) -> FloatArray:
         """Finite numbers of a column; with ``gaps`` a cell may be empty, for which NaN stands."""
-        ...
 
 
 def read_columns(cells: Cells, source: TableSource, asset_type: AssetType) -> RawTable:

@@ -49,7 +49,7 @@ class Trained:
             messages = self.server.messages(self.state, self.problem)
             here = {each for each in sites if each not in (absent or {}).get(number, set())}
             answers = {each: method.site.answer(sites[each], messages[each], self.problem.parameters) for each in here}
-            shapes = self.server.answer_shapes(self.problem.dimension, self.problem.n_swings)
+            shapes = self.server.answer_shapes(self.problem.dimension, self.problem.n_swings, self.problem.parameters)
             for answer in answers.values():
                 assert {key: array.shape for key, array in answer.items()} == shapes
                 assert all(array.dtype == np.float64 for array in answer.values())

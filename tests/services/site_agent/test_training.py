@@ -284,8 +284,8 @@ def test_a_run_keeps_its_rows_while_the_file_grows(make_site: Make, make_table: 
 
 
 def test_shapes_are_those_of_the_model_whatever_the_spec(asset_type: AssetType) -> None:
-    shapes = local_solve._stated_shapes(
-        get_method("fdr-admm"), 7, 3,
-        local_solve.robust_spec(TrainingSpec(fit_intercept=False), np.zeros((50, 7)), np.zeros(50), asset_type),
-    )
-    assert shapes["slope"] == (3, 7)
+    spec = local_solve.robust_spec(TrainingSpec(fit_intercept=False), np.zeros((50, 7)), np.zeros(50), asset_type)
+    method, several = get_method("fdr-admm"), get_method("cohort-bundle")
+    assert local_solve._stated_shapes(method, method.parameters, 7, 3, spec)["slope"] == (3, 7)
+    asked = {**several.parameters, "questions": 2.0}
+    assert local_solve._stated_shapes(several, asked, 7, 3, spec)["slope"] == (3, 2, 7)

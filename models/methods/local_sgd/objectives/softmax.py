@@ -39,13 +39,7 @@ class SoftmaxObjective(Objective):
 
 
 def classes(labels: FloatArray, n_classes: int) -> NDArray[np.intp]:
-    """Labels as indices.
-
-    Raises
-    ------
-    ProblemError
-        A label that is no index of a class.
-    """
+    """Labels as indices; ``ProblemError`` for a label that is no index of a class."""
     indices = labels.astype(np.intp)
     if not ((indices == labels) & (indices >= 0) & (indices < n_classes)).all():
         raise ProblemError(f"labels must be class indices from 0 to {n_classes - 1}")

@@ -1,0 +1,208 @@
+r"""The level bundle on sums over cohorts of plants, with several questions in a message.
+
+The server half is that of ``models.methods.bundle.level`` with a cohort where that has a site: the weighted mean of
+the plants' answers is a cut of the cohort's mean risk ``r_c = sum_g a_g r_g / sum_g a_g``, so the certificate is exact
+and no single answer is needed. What a site of its own would be sent, its own prox centre, the plants make themselves
+(``models.methods.bundle.cohort_site``).
+
+A message holds q questions: the projections of the best point on q level sets, and a prox cut near each. More questions
+close the gap in fewer rounds, at q times the numbers: ``tests/benchmarks/README.md`` has the counts.
+
+**Plants that are away.** No loss is negative, so the sum over a part of a cohort is below its whole risk everywhere: it
+still is a cut. It says nothing from above: a point counts for the upper bound only where the whole of every cohort
+answered. An incomplete cohort's risk is NaN here. So the bounds always are those of the problem with all plants,
+however many were away; ``fresh_weight`` says what share of the weight was in complete cohorts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from models.basics import Arrays, FloatArray, without_needless_digits
+from models.cuts.contradiction import Contradiction, find_contradiction
+from models.cuts.cut_model import CutModel, ModelPoint, project
+from models.cuts.evidence import Evidence, cut_model, tighten_lower_bound, with_answers
+from models.methods.bundle.level import norm_and_sides, prox_questions
+from models.methods.certified import CertifiedServer, State, is_still
+from models.methods.protocol import NO_PARAMETERS
+from models.methods.site_answers import ProxCutSite
+from models.problem import ServerProblem, Status
+
+_SPREAD = (1.0, 0.25, 2.0, 3.5, 0.5, 2.75, 0.1, 1.5)
+"""Levels of the questions, in parts of the parameter ``level``: on both sides of it, those that help most first."""
+_HIGHEST = 0.95
+"""Level above which a projection hardly moves from the best point."""
+
+
+@dataclass(frozen=True)
+class CohortState(State):
+    """Evidence on C cohorts, and what is asked next: see :class:`models.methods.bundle.cohort_site.CohortSite`.
+
+    ``points`` and ``of_norm`` (q, D) and ``sides`` (q, P) are the same for all; ``centre`` (C, q, D), ``penalty``
+    (C, q) and ``counted`` (C, q, 2 q E) are the cohorts' own. ``stagnated``: the best point is asked again.
+    """
+
+    points: FloatArray
+    of_norm: FloatArray
+    sides: FloatArray
+    centre: FloatArray
+    penalty: FloatArray
+    counted: FloatArray
+    stagnated: bool = False
+
+
+@dataclass(frozen=True)
+class CohortServer(CertifiedServer[CohortState]):
+    """Server half; the sites of its problem are cohorts (``models.cohorts.dealing``), of one plant each or of many."""
+
+    per_site = ("centre", "penalty", "counted")
+    partial_sums = True
+
+    @property
+    def asks(self) -> ProxCutSite:
+        """Risk, its cut and the prox minorant, which a plant answers to each question."""
+        return ProxCutSite()
+
+    def asked(self, state: CohortState) -> FloatArray:
+        """The first of the points."""
+        return np.asarray(state.points[0])
+
+    def init(self, problem: ServerProblem) -> CohortState:
+        """Nothing known; zero is asked, with Polyak's step at each plant."""
+        q, n_cohorts, d, p = self._questions(problem), len(problem.sites), problem.dimension, problem.n_features
+        return CohortState(
+            Evidence.empty(problem), np.zeros((q, d)), np.zeros((q, d)), np.zeros((q, p)), np.zeros((n_cohorts, q, d)),
+            np.zeros((n_cohorts, q)), np.zeros((n_cohorts, q, 0)),
+        )
+
+    def messages(self, state: CohortState, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
+        """One message for all plants of a cohort."""
+        shared = {"points": state.points, "of_norm": state.of_norm, "sides": state.sides}
+        return {
+            cohort.site_id: {name: getattr(state, name)[c] for name in self.per_site} | shared
+            for c, cohort in enumerate(problem.sites)
+        }
+
+    def step(self, state: CohortState, problem: ServerProblem, answers: Mapping[str, Arrays]) -> CohortState:
+        """Add the cuts, bound the optimum, project the best point on the level sets."""
+        evidence = _bounded(_recorded(state, problem, answers), problem)
+        evidence, model_minimiser = tighten_lower_bound(evidence, problem)
+        model, best = cut_model(evidence, problem), evidence.best_point
+        lowest = model.value(model_minimiser.point)
+        height = evidence.upper if math.isfinite(evidence.upper) else model.value(best)
+        found = []
+        for spread in _SPREAD[: self._questions(problem)]:
+            share = min(problem.parameters["level"] * spread, _HIGHEST)
+            level = np.array(lowest + share * max(height - lowest, 0.0))
+            found.append(project(model, best, float(without_needless_digits(level, problem.gap))))
+        moved = max(float(np.abs(each.point - best).max()) for each in found)
+        # Without an upper bound the best point is asked again until all plants of a cohort are there.
+        stagnated = is_still(moved, best, evidence.upper) and math.isfinite(evidence.upper)
+        asked = [_question(model, each, best, problem) for each in found]
+        points, of_norm, sides = (np.stack([each[k] for each in asked]) for k in range(3))
+        centre, penalty = (np.stack([each[k] for each in asked], axis=1) for k in (3, 4))
+        counted = np.stack([_counted(evidence, model, each, len(found)) for each in found], axis=1)
+        return CohortState(evidence, points, of_norm, sides, centre, penalty, counted, stagnated)
+
+    def contradictions(
+        self, state: CohortState, problem: ServerProblem, answers: Mapping[str, Arrays]
+    ) -> dict[str, Contradiction]:
+        """Cohorts whose sums belong to no convex risk: some plant of such a cohort lied, or its data changed."""
+        grown = _recorded(state, problem, answers)
+        ids = [site.site_id for site in problem.sites]
+        found = {cohort: find_contradiction(grown, problem, ids.index(cohort)) for cohort in answers}
+        return {cohort: each for cohort, each in found.items() if each is not None}
+
+    def anew(self, state: CohortState, cohort: int) -> CohortState:
+        """State after a plant left a cohort, by index, for good: what the cohort said before was of other plants.
+
+        Its cuts and risks are forgotten and its share of the weight stays; the others' stay as they are.
+        """
+        evidence = state.evidence.kept_cuts(state.evidence.cut_site != cohort)
+        risks, counted, penalty = evidence.risks.copy(), state.counted.copy(), state.penalty.copy()
+        risks[:, cohort], counted[cohort], penalty[cohort] = np.nan, 0.0, 0.0
+        # Points that are not known for all cohorts bound nothing; where none is left, the best one is asked again.
+        points = state.points.copy()
+        points[0] = evidence.best_point
+        evidence = replace(evidence, risks=risks, upper=math.inf, lower=0.0, fresh_weight=0.0, best=-1)
+        return replace(state, evidence=evidence, points=points, counted=counted, penalty=penalty, stagnated=False)
+
+    def answer_shapes(
+        self, dimension: int, n_swings: int = 0, parameters: Mapping[str, float] = NO_PARAMETERS
+    ) -> dict[str, tuple[int, ...]]:
+        """Risk and its cut, and the prox minorant, of each question."""
+        q = int(parameters["questions"])
+        return {name: (q, *shape) for name, shape in self.asks.shapes(dimension, n_swings).items()}
+
+    def status(self, state: CohortState, problem: ServerProblem) -> Status:
+        """Certified at the wanted gap; stalled where no further progress is possible in float64."""
+        status = super().status(state, problem)
+        return Status.STALLED if status is Status.CONTINUE and state.stagnated else status
+
+    def pack(self, state: CohortState) -> dict[str, FloatArray]:
+        """Evidence and what is asked next."""
+        asked = {name: getattr(state, name) for name in ("points", "of_norm", "sides", *self.per_site)}
+        return {**state.evidence.pack(), **{f"asked_{name}": array for name, array in asked.items()},
+                "still": np.array(float(state.stagnated))}
+
+    def unpack(self, arrays: Arrays) -> CohortState:
+        """State from :meth:`pack`."""
+        points, of_norm, sides, centre, penalty, counted = (
+            np.asarray(arrays[f"asked_{name}"]) for name in ("points", "of_norm", "sides", *self.per_site)
+        )
+        evidence, stagnated = Evidence.unpack(arrays), bool(arrays["still"])
+        return CohortState(evidence, points, of_norm, sides, centre, penalty, counted, stagnated)
+
+    def _questions(self, problem: ServerProblem) -> int:
+        return int(problem.parameters["questions"])
+
+
+def _recorded(state: CohortState, problem: ServerProblem, answers: Mapping[str, Arrays]) -> Evidence:
+    """Evidence with the answers to all questions, which came in one exchange; the bounds left as they were."""
+    evidence, before = state.evidence, state.evidence.exchanges
+    for k, point in enumerate(state.points):
+        single = {cohort: {name: array[k] for name, array in answer.items()} for cohort, answer in answers.items()}
+        evidence = with_answers(replace(evidence, exchanges=before), problem, point, single)
+    return evidence
+
+
+def _bounded(evidence: Evidence, problem: ServerProblem) -> Evidence:
+    """Evidence with its upper bound: the best of the points at which every cohort's whole risk is known."""
+    counted = problem.weights > 0
+    totals = np.where(np.isnan(evidence.risks) & counted, np.inf, np.nan_to_num(evidence.risks)) @ problem.weights
+    best = int(np.argmin(totals))
+    upper = float(totals[best])
+    fresh_weight = float(problem.weights[~np.isnan(evidence.risks[-1])].sum())
+    return replace(evidence, upper=upper, best=best if math.isfinite(upper) else -1, fresh_weight=fresh_weight)
+
+
+def _question(
+    model: CutModel, found: ModelPoint, best: FloatArray, problem: ServerProblem
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Point (D,), slope of the norm (D,), sides (P,), shared centres (C, D) and penalties (C,) of a projection.
+
+    Where the best point is at the level already there is no step to take after: penalty 0, Polyak's at each plant.
+    """
+    point, n_cohorts = without_needless_digits(found.point, problem.gap), len(problem.sites)
+    if found.level_price <= 0:
+        nothing = np.zeros_like(point), np.zeros(problem.n_features)
+        return point, *nothing, np.tile(point, (n_cohorts, 1)), np.zeros(n_cohorts)
+    return point, *norm_and_sides(model, found, best), *prox_questions(model, found, best, problem)
+
+
+def _counted(evidence: Evidence, model: CutModel, found: ModelPoint, q: int) -> FloatArray:
+    """Shares (C, 2 q E) in which the cuts of each cohort and exchange made its slope in a projection."""
+    counted = np.zeros((model.site_weights.shape[0], evidence.exchanges, 2 * q))
+    weights = model.site_weights[model.site]
+    shares = np.divide(found.multipliers, weights, out=np.zeros_like(weights), where=weights > 0)
+    for c in range(counted.shape[0]):
+        own = np.flatnonzero(model.site == c)
+        exchange = evidence.cut_round[own].astype(np.intp) - 1
+        # The cuts of an exchange stand in the order of the questions, that at the point before that of the prox point.
+        place = np.arange(own.size) - np.searchsorted(exchange, exchange)
+        counted[c, exchange, place] = shares[own]
+    return counted.reshape(counted.shape[0], -1)

@@ -1,0 +1,144 @@
+"""The server's half: it passes boxes on that it cannot open, and takes the masks off the sum, never off an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from services.masking.keys import Words, open_sealed, stream
+from services.masking.masks import KEY_BYTES, RECOVERY, SELF, commitment, named, pair_mask, secret_key, words_from_bytes
+from services.masking.messages import (
+    Delivery,
+    MaskedWords,
+    MaskingCohort,
+    MaskingError,
+    Preparation,
+    Revealed,
+    UnmaskRequest,
+)
+from services.masking.secret_sharing import Elements, combine, from_bytes
+
+
+def deliveries(
+    cohort: MaskingCohort, number: int, preparations: Mapping[str, Preparation]
+) -> dict[str, Delivery]:
+    """What each plant that prepared gets with the question of a round: who takes part, and the shares sealed for it.
+
+    Raises
+    ------
+    MaskingError
+        Fewer than the threshold have prepared for this round, or not for one another.
+    """
+    _check(cohort, number, preparations)
+    _enough(cohort, number, preparations, "prepared")
+    missing = [site for site, each in preparations.items() if preparations.keys() - each.sealed.keys() - {site}]
+    if missing:
+        raise MaskingError(f"site {missing[0]} has no shares for all of {named(preparations)}: agree on keys anew")
+    return {
+        site: Delivery(
+            run_id=cohort.run_id, round=number,
+            sealed={peer: each.sealed[site] for peer, each in preparations.items() if peer != site},
+        )
+        for site in preparations
+    }
+
+
+def unmask_request(
+    cohort: MaskingCohort, number: int, preparations: Mapping[str, Preparation], masked: Mapping[str, MaskedWords]
+) -> UnmaskRequest:
+    """What to ask of the plants that answered; :class:`MaskingError` below the threshold, when the round is lost."""
+    _check(cohort, number, masked)
+    _enough(cohort, number, masked, "answered")
+    if strangers := masked.keys() - preparations.keys():
+        raise MaskingError(f"site {min(strangers)} answered round {number} without having prepared for it")
+    return UnmaskRequest(
+        run_id=cohort.run_id, round=number, answered=tuple(sorted(masked)),
+        absent=tuple(sorted(preparations.keys() - masked.keys())),
+    )
+
+
+def unmasked_sum(
+    cohort: MaskingCohort, request: UnmaskRequest, preparations: Mapping[str, Preparation],
+    masked: Mapping[str, MaskedWords], revealed: Mapping[str, Revealed],
+) -> Words:
+    """Sum (L,) modulo 2^64 of the words of the plants that answered, from the shares of any ``threshold`` of them.
+
+    Raises
+    ------
+    MaskingError
+        Too few shares, a share or a recovery box that is none, or answers of different lengths.
+    """
+    number = request.round
+    _check(cohort, number, revealed)
+    _enough(cohort, number, revealed, "revealed their shares")
+    words = {site: words_from_bytes(masked[site].words) for site in request.answered}
+    if len({each.size for each in words.values()}) != 1:
+        raise MaskingError(f"the answers of round {number} differ in length")
+    total: Words = np.add.reduce(list(words.values()))
+    opener = _Opener(cohort, number, revealed, cohort.places)
+    for site in request.answered:
+        secret = opener.secret(preparations[site], SELF)
+        total = total - stream(secret_key(secret, SELF, cohort.run_id, number, site), total.size)
+    for site in request.absent:
+        for peer, key in opener.pair_keys(preparations[site]).items():
+            if peer in words:
+                total = total - pair_mask(key, peer, site, total.size)
+    return total
+
+
+@dataclass(frozen=True)
+class _Opener:
+    """The secrets of a round that its revealed shares open; ``places`` are the holders' numbers."""
+
+    cohort: MaskingCohort
+    number: int
+    revealed: Mapping[str, Revealed]
+    places: Mapping[str, int]
+
+    def pair_keys(self, preparation: Preparation) -> dict[str, bytes]:
+        """Keys of a plant's pair masks of this round, by peer: what the plant put under its recovery key."""
+        site = preparation.site_id
+        key = secret_key(self.secret(preparation, RECOVERY), RECOVERY, self.cohort.run_id, self.number, site)
+        opened = open_sealed(key, preparation.recovery)
+        peers = [peer for peer in self.cohort.members if peer in preparation.sealed]
+        if opened is None or len(opened) != KEY_BYTES * len(peers):
+            raise MaskingError(f"what {site} prepared for round {self.number} does not open: the round is lost")
+        return {peer: opened[KEY_BYTES * k : KEY_BYTES * (k + 1)] for k, peer in enumerate(peers)}
+
+    def secret(self, preparation: Preparation, purpose: str) -> Elements:
+        """A plant's shared secret, held to what it committed itself to."""
+        site, threshold, shares = preparation.site_id, self.cohort.threshold, dict[int, Elements]()
+        for holder in sorted(self.revealed):
+            each = self.revealed[holder]
+            told = each.self_shares if purpose == SELF else each.recovery_shares
+            if site in told and len(shares) < threshold:
+                shares[self.places[holder]] = from_bytes(told[site])
+        secret = combine(shares, threshold)
+        if commitment(secret, purpose, self.cohort.run_id, self.number, site) != preparation.commitments[
+            purpose == RECOVERY
+        ]:
+            raise MaskingError(
+                f"the shares of the {purpose} of {site} in round {self.number} do not fit: one of them is wrong"
+            )
+        return secret
+
+
+def _check(
+    cohort: MaskingCohort, number: int, messages: Mapping[str, Preparation | MaskedWords | Revealed]
+) -> None:
+    """Refuse messages of another run, round or site."""
+    for site, each in messages.items():
+        if site not in cohort.keys or each.site_id != site:
+            raise MaskingError(f"a message of {each.site_id} stands for {site} in cohort {cohort.name}")
+        if (each.run_id, each.round) != (cohort.run_id, number):
+            raise MaskingError(f"a message of {site} is of round {each.round} of run {each.run_id}, not of {number}")
+
+
+def _enough(cohort: MaskingCohort, number: int, there: Mapping[str, object], what: str) -> None:
+    if len(there) < cohort.threshold:
+        raise MaskingError(
+            f"{len(there)} of the {cohort.threshold} plants that a sum of cohort {cohort.name} needs have {what} in "
+            f"round {number}"
+        )
