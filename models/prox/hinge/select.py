@@ -128,6 +128,7 @@ def _solution(
         norm_weight=bound.norm_weight / count,
         norm_slope=norm_slope,
         passes=rows.passes,
+        rows=answer.shares * problem.labels / count,
     )
 
 
