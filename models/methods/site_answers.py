@@ -177,11 +177,11 @@ def vector_account(
     slope: FloatArray,
     swing: FloatArray | None,
     problem: SiteProblem,
-    before: RowAccount = RowAccount(),
+    before: RowAccount | None = None,
 ) -> RowAccount:
-    """Account of a slope and its swing after the vectors ``before``; what moves in a box add is no sum of whole rows."""
+    """Account of a slope and its swing after those of ``before``; what moves in a box add is no sum of whole rows."""
     unmoved = swing is None or not swing.any()
-    return before.with_vector(rows, slope, problem.labels.shape[0], whole=unmoved)
+    return (before or RowAccount()).with_vector(rows, slope, problem.labels.shape[0], whole=unmoved)
 
 
 def minorant(

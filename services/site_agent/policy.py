@@ -58,9 +58,9 @@ class SitePolicy(Contract):
     diagnosed says what they are. ``max_rounds_per_run`` counts every answered round, repeats too.
 
     The others speak of all answers since the training rows last changed, whichever runs they were for.
-    ``exposure_limit`` is the share of the rows that differences of answers may isolate, ``leverage_limit`` the share that
-    any combination of them may (``vault.exposure``). ``max_answers_per_run`` and ``max_runs_per_day`` (24 hours) are
-    budgets. ``steepness_limit`` and ``nearness_limit`` say which questions have no honest purpose (``questions``).
+    ``exposure_limit`` is the share of the rows that differences of answers may isolate, ``leverage_limit`` the share
+    that any combination of them may (``vault.exposure``). ``max_answers_per_run`` and ``max_runs_per_day`` (24 hours)
+    are budgets. ``steepness_limit`` and ``nearness_limit`` say which questions have no honest purpose (``questions``).
     """
 
     methods: tuple[Slug, ...] = ()

@@ -1,15 +1,15 @@
 r"""Questions without an honest purpose: steeper than any robust optimum, or next to one that was asked already.
 
-**Steepness.** The optimum w* of a run is no worse than zero weights, ``sum_g a_g r_g(w*) <= sum_g a_g r_g(0)``, and risks
-are at or above 0, so at this site ``r(w*) <= F(0) / a`` with a its weight and F(0) the mean risk of zero weights. From
-below, whatever the rows are:
+**Steepness.** The optimum w* of a run is no worse than zero weights, ``sum_g a_g r_g(w*) <= sum_g a_g r_g(0)``, and
+risks are at or above 0, so at this site ``r(w*) <= F(0) / a`` with a its weight and F(0) the mean risk of zero weights.
+From below, whatever the rows are:
 
-- unbounded features: ``r(w) >= radius c ||w||_*``, c the Lipschitz constant of the loss, for the price of transport is at
-  least ``c ||w||_*`` and the rest of the dual objective at least 0 (FDR eq. 9; DRFL Corollaries B.1 to B.6);
+- unbounded features: ``r(w) >= radius c ||w||_*``, c the Lipschitz constant of the loss, for the price of transport is
+  at least ``c ||w||_*`` and the rest of the dual objective at least 0 (FDR eq. 9; DRFL Corollaries B.1 to B.6);
 - a box: the adversary may carry the share ``radius / D`` of the mass to any corner, D the box's diameter in the
   transport norm. Scores ``<w, x> + b`` have the range ``R = sum_j |w_j| (high_j - low_j)`` over the box, so for a
-  regression some corner has a residual of size R/2 at least, and for a classification the two classes' worst margins sum
-  to -R, so one class has ``m <= -R/2``: ``r(w) >= min(share of the smaller class, radius / D) L(-R/2)``, or with
+  regression some corner has a residual of size R/2 at least, and for a classification the two classes' worst margins
+  sum to -R, so one class has ``m <= -R/2``: ``r(w) >= min(share of the smaller class, radius / D) L(-R/2)``, or with
   ``min(1, radius / D) min(L(R/2), L(-R/2))`` for a regression.
 
 A question whose floor is above ``limit r(0)`` is refused; ``limit`` stands for ``1 / a`` and what lies between a trial

@@ -126,7 +126,8 @@ class ExposureRecord:
             with self._base:
                 write(
                     "INSERT INTO version VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (digest) DO UPDATE SET "
-                    "used = excluded.used, unaccounted = excluded.unaccounted, span_full = excluded.span_full, vectors = excluded.vectors",
+                    "used = excluded.used, unaccounted = excluded.unaccounted, "
+                    "span_full = excluded.span_full, vectors = excluded.vectors",
                     (digest, figures.rows, now, figures.unaccounted, addition.span_full, figures.vectors),
                 )
                 for table, vectors in (("sketch", addition.sketches), ("direction", addition.directions)):

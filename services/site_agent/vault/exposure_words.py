@@ -52,8 +52,8 @@ def exposure_lines(summary: dict[str, Any]) -> list[str]:
         f"{summary['by_pairs']} of {rows} rows can be read off exactly from one answer or the difference of two.",
         f"{summary['by_differences']} of {rows} rows can be read off with differences of differences too; "
         f"the policy allows {int(summary['exposure_limit'] * rows)}.",
-        f"The highest leverage of a row over all answers is {summary['leverage']:.3f}; {summary['leveraged']} rows are at "
-        f"{LEAST_LEVERAGE} or above: who knew the coefficients of every answer could isolate them. "
+        f"The highest leverage of a row over all answers is {summary['leverage']:.3f}; {summary['leveraged']} rows are "
+        f"at {LEAST_LEVERAGE} or above: who knew the coefficients of every answer could isolate them. "
         f"The policy allows {int(summary['leverage_limit'] * rows)}.",
         "Budget: " + (
             "any number of runs a day" if left is None else f"{left} more runs in these 24 hours"
@@ -64,7 +64,7 @@ def exposure_lines(summary: dict[str, Any]) -> list[str]:
     ]
     if summary["unaccounted"]:
         lines.append(
-            f"{summary['unaccounted']} answers said more than these figures count: where steps of local training ended, "
-            "or what moves inside a box of sensor ranges add. For them the figures are what is known, not all there is."
+            f"{summary['unaccounted']} answers said more than these figures count: where steps of local training "
+            "ended, or what moves inside a box of sensor ranges add. The figures are then what is known, not all."
         )
     return lines
