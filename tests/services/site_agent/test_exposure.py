@@ -201,3 +201,16 @@ def test_the_words_say_the_figures(tmp_path: Path) -> None:
     for words in ("2 answers in 1 runs about the present 40", "3 of 40 rows can be read off exactly", "allows 20.",
                   "leverage of a row over all answers is 1.000; 3 rows", "6 more runs", "1 answers said more"):
         assert words in text, text
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+def test_a_difference_of_differences_is_found_in_whichever_order_the_answers_came(order: tuple[int, ...]) -> None:
+    base = np.full(50, 0.01)
+    first, second, last = np.zeros((3, 50))
+    first[[1, 2]], second[[3, 4]] = 0.01, 0.02
+    last[5] = 0.005
+    vectors = np.stack([base, base + first, base + second, base + first + second + last])
+    found = Differences(50, 2, np.zeros((0, SKETCH)), set(), set())
+    for number in order:
+        found.add(found.sketch(vectors[number]))
+    assert (found.pairs, found.differences) == (set(), {5})
