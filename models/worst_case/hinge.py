@@ -46,8 +46,8 @@ def evaluate_hinge(rows: Rows) -> RiskEvaluation:
         )
     above, below = mean_moves(rows, rows.support, saddle)
     return RiskEvaluation(
-        saddle.value, saddle.multiplier, slope + (above - below) / 2, intercept_slope, 0.0,
-        swing=(above + below) / 2, rows=coefficients,
+        saddle.value, saddle.multiplier,
+        slope + (above - below) / 2, intercept_slope, 0.0, swing=(above + below) / 2, rows=coefficients,
     )
 
 
