@@ -18,6 +18,7 @@ from models.basics import Arrays, FloatArray, ProblemError
 from models.cuts.certificate import combined_certificate
 from models.cuts.contradiction import Contradiction
 from models.methods.protocol import NO_PARAMETERS, RemembersAnswers, ServerHalf, SiteHalf
+from models.methods.row_account import Accounted, accounted_answer, joined
 from models.problem import Certificate, ServerProblem, SiteProblem, Status
 
 Heads = tuple[Any, ...]
@@ -58,10 +59,18 @@ def answer_heads(
     half: SiteHalf, problems: Sequence[SiteProblem], message: Arrays, parameters: Mapping[str, float]
 ) -> dict[str, FloatArray]:
     """Answers of K heads, stacked: a problem of the site for each, message arrays with leading axis K."""
+    return accounted_heads(half, problems, message, parameters).arrays
+
+
+def accounted_heads(
+    half: SiteHalf, problems: Sequence[SiteProblem], message: Arrays, parameters: Mapping[str, float]
+) -> Accounted:
+    """As :func:`answer_heads`, with the account of all heads' vectors."""
     for name, array in message.items():
         if array.ndim == 0 or array.shape[0] != len(problems):
             raise ProblemError(f"message array {name} must have a leading axis of {len(problems)} heads")
-    return _stack([half.answer(problem, _head(message, k), parameters) for k, problem in enumerate(problems)])
+    heads = [accounted_answer(half, problem, _head(message, k), parameters) for k, problem in enumerate(problems)]
+    return Accounted(_stack([head.arrays for head in heads]), joined([head.account for head in heads]))
 
 
 def answer_heads_remembering(

@@ -221,7 +221,8 @@ class ProxSolution:
 
     ``norm_slope`` is the part of ``slope`` that stands for the norm, of transport norm at most ``norm_weight``, so the
     sharper minorant ``offset + <slope - norm_slope, u> + norm_weight ||u||_* <= r(u)`` holds too. None: not known.
-    ``passes`` counts how often the solver read all rows.
+    ``passes`` counts how often the solver read all rows. ``rows`` (N,), row-level: the coefficients of the rows in
+    ``slope - norm_slope``; None: not known.
     """
 
     point: FloatArray
@@ -236,3 +237,4 @@ class ProxSolution:
     norm_weight: float = 0.0
     norm_slope: FloatArray | None = None
     passes: int = 0
+    rows: FloatArray | None = None

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from models.basics import Arrays, FloatArray
 from models.methods.protocol import RemembersAnswers, SiteHalf
+from models.methods.row_account import Accounted, RowAccount, accounted_answer
 from models.problem import ProxSolution, ServerProblem, SiteProblem
 from models.prox.bundle import LocalStep, fast_prox_fits, local_minorant, local_prox
 from models.prox.hinge import robust_prox
@@ -59,7 +60,12 @@ class RiskSite:
 
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
         """Exact worst-case risk and its cut: no solver involved."""
-        return cut_answer(site_cut(message["point"], problem))
+        return self.accounted(problem, message, parameters).arrays
+
+    def accounted(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> Accounted:
+        """The answer with the rows of its slope."""
+        cut = site_cut(message["point"], problem)
+        return Accounted(cut_answer(cut), vector_account(cut.rows, cut.slope, cut.swing, problem))
 
     def shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
         """Shapes of a valid answer."""
@@ -77,15 +83,24 @@ class ProxCutSite:
 
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
         """Exact risk at the point and the minorant that the local step proves."""
-        answer = RiskSite().answer(problem, message, parameters)
+        return self.accounted(problem, message, parameters).arrays
+
+    def accounted(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> Accounted:
+        """The answer with the rows of its slope and of the minorant's."""
+        asked = RiskSite().accounted(problem, message, parameters)
+        answer = asked.arrays
         penalty = asked_penalty(message, float(answer["risk"]), answer["slope"])
         if penalty == 0:
             swing = np.zeros_like(answer["swing"]) if "swing" in answer else None
-            return {**answer, **minorant(0.0, np.zeros_like(answer["slope"]), 0.0, swing)}
+            return Accounted({**answer, **minorant(0.0, np.zeros_like(answer["slope"]), 0.0, swing)}, asked.account)
         centre = message["centre"]
         if not fast_prox_fits(problem):
-            return {**answer, **step_minorant(local_minorant(problem, centre, penalty))}
-        return {**answer, **_minorant(robust_prox(problem, centre, penalty, warm_start=message["point"]))}
+            step = local_minorant(problem, centre, penalty)
+            account = vector_account(step.rows, step.slope, step.swing, problem, asked.account)
+            return Accounted({**answer, **step_minorant(step)}, account)
+        local = robust_prox(problem, centre, penalty, warm_start=message["point"])
+        account = vector_account(local.rows, local.slope, None, problem, asked.account)
+        return Accounted({**answer, **_minorant(local)}, account)
 
     def shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
         """Shapes of a valid answer."""
@@ -113,14 +128,25 @@ class AdmmSite:
 
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
         """Exact risk at the point, the local weights, and the minorant that the local step proves."""
-        answer = RiskSite().answer(problem, message, parameters)
+        return self.accounted(problem, message, parameters).arrays
+
+    def accounted(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> Accounted:
+        """The answer with the rows of its slope and of the minorant's.
+
+        At the optimum of the local step the minorant's slope says where the weights are, so these add no rows of their
+        own where the step is solved to the end; after a bundle of cuts they may.
+        """
+        asked = RiskSite().accounted(problem, message, parameters)
+        answer = asked.arrays
         centre, point = message["centre"], message["point"]
         penalty, ridge = float(message["penalty"]), float(message["ridge"])
         if fast_prox_fits(problem):
             local = robust_prox(problem, centre, penalty, ridge=ridge, warm_start=point)
-            return {**answer, "local_point": local.point, **_minorant(local)}
+            account = vector_account(local.rows, local.slope, None, problem, asked.account)
+            return Accounted({**answer, "local_point": local.point, **_minorant(local)}, account)
         step = local_prox(problem, centre, penalty, ridge=ridge, start=point)
-        return {**answer, "local_point": step.point, **step_minorant(step)}
+        account = vector_account(step.rows, step.slope, step.swing, problem, asked.account).partial()
+        return Accounted({**answer, "local_point": step.point, **step_minorant(step)}, account)
 
     def answer_remembering(
         self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], memory: Arrays
@@ -154,6 +180,10 @@ class RestatedSite:
         """As the half answers to the problem so restated."""
         return self.half.answer(self._restated(problem), message, parameters)
 
+    def accounted(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> Accounted:
+        """As the half accounts for it."""
+        return accounted_answer(self.half, self._restated(problem), message, parameters)
+
     def answer_remembering(
         self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], memory: Arrays
     ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
@@ -164,6 +194,18 @@ class RestatedSite:
 
     def _restated(self, problem: SiteProblem) -> SiteProblem:
         return replace(problem, spec=replace(problem.spec, **self.changes))
+
+
+def vector_account(
+    rows: FloatArray | None,
+    slope: FloatArray,
+    swing: FloatArray | None,
+    problem: SiteProblem,
+    before: RowAccount | None = None,
+) -> RowAccount:
+    """Account of a slope and its swing after those of ``before``; what moves in a box add is no sum of whole rows."""
+    unmoved = swing is None or not swing.any()
+    return (before or RowAccount()).with_vector(rows, slope, problem.labels.shape[0], whole=unmoved)
 
 
 def minorant(

@@ -20,7 +20,7 @@ whose least value over w is one projection on the ball of the transport norm (Mo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -73,6 +73,7 @@ class LocalStep:
     ``offset + <slope, u> + norm_weight ||u||_* + <swing, |u|> <= r(u)`` for every u: the mixture of the cuts that made
     the step.
     ``gap`` : objective less its proven bound. ``value`` : objective. ``cuts`` : how many exact risks were asked.
+    ``rows`` (N,) : the rows' coefficients in the slope (:class:`models.worst_case.risk.RiskCut`), None: not known.
     """
 
     point: FloatArray
@@ -84,6 +85,7 @@ class LocalStep:
     norm_weight: float
     cuts: int
     swing: FloatArray | None = None
+    rows: FloatArray | None = None
 
 
 def local_step(
@@ -145,6 +147,7 @@ class _Minorant(NamedTuple):
     slope: FloatArray
     norm_weight: float
     swing: FloatArray
+    rows: FloatArray | None = None
 
 
 class _Bundle:
@@ -178,7 +181,7 @@ class _Bundle:
         norm = float(vector_norm(point[: self._p], DUAL_NORM[self._norm]))
         swing = np.zeros(self._p) if cut.swing is None else cut.swing
         self._swings = self._swings or cut.swing is not None
-        self._cuts.append(_Minorant(cut.offset(point, norm), cut.slope, cut.norm_weight, swing))
+        self._cuts.append(_Minorant(cut.offset(point, norm), cut.slope, cut.norm_weight, swing, cut.rows))
         plane = cut.slope.copy()
         plane[: self._p] += cut.norm_weight * steepest_move(point[: self._p], self._norm)
         plane[: self._p] += np.sign(point[: self._p]) * swing
@@ -190,10 +193,10 @@ class _Bundle:
 
     def step(self) -> LocalStep:
         value, point, risk = self._best
-        offset, slope, norm_weight, swing = self._proof
+        offset, slope, norm_weight, swing, rows = self._proof
         return LocalStep(
             point, risk, value, max(self.gap, 0.0), offset, slope, norm_weight, self.count,
-            swing if self._swings else None,
+            swing if self._swings else None, rows,
         )
 
     def _prove(self) -> None:
@@ -219,9 +222,15 @@ class _Bundle:
         height = offset + float(slope @ moved) + norm_weight * norm + float(swing @ np.abs(moved[: self._p]))
         self._raise(
             total * height - self._height.conjugate(total) + 0.5 * float(away @ away),
-            _Minorant(offset, slope, norm_weight, swing),
+            _Minorant(offset, slope, norm_weight, swing, _mixed(share, [cut.rows for cut in cuts])),
         )
 
     def _raise(self, bound: float, proof: _Minorant) -> None:
         if bound > self._bound:
             self._bound, self._proof = bound, proof
+
+
+def _mixed(shares: FloatArray, rows: Sequence[FloatArray | None]) -> FloatArray | None:
+    """The rows' coefficients in a mixture of cuts; None where those of one cut are not known."""
+    known = [each for each in rows if each is not None]
+    return np.asarray(shares @ np.stack(known)) if len(known) == len(rows) else None

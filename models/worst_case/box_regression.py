@@ -127,9 +127,11 @@ class _Rows:
         """The expected loss of the worst-case distribution as a function of the plane."""
         x = self.problem.features
         gradient, intercept_slope, ways = np.zeros(x.shape[1]), 0.0, np.zeros((2, x.shape[1]))
+        coefficients = np.zeros(x.shape[0])
         for action in actions:
             slopes = self.problem.weigh(np.array([piece.line.slope for piece in self.pieces])[action.act])
             gradient += action.share * (slopes @ x)
+            coefficients += action.share / x.shape[0] * slopes
             intercept_slope += action.share * float(slopes.sum())
             for number, piece in enumerate(self.pieces):
                 rows = np.flatnonzero(action.act == number)
@@ -137,7 +139,9 @@ class _Rows:
                     ways += action.share * self._moved(piece, rows, action.extents[rows])
         above, below = ways / x.shape[0]
         slope = gradient / x.shape[0] + (above - below) / 2
-        return RiskEvaluation(value, multiplier, slope, intercept_slope / x.shape[0], 0.0, swing=(above + below) / 2)
+        return RiskEvaluation(
+            value, multiplier, slope, intercept_slope / x.shape[0], 0.0, swing=(above + below) / 2, rows=coefficients
+        )
 
     def _moved(self, piece: _Piece, rows: NDArray[np.intp], extent: FloatArray) -> FloatArray:
         """Sums (2, P) of what moving some rows of a piece adds at weights above 0 and below 0."""

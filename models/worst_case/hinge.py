@@ -41,10 +41,13 @@ def evaluate_hinge(rows: Rows) -> RiskEvaluation:
     coefficients = rows.weigh(saddle.label_coefficients(rows.labels))
     slope, intercept_slope = coefficients @ rows.features, float(coefficients.sum())
     if rows.support is None:
-        return RiskEvaluation(saddle.value, saddle.multiplier, slope, intercept_slope, saddle.leftover)
+        return RiskEvaluation(
+            saddle.value, saddle.multiplier, slope, intercept_slope, saddle.leftover, rows=coefficients
+        )
     above, below = mean_moves(rows, rows.support, saddle)
     return RiskEvaluation(
-        saddle.value, saddle.multiplier, slope + (above - below) / 2, intercept_slope, 0.0, swing=(above + below) / 2
+        saddle.value, saddle.multiplier,
+        slope + (above - below) / 2, intercept_slope, 0.0, swing=(above + below) / 2, rows=coefficients,
     )
 
 

@@ -43,7 +43,7 @@ def evaluate_polytope(weights: FloatArray, intercept: float, problem: SiteProble
         return held
     upper, lower = min(found.upper, held.value), held.value - held.slack
     if found.lower > lower:
-        lower, held = found.lower, replace(held, slope=found.slope, intercept_slope=found.intercept_slope)
+        lower, held = found.lower, replace(held, slope=found.slope, intercept_slope=found.intercept_slope, rows=None)
     return replace(held, value=upper, multiplier=found.multiplier, slack=max(upper - lower, 0.0))
 
 

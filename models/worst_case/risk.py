@@ -117,6 +117,9 @@ class RiskCut:
     ``norm_weight`` is what a unit of the norm adds: the part of the radius that is spent on moving without bounds,
     times the loss's Lipschitz constant; 0 on a bounded support. ``swing`` (P,), at or above 0, is what the moves add on
     a box whichever sign the weights have (``models.worst_case.box_transport``); None on every other support.
+
+    ``rows`` (N,), row-level, are the coefficients of the rows in the slope (:class:`RiskEvaluation`): no answer has
+    them, the site's account of its answers does. None: not known.
     """
 
     risk: float
@@ -124,6 +127,7 @@ class RiskCut:
     slope: FloatArray
     norm_weight: float
     swing: FloatArray | None = None
+    rows: FloatArray | None = None
 
     def offset(self, weights: FloatArray, norm: float) -> float:
         """Constant c of the cut, ``r(u) >= c + <slope, u> + norm_weight ||u||_* + <swing, |u|>``.
@@ -142,7 +146,8 @@ def site_cut(weights: FloatArray, problem: SiteProblem) -> RiskCut:
     """Worst-case risk of one site at weights (D,) with its cut, the norm part apart."""
     evaluated = _evaluate(weights, problem)
     slope = _whole(evaluated.slope, evaluated, problem)
-    return RiskCut(evaluated.value, evaluated.value - evaluated.slack, slope, evaluated.norm_weight, evaluated.swing)
+    height = evaluated.value - evaluated.slack
+    return RiskCut(evaluated.value, height, slope, evaluated.norm_weight, evaluated.swing, evaluated.rows)
 
 
 def site_risk(weights: FloatArray, problem: SiteProblem) -> RiskValue:

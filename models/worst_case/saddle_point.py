@@ -87,6 +87,9 @@ class RiskEvaluation:
     ``swing`` (P,) is at or above 0 (``models.worst_case.box_transport``); None: nothing. ``multiplier`` is the optimal
     one of transport. ``slack`` is 0 but where a solver with a tolerance is asked: then ``value`` is at or above the
     risk, and ``value - slack`` at or below it.
+
+    ``rows`` (N,) are the coefficients with which the rows enter the slope, ``slope = rows @ features`` plus what moving
+    adds (``swing`` and the walls); None where a solver gives none. Row-level: for the site's own account.
     """
 
     value: float
@@ -96,3 +99,4 @@ class RiskEvaluation:
     norm_weight: float
     slack: float = 0.0
     swing: FloatArray | None = None
+    rows: FloatArray | None = None

@@ -42,6 +42,7 @@ def evaluate_classification(weights: FloatArray, intercept: float, problem: Site
         slope=coefficients @ problem.features,
         intercept_slope=float(coefficients.sum()),
         norm_weight=flips.leftover * loss.lipschitz,
+        rows=coefficients,
     )
 
 
@@ -62,4 +63,5 @@ def evaluate_regression(weights: FloatArray, intercept: float, problem: SiteProb
         slope=coefficients @ problem.features,
         intercept_slope=float(coefficients.sum()),
         norm_weight=spec.radius * spec.loss.lipschitz if spec.radius > 0 and norm >= of_targets else 0.0,
+        rows=coefficients,
     )

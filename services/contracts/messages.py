@@ -158,7 +158,7 @@ class SiteUpdate(_Answer, _WithArrays):
 RefusalCode = Literal[
     "method_not_allowed", "asset_type_not_allowed", "message_not_allowed", "message_too_large", "too_few_samples",
     "one_class_only", "no_labels", "no_data", "bad_data", "contract_mismatch", "wrong_site", "bad_task",
-    "internal_error",
+    "internal_error", "exposure_limit", "budget_spent", "question_refused",
 ]
 
 

@@ -7,13 +7,14 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from services.contracts.asset_type import AssetType
 from services.contracts.messages import Hello
 from services.contracts.signing import public_key, signer
 from services.site_agent.egress import Egress
 from services.site_agent.ledger import Ledger
-from services.site_agent.local_round import LocalRound, data_summary
+from services.site_agent.local_round import LocalRound, data_summary, exposure_account
 from services.site_agent.logs import LOG
 from services.site_agent.policy import SitePolicy
 from services.site_agent.settings import SiteSettings
@@ -35,13 +36,22 @@ def open_local_round(settings: SiteSettings) -> Iterator[tuple[LocalRound, Egres
     sign = signer(settings.nkey_seed)
     with Ledger(settings.ledger) as ledger:
         egress = Egress(ledger, sign, policy.max_message_bytes)
-        yield LocalRound(settings.site_id, settings.data, asset_type, policy, egress), egress
+        door = LocalRound(settings.site_id, settings.data, asset_type, policy, egress, settings.exposure)
+        try:
+            yield door, egress
+        finally:
+            door.close()
 
 
 def check(settings: SiteSettings) -> list[str]:
     """What the site's data hold, for the plant's own screen; raise ``BallastError`` with what does not fit."""
     policy = SitePolicy.from_toml(settings.policy)
     return data_summary(settings.data, AssetType.from_toml(settings.asset_type), policy)
+
+
+def exposure(settings: SiteSettings) -> tuple[dict[str, Any], list[str]]:
+    """What the answers so far isolate, as figures and in plain words; raise ``BallastError`` where it is not known."""
+    return exposure_account(settings.exposure, SitePolicy.from_toml(settings.policy))
 
 
 async def serve(settings: SiteSettings, connect_timeout: float | None = None) -> None:

@@ -68,6 +68,15 @@ def _check(chosen: argparse.Namespace) -> int:
     return 0
 
 
+def _exposure(chosen: argparse.Namespace) -> int:
+    from services.site_agent.agent import exposure
+
+    summary, lines = exposure(SiteSettings.from_toml(chosen.config))
+    for line in [json.dumps(summary)] if chosen.json else lines:
+        print(line)
+    return 0
+
+
 def _diagnose(chosen: argparse.Namespace) -> int:
     from services.site_agent.local_predictor import diagnose, read_model
 
@@ -106,8 +115,14 @@ def _ledger_show(chosen: argparse.Namespace) -> int:
         what = " ".join(str(entry[key]) for key in ("message", "kind", "code") if key in entry)
         where = f" run {entry['run'][:8]} round {entry['round']}" if "run" in entry else ""
         shapes = " ".join(f"{name}{tuple(shape)}" for name, shape in entry["shapes"].items())
-        print(f"{entry['sequence']:>6} {entry['time'][:19]}Z {what}{where}: {entry['bytes']} bytes {shapes}".rstrip())
+        line = f"{entry['sequence']:>6} {entry['time'][:19]}Z {what}{where}: {entry['bytes']} bytes {shapes}".rstrip()
+        print(line + _isolated(entry.get("exposure")))
     return 0
+
+
+def _isolated(figures: dict[str, Any] | None) -> str:
+    """What the answers isolated with an entry; nothing for entries without the figure."""
+    return "" if figures is None else f"; isolated {figures['by_differences']} of {figures['rows']} rows"
 
 
 def _key_show(chosen: argparse.Namespace) -> int:
@@ -176,6 +191,9 @@ def _parser() -> argparse.ArgumentParser:
         "--timeout", type=_seconds, help="give up when no server answers in this many seconds (default: never)"
     )
     _command(commands, "check", "open the data and say what fits the contract and what does not", _check)
+
+    exposed = _command(commands, "exposure", "say what the answers so far isolate of the data", _exposure)
+    exposed.add_argument("--json", action="store_true", help="the figures as one JSON object")
 
     diagnose = commands.add_parser("diagnose", help="diagnose measurements inside the plant; nothing is sent")
     diagnose.add_argument("--model", type=Path, required=True, help="model version file (JSON) from the OEM")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from services.contracts.codec import Signer, encode
 from services.contracts.errors import BallastError
 from services.site_agent.ledger import Ledger, OutboundMessage
@@ -21,8 +23,8 @@ class Egress:
         self._sign = sign
         self._max_bytes = max_bytes
 
-    def release(self, message: OutboundMessage) -> bytes:
-        """Signed frame of a message that is in the ledger, on the disk.
+    def release(self, message: OutboundMessage, exposure: Mapping[str, float] | None = None) -> bytes:
+        """Signed frame of a message that is in the ledger, on the disk, ``exposure`` beside it.
 
         ``TooLargeError`` where the frame is over the policy's limit, ``LedgerError`` where the ledger could not take
         the line.
@@ -30,7 +32,7 @@ class Egress:
         frame = encode(message, self._sign)
         if len(frame) > self._max_bytes:
             raise TooLargeError(f"{message.type} of {len(frame)} bytes, the policy allows {self._max_bytes}")
-        self._ledger.append(message, frame)
+        self._ledger.append(message, frame, exposure)
         return frame
 
     def rounds_answered(self, run_id: str) -> int:

@@ -13,7 +13,7 @@ import json
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -89,9 +89,10 @@ class Ledger:
         """How many rounds of a run have been answered, repeats too."""
         return self._rounds[run_id]
 
-    def append(self, message: OutboundMessage, frame: bytes) -> None:
+    def append(self, message: OutboundMessage, frame: bytes, exposure: Mapping[str, float] | None = None) -> None:
         """Write a message down; when this returns, the line is on the disk and the frame may be sent.
 
+        ``exposure`` are the figures of what the answers isolate with this one; lines without them are as before.
         ``LedgerError`` where the line could not be written: the frame must not be sent. The ledger takes no further
         line.
         """
@@ -102,6 +103,7 @@ class Ledger:
                 "time": self._clock().astimezone(UTC).isoformat(),
                 "sequence": self._count + 1,
                 **describe(message),
+                **({} if exposure is None else {"exposure": dict(exposure)}),
                 "bytes": len(frame),
                 "sha256": digest(frame),
                 "previous": self._last_hash,

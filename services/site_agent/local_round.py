@@ -7,12 +7,16 @@ goes out has the shape of the model, whatever the number of rows.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from models.basics import FloatArray, ProblemError
 from models.losses.base import Task as LearningTask
+from models.methods.catalogue import get_method
+from models.methods.row_account import Accounted
 from models.problem import SiteProblem
 from services.contracts.asset_type import AssetType
 from services.contracts.codec import Frame, FrameError, digest, unpack
@@ -33,9 +37,13 @@ from services.site_agent.local_solve import (
 )
 from services.site_agent.logs import LOG, PRIVATE
 from services.site_agent.policy import Refusal, SitePolicy
+from services.site_agent.questions import Questions, check_steepness
 from services.site_agent.settings import CsvSource, DataSource
 from services.site_agent.vault.csv_source import read_measurements
 from services.site_agent.vault.dataset import Dataset, Part, apply_contract
+from services.site_agent.vault.exposure_gate import NOTHING, ExposureGate
+from services.site_agent.vault.exposure_record import ExposureRecord, ExposureRecordError
+from services.site_agent.vault.exposure_words import exposure_lines, exposure_summary
 from services.site_agent.vault.reader import Vault
 from services.site_agent.vault.table import VaultError
 
@@ -47,13 +55,24 @@ class LocalRound:
     """Answers tasks for one site. Not thread-safe: one task at a time."""
 
     def __init__(
-        self, site_id: str, source: DataSource, asset_type: AssetType, policy: SitePolicy, egress: Egress
+        self, site_id: str, source: DataSource, asset_type: AssetType, policy: SitePolicy, egress: Egress,
+        exposure: Path | None = None,
     ) -> None:
+        """``exposure`` is the file with the record of what was answered; without one it lasts as long as this.
+
+        Raises
+        ------
+        ExposureRecordError
+            The record cannot be read: without it nothing may be answered.
+        """
         self._site_id = site_id
         self._asset_type = asset_type
         self._policy = policy
         self._egress = egress
         self._vault = Vault(source, asset_type)
+        self._record = ExposureRecord(exposure)
+        self._gate = ExposureGate(self._record, policy)
+        self._questions = Questions()
         self._problems: tuple[Dataset, TrainingSpec, tuple[SiteProblem, ...]] | None = None
 
     def answer(self, task_frame: bytes) -> bytes:
@@ -65,14 +84,18 @@ class LocalRound:
         reply_to, parsed = _salvage(task_frame, self._site_id)
         try:
             task = self._read(parsed, len(task_frame))
-            arrays = self._compute(task)
-            frame = self._egress.release(SiteUpdate(**reply_to, arrays=arrays))
+            found, exposure = self._compute(task)
+            frame = self._egress.release(SiteUpdate(**reply_to, arrays=found), exposure)
         except TooLargeError as error:
             return self._refuse(Refusal("message_too_large", str(error)), reply_to)
         except Refusal as refusal:
             return self._refuse(refusal, reply_to)
         LOG.info("answered %s of run %s, round %d: %d bytes", task.kind, task.run_id[:8], task.round, len(frame))
         return frame
+
+    def close(self) -> None:
+        """Let go of the record."""
+        self._record.close()
 
     def warm_up(self) -> None:
         """Read the data before the first task asks; what does not fit goes to the log."""
@@ -110,28 +133,41 @@ class LocalRound:
             raise Refusal("no_labels", missing)
         return task
 
-    def _compute(self, task: Task) -> dict[str, FloatArray]:
+    def _compute(self, task: Task) -> tuple[dict[str, FloatArray], dict[str, float]]:
+        """Arrays of the answer, and what the answers isolate with it, which stands in the record then."""
         try:
-            dataset = self._vault.dataset(task.run_id).rows_for(task.spec.loss.task)
+            whole = self._vault.dataset(task.run_id)
+            dataset = whole.rows_for(task.spec.loss.task)
             self._policy.check_samples(len(dataset.train), len(dataset.test), task.kind)
             if task.spec.loss.task == "classification":
                 dataset.refuse_one_class()
-            match task.kind:
-                case "join":
-                    return self._join(task, dataset)
-                case "round":
-                    return self._round(task, dataset)
-                case "evaluate":
-                    return self._evaluate(task, dataset)
+            self._gate.check_budget(whole.train, task.run_id)
+            found = self._found(task, dataset)
+            known = whole.train.known(task.spec.loss.task)
+            figures = self._gate.admit(whole.train, known, task.run_id, found.account)
+            if task.kind == "round":
+                self._questions.note(task.run_id, task.arrays, found.arrays.get("risk"))
+            return found.arrays, asdict(figures)
         except VaultError as error:
             raise Refusal(error.refusal_code, str(error)) from None
         except LiftMismatchError as error:
             raise Refusal("contract_mismatch", str(error)) from None
         except ProblemError as error:
             raise Refusal("bad_task", str(error)) from None
+        except ExposureRecordError as error:
+            raise Refusal("internal_error", str(error)) from None
         except (ArithmeticError, LookupError, TypeError, ValueError, RuntimeError, MemoryError) as error:
             PRIVATE.exception("task %s of run %s failed", task.kind, task.run_id)
             raise Refusal("internal_error", f"{type(error).__name__}: {error}") from None
+
+    def _found(self, task: Task, dataset: Dataset) -> Accounted:
+        match task.kind:
+            case "join":
+                return Accounted(self._join(task, dataset), NOTHING)
+            case "round":
+                return self._round(task, dataset)
+            case "evaluate":
+                return Accounted(self._evaluate(task, dataset), NOTHING)
 
     def _join(self, task: Task, dataset: Dataset) -> dict[str, FloatArray]:
         train, spec = dataset.train, task.spec
@@ -147,9 +183,14 @@ class LocalRound:
             kept = self._problems = (dataset, spec, site_problems(spec, rows, outcomes, self._asset_type))
         return kept[2]
 
-    def _round(self, task: Task, dataset: Dataset) -> dict[str, FloatArray]:
+    def _round(self, task: Task, dataset: Dataset) -> Accounted:
         heads = self._heads(task, dataset)
-        return solve_round(task.method, task.parameters, task.arrays, heads, self._policy.min_samples)
+        found = solve_round(task.method, task.parameters, task.arrays, heads, self._policy.min_samples)
+        if "point" in task.arrays and not get_method(task.method).ignores_radius:
+            check_steepness(task.arrays["point"], heads, self._policy.steepness_limit)
+        if "point" in task.arrays:
+            self._questions.check_nearness(task.run_id, task.arrays, heads, self._policy.nearness_limit)
+        return found
 
     def _evaluate(self, task: Task, dataset: Dataset) -> dict[str, FloatArray]:
         heads, held_out = self._heads(task, dataset), lifted(task.spec, dataset.test.features)
@@ -170,6 +211,18 @@ class LocalRound:
         LOG.warning("refused %s of run %s: %s", reply_to["kind"], reply_to["run_id"][:8], refusal.reason)
         PRIVATE.warning("%s: %s", refusal.refusal_code, refusal)
         return self._egress.release(SiteRefusal(**reply_to, code=refusal.refusal_code, reason=refusal.reason))
+
+
+def exposure_account(path: Path, policy: SitePolicy) -> tuple[dict[str, Any], list[str]]:
+    """What the answers so far isolate, as figures and in plain words, for the plant's own screen.
+
+    Raises
+    ------
+    ExposureRecordError
+        The record at ``path`` cannot be read.
+    """
+    summary = exposure_summary(path, policy)
+    return summary, exposure_lines(summary)
 
 
 def data_summary(source: DataSource, asset_type: AssetType, policy: SitePolicy) -> list[str]:

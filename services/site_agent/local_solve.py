@@ -13,7 +13,8 @@ from models.losses.base import Loss
 from models.losses.regression import Pinball
 from models.methods.catalogue import check_parameters, get_method
 from models.methods.protocol import Method
-from models.multiclass import OneVsRestServer, answer_heads, head_labels, predict_class, predict_scores
+from models.methods.row_account import Accounted
+from models.multiclass import OneVsRestServer, accounted_heads, head_labels, predict_class, predict_scores
 from models.problem import RobustSpec, SiteProblem
 from models.validation import check_site_problem
 from models.worst_case.radius import LightTail, confidence_radius, estimated_radius, samples_radius
@@ -174,8 +175,8 @@ def solve_round(
     message: Arrays,
     problems: Sequence[SiteProblem],
     least_rows: int,
-) -> dict[str, FloatArray]:
-    """Answer of the method's site half to K problems, every array with a leading axis K.
+) -> Accounted:
+    """Answer of the method's site half to K problems, every array with a leading axis K, and its account by rows.
 
     ``least_rows`` is the site's own: no step of the method goes by fewer of its rows. ``ProblemError`` for no such
     method or parameter, or a message that does not fit it; ``RuntimeError`` where the site half gave something of
@@ -187,11 +188,12 @@ def solve_round(
         if not np.isfinite(array).all():
             raise ProblemError(f"message array {name} holds a value that is not finite")
     try:
-        answer = answer_heads(method.site, problems, message, complete)
+        answer = accounted_heads(method.site, problems, message, complete)
     except KeyError as error:
         raise ProblemError(f"the message has no array {error}") from None
     first = problems[0]
-    _check_answer(answer, _stated_shapes(method, complete, first.features.shape[1], len(problems), first.spec))
+    shapes = _stated_shapes(method, complete, first.features.shape[1], len(problems), first.spec)
+    _check_answer(answer.arrays, shapes)
     return answer
 
 

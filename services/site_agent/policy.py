@@ -28,6 +28,9 @@ REASONS: dict[RefusalCode, str] = {
     "contract_mismatch": "the site's asset type, or the lift that it draws, differs from the one in the task",
     "wrong_site": "the task is addressed to another site",
     "bad_task": "the task cannot be read or has no meaning",
+    "exposure_limit": "with this answer the site's answers would isolate more of its rows than its policy allows",
+    "budget_spent": "the site's policy allows no more answers in this run, or no more runs today, on the same data",
+    "question_refused": "no honest run asks this: it is too steep for the problem, or next to an earlier question",
     "internal_error": "the site could not compute an answer; the site's own log says why",
 }
 """One fixed sentence for each code: a refusal quotes neither data nor anything made from data."""
@@ -53,6 +56,11 @@ class SitePolicy(Contract):
     subgradient over one row is that row; no step of local training goes by fewer rows than ``min_samples`` either.
     A class with fewer held-out rows than ``min_class_samples`` is not in the counts of an evaluation: how two rows were
     diagnosed says what they are. ``max_rounds_per_run`` counts every answered round, repeats too.
+
+    The others speak of all answers since the training rows last changed, whichever runs they were for.
+    ``exposure_limit`` is the share of the rows that differences of answers may isolate, ``leverage_limit`` the share
+    that any combination of them may (``vault.exposure``). ``max_answers_per_run`` and ``max_runs_per_day`` (24 hours)
+    are budgets. ``steepness_limit`` and ``nearness_limit`` say which questions have no honest purpose (``questions``).
     """
 
     methods: tuple[Slug, ...] = ()
@@ -63,6 +71,12 @@ class SitePolicy(Contract):
     min_test_samples: int = Field(default=5, ge=1)
     min_class_samples: int = Field(default=5, ge=1)
     max_rounds_per_run: int | None = Field(default=None, ge=1)
+    exposure_limit: float = Field(default=0.5, ge=0, le=1)
+    leverage_limit: float = Field(default=1.0, ge=0, le=1)
+    max_answers_per_run: int | None = Field(default=1000, ge=1)
+    max_runs_per_day: int | None = Field(default=50, ge=1)
+    steepness_limit: float = Field(default=100.0, ge=1, allow_inf_nan=False)
+    nearness_limit: float = Field(default=1e-7, ge=0, lt=1)
 
     @classmethod
     def from_toml(cls, path: Path) -> Self:
@@ -125,4 +139,26 @@ min_class_samples = 5
 
 # At most this many rounds of one run are answered; without the line there is no limit.
 # max_rounds_per_run = 200
+
+# Share of the training rows that the difference of two answers, or a difference of such differences, may isolate since
+# the rows last changed, over all runs. One honest run isolates 5 to 10 in 100 rows, each further one on the same rows a
+# few more, so half lets a plant train again and again and stops a run that asks for rows. Lower it where one row is
+# worth hiding; 0 answers nothing that isolates a row. See where it stands with: ballast-site exposure
+exposure_limit = 0.5
+
+# Share of the rows that any combination of all answers may isolate. It takes numbers that only this plant has, so it is
+# an upper bound of what is possible; honest runs reach 5 to 20 in 100 rows at once, hence no limit at the start.
+leverage_limit = 1.0
+
+# Answers in one run, and runs in 24 hours, on the same rows.
+max_answers_per_run = 1000
+max_runs_per_day = 50
+
+# A question is refused at weights whose risk is more than this many times that of zero weights whatever the rows: the
+# optimum of a run stays below one over the plant's weight in it.
+steepness_limit = 100.0
+
+# A question is refused that is so near to an earlier one of the run that no risk could change by this share of how far
+# the risks moved in the run; 0 allows them all.
+nearness_limit = 1e-7
 """

@@ -80,6 +80,7 @@ class SiteSettings(Contract):
     asset_type: Path = Path("asset_type.toml")
     policy: Path = Path("policy.toml")
     ledger: Path = Path("ledger.jsonl")
+    exposure: Path = Path("exposure.sqlite")
     log: Path = Path("site.log")
     data: DataSource
 
@@ -109,7 +110,8 @@ class SiteSettings(Contract):
     def resolved(self, folder: Path) -> Self:
         """Copy whose relative paths are taken from ``folder``."""
         changed: dict[str, Any] = {
-            name: folder / getattr(self, name) for name in ("nkey_seed", "asset_type", "policy", "ledger", "log")
+            name: folder / getattr(self, name)
+            for name in ("nkey_seed", "asset_type", "policy", "ledger", "exposure", "log")
         }
         if self.ca is not None:
             changed["ca"] = folder / self.ca

@@ -50,7 +50,11 @@ SITES = ("plant-1", "plant-2", "plant-3")
 
 def policy(asset_type: AssetType) -> SitePolicy:
     messages = ("join", "round", "evaluate")
-    return SitePolicy(methods=tuple(METHODS), asset_types=(asset_type.name,), messages=messages)
+    # Every method on the same few rows: more than a plant's policy allows at the start.
+    return SitePolicy(
+        methods=tuple(METHODS), asset_types=(asset_type.name,), messages=messages, exposure_limit=1.0,
+        max_runs_per_day=None,
+    )
 
 
 @dataclass(frozen=True)

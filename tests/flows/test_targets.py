@@ -39,7 +39,9 @@ from services.site_agent.settings import SimulatorSource
 
 SEVERITY, AREA = 7e-3, 0.7
 """A leak of .7 % of a valve of 100 mm^2."""
-POLICY = SitePolicy(methods=tuple(METHODS), asset_types=("triplex-pump",), messages=("join", "round", "evaluate"))
+POLICY = SitePolicy(
+    methods=tuple(METHODS), asset_types=("triplex-pump",), messages=("join", "round", "evaluate"), exposure_limit=1.0,
+)
 GATES = {"max_gap": None, "max_mae": 0.1, "max_site_mae": 0.1, "min_coverage": 0.9}
 HUBER = {"loss": {"name": "huber", "epsilon": 0.05}, "radius": {"rule": "fixed", "value": 1e-3}}
 PINBALL = {"loss": {"name": "pinball", "quantile": 0.5}, "radius": {"rule": "fixed", "value": 1e-3}}

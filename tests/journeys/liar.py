@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from models.basics import FloatArray
+from models.methods.row_account import Accounted
 from services.contracts.messages import Task
 from services.site_agent.cli import main
 from services.site_agent.local_round import LocalRound
@@ -35,13 +37,14 @@ def falsify(folder: Path) -> None:
     told: dict[str, str] = {}
     honest = LocalRound._round
 
-    def lying(self: LocalRound, task: Task, dataset: Dataset) -> Arrays:
+    def lying(self: LocalRound, task: Task, dataset: Dataset) -> Accounted:
         said = honest(self, task, dataset)
         if task.run_id not in told:
             told[task.run_id] = list(LIES)[len(told) % len(LIES)]
             with (folder / "lies.jsonl").open("a") as file:
                 file.write(json.dumps([task.run_id, told[task.run_id]]) + "\n")
-        return LIES[told[task.run_id]](said) if task.round >= FIRST_LIE else said
+        told_arrays = LIES[told[task.run_id]](said.arrays) if task.round >= FIRST_LIE else said.arrays
+        return replace(said, arrays=told_arrays)
 
     LocalRound._round = lying
 

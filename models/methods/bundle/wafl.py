@@ -39,6 +39,7 @@ from models.cuts.evidence import Evidence, cut_model, record
 from models.cuts.lower_bound import lower_bound
 from models.geometry.projections import least_where
 from models.methods.certified import PointServer, PointState, is_still
+from models.methods.row_account import Accounted, RowAccount
 from models.methods.site_answers import stacked
 from models.problem import ServerProblem, SiteProblem
 
@@ -54,16 +55,21 @@ class WaflSite:
 
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
         """Modified loss, its slopes, and what it is at least."""
+        return self.accounted(problem, message, parameters).arrays
+
+    def accounted(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> Accounted:
+        """The answer with the rows of its slope."""
         if problem.spec.support is not None:
             raise ProblemError("the method wafl is for features without bounds: leave the support out")
-        risk, slope, price_slope = priced_risk(message["point"], float(message["price"]), problem)
+        risk, slope, price_slope, rows = priced_rows(message["point"], float(message["price"]), problem)
         floor = problem.spec.radius * problem.spec.loss.lipschitz
-        return {
+        arrays = {
             "risk": np.array(risk),
             "slope": slope,
             "price_slope": np.array(price_slope),
             "floor": np.array(floor),
         }
+        return Accounted(arrays, RowAccount((rows,)))
 
     def shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
         """Shapes of a valid answer."""
@@ -72,6 +78,14 @@ class WaflSite:
 
 def priced_risk(weights: FloatArray, price: float, problem: SiteProblem) -> tuple[float, FloatArray, float]:
     """``radius lam + f_s(w, lam)`` at weights (D,) and ``lam = lipschitz price``; subgradient in weights and price."""
+    risk, slope, price_slope, _ = priced_rows(weights, price, problem)
+    return risk, slope, price_slope
+
+
+def priced_rows(
+    weights: FloatArray, price: float, problem: SiteProblem
+) -> tuple[float, FloatArray, float, FloatArray]:
+    """As :func:`priced_risk`, and the coefficients (N,) of the rows in the slope."""
     spec, features = problem.spec, problem.features
     steep, count = spec.loss.lipschitz, problem.labels.shape[0]
     scores = features @ weights[: features.shape[1]] + (weights[-1] if spec.fit_intercept else 0.0)
@@ -96,7 +110,7 @@ def priced_risk(weights: FloatArray, price: float, problem: SiteProblem) -> tupl
     if spec.fit_intercept:
         slope = np.append(slope, rates.mean())
     mean_loss = float(problem.weigh(losses).mean())
-    return spec.radius * steep * toll + mean_loss, slope, spec.radius * steep * toll_rate - flips
+    return spec.radius * steep * toll + mean_loss, slope, spec.radius * steep * toll_rate - flips, rates / count
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ import numpy as np
 from models.basics import Arrays, FloatArray
 from models.methods.local_sgd.objectives.base import MeanLoss
 from models.methods.local_sgd.objectives.linear import LinearObjective
+from models.methods.row_account import Accounted, RowAccount
 from models.methods.site_answers import cut_answer, cut_shapes
 from models.problem import SiteProblem
 from models.worst_case.risk import RiskCut
@@ -56,6 +57,15 @@ class LocalStepsSite:
             message = {**message, "correction": message["correction"] - own}
         ended, snapshot = self._steps(objective, problem, message, parameters)
         return {**cut_answer(RiskCut(loss, loss, gradient, 0.0)), "local_point": ended, "snapshot": snapshot}
+
+    def accounted(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> Accounted:
+        """The answer with the rows of a linear model's gradient; where steps end is accounted for by none."""
+        answer, objective = self.answer(problem, message, parameters), self.descended(problem)
+        if type(self) is not LocalStepsSite or type(objective) is not LinearObjective:
+            return Accounted(answer, RowAccount((), False))
+        _, slopes = objective.row_losses(message["point"], problem.features, problem.labels)
+        account = RowAccount((slopes / slopes.shape[0],))
+        return Accounted(answer, account if float(message["step_size"]) == 0.0 else account.partial())
 
     def shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
         """Shapes of a valid answer; losses without a ball have no swings."""

@@ -21,7 +21,8 @@ import numpy as np
 
 from models.basics import Arrays, FloatArray
 from models.geometry.norms import dual_norm
-from models.methods.site_answers import ProxCutSite, RiskSite, minorant, step_minorant
+from models.methods.row_account import Accounted
+from models.methods.site_answers import ProxCutSite, RiskSite, minorant, step_minorant, vector_account
 from models.problem import SiteProblem
 from models.prox.bundle import RiskPenalty, local_step
 from models.worst_case.risk import site_cut
@@ -45,21 +46,27 @@ class DrflSite:
 
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
         """Exact risk and cut at the point; the step; what it proves."""
-        answer = RiskSite().answer(problem, message, parameters)
+        return self.accounted(problem, message, parameters).arrays
+
+    def accounted(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> Accounted:
+        """The answer with the rows of its slopes; where the step ends is a sum of other cuts than the last ones."""
+        asked = RiskSite().accounted(problem, message, parameters)
+        answer = asked.arrays
         target, stiffness = float(message["target"]), float(message["stiffness"])
         if stiffness == 0:
-            return {
-                **answer, "local_point": message["point"], "local_risk": answer["risk"],
-                **_cut_minorant(message["point"], problem),
-            }
+            still = {"local_point": message["point"], "local_risk": answer["risk"]}
+            return Accounted({**answer, **still, **_cut_minorant(message["point"], problem)}, asked.account)
         least = int(parameters.get("least_rows", LEAST_ROWS))
         rows = sampled_rows(problem, parameters["batch"], int(message["draw"]), least)
         height = RiskPenalty(-stiffness * target, stiffness)
         step = local_step(rows, message["centre"], height, start=message["point"])
         answer |= {"local_point": step.point, "local_risk": np.array(max(step.risk, target))}
         if rows is problem:
-            return {**answer, **step_minorant(step)}
-        return {**answer, **_cut_minorant(step.point, problem)}
+            account = vector_account(step.rows, step.slope, step.swing, problem, asked.account)
+            return Accounted({**answer, **step_minorant(step)}, account.partial())
+        cut = site_cut(step.point, problem)
+        account = vector_account(cut.rows, cut.slope, cut.swing, problem, asked.account)
+        return Accounted({**answer, **_cut_minorant(step.point, problem)}, account.partial())
 
     def shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
         """Shapes of a valid answer."""

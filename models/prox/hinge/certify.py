@@ -35,13 +35,15 @@ _A_HAIR = 1.0 - 4.0 * float(np.finfo(float).eps)  # so that rounding of a scalin
 class Bound:
     """Minorant ``offset + <slope, u>`` of N times the worst-case risk.
 
-    ``norm_slope`` (P,) is the part of ``slope`` that stands for ``norm_weight ||u||_*``.
+    ``norm_slope`` (P,) is the part of ``slope`` that stands for ``norm_weight ||u||_*``. ``shares`` (n,) are the
+    coefficients of the statement's signed rows in ``slope``.
     """
 
     offset: float
     slope: FloatArray
     norm_weight: float
     norm_slope: FloatArray
+    shares: FloatArray
 
 
 def clip_weights(keep: FloatArray, flip: FloatArray, budget: float) -> tuple[FloatArray, FloatArray]:
@@ -76,11 +78,12 @@ def minorant(problem: Statement, keep: FloatArray, flip: FloatArray, norm_dual: 
     keep, flip = clip_weights(keep, flip, budget)
     flipped = problem.flip * float(flip.sum()) if problem.can_flip else 0.0
     room = max(problem.price - flipped, 0.0)
-    slope = (flip - keep if flip.size else -keep) @ problem.rows
+    shares = flip - keep if flip.size else -keep
+    slope = shares @ problem.rows
     slope += problem.linear
     norm_slope = clip_norm_dual(-norm_dual, room, problem.norm)
     slope[: problem.n_features] += norm_slope
-    return Bound(problem.constant + float(keep.sum()) + float(flip.sum()), slope, room, norm_slope)
+    return Bound(problem.constant + float(keep.sum()) + float(flip.sum()), slope, room, norm_slope, shares)
 
 
 def lower_value(problem: Statement, bound: Bound) -> float:

@@ -124,6 +124,7 @@ def _solution(
         norm_weight=bound.norm_weight / count,
         norm_slope=norm_slope,
         passes=rows.passes,
+        rows=answer.shares * problem.labels / count,
     )
 
 

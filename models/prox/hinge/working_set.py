@@ -54,7 +54,10 @@ class Ball:
 
 @dataclass(frozen=True)
 class SiteAnswer:
-    """Solution over all rows, in units of N times the objective (completed square, without its constant)."""
+    """Solution over all rows, in units of N times the objective (completed square, without its constant).
+
+    ``shares`` (N,) are the coefficients of the signed rows in the bound's slope, held rows too.
+    """
 
     weights: FloatArray
     multiplier: float
@@ -62,6 +65,7 @@ class SiteAnswer:
     bound: Bound
     iterations: int
     solver: str
+    shares: FloatArray
 
 
 def solve_site(rows: SiteRows, ball: Ball, start: FloatArray | None, tolerance: float) -> SiteAnswer:
@@ -107,7 +111,9 @@ def solve_site(rows: SiteRows, ball: Ball, start: FloatArray | None, tolerance: 
             size = min(max(size, 2 * gone) * (2 if stage > _PATIENT_STAGES else 1), rows.count)
     bound = minorant(statement, found.keep, found.flip, found.norm_dual)
     solver = f"working set, {answer.solver}"
-    return SiteAnswer(found.weights, found.multiplier, found.objective + missing, bound, spent, solver)
+    shares = _force(keep, flip, ~members)
+    shares[members] = bound.shares
+    return SiteAnswer(found.weights, found.multiplier, found.objective + missing, bound, spent, solver, shares)
 
 
 def _choose(
@@ -160,7 +166,9 @@ def _solve_directly(rows: SiteRows, ball: Ball, start: FloatArray | None, tolera
     answer = solve_locally(statement, weights, floor, tolerance, warm)
     found = answer.found
     bound = minorant(statement, found.keep, found.flip, found.norm_dual)
-    return SiteAnswer(found.weights, found.multiplier, found.objective, bound, answer.iterations, answer.solver)
+    return SiteAnswer(
+        found.weights, found.multiplier, found.objective, bound, answer.iterations, answer.solver, bound.shares
+    )
 
 
 def _coarse_start(rows: SiteRows, ball: Ball) -> tuple[FloatArray, int]:
@@ -177,13 +185,16 @@ def _reduce(
     rows: SiteRows, ball: Ball, members: NDArray[np.bool_], keep: NDArray[np.bool_], flip: NDArray[np.bool_]
 ) -> Statement:
     """Statement over the members, the other rows held in their pieces."""
-    held = keep & ~members
-    force = -held.astype(float)
-    price, constant = ball.price, float(np.count_nonzero(held))
+    force = _force(keep, flip, ~members)
+    price, constant = ball.price, float(np.count_nonzero(keep & ~members))
     if flip.size:
-        held = flip & ~members
-        flipped = float(np.count_nonzero(held))
-        force += held
+        flipped = float(np.count_nonzero(flip & ~members))
         price = max(price - ball.flip * flipped, 0.0)
         constant += flipped
     return ball.statement(rows, np.flatnonzero(members), rows.combine(force), constant, price)
+
+
+def _force(keep: NDArray[np.bool_], flip: NDArray[np.bool_], held: NDArray[np.bool_]) -> FloatArray:
+    """Coefficients (N,) of the signed rows that are held in their pieces; 0 for the others."""
+    force: FloatArray = -(keep & held).astype(float)
+    return force + (flip & held) if flip.size else force

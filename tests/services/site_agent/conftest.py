@@ -117,7 +117,8 @@ class Site:
     def __post_init__(self) -> None:
         self.ledger = Ledger(self.folder / "ledger.jsonl")
         egress = Egress(self.ledger, self.sign, self.policy.max_message_bytes)
-        self.door = LocalRound("plant-1", self.source, self.asset_type, self.policy, egress)
+        exposure = self.folder / "exposure.sqlite"
+        self.door = LocalRound("plant-1", self.source, self.asset_type, self.policy, egress, exposure)
 
     def task(self, kind: str = "join", **changes: Any) -> Task:
         known: dict[str, Any] = {

@@ -1,0 +1,138 @@
+r"""Questions without an honest purpose: steeper than any robust optimum, or next to one that was asked already.
+
+**Steepness.** The optimum w* of a run is no worse than zero weights, ``sum_g a_g r_g(w*) <= sum_g a_g r_g(0)``, and
+risks are at or above 0, so at this site ``r(w*) <= F(0) / a`` with a its weight and F(0) the mean risk of zero weights.
+From below, whatever the rows are:
+
+- unbounded features: ``r(w) >= radius c ||w||_*``, c the Lipschitz constant of the loss, for the price of transport is
+  at least ``c ||w||_*`` and the rest of the dual objective at least 0 (FDR eq. 9; DRFL Corollaries B.1 to B.6);
+- a box: the adversary may carry the share ``radius / D`` of the mass to any corner, D the box's diameter in the
+  transport norm. Scores ``<w, x> + b`` have the range ``R = sum_j |w_j| (high_j - low_j)`` over the box, so for a
+  regression some corner has a residual of size R/2 at least, and for a classification the two classes' worst margins
+  sum to -R, so one class has ``m <= -R/2``: ``r(w) >= min(share of the smaller class, radius / D) L(-R/2)``, or with
+  ``min(1, radius / D) min(L(R/2), L(-R/2))`` for a regression.
+
+A question whose floor is above ``limit r(0)`` is refused; ``limit`` stands for ``1 / a`` and what lies between a trial
+point and the optimum. A problem without a ball, and a polytope, have no such floor.
+
+**Nearness.** A risk changes by at most ``c max_i |<x_i, d> + d_b| + radius c ||d||_*`` over a step d. Where that is
+less than a share of the spread of the risks that the run has asked of late, its progress, the answer could not move a
+bound by anything that matters: a question so near to an earlier one, and not the same, is refused.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.basics import FloatArray
+from models.geometry.norms import dual_norm, vector_norm
+from models.geometry.supports import BoxSupport, PolytopeSupport
+from models.problem import SiteProblem
+from models.worst_case.risk import site_risk
+from services.site_agent.policy import Refusal
+
+_RUNS_KEPT = 4  # as many as a plant takes part in at once
+_QUESTIONS_KEPT = 32  # of a run: its latest, which say how far it is
+_LEAST_SPREAD = 1e-3  # of the risk of zero weights: a run that has asked little has not progressed yet
+_VECTORS = ("point", "centre", "correction")  # what of a message moves; its scalars are the method's own
+
+
+def risk_floor(weights: FloatArray, problem: SiteProblem) -> float:
+    """What the risk of any rows is at least at weights (D,); 0 where nothing is known."""
+    spec, plane = problem.spec, weights[: problem.features.shape[1]]
+    if spec.radius == 0 or isinstance(spec.support, PolytopeSupport):
+        return 0.0
+    if spec.support is None:
+        return spec.radius * spec.loss.lipschitz * float(dual_norm(plane, spec.transport_norm))
+    return _box_floor(plane, spec.support, problem)
+
+
+def _box_floor(plane: FloatArray, box: BoxSupport, problem: SiteProblem) -> float:
+    spec, sides = problem.spec, box.high - box.low
+    diameter = float(vector_norm(sides, spec.transport_norm))
+    if diameter == 0:
+        return 0.0
+    half, share = float(np.abs(plane) @ sides) / 2, spec.radius / diameter
+    if spec.loss.task == "classification":
+        smaller = float(min((problem.labels > 0).mean(), (problem.labels < 0).mean()))
+        return min(share, smaller) * float(spec.loss.value(np.array([-half]))[0])
+    return min(share, 1.0) * float(spec.loss.value(np.array([half, -half])).min())
+
+
+def check_steepness(points: FloatArray, problems: Sequence[SiteProblem], limit: float) -> None:
+    """Raise :class:`Refusal` where a head's weights (K, D) are steeper than ``limit`` allows."""
+    for head, (weights, problem) in enumerate(zip(points, problems, strict=True)):
+        floor = risk_floor(weights, problem)
+        at_zero = site_risk(np.zeros_like(weights), problem).value if floor > 0 else 0.0
+        if floor > limit * at_zero:
+            raise Refusal(
+                "question_refused",
+                f"head {head} is asked at weights whose risk is {floor:.3g} at least for any rows, "
+                f"that of zero weights is {at_zero:.3g}: a robust optimum is not that steep",
+            )
+
+
+@dataclass(frozen=True)
+class _Question:
+    vectors: dict[str, FloatArray]
+    scalars: dict[str, bytes]
+    risk: float
+
+
+class Questions:
+    """The latest questions of each run, in memory; not thread-safe."""
+
+    def __init__(self) -> None:
+        self._by_run: OrderedDict[str, deque[_Question]] = OrderedDict()
+
+    def check_nearness(
+        self, run_id: str, message: Mapping[str, FloatArray], problems: Sequence[SiteProblem], limit: float
+    ) -> None:
+        """Raise :class:`Refusal` where the question is nearer to an earlier one than the run's progress explains."""
+        asked = self._by_run.get(run_id)
+        if not asked or limit == 0:
+            return
+        vectors, scalars = _parts(message)
+        at_zero = sum(site_risk(np.zeros(vectors["point"].shape[1]), each).value for each in problems)
+        risks = [each.risk for each in asked]
+        progress = max(max(risks) - min(risks), _LEAST_SPREAD * at_zero)
+        for earlier in asked:
+            if earlier.scalars != scalars or earlier.vectors.keys() != vectors.keys():
+                continue
+            steps = [vectors[name] - earlier.vectors[name] for name in vectors]
+            if any(step.any() for step in steps) and max(_change(step, problems) for step in steps) < limit * progress:
+                raise Refusal("question_refused", "the question is nearer to an earlier one than the run's progress")
+
+    def note(self, run_id: str, message: Mapping[str, FloatArray], risk: FloatArray | None) -> None:
+        """Keep a question that was answered with ``risk`` (K,)."""
+        if "point" not in message or risk is None:
+            return
+        vectors, scalars = _parts(message)
+        asked = self._by_run.setdefault(run_id, deque(maxlen=_QUESTIONS_KEPT))
+        self._by_run.move_to_end(run_id)
+        asked.append(_Question(vectors, scalars, float(risk.sum())))
+        if len(self._by_run) > _RUNS_KEPT:
+            self._by_run.popitem(last=False)
+
+
+def _parts(message: Mapping[str, FloatArray]) -> tuple[dict[str, FloatArray], dict[str, bytes]]:
+    vectors = {name: message[name] for name in _VECTORS if name in message}
+    return vectors, {name: array.tobytes() for name, array in message.items() if name not in vectors}
+
+
+def _change(steps: FloatArray, problems: Sequence[SiteProblem]) -> float:
+    """What the heads' risks can change by over steps (K, D), summed."""
+    total = 0.0
+    for step, problem in zip(steps, problems, strict=True):
+        if not step.any():
+            continue
+        n_features, spec = problem.features.shape[1], problem.spec
+        moved = problem.features @ step[:n_features] + (step[-1] if spec.fit_intercept else 0.0)
+        norm = float(dual_norm(step[:n_features], spec.transport_norm))
+        steep = spec.loss.lipschitz if np.isfinite(spec.loss.lipschitz) else np.inf
+        total += steep * (float(np.abs(moved).max()) + spec.radius * norm)
+    return total

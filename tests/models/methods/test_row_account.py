@@ -1,0 +1,88 @@
+"""The account of an answer is true: its coefficients over the rows give the answer's vectors again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from models.geometry.supports import BoxSupport
+from models.losses.catalogue import get_loss
+from models.methods.catalogue import METHODS, get_method
+from models.methods.row_account import accounted_answer
+from models.multiclass import accounted_heads, answer_heads
+from models.problem import RobustSpec, SiteProblem
+
+SCALARS = {
+    "step_size": 0.0, "draw": 1.0, "snapshot_step": 1.0, "price": 0.7, "target": 0.2, "penalty": 0.05, "ridge": 0.01,
+    "inner": 1.0, "share": 0.5,
+}
+
+
+def problem(loss: str, n_rows: int, seed: int = 0, **changes: Any) -> SiteProblem:
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(size=(n_rows, 4))
+    score = x @ rng.normal(size=4) + 0.3 * rng.normal(size=n_rows)
+    of_loss = get_loss(loss)
+    labels = np.where(score > np.median(score), 1.0, -1.0) if of_loss.task == "classification" else score
+    return SiteProblem(x, labels, RobustSpec(**({"radius": 0.05, "label_flip_cost": 0.8, "loss": of_loss} | changes)))
+
+
+def message(seed: int, dimension: int = 5, **changes: float) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    vectors = {name: rng.normal(size=dimension) for name in ("point", "centre")} | {"correction": np.zeros(dimension)}
+    return vectors | {name: np.array(value) for name, value in (SCALARS | {"stiffness": 0.0} | changes).items()}
+
+
+def vector_of(rows: np.ndarray, site: SiteProblem) -> np.ndarray:
+    return np.append(rows @ site.features, rows.sum())
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+@pytest.mark.parametrize(("loss", "n_rows"), [("hinge", 60), ("logistic", 40), ("huber", 40), ("hinge", 900)])
+def test_the_coefficients_give_the_slopes_again(name: str, loss: str, n_rows: int) -> None:
+    method, site = get_method(name), problem(loss, n_rows)
+    asked = message(1)
+    found = accounted_answer(method.site, site, asked, method.parameters)
+    plain = method.site.answer(site, asked, method.parameters)
+    assert {key: value.tobytes() for key, value in found.arrays.items()} == {k: v.tobytes() for k, v in plain.items()}
+    if not found.account.rows:
+        assert not found.account.whole
+        return
+    assert all(rows.shape == (n_rows,) for rows in found.account.rows)
+    np.testing.assert_allclose(vector_of(found.account.rows[0], site), plain["slope"], atol=1e-12)
+    if len(found.account.rows) > 1:
+        own = vector_of(found.account.rows[1], site)
+        np.testing.assert_allclose(own, plain["minorant_slope"], atol=1e-9)
+        assert np.abs(own - plain["slope"]).max() > 1e-6, "the second vector is one of its own"
+
+
+@pytest.mark.parametrize("loss", ["hinge", "pinball"])
+def test_what_moves_in_a_box_add_is_said_to_be_missing(loss: str) -> None:
+    site = problem(loss, 50, radius=0.2, label_flip_cost=20.0, support=BoxSupport(np.zeros(4), np.ones(4), -3.0, 3.0))
+    found = accounted_answer(METHODS["level-bundle"].site, site, message(2), {})
+    still = accounted_answer(METHODS["level-bundle"].site, problem(loss, 50, radius=0.0), message(2), {})
+    assert len(found.account.rows) == 2
+    assert not found.account.whole
+    assert still.account.whole
+
+
+def test_local_steps_and_models_that_are_no_plane_are_said_to_be_unaccounted() -> None:
+    site, method = problem("logistic", 40), get_method("fedavg")
+    still = accounted_answer(method.site, site, message(3), method.parameters)
+    stepped = accounted_answer(method.site, site, message(3, step_size=0.1), method.parameters)
+    assert (len(still.account.rows), still.account.whole) == (1, True)
+    assert (len(stepped.account.rows), stepped.account.whole) == (1, False)
+
+
+def test_heads_are_accounted_for_one_after_the_other() -> None:
+    sites = [problem("hinge", 50), problem("hinge", 50, label_flip_cost=2.0)]
+    one = message(4)
+    both = {name: np.stack([array, array * 0.5 if array.ndim else array]) for name, array in one.items()}
+    half = METHODS["level-bundle"].site
+    found = accounted_heads(half, sites, both, {})
+    assert len(found.account.rows) == 4
+    for rows, slope in zip(found.account.rows[::2], found.arrays["slope"], strict=True):
+        np.testing.assert_allclose(vector_of(rows, sites[0]), slope, atol=1e-12)
+    np.testing.assert_array_equal(found.arrays["slope"], answer_heads(half, sites, both, {})["slope"])

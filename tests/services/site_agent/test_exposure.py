@@ -1,0 +1,216 @@
+"""What answers isolate: held to a search over all differences by the definition, and to the pseudo-inverse."""
+
+from __future__ import annotations
+
+import itertools
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from models.methods.row_account import RowAccount
+from services.site_agent.policy import Refusal, SitePolicy
+from services.site_agent.vault.dataset import Part
+from services.site_agent.vault.exposure import SKETCH, Differences, Span
+from services.site_agent.vault.exposure_gate import ExposureGate, data_digest
+from services.site_agent.vault.exposure_record import ExposureRecord, directions_kept
+from services.site_agent.vault.exposure_words import exposure_lines, exposure_summary
+
+RUN, NEXT_RUN = "a" * 32, "b" * 32
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+
+
+def alone(vector: np.ndarray) -> set[int]:
+    """The row that a combination leaves alone, by the definition."""
+    size = np.abs(vector)
+    row = int(size.argmax())
+    left = np.delete(size, row)
+    return {row} if size[row] > 1e-9 and np.sqrt((left**2).sum()) <= 1.4e-5 * size[row] else set()
+
+
+def searched(vectors: np.ndarray) -> tuple[set[int], set[int]]:
+    """Rows that pairs isolate, and pairs of pairs, one combination after the other."""
+    known = [np.zeros(vectors.shape[1]), *vectors]
+    pairs = [a - b for a, b in itertools.combinations(known, 2)]
+    first = set().union(*(alone(each) for each in pairs))
+    signed = itertools.combinations(pairs, 2)
+    return first, first.union(*(alone(a - b) | alone(a + b) for a, b in signed))
+
+
+def activity(n_vectors: int, n_rows: int, seed: int) -> np.ndarray:
+    """Coefficients like those of a hinge: nearly the same rows are active in all of them."""
+    rng = np.random.default_rng(seed)
+    start = rng.integers(0, 2, n_rows).astype(float)
+    vectors = []
+    for _ in range(n_vectors):
+        start = start.copy()
+        changed = rng.integers(0, n_rows, rng.integers(1, 4))
+        start[changed] = rng.choice([0.0, 1.0, 0.37], changed.size)
+        vectors.append(start / n_rows)
+    return np.stack(vectors)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("n_rows", [7, 30, 400])
+def test_rows_isolated_by_differences_are_those_of_a_search_by_the_definition(n_rows: int, seed: int) -> None:
+    vectors = activity(12, n_rows, seed)
+    found = Differences(n_rows, seed, np.zeros((0, SKETCH)), set(), set())
+    for vector in vectors:
+        sketch = found.sketch(vector)
+        if not found.knows(sketch):
+            found.add(sketch)
+    pairs, differences = searched(vectors)
+    assert (found.pairs, found.differences) == (pairs, differences)
+    assert found.pairs and len(found.differences) < n_rows or n_rows < 100
+
+
+def test_a_difference_of_two_rows_isolates_none_and_a_tiny_rest_hides_nothing() -> None:
+    base = np.full(50, 0.02)
+    for change, rows in (({3: 0.01, 4: 0.01}, set()), ({3: 0.01, 4: 1e-8}, {3}), ({3: 0.01, 4: 1e-6}, set())):
+        found = Differences(50, 1, np.zeros((0, SKETCH)), set(), set())
+        found.add(found.sketch(base))
+        other = base.copy()
+        for row, size in change.items():
+            other[row] += size
+        found.add(found.sketch(other))
+        assert found.pairs == rows, change
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_leverage_is_that_of_the_pseudo_inverse(seed: int) -> None:
+    vectors = activity(25, 40, seed)
+    vectors[10] = vectors[3] - 2.0 * vectors[5]
+    span = Span(40, np.zeros((0, 40)), 40)
+    added = [span.add(vector) for vector in vectors]
+    matrix = vectors * 40
+    expected = np.diag(np.linalg.pinv(matrix, rcond=1e-10) @ matrix)
+    np.testing.assert_allclose(span.leverage, expected, atol=1e-9)
+    assert sum(each is not None for each in added) == np.linalg.matrix_rank(matrix)
+
+
+def test_a_span_that_is_full_takes_every_row_for_isolated() -> None:
+    span = Span(6, np.zeros((0, 6)), 2)
+    for row in range(3):
+        assert (span.leverage < 1).any()
+        span.add(np.eye(6)[row])
+    assert span.full and (span.leverage == 1).all()
+    assert directions_kept(300) == 300 and directions_kept(2**21) == 2
+
+
+def part(n_rows: int = 40, seed: int = 0) -> Part:
+    rng = np.random.default_rng(seed)
+    return Part(rng.uniform(size=(n_rows, 3)), rng.integers(0, 2, n_rows), np.full(n_rows, np.nan))
+
+
+def told(rows: np.ndarray) -> RowAccount:
+    return RowAccount(tuple(rows))
+
+
+def gate(path: Path | None, now: datetime = NOON, **limits: float | None) -> ExposureGate:
+    return ExposureGate(ExposureRecord(path), SitePolicy(**limits), lambda: now)  # type: ignore[arg-type]  # by name
+
+
+def everyone(train: Part) -> np.ndarray:
+    return np.ones(len(train), dtype=bool)
+
+
+def test_the_record_survives_a_restart_and_belongs_to_the_data(tmp_path: Path) -> None:
+    train, path = part(), tmp_path / "exposure.sqlite"
+    vectors = activity(10, 40, 3)
+    first = gate(path)
+    for vector in vectors[:5]:
+        first.admit(train, everyone(train), RUN, told(vector[None]))
+    again, whole = gate(path), gate(None)
+    figures = [again.admit(train, everyone(train), NEXT_RUN, told(vector[None])) for vector in vectors[5:]]
+    straight = [whole.admit(train, everyone(train), RUN, told(vector[None])) for vector in vectors]
+    assert figures == straight[5:]
+    assert figures[-1].by_differences == len(searched(vectors)[1]) > 0
+    assert path.stat().st_mode & 0o777 == 0o600
+    other = part(seed=1)
+    assert data_digest(other) != data_digest(train)
+    assert again.admit(other, everyone(other), RUN, told(vectors[:1])).vectors == 1
+    assert again.admit(train, everyone(train), RUN, told(vectors[:1])) == figures[-1], "the earlier rows are remembered"
+
+
+def test_past_the_limit_nothing_leaves_and_nothing_is_recorded(tmp_path: Path) -> None:
+    train, path = part(), tmp_path / "exposure.sqlite"
+    steps = np.tril(np.ones((40, 40))) / 40
+    door = gate(path, exposure_limit=0.25)
+    for number in range(10):
+        assert door.admit(train, everyone(train), RUN, told(steps[number][None])).by_differences == number + 1
+    for _ in range(2):
+        with pytest.raises(Refusal, match=r"isolate 11 of 40 rows, the policy allows a share of 0\.25") as caught:
+            door.admit(train, everyone(train), RUN, told(steps[10][None]))
+        assert caught.value.refusal_code == "exposure_limit"
+    assert door.admit(train, everyone(train), RUN, told(steps[:3])).by_differences == 10, "a repeat may always leave"
+    assert gate(path, exposure_limit=0.25).admit(train, everyone(train), RUN, told(steps[:1])).by_differences == 10
+
+
+def test_leverage_has_a_limit_of_its_own() -> None:
+    train, door = part(), gate(None, leverage_limit=0.0)
+    rng = np.random.default_rng(0)
+    with pytest.raises(Refusal, match="combinations of all answers would isolate 4 of 40 rows"):
+        for _ in range(40):
+            figures = door.admit(train, everyone(train), RUN, told(rng.uniform(size=(1, 40))))
+    assert (figures.by_differences, figures.leveraged, figures.vectors) == (0, 0, 38)
+    assert 0.9 < figures.leverage < 1
+
+
+def test_rows_that_a_task_does_not_learn_from_are_not_exposed_by_it() -> None:
+    train, door = part(), gate(None)
+    known = np.arange(40) % 2 == 0
+    door.admit(train, known, RUN, told(np.ones((1, 20))))
+    figures = door.admit(train, ~known, RUN, told(np.ones((1, 20))))
+    assert (figures.vectors, figures.rows, figures.by_differences) == (2, 40, 0), "other rows, another vector"
+
+
+def test_answers_and_runs_have_budgets_by_the_version_of_the_data() -> None:
+    train, other = part(), part(seed=1)
+    record = ExposureRecord(None)
+
+    def door(hours: float) -> ExposureGate:
+        policy = SitePolicy(max_answers_per_run=2, max_runs_per_day=1)
+        return ExposureGate(record, policy, lambda: NOON + timedelta(hours=hours))
+
+    for _ in range(2):
+        door(0).check_budget(train, RUN)
+        door(0).admit(train, everyone(train), RUN, RowAccount())
+    for hours, rows, run, fits in (
+        (1, train, RUN, False), (1, train, NEXT_RUN, False), (1, other, RUN, True), (23.9, train, NEXT_RUN, False),
+        (24.1, train, NEXT_RUN, True), (24.1, train, RUN, False),
+    ):
+        if fits:
+            door(hours).check_budget(rows, run)
+        else:
+            with pytest.raises(Refusal) as caught:
+                door(hours).check_budget(rows, run)
+            assert caught.value.refusal_code == "budget_spent"
+
+
+def test_the_words_say_the_figures(tmp_path: Path) -> None:
+    path, policy = tmp_path / "exposure.sqlite", SitePolicy(max_runs_per_day=7)
+    assert exposure_lines(exposure_summary(path, policy)) == ["Nothing has been answered about the data yet."]
+    train, door = part(), gate(path)
+    steps = np.tril(np.ones((40, 40))) / 40
+    door.admit(train, everyone(train), RUN, RowAccount())
+    door.admit(train, everyone(train), RUN, told(steps[:3]).partial())
+    summary = exposure_summary(path, policy, NOON + timedelta(hours=1))
+    assert (summary["by_pairs"], summary["answers"], summary["runs"], summary["runs_left_today"]) == (3, 2, 1, 6)
+    text = "\n".join(exposure_lines(summary))
+    for words in ("2 answers in 1 runs about the present 40", "3 of 40 rows can be read off exactly", "allows 20.",
+                  "leverage of a row over all answers is 1.000; 3 rows", "6 more runs", "1 answers said more"):
+        assert words in text, text
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+def test_a_difference_of_differences_is_found_in_whichever_order_the_answers_came(order: tuple[int, ...]) -> None:
+    base = np.full(50, 0.01)
+    first, second, last = np.zeros((3, 50))
+    first[[1, 2]], second[[3, 4]] = 0.01, 0.02
+    last[5] = 0.005
+    vectors = np.stack([base, base + first, base + second, base + first + second + last])
+    found = Differences(50, 2, np.zeros((0, SKETCH)), set(), set())
+    for number in order:
+        found.add(found.sketch(vectors[number]))
+    assert (found.pairs, found.differences) == (set(), {5})

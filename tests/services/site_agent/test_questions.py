@@ -1,0 +1,98 @@
+"""Questions without an honest purpose are told from honest ones; the floor is a floor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from models.geometry.supports import BoxSupport
+from models.losses.catalogue import get_loss
+from models.problem import RobustSpec, SiteProblem
+from models.worst_case.risk import site_risk
+from services.site_agent.policy import Refusal
+from services.site_agent.questions import Questions, check_steepness, risk_floor
+
+RUN = "c" * 32
+
+
+def problem(loss: str = "hinge", seed: int = 0, **changes: Any) -> SiteProblem:
+    rng = np.random.default_rng(seed)
+    x, of_loss = rng.uniform(size=(40, 3)), get_loss(loss)  # type: ignore[arg-type]  # a name of the catalogue
+    score = x @ rng.normal(size=3)
+    labels = np.where(score > np.median(score), 1.0, -1.0) if of_loss.task == "classification" else score
+    spec: dict[str, Any] = {"radius": 0.1, "label_flip_cost": 1.0, "loss": of_loss}
+    return SiteProblem(x, labels, RobustSpec(**(spec | changes)))
+
+
+def box() -> BoxSupport:
+    return BoxSupport(np.zeros(3), np.ones(3), -5.0, 5.0)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize(
+    ("loss", "boxed"),
+    [("hinge", False), ("logistic", False), ("huber", False), ("hinge", True), ("pinball", True),
+     ("epsilon_insensitive", True)],
+)
+def test_the_risk_is_never_below_its_floor(loss: str, boxed: bool, norm: Any) -> None:
+    rng, tightest = np.random.default_rng(1), np.inf
+    for seed in range(6):
+        for radius, cost in ((0.02, 0.5), (0.5, 3.0), (2.0, np.inf)):
+            site = problem(loss, seed, radius=radius, label_flip_cost=cost, transport_norm=norm,
+                           support=box() if boxed else None)
+            for size in (0.1, 3.0, 1e4):
+                w = size * rng.normal(size=4)
+                floor, risk = risk_floor(w, site), site_risk(w, site).value
+                assert 0 <= floor <= risk * (1 + 1e-9)
+                assert floor > 0 or size < 1.0
+                tightest = min(tightest, risk / floor if floor > 0 else np.inf)
+    assert tightest < 20, "a floor that is far below says nothing"
+
+
+def test_weights_steeper_than_an_optimum_can_be_are_refused() -> None:
+    site = problem()
+    honest, steep = np.array([[3.0, 4.0, 0.0, 1.0]]), np.array([[30.0, 40.0, 0.0, 1.0]])
+    check_steepness(honest, [site], 1.0)
+    check_steepness(steep, [site], 5.0)
+    with pytest.raises(Refusal, match="a robust optimum is not that steep") as caught:
+        check_steepness(steep, [site], 4.99)
+    assert caught.value.refusal_code == "question_refused"
+    with pytest.raises(Refusal, match="head 1"):
+        check_steepness(np.vstack([honest, steep]), [site, site], 2.0)
+    check_steepness(1e9 * steep, [problem(radius=0.0)], 1.0)
+
+
+def message(point: np.ndarray, **scalars: float) -> dict[str, np.ndarray]:
+    return {"point": point, **{name: np.array([value]) for name, value in scalars.items()}}
+
+
+def test_a_question_next_to_an_earlier_one_is_refused_a_repeat_is_not() -> None:
+    site, asked = problem(), Questions()
+    start, other = np.array([[1.0, 0.0, 0.0, 0.0]]), np.array([[0.0, 1.0, 0.0, 0.5]])
+    near = start + np.array([[0.0, 0.0, 0.0, 1e-9]])
+    asked.check_nearness(RUN, message(start), [site], 1e-7)
+    for point, risk in ((start, 1.0), (other, 0.4)):
+        asked.note(RUN, message(point), np.array([risk]))
+    asked.check_nearness(RUN, message(start), [site], 1e-7)
+    asked.check_nearness(RUN, message(start + 1e-6), [site], 1e-7)
+    asked.check_nearness("d" * 32, message(near), [site], 1e-7)
+    asked.check_nearness(RUN, message(near, penalty=2.0), [site], 1e-7)
+    asked.check_nearness(RUN, message(near), [site], 0.0)
+    with pytest.raises(Refusal, match="nearer to an earlier one") as caught:
+        asked.check_nearness(RUN, message(near), [site], 1e-7)
+    assert caught.value.refusal_code == "question_refused"
+
+
+def test_one_head_that_goes_on_excuses_the_others() -> None:
+    site, asked = problem(), Questions()
+    start = np.zeros((2, 4))
+    asked.note(RUN, message(start), np.array([1.0, 1.0]))
+    small = start.copy()
+    small[0, 0] = 1e-12
+    moved = small.copy()
+    moved[1, 0] = 0.5
+    asked.check_nearness(RUN, message(moved), [site, site], 1e-7)
+    with pytest.raises(Refusal):
+        asked.check_nearness(RUN, message(small), [site, site], 1e-7)
