@@ -141,7 +141,7 @@ min_class_samples = 5
 # max_rounds_per_run = 200
 
 # Share of the training rows that the difference of two answers, or a difference of such differences, may isolate since
-# the rows last changed, over all runs. One honest run isolates 5 to 10 in 100 rows, each further one on the same rows a
+# the rows last changed, over all runs. One honest run isolates 3 to 8 in 100 rows, each further one on the same rows a
 # few more, so half lets a plant train again and again and stops a run that asks for rows. Lower it where one row is
 # worth hiding; 0 answers nothing that isolates a row. See where it stands with: ballast-site exposure
 exposure_limit = 0.5
