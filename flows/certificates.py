@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 import numpy as np
 
 from models.cuts.carried_proof import CarriedProof
 from services.contracts.errors import BallastError
 from services.contracts.model_version import ModelVersion
+from services.contracts.signed_documents import signature_of
+from services.contracts.signing import public_key
 from services.verification.certificate_file import CertificateFile, Head, write_certificate
 from services.verification.proof import verify
+from services.verification.version import CERTIFICATE, certificate_digest
 
 LOG = logging.getLogger("ballast.flows")
 
@@ -31,6 +35,17 @@ def certificate_file(version: ModelVersion, proofs: tuple[CarriedProof, ...]) ->
         LOG.warning("run %s leaves no certificate file: %s", version.run_id, error)
         return None
     return write_certificate(certificate)
+
+
+def carried(
+    draft: ModelVersion, proofs: tuple[CarriedProof, ...], seed_file: Path
+) -> tuple[ModelVersion, dict[str, bytes]]:
+    """The version signed by the coordinator's key, its certificate file named in it; and the file, by name."""
+    data = certificate_file(draft, proofs)
+    digest = "" if data is None else certificate_digest(data)
+    draft = draft.model_copy(update={"certificate_sha256": digest, "signed_by": public_key(seed_file)})
+    signed = draft.model_copy(update={"signature": signature_of(draft.to_document(), seed_file)})
+    return signed, {} if data is None else {CERTIFICATE: data}
 
 
 def _certificate(version: ModelVersion, proofs: tuple[CarriedProof, ...]) -> CertificateFile:

@@ -124,7 +124,8 @@ def lower_bound(certificate: CertificateFile, head: Head, upper: float) -> float
     if support > 0:
         steep = greatest_norm(slope.size[:p], certificate.transport_norm)
         reach = float(up(np.array(upper / support)))
-        charge = float(up(np.array(max(up(np.array(steep - carried)), 0.0) * reach)))
+        excess = max(float(up(np.array(steep - carried))), 0.0)
+        charge = float(up(np.array(excess * reach)))
         if certificate.fit_intercept:
             charge += _intercept_charge(certificate, head, slope, mixture, upper, reach)
         bound = down(down(constant.low) - up(np.array(charge)))
@@ -227,7 +228,7 @@ def _farthest(certificate: CertificateFile, head: Head, sides: Floats, mixture: 
         sizes[:, :p] += np.abs(head.swing[used])
     off = np.vstack([np.hstack([sizes, np.ones((sizes.shape[0], n_sites))]) * cuts[used, None],
                      np.hstack([np.zeros((n_sites, d)), np.diag(rest)])]) * 2.0**-50
-    inverse = np.linalg.pinv(rows, rcond=1e-15)
+    inverse = np.asarray(np.linalg.pinv(rows, rcond=1e-15), np.float64)
     unlike = dot(inverse, rows)
     error = np.maximum(np.abs(unlike.low - np.eye(d + n_sites)), np.abs(unlike.high - np.eye(d + n_sites)))
     error = up(up(error) + dot(np.abs(inverse), off).high)

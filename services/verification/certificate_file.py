@@ -97,11 +97,9 @@ def read_certificate(data: bytes) -> CertificateFile:
         if header["schema"] != SCHEMA:
             raise InvalidInputError(f"not a certificate file: its schema must be {SCHEMA!r}")
         heads = tuple(_head(arrays, k) for k in range(int(header["heads"])))
-        found = CertificateFile(
-            site_ids=tuple(str(site) for site in header["site_ids"]), heads=heads,
-            **{name: np.asarray(arrays[name], np.float64) for name in _SITES},
-            **{name: header[name] for name in _HEADER},
-        )
+        fields: dict[str, Any] = {name: np.asarray(arrays[name], np.float64) for name in _SITES}
+        fields |= {name: header[name] for name in _HEADER}
+        found = CertificateFile(site_ids=tuple(str(site) for site in header["site_ids"]), heads=heads, **fields)
         _check(found)
     except InvalidInputError:
         raise
