@@ -12,6 +12,7 @@ from api.cli.common import add_action, add_actions, checked, print_list, run_act
 from api.sites import service as sites
 from api.sites.schemas import SiteEnrolment
 from services.contracts.records import Site
+from services.contracts.signing import public_key
 
 run = run_action
 
@@ -26,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     enrol.add_argument("--description", default="")
     add_action(actions, "list", _list, "list plants", lists=True)
+    add_action(actions, "oem-key", _oem_key, "print the public key by which versions are signed, for the plants")
     for name, change, about in (
         ("suspend", sites.suspend, "ask a plant no more, until it is activated"),
         ("activate", sites.activate, "ask a suspended plant again"),
@@ -41,6 +43,10 @@ def _enrol(backend: Backend, args: argparse.Namespace) -> None:
     )
     site = sites.enrol(backend, local_administrator(), wanted)
     print(f"site {site.site_id} is enrolled for {', '.join(site.asset_types) or 'no asset type yet'}")
+
+
+def _oem_key(backend: Backend, args: argparse.Namespace) -> None:
+    print(public_key(backend.settings.nats_seed))
 
 
 def _list(backend: Backend, args: argparse.Namespace) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from models.basics import Arrays, FloatArray
 from models.cuts.carried_proof import CarriedProof
+from models.cuts.contradiction import Contradiction
 from models.methods.catalogue import get_method
 from models.multiclass import Heads, OneVsRestServer
 from models.problem import Certificate, ServerProblem, Status
@@ -66,9 +67,12 @@ class Training:
         """Whether to go on."""
         return self.server.status(self.state, self.problem)
 
-    def convicted(self, outcome: Poll, answers: Mapping[str, Arrays]) -> list[SiteAnswer]:
-        """Accounts of the sites whose answers cannot be true: alone, or beside what they answered before."""
-        found = self.server.contradictions(self.state, self.problem, answers)
+    def contradictions(self, answers: Mapping[str, Arrays]) -> dict[str, Contradiction]:
+        """Sites whose answers cannot be true beside what they answered before."""
+        return self.server.contradictions(self.state, self.problem, answers)
+
+    def convicted(self, outcome: Poll, found: Mapping[str, Contradiction]) -> list[SiteAnswer]:
+        """Accounts of the sites whose answers cannot be true: alone, or by a contradiction that was ``found``."""
         contradicting = [
             answer.model_copy(
                 update={"status": "excluded", "code": "contradiction", "reason": str(found[answer.site_id])}

@@ -94,12 +94,17 @@ def floors(certificate: CertificateFile, head: Head) -> Floats:
     return found
 
 
+def norm_at(weights: Floats, transport_norm: str) -> Interval:
+    """Enclosure of ``||w||_*`` of weights (P,): what it is at most, and that less what rounding can have added."""
+    high = greatest_norm(np.abs(weights), DUAL[transport_norm])
+    low = high * (1.0 - 8 * (weights.shape[0] + 8) * 2.0**-53)
+    return Interval(np.maximum(down(np.array(low)), 0.0), np.array(high))
+
+
 def heights(certificate: CertificateFile, head: Head) -> tuple[Interval, Interval]:
     """What the cuts (m,) and the floors (G,) say of the sites' risks at the weights."""
     weights, p = head.weights, head.weights.shape[0] - int(certificate.fit_intercept)
-    # The norm from below: of what it is at most less what rounding can have added.
-    high = greatest_norm(np.abs(weights[:p]), DUAL[certificate.transport_norm])
-    norm = Interval(down(np.array(high * (1.0 - 8 * (p + 8) * 2.0**-53))), np.array(high))
+    norm = norm_at(weights[:p], certificate.transport_norm)
     cuts = Interval(head.offset, head.offset) + dot(head.slope, weights) + times(head.norm_weight, norm)
     if head.swing.shape[1]:
         cuts = cuts + dot(head.swing, np.abs(weights[:p]))

@@ -12,8 +12,10 @@ import pytest
 from models.methods import certified
 from models.methods.catalogue import METHODS
 from services.contracts.messages import Task
+from services.contracts.signing import public_key
 from services.coordinator.training import TooFewSitesError
 from services.coordinator.training_state import ContradictingAnswersError
+from services.verification.contradiction import verify_evidence
 
 Arrays = dict[str, Any]
 LIAR = "plant-4"
@@ -87,6 +89,11 @@ def test_the_liar_is_left_out_and_the_honest_make_the_model(works: Any, lie: str
     told = [(record.round, each.reason) for record in works.store.records for each in record.answers
             if each.status == "excluded"]
     assert told == [(excluded.round, excluded.reason)], "said once, in the round of its exclusion"
+    if code == "contradiction":
+        lines = verify_evidence(works.store.evidence[LIAR])
+        assert f"{LIAR} contradicts itself in run {run.run_id}" in lines[0]
+        assert public_key(works.plants[LIAR].seed_file) in lines[1]
+    assert set(works.store.evidence) == ({LIAR} if code == "contradiction" else set())
     asked_last = max(task.round for task in works.plants[LIAR].asked)
     assert asked_last == excluded.round, "it is asked no more"
 

@@ -9,7 +9,7 @@ from models.geometry.supports import BoxSupport
 from models.losses.catalogue import get_loss
 from models.methods.catalogue import get_method
 from models.problem import RobustSpec, SiteProblem, Status
-from models.simulation.federation import server_problem
+from models.simulation.federation import FIXED, server_problem
 from models.site_ambiguity.ball import MixtureBall
 from services.verification.certificate_file import CertificateFile, Head
 
@@ -18,7 +18,7 @@ RUN = "0" * 32
 
 def trained_certificate(
     *, seed: int = 0, n_sites: int = 4, n_rows: int = 60, n_features: int = 6, radius: float = 2e-3,
-    norm: TransportNorm = "l2", box: bool = False, fit_intercept: bool = True, ball: MixtureBall = MixtureBall(),
+    norm: TransportNorm = "l2", box: bool = False, fit_intercept: bool = True, ball: MixtureBall = FIXED,
     gap: float = 1e-3, method: str = "level-bundle", loss: str = "hinge", away: str = "", max_rounds: int = 120,
 ) -> CertificateFile:
     """Certificate of a run; the site ``away`` answers nothing after the third round."""
