@@ -49,7 +49,7 @@ def upper_bound(certificate: CertificateFile, risks: Floats) -> float:
     best = float(risks.max())
     for level, lift in _levels(risks, centre, radius, norm):
         high = up(np.maximum(up(risks - level), lift))
-        cost = times(np.array(radius), _exactly(greatest_norm(np.abs(high), DUAL[norm])))
+        cost = times(np.array(radius), _exactly(float(greatest_norm(np.abs(high), DUAL[norm]))))
         best = min(best, float((_exactly(level) + dot(centre, high) + cost).high))
     return best
 
@@ -96,8 +96,8 @@ def floors(certificate: CertificateFile, head: Head) -> Floats:
 
 def norm_at(weights: Floats, transport_norm: str) -> Interval:
     """Enclosure of ``||w||_*`` of weights (P,): what it is at most, and that less what rounding can have added."""
-    high = greatest_norm(np.abs(weights), DUAL[transport_norm])
-    low = high * (1.0 - 8 * (weights.shape[0] + 8) * 2.0**-53)
+    high = float(greatest_norm(np.abs(weights), DUAL[transport_norm]))
+    low = high * (1.0 - 8 * (weights.shape[0] + 8) * 2.0**-53) - 1e-300
     return Interval(np.maximum(down(np.array(low)), 0.0), np.array(high))
 
 
@@ -127,7 +127,7 @@ def lower_bound(certificate: CertificateFile, head: Head, upper: float) -> float
     carried = float((sums(cuts, head.norm_weight) + sums(rest, floor)).low)
     support = float(sums(mixture, floor).low)
     if support > 0:
-        steep = greatest_norm(slope.size[:p], certificate.transport_norm)
+        steep = float(greatest_norm(slope.size[:p], certificate.transport_norm))
         reach = float(up(np.array(upper / support)))
         excess = max(float(up(np.array(steep - carried))), 0.0)
         charge = float(up(np.array(excess * reach)))
@@ -206,7 +206,7 @@ def _intercept_charge(
     if left == 0:
         return 0.0
     p, flat = head.slope.shape[1] - 1, head.slope[:, -1]
-    steep = np.array([greatest_norm(row, certificate.transport_norm) for row in np.abs(head.slope[:, :p])])
+    steep = greatest_norm(np.abs(head.slope[:, :p]), certificate.transport_norm)
     steep = up(steep + np.maximum(-head.norm_weight, 0.0))
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         room = up(up(up(upper / mixture[head.site]) - head.offset) + up(steep * reach))

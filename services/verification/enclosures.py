@@ -82,17 +82,14 @@ def times(left: Floats, right: Interval) -> Interval:
     return Interval(down(np.minimum(*ends) - _TINY), up(np.maximum(*ends) + _TINY))
 
 
-def greatest_norm(size: Floats, norm: str) -> float:
-    """Upper bound on a norm of vectors whose entries are at most ``size`` (P,) in absolute value."""
-    if size.shape[0] == 0:
-        return 0.0
+def greatest_norm(size: Floats, norm: str) -> Floats:
+    """Upper bound (...) on a norm of vectors whose entries are at most ``size`` (..., P) in absolute value."""
+    largest = np.asarray(size.max(axis=-1, initial=0.0))
     if norm == "linf":
-        return float(size.max())
+        return largest
     if norm == "l1":
-        return float(dot(size, np.ones_like(size)).high)
-    # One scale for all entries, so that no square over- or underflows.
-    scale = float(size.max())
-    if not (0.0 < scale < np.inf):
-        return scale
-    shares = up(size / scale)
-    return float(up(up(np.sqrt(dot(shares, shares).high)) * scale))
+        return dot(size, np.ones(size.shape[-1])).high
+    # One scale for all entries of a vector, so that no square over- or underflows.
+    shares = up(np.divide(size, largest[..., None], out=np.zeros_like(size), where=largest[..., None] > 0))
+    squares = np.einsum("...p,...p->...", shares, shares) * (1.0 + (size.shape[-1] + 4) * _TWICE_U)
+    return np.asarray(up(up(np.sqrt(up(squares))) * largest))

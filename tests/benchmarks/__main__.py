@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-NAMES = ("overhead", "predictor", "api", "simulator", "rounds", "worst_case", "prox", "drfl")
+NAMES = ("overhead", "predictor", "api", "simulator", "rounds", "worst_case", "prox", "drfl", "verification")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -42,13 +42,13 @@ def test_columns_are_summed_each_for_itself() -> None:
     for k in range(2):
         true = _exact(list(zip(shares.tolist(), rows[:, k].tolist(), strict=True)))
         assert Fraction(float(found.low[k])) <= true <= Fraction(float(found.high[k]))
-        assert found.high[k] - found.low[k] < 1e-15
+        assert found.high[k] - found.low[k] < 4e-15
 
 
 @given(values=st.lists(NUMBERS, min_size=1, max_size=20), norm=st.sampled_from(["l1", "l2", "linf"]))
 def test_a_norm_lies_inside(values: list[float], norm: str) -> None:
     exact = [abs(Fraction(value)) for value in values]
-    size = greatest_norm(np.abs(values), norm)
+    size = float(greatest_norm(np.abs(values), norm))
     power = {"l1": sum(exact), "l2": sum(value * value for value in exact), "linf": max(exact)}[norm]
     root = 2 if norm == "l2" else 1
     assert Fraction(size) ** root >= power

@@ -142,8 +142,10 @@ def _raised_offset(head: Head, random: Any) -> Head:
 
 
 def _turned_slope(head: Head, random: Any) -> Head:
+    """Steeper where the weighted sum is steep already, so that the norm carries less of it."""
     j, d = _used(head, random), int(random.integers(head.weights.size))
-    return _changed(head, "slope", (j, d), head.slope[j, d] + random.choice([-1, 1]) * max(_size(random), 1e-2))
+    side = 1.0 if head.multipliers @ head.slope[:, d] >= 0 else -1.0
+    return _changed(head, "slope", (j, d), head.slope[j, d] + side * max(_size(random), 1e-2))
 
 
 def _less_multiplier(head: Head, random: Any) -> Head:
@@ -152,7 +154,10 @@ def _less_multiplier(head: Head, random: Any) -> Head:
 
 
 def _more_multiplier(head: Head, random: Any) -> Head:
-    j = _used(head, random)
+    """Of a cut that shares its site with others than its like: theirs are scaled down."""
+    used = np.flatnonzero(head.multipliers > 1e-3)
+    unlike = (head.site[used, None] == head.site[used]) & (np.abs(head.offset[used, None] - head.offset[used]) > 1e-4)
+    j = int(random.choice(used[unlike.any(axis=1)]))
     return _changed(head, "multipliers", j, head.multipliers[j] + 0.05 + _size(random))
 
 
@@ -194,7 +199,7 @@ def _edited(certificate: CertificateFile, random: Any) -> tuple[str, Certificate
 def test_every_one_of_ten_thousand_edits_that_break_a_bound_is_refused() -> None:
     random, refused, passed = np.random.default_rng(7), Counter[str](), list[str]()
     for number in range(EDITS):
-        certificate = _MIXED if number % 4 == 0 else _CERTIFICATE
+        certificate = _MIXED if number % 8 == 0 else _CERTIFICATE
         name, edited = _edited(certificate, random)
         try:
             verify(edited)
