@@ -32,7 +32,7 @@ def certificate_file(version: ModelVersion, proofs: tuple[CarriedProof, ...]) ->
     try:
         verify(certificate)
     except BallastError as error:
-        LOG.warning("run %s leaves no certificate file: %s", version.run_id, error)
+        LOG.info("run %s leaves no certificate file: %s", version.run_id, error)
         return None
     return write_certificate(certificate)
 
