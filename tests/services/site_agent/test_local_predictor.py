@@ -72,7 +72,8 @@ def test_columns_may_be_named_in_the_settings(
 ) -> None:
     path = write_csv([["Q", "ripple"], [80, 4]])
     (tmp_path / "site.toml").write_text(
-        f'site_id = "p"\nservers = ["nats://a:1"]\noem_key = "{oem[1]}"\n[data]\nkind = "csv"\npath = "x.csv"\n[data.columns]\nflow = "Q"\n'
+        f'site_id = "p"\nservers = ["nats://a:1"]\noem_key = "{oem[1]}"\n'
+        '[data]\nkind = "csv"\npath = "x.csv"\n[data.columns]\nflow = "Q"\n'
     )
     arguments = ["diagnose", "--model", str(model_file), "--input", str(path)]
     assert main([*arguments, "--config", str(tmp_path / "site.toml")]) == 0
