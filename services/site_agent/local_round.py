@@ -7,8 +7,10 @@ goes out has the shape of the model, whatever the number of rows.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from pydantic import ValidationError
 
 from models.basics import FloatArray, ProblemError
@@ -217,9 +219,9 @@ def _check_task(dataset: Dataset, task: LearningTask, policy: SitePolicy) -> Non
 
 
 def own_risks(
-    settings: SiteSettings, asset_type: AssetType, spec: TrainingSpec, weights: FloatArray
+    settings: SiteSettings, asset_type: AssetType, spec: TrainingSpec, weights: Sequence[FloatArray]
 ) -> FloatArray:
-    """Worst-case risk (K,) of each plane (K, P + 1) on the plant's own training rows, for the plant's own screen.
+    """Worst-case risk (n, K) of the planes of n weights (K, P + 1) on the plant's own training rows, for its screen.
 
     Raises
     ------
@@ -231,7 +233,8 @@ def own_risks(
     dataset = Vault(settings.data, asset_type).current().rows_for(spec.loss.task)
     try:
         rows, outcomes = lifted(spec, dataset.train.features), dataset.train.outcomes(spec.loss.task)
-        return head_risks(weights, site_problems(spec, rows, outcomes, asset_type))
+        heads = site_problems(spec, rows, outcomes, asset_type)
+        return np.stack([head_risks(each, heads) for each in weights])
     except (ProblemError, LiftMismatchError) as error:
         raise InvalidInputError(f"the plant's rows do not fit the version: {error}") from None
 

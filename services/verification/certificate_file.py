@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from zipfile import BadZipFile
 
@@ -65,11 +65,10 @@ class CertificateFile:
     upper: float
     lower: float
     gap: float
-    signed_answers: dict[str, Any] = field(default_factory=dict)
 
 
 _HEADER = ("run_id", "lipschitz", "transport_norm", "fit_intercept", "mixture_norm", "mixture_radius", "upper", "lower",
-           "gap", "signed_answers")
+           "gap")
 _SITES = ("site_weights", "radii", "label_flip_costs")
 
 

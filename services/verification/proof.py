@@ -65,6 +65,7 @@ def verify(certificate: CertificateFile) -> Proof:
     )
     not_checked = (
         "that the sites' risks and cuts are true of their rows: each plant can check its own (ballast-site verify)",
+        "that the sites gave these answers: their signatures stay with the run, the OEM's covers the file",
         *([f"the risk of {', '.join(absent)} at the weights: absent at the end, it counts by its cuts"] if absent
           else []),
     )

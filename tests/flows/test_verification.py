@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,11 @@ import pytest
 
 from api.cli.main import main
 from services.contracts.signing import public_key
+from services.site_agent import verify_model
 from services.site_agent.cli import main as site_main
+from services.site_agent.settings import SiteSettings
+from services.verification.certificate_file import read_certificate
+from services.verification.proof import NotProvenError
 from tests.flows.conftest import RIG, rig_sources
 
 
@@ -51,7 +56,9 @@ def test_a_registered_version_is_proven_from_its_files(
 
     site = _site(works, tmp_path, "plant-2", key)
     assert site_main(["verify", str(tmp_path / "files" / "model.json"), "--config", str(site)]) == 0
-    assert "checked: the own worst-case risk" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "checked: the own worst-case risk" in said
+    assert ("checked: the own cuts lie below the own risk at 10 weights" in said) == (name != "worst")
 
 
 def test_what_does_not_belong_together_is_refused(
@@ -95,6 +102,27 @@ def test_a_plant_whose_rows_have_another_risk_is_told(
     site = _site(works, tmp_path, "plant-2", public_key(works.context.settings.nats_seed), rows_of="plant-3")
     assert site_main(["verify", str(tmp_path / "files" / "model.json"), "--config", str(site)]) == 1
     assert "worst-case risk of plant-2 is" in capsys.readouterr().err
+
+
+def test_a_cut_that_the_plants_rows_do_not_have_is_told(
+    works: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, _, version = works.train(works.plan("cut"))
+    _home(works, monkeypatch)
+    assert main(["verify", "cut:1", "--save", str(tmp_path)]) == 0
+    certificate = read_certificate((tmp_path / "certificate.npz").read_bytes())
+    path = _site(works, tmp_path, "plant-2", public_key(works.context.settings.nats_seed))
+    settings = SiteSettings.from_toml(path)
+    assert "checked" in verify_model._own_cuts(certificate, version, settings)
+    (head,) = certificate.heads
+    own = head.site == certificate.site_ids.index("plant-2")
+    for raised, holds in ((np.where(own, 0.02, 0.0), False), (np.where(own, 0.0, 0.02), True)):
+        edited = replace(certificate, heads=(replace(head, offset=head.offset + raised),))
+        if holds:
+            verify_model._own_cuts(edited, version, settings)
+            continue
+        with pytest.raises(NotProvenError, match="said to have answered lies above its risk"):
+            verify_model._own_cuts(edited, version, settings)
 
 
 def test_a_method_whose_bounds_are_of_something_else_carries_no_file(
