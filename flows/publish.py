@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flows.certificates import carried
 from flows.versions import model_version
 from flows.wiring import FlowContext
 from services.contracts.model_version import ModelVersion
@@ -19,8 +20,9 @@ def register(context: FlowContext, run: Run, trained: TrainedModel, evaluation: 
     """Put the model into the registry with its certificates, its rounds and its report."""
     rounds = context.store.runs.get_rounds(run.run_id)
     draft = model_version(run, context.asset_type(run.plan.asset_type), trained, evaluation, rounds)
+    draft, files = carried(draft, trained.proofs, context.settings.nats_seed)
     report = model_report(draft, run, rounds, check_gates(run.plan.gates, draft))
-    version = context.registry.register(draft, rounds, report, report_attachments(report))
+    version = context.registry.register(draft, rounds, report, {**report_attachments(report), **files})
     mlflow_run_id = context.registry.mlflow_run_id(version.name, version.version)
     metrics = {**version.figures, "fresh_weight": version.fresh_weight}
     context.store.model_versions.add(version.name, version.version, run.run_id, metrics)

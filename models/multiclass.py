@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import Arrays, FloatArray, ProblemError
+from models.cuts.carried_proof import CarriedProof
 from models.cuts.certificate import combined_certificate
 from models.cuts.contradiction import Contradiction
 from models.methods.protocol import NO_PARAMETERS, RemembersAnswers, ServerHalf, SiteHalf
@@ -146,6 +147,15 @@ class OneVsRestServer:
         """Bounds of the convex part, summed over the heads; None for a method that has no such part."""
         parts = [part for each in state if (part := self.binary.convex_part(each)) is not None]
         return combined_certificate(parts) if parts else None
+
+    def carried_proofs(self, state: Heads, problem: ServerProblem) -> tuple[CarriedProof, ...]:
+        """What proves the bounds of every head to others; none where a head has nothing."""
+        proofs = [self.binary.carried_proof(each, problem) for each in state]
+        return tuple(proof for proof in proofs if proof is not None) if all(proofs) else ()
+
+    def carried_proof(self, state: Heads, problem: ServerProblem) -> CarriedProof | None:
+        """None: the heads have one each (:meth:`carried_proofs`)."""
+        return None
 
     def note(self, state: Heads, problem: ServerProblem) -> str:
         """What the method says of its result, on one line; empty where it says nothing."""

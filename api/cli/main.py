@@ -85,6 +85,10 @@ def _module(name: str) -> Command:
             from api.cli import run as command
         case "model":
             from api.cli import model as command
+        case "verify":
+            from api.cli import verify as command
+        case "evidence":
+            from api.cli import evidence as command
         case "audit":
             from api.cli import audit as command
         case _:
@@ -103,6 +107,8 @@ COMMANDS = {
     "plan": "create, list, pause, resume and trigger plans",
     "run": "list, show and cancel runs",
     "model": "list, show, promote and roll back models",
+    "verify": "prove a model's bounds again from what it carries",
+    "evidence": "prove from two signed answers that a plant contradicts itself",
     "audit": "list and verify the audit trail",
 }
 """Help of each command."""

@@ -14,6 +14,7 @@ from api.cli.common import add_action, add_actions, checked, print_list, run_act
 from api.sites import service as sites
 from api.sites.schemas import KeyChange, SiteEnrolment
 from services.contracts.records import Site
+from services.contracts.signing import public_key
 
 run = run_action
 
@@ -34,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     own = add_action(actions, "rotate-coordinator-key", _rotate_own, about, reason=True)
     _add_overlap(own, "1h")
     add_action(actions, "list", _list, "list plants", lists=True)
+    add_action(actions, "oem-key", _oem_key, "print the public key by which versions are signed, for the plants")
     for name, change, about in (
         ("suspend", sites.suspend, "ask a plant no more, until it is activated"),
         ("activate", sites.activate, "ask a suspended plant again"),
@@ -76,6 +78,10 @@ def _rotate(backend: Backend, args: argparse.Namespace) -> None:
 def _rotate_own(backend: Backend, args: argparse.Namespace) -> None:
     key, _ = sites.rotate_coordinator(backend, local_administrator(), args.overlap, args.reason)
     print(f"the coordinator has another key, {key}; the flows start again with it when no run is on its way")
+
+
+def _oem_key(backend: Backend, args: argparse.Namespace) -> None:
+    print(public_key(backend.settings.nats_seed))
 
 
 def _list(backend: Backend, args: argparse.Namespace) -> None:

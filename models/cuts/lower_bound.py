@@ -36,6 +36,8 @@ All statements hold up to float64 rounding of the sums themselves, for which an 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from models.basics import FloatArray
@@ -66,27 +68,47 @@ def lower_bound(model: CutModel, multipliers: FloatArray, reference: FloatArray)
     model : the cuts. multipliers : (m,), need be neither feasible nor optimal. reference : (D,) any point, best near
     the minimiser.
     """
+    return strongest_proof(model, multipliers, reference).bound
+
+
+@dataclass(frozen=True)
+class BoundProof:
+    """A lower bound, and the multipliers (m,) that prove it; those ``around`` bound the set of the best weights."""
+
+    bound: float
+    multipliers: FloatArray
+    around: FloatArray
+
+
+def strongest_proof(model: CutModel, multipliers: FloatArray, reference: FloatArray) -> BoundProof:
+    """As :func:`lower_bound`, with the multipliers by which the bound was found, for others to check."""
+    best = BoundProof(0.0, np.zeros_like(multipliers), np.zeros_like(multipliers))
     if model.site.shape[0] == 0:
-        return 0.0
+        return best
     model = _without_swings(model, _normalised(model, multipliers), 0.0)
-    bound, proposed = 0.0, _normalised(model, multipliers)
+    proposed = _normalised(model, multipliers)
     for least in (0.0, _IDLE):
         cuts = _normalised(model, np.where(multipliers > least, multipliers, 0.0))
         aim = float(cuts @ model.offset)
         for attempt in range(_CORRECTIONS + 1):
             if attempt:
                 cuts = _corrected(model, cuts, exactly=attempt == _CORRECTIONS)
-            bound = max(bound, _bound(model, cuts, reference, cuts))
-            if bound >= aim - _CLOSE * abs(aim):
-                return bound
+            best = max(best, BoundProof(_bound(model, cuts, reference, cuts), cuts, cuts), key=_height_proven)
+            if best.bound >= aim - _CLOSE * abs(aim):
+                return best
     if model.floor.any() or (central := _central(model, reference)) is None:
-        return bound
+        return best
     for share in _BLENDS:
         cuts = (1.0 - share) * proposed + share * central
         for _ in range(_LEVELLING):
             cuts = _levelled(model, cuts)
-            bound = max(bound, _bound(model, cuts, reference, central))
-    return bound
+            found = BoundProof(_bound(model, cuts, reference, central), cuts, central)
+            best = max(best, found, key=_height_proven)
+    return best
+
+
+def _height_proven(proof: BoundProof) -> float:
+    return proof.bound
 
 
 def tilted_lower_bound(model: CutModel, multipliers: FloatArray, tilt: FloatArray, reach: FloatArray) -> float:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 import numpy as np
 
 from models.basics import Arrays, FloatArray
+from models.cuts.carried_proof import CarriedProof, carried_proof
 from models.cuts.contradiction import Contradiction, find_contradiction
 from models.cuts.evidence import Evidence, with_answers
 from models.methods.protocol import NO_PARAMETERS
@@ -101,6 +102,10 @@ class CertifiedServer(ABC, Generic[StateT]):
     def site_risks(self, state: StateT, problem: ServerProblem) -> dict[str, float]:
         """Worst-case risk of each site at the best point; NaN where it did not answer there."""
         return state.evidence.best_risks(problem)
+
+    def carried_proof(self, state: StateT, problem: ServerProblem) -> CarriedProof | None:
+        """What proves the bounds of the worst mixture's risk to others; None where there is nothing."""
+        return carried_proof(state.evidence, problem)
 
     def convex_part(self, state: StateT) -> Certificate | None:
         """None: the certificate is that of the whole."""

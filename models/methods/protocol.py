@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, Protocol, TypeVar, runtime_checkable
 
 from models.basics import Arrays, FloatArray
+from models.cuts.carried_proof import CarriedProof
 from models.cuts.contradiction import Contradiction
 from models.losses.base import Loss
 from models.problem import Certificate, ServerProblem, SiteProblem, Status
@@ -96,6 +97,10 @@ class ServerHalf(Protocol[StateT]):
 
     def of_sites(self, state: StateT, problem: ServerProblem, kept: Sequence[int]) -> StateT:
         """State of a run that goes on with some of its sites, by index; ``problem`` is that of those sites."""
+
+    def carried_proof(self, state: StateT, problem: ServerProblem) -> CarriedProof | None:
+        """What proves the bounds of the worst mixture's risk to others; None where there is nothing."""
+        ...
 
     def pack(self, state: StateT) -> dict[str, FloatArray]:
         """State as arrays of float64, exactly."""

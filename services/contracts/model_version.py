@@ -112,6 +112,9 @@ class ModelVersion(VersionFacts):
     weights: FloatArray
     absolute_gap: float = Field(default=0.0, description="distance of the bounds that is near enough, as the plan says")
     excluded: tuple[ExcludedSite, ...] = ()
+    certificate_sha256: str = Field(default="", description="digest of the certificate file; empty: there is none")
+    signed_by: str = Field(default="", description="public key of the OEM's coordinator; empty: unsigned")
+    signature: str = Field(default="", description="Ed25519 over all but this and the number, base 64")
 
     @model_validator(mode="before")
     @classmethod

@@ -16,6 +16,10 @@ RunStatus = Literal["pending", "running", "completed", "failed", "cancelled"]
 AnswerStatus = Literal["accepted", "absent", "late", "refused_by_site", "rejected", "excluded"]
 
 
+Exchange = tuple[bytes, bytes]
+"""Frame of a task, and of a site's answer to it."""
+
+
 class Bounds(Contract):
     """What a method proves of the optimum of its objective, ``lower <= optimum <= upper``, from its ``Certificate``.
 

@@ -14,7 +14,7 @@ from services.contracts.asset_type import AssetType
 from services.contracts.codec import digest, encode
 from services.contracts.messages import Kind, SiteRefusal, SiteUpdate, Task, TrainingSpec
 from services.contracts.plan import Plan
-from services.contracts.run import SiteAnswer
+from services.contracts.run import Exchange, SiteAnswer
 from services.coordinator.admission import AdmissionError, Expected, admit
 from services.coordinator.plausibility import doubt
 from services.coordinator.ports import RawAnswer, SiteTransport
@@ -42,11 +42,12 @@ class Question:
 
 @dataclass(frozen=True)
 class Poll:
-    """The outcome: admitted updates by site, the account of every site, and the slowest site's seconds."""
+    """The outcome: admitted updates and their frames by site, the account of every site, the slowest one's seconds."""
 
     updates: Mapping[str, SiteUpdate]
     answers: tuple[SiteAnswer, ...]
     slowest_seconds: float
+    exchanges: Mapping[str, Exchange]
 
     @property
     def excluded(self) -> tuple[SiteAnswer, ...]:
@@ -65,7 +66,8 @@ async def poll(question: Question, keys: Mapping[str, str], transport: SiteTrans
         answers.append(answer)
         if update is not None:
             updates[site] = update
-    return Poll(updates, tuple(answers), max((answer.seconds for answer in raw.values()), default=0.0))
+    exchanges = {site: (frames[site], frame) for site in updates if (frame := raw[site].frame) is not None}
+    return Poll(updates, tuple(answers), max((answer.seconds for answer in raw.values()), default=0.0), exchanges)
 
 
 def _task(question: Question, site: str) -> Task:

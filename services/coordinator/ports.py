@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from models.basics import FloatArray
-from services.contracts.run import RoundRecord, Run, SiteAnswer, SiteTermsRecord
+from services.contracts.run import Exchange, RoundRecord, Run, SiteAnswer, SiteTermsRecord
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,17 @@ class RunStore(Protocol):
     def load_state(self, run_id: str) -> tuple[int, dict[str, FloatArray]] | None:
         """Last committed round and the method state after it; None before the first."""
 
-    def commit_round(self, record: RoundRecord, state: Mapping[str, FloatArray]) -> None:
-        """Commit record, site answers, exclusions and method state at once; ``ConflictError`` if it is not the next."""
+    def commit_round(
+        self, record: RoundRecord, state: Mapping[str, FloatArray], exchanges: Mapping[str, Exchange] | None = None,
+        evidence: Mapping[str, bytes] | None = None,
+    ) -> None:
+        """Commit record, site answers, exclusions and method state at once; ``ConflictError`` if it is not the next.
+
+        ``exchanges`` are kept while the run lasts, ``evidence`` for good; both by site.
+        """
+
+    def get_exchange(self, run_id: str, round_: int, site_id: str) -> Exchange | None:
+        """Task and answer of a committed round; None where there are none."""
 
     def finish_run(self, run_id: str, status: str, reason: str) -> Run:
         """Set the final status and drop the method state."""

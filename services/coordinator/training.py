@@ -7,11 +7,12 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from models.basics import Arrays, FloatArray
+from models.cuts.contradiction import Contradiction
 from models.methods.catalogue import check_parameters, get_method
 from models.multiclass import OneVsRestServer
 from models.problem import ServerProblem, SiteTerms, Status
@@ -19,17 +20,26 @@ from services.contracts.asset_type import AssetType
 from services.contracts.errors import BallastError
 from services.contracts.lift import lifted_size
 from services.contracts.plan_problem import check_problem
-from services.contracts.run import ExcludedSite, RoundRecord, Run, SiteAnswer
+from services.contracts.run import Exchange, ExcludedSite, RoundRecord, Run, SiteAnswer
 from services.contracts.scores import REGRESSION_SUMS
 from services.coordinator.evaluation import Evaluation, interval_ends, worst_over_sites
 from services.coordinator.poll import Poll, Question, poll
 from services.coordinator.ports import RunStore, SiteTransport
 from services.coordinator.terms import JOIN_SHAPES, check_asked, exclusions_note, joined_terms, site_specs
 from services.coordinator.training_state import TrainedModel, Training
+from services.verification.contradiction import write_evidence
 
 LOG = logging.getLogger("ballast.coordinator")
 RETRY_SECONDS = 0.5  # a site that comes back is asked at once, one that does not costs two questions a second
 Progress = Callable[[RoundRecord], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is kept of a round beside its record: frames by site, and evidence files against sites."""
+
+    exchanges: Mapping[str, Exchange]
+    evidence: Mapping[str, bytes]
 
 
 class TooFewSitesError(BallastError):
@@ -95,8 +105,8 @@ class Coordinator:
         status = at.status() if saved else Status.CONTINUE
         while status is Status.CONTINUE and at.number < run.plan.max_rounds:
             self._check_cancelled(run)
-            at, record = await self._round(replace(at, number=at.number + 1))
-            self._store.commit_round(record, at.server.pack(at.state))
+            at, record, kept = await self._round(replace(at, number=at.number + 1))
+            self._store.commit_round(record, at.server.pack(at.state), kept.exchanges, kept.evidence)
             status = at.status()
             if progress is not None:
                 await progress(record)
@@ -140,23 +150,40 @@ class Coordinator:
         outcome = await poll(question, keys, self._transport, run.plan.round_deadline_seconds)
         return {site: update.arrays for site, update in outcome.updates.items()}, outcome.answers
 
-    async def _round(self, at: Training) -> tuple[Training, RoundRecord]:
+    async def _round(self, at: Training) -> tuple[Training, RoundRecord, Kept]:
         """One round: asked until it has enough answers and none that cannot be true; nothing is committed yet."""
         started, began = time.perf_counter(), datetime.now(UTC)
         excluded: list[SiteAnswer] = []
+        evidence: dict[str, bytes] = {}
         while True:
             messages = at.server.messages(at.state, at.problem)
             shapes = at.server.answer_shapes(at.problem.dimension, at.problem.n_swings, at.problem.parameters)
             question = self._question(at.run, "round", at.number, messages, shapes)
             outcome = await self._until_enough(at.run, question, self._keys_of(at.run))
             answers = {site: update.arrays for site, update in outcome.updates.items()}
-            found = at.convicted(outcome, answers)
+            contradictions = at.contradictions(answers)
+            found = at.convicted(outcome, contradictions)
             if not found:
                 break
+            evidence |= self._evidence(at, outcome, contradictions)
             excluded += found
             at = self._without(at, found)
         at = at.stepped(answers)
-        return at, _record(at, began, started, outcome, excluded)
+        return at, _record(at, began, started, outcome, excluded), Kept(outcome.exchanges, evidence)
+
+    def _evidence(self, at: Training, outcome: Poll, found: Mapping[str, Contradiction]) -> dict[str, bytes]:
+        """Evidence file against each site of a contradiction; none where an answer is of before frames were kept."""
+        files: dict[str, bytes] = {}
+        for site, each in found.items():
+            frames = [
+                outcome.exchanges.get(site) if number == at.number
+                else self._store.get_exchange(at.run.run_id, number, site)
+                for number in dict.fromkeys((each.risk_round, each.cut_round))
+            ]
+            kept = [frame for frame in frames if frame is not None]
+            if len(kept) == len(frames):
+                files[site] = write_evidence(at.run.run_id, site, self._keys[site], kept)
+        return files
 
     def _without(self, at: Training, convicted: Sequence[SiteAnswer]) -> Training:
         """Training that goes on without these sites; :class:`TooFewSitesError` where too few are left."""

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from models.basics import Arrays, FloatArray
+from models.cuts.carried_proof import CarriedProof
+from models.cuts.contradiction import Contradiction
 from models.methods.catalogue import get_method
 from models.multiclass import Heads, OneVsRestServer
 from models.problem import Certificate, ServerProblem, Status
@@ -35,6 +37,7 @@ class TrainedModel:
     the worst-case risk of the weights by what the rounds saw: the greater of the upper bound and the worst mixture of
     the sites' risks, infinite for a method that minimises something else. ``convex_part``:
     bounds of the convex part, for a method whose objective is not convex. ``note``: what the method says of its result.
+    ``proofs``: what proves the bounds of every head to others, where the method has that.
     """
 
     weights: FloatArray
@@ -47,6 +50,7 @@ class TrainedModel:
     risk_bound: float
     convex_part: Certificate | None = None
     note: str = ""
+    proofs: tuple[CarriedProof, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,9 +67,12 @@ class Training:
         """Whether to go on."""
         return self.server.status(self.state, self.problem)
 
-    def convicted(self, outcome: Poll, answers: Mapping[str, Arrays]) -> list[SiteAnswer]:
-        """Accounts of the sites whose answers cannot be true: alone, or beside what they answered before."""
-        found = self.server.contradictions(self.state, self.problem, answers)
+    def contradictions(self, answers: Mapping[str, Arrays]) -> dict[str, Contradiction]:
+        """Sites whose answers cannot be true beside what they answered before."""
+        return self.server.contradictions(self.state, self.problem, answers)
+
+    def convicted(self, outcome: Poll, found: Mapping[str, Contradiction]) -> list[SiteAnswer]:
+        """Accounts of the sites whose answers cannot be true: alone, or by a contradiction that was ``found``."""
         contradicting = [
             answer.model_copy(
                 update={"status": "excluded", "code": "contradiction", "reason": str(found[answer.site_id])}
@@ -100,4 +107,5 @@ class Training:
             rounds=self.number, site_risks=risks, worst_weights=server.mixture_weights(state, problem),
             risk_bound=risk_bound(certificate.upper, risks, problem) if robust else math.inf,
             convex_part=server.convex_part(state), note=server.note(state, problem),
+            proofs=server.carried_proofs(state, problem),
         )

@@ -48,13 +48,13 @@ class ModelRegistry:
         version: ModelVersion,
         rounds: Sequence[RoundRecord],
         report: ModelReport | Mapping[str, Any],
-        attachments: Mapping[str, str] | None = None,
+        attachments: Mapping[str, str | bytes] | None = None,
     ) -> ModelVersion:
         """Put a trained model into the registry and make it challenger; gives it back with its number.
 
         The same Ballast run registered again gives the version that it has already, so that a flow which died after
         this call and before it wrote the number down goes on. ``report`` becomes ``report.json`` of the MLflow run,
-        ``attachments`` (file name, text) stand beside it.
+        ``attachments`` (file name, text or bytes) stand beside it.
 
         Raises
         ------
@@ -164,6 +164,11 @@ class ModelRegistry:
         """
         with mlflow_errors(f"read the report of version {version.version} of model {version.name}"):
             return self._store.load_report(version)
+
+    def certificate(self, version: ModelVersion) -> bytes | None:
+        """The certificate file that a version was registered with; None where it has none."""
+        with mlflow_errors(f"read the certificate of version {version.version} of model {version.name}"):
+            return self._store.load_certificate(version)
 
     def versions(self, name: str) -> tuple[VersionSummary, ...]:
         """Versions of a model by their labels, the newest first; ``NotFoundError`` when there is no such model."""

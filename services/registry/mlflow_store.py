@@ -19,6 +19,7 @@ from services.registry.mlflow_environment import silence_mlflow
 from services.registry.model_files import DOCUMENT, document_text, read_document, sha256, write_model
 from services.registry.run_log import BATCH, REPORT, metric_rows, parameters, read_report, write_report_files
 from services.registry.store_lock import opening
+from services.verification.version import CERTIFICATE
 
 
 class MlflowStore:
@@ -122,6 +123,14 @@ class MlflowStore:
             text = Path(self.client.download_artifacts(run_id, REPORT, scratch)).read_text(encoding="utf-8")
         return read_report(text, version)
 
+    def load_certificate(self, version: ModelVersion) -> bytes | None:
+        """The certificate file that was logged with a version; None where there is none."""
+        run_id = self.entry(version.name, version.version).run_id
+        if all(file.path != CERTIFICATE for file in self.client.list_artifacts(run_id)):
+            return None
+        with tempfile.TemporaryDirectory() as scratch:
+            return Path(self.client.download_artifacts(run_id, CERTIFICATE, scratch)).read_bytes()
+
     # ---- runs
 
     def open_run(self, version: ModelVersion) -> str:
@@ -140,7 +149,7 @@ class MlflowStore:
         version: ModelVersion,
         rounds: Sequence[RoundRecord],
         report: ModelReport | Mapping[str, Any],
-        attachments: Mapping[str, str],
+        attachments: Mapping[str, str | bytes],
     ) -> None:
         """Log parameters, all metrics in as few calls as MLflow takes, and the report's files."""
         from mlflow.entities import Metric, Param

@@ -83,9 +83,9 @@ def metric_rows(version: ModelVersion, rounds: Sequence[RoundRecord]) -> list[tu
 
 
 def write_report_files(
-    folder: Path, report: ModelReport | Mapping[str, Any], attachments: Mapping[str, str]
+    folder: Path, report: ModelReport | Mapping[str, Any], attachments: Mapping[str, str | bytes]
 ) -> None:
-    """Write ``report.json`` and the attachments (a file name each, its text) into a folder.
+    """Write ``report.json`` and the attachments (a file name each, its text or bytes) into a folder.
 
     ``InvalidInputError`` for a name that is not a plain file name.
     """
@@ -94,7 +94,7 @@ def write_report_files(
     for name, content in attachments.items():
         if Path(name).name != name or name in {"", ".", "..", REPORT}:
             raise InvalidInputError(f"an attachment needs a plain file name other than report.json, got {name[:60]!r}")
-        (folder / name).write_text(content, encoding="utf-8")
+        (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
 def read_report(text: str, version: ModelVersion) -> ModelReport | None:

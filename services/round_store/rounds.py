@@ -11,11 +11,11 @@ from sqlalchemy.orm import Session
 from models.basics import FloatArray
 from services.contracts.codec import FrameError, pack_arrays, unpack
 from services.contracts.errors import BallastError, InvalidInputError
-from services.contracts.run import ExcludedSite, RoundRecord, SiteAnswer
+from services.contracts.run import Exchange, ExcludedSite, RoundRecord, SiteAnswer
 from services.round_store.documents import sentence
 from services.round_store.queries import rows_touched
 from services.round_store.session import utc_now
-from services.round_store.tables import RoundRow, RunStateRow, SiteUpdateRow
+from services.round_store.tables import EvidenceRow, RoundRow, RunExchangeRow, RunStateRow, SiteUpdateRow
 
 
 class DamagedStateError(BallastError):
@@ -79,6 +79,26 @@ def read_state(session: Session, run_id: str) -> tuple[int, dict[str, FloatArray
 def drop_state(session: Session, run_id: str) -> None:
     """Forget the method state."""
     session.execute(delete(RunStateRow).where(RunStateRow.run_id == run_id))
+
+
+def insert_exchanges(session: Session, record: RoundRecord, exchanges: Mapping[str, Exchange]) -> None:
+    """Keep the frames that crossed the border in a round, by site."""
+    if exchanges:
+        of_round = {"run_id": record.run_id, "round": record.round}
+        rows = [of_round | {"site_id": site, "task": task, "answer": said} for site, (task, said) in exchanges.items()]
+        session.execute(insert(RunExchangeRow), rows)
+
+
+def insert_evidence(session: Session, run_id: str, evidence: Mapping[str, bytes]) -> None:
+    """Keep what proves that sites contradicted themselves."""
+    if evidence:
+        rows = [{"run_id": run_id, "site_id": site, "document": found} for site, found in evidence.items()]
+        session.execute(insert(EvidenceRow), rows)
+
+
+def drop_exchanges(session: Session, run_id: str) -> None:
+    """Forget the frames of a run."""
+    session.execute(delete(RunExchangeRow).where(RunExchangeRow.run_id == run_id))
 
 
 def read_rounds(session: Session, run_id: str, after: int, limit: int | None) -> list[RoundRecord]:

@@ -13,12 +13,12 @@ from sqlalchemy.orm import Session
 from models.basics import FloatArray
 from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.plan import Plan
-from services.contracts.run import RoundRecord, Run, RunStatus, SiteAnswer, SiteTermsRecord
+from services.contracts.run import Exchange, RoundRecord, Run, RunStatus, SiteAnswer, SiteTermsRecord
 from services.round_store import rounds
 from services.round_store.documents import document, sentence
 from services.round_store.queries import insert_new, narrowed, page, rows_touched, stored_row
 from services.round_store.session import Repository, utc_now
-from services.round_store.tables import UNFINISHED_STATUSES, RunRow
+from services.round_store.tables import UNFINISHED_STATUSES, EvidenceRow, RunExchangeRow, RunRow
 
 FINAL = ("completed", "failed", "cancelled")
 
@@ -88,9 +88,14 @@ class RunRepository(Repository):
             _row(session, run_id)
             return rounds.read_state(session, run_id)
 
-    def commit_round(self, record: RoundRecord, state: Mapping[str, FloatArray]) -> None:
+    def commit_round(
+        self, record: RoundRecord, state: Mapping[str, FloatArray], exchanges: Mapping[str, Exchange] | None = None,
+        evidence: Mapping[str, bytes] | None = None,
+    ) -> None:
         """Commit record, site answers, exclusions, method state and the run's bounds in one transaction.
 
+        With them the frames of the round's ``exchanges``, kept while the run lasts, and the ``evidence`` against sites
+        that contradicted themselves, kept for good; both by site.
         ``ConflictError`` when the run is not running, or the round is not the one after the last, also for a round that
         is there; ``InvalidInputError`` for a record with a NaN or with two answers of one site.
         """
@@ -112,6 +117,21 @@ class RunRepository(Repository):
                 row = _row(session, record.run_id)
                 row.excluded = [*row.excluded, *map(document, left_out)]
             rounds.replace_state(session, record.run_id, record.round, state)
+            rounds.insert_exchanges(session, record, exchanges or {})
+            rounds.insert_evidence(session, record.run_id, evidence or {})
+
+    def get_exchange(self, run_id: str, round_: int, site_id: str) -> Exchange | None:
+        """Task and answer of a committed round of an unfinished run; None where there are none."""
+        with self._scope.read() as session:
+            row = session.get(RunExchangeRow, (run_id, round_, site_id))
+            return None if row is None else (row.task, row.answer)
+
+    def get_evidence(self, run_id: str, site_id: str) -> bytes | None:
+        """Evidence file against a site that contradicted itself; None where there is none."""
+        with self._scope.read() as session:
+            _row(session, run_id)
+            row = session.get(EvidenceRow, (run_id, site_id))
+            return None if row is None else row.document
 
     def get_rounds(self, run_id: str, after: int = 0, limit: int | None = None) -> list[RoundRecord]:
         """Committed rounds later than ``after``, in order; raise ``NotFoundError`` for an unknown run."""
@@ -120,7 +140,7 @@ class RunRepository(Repository):
             return rounds.read_rounds(session, run_id, after, limit)
 
     def finish_run(self, run_id: str, status: str, reason: str) -> Run:
-        """Set the final status, drop the method state and the lease; once more with the same status changes nothing.
+        """Set the final status, drop method state, frames and lease; once more with the same status changes nothing.
 
         ``InvalidInputError`` for a status that is not final, ``ConflictError`` where the run has ended with another.
         """
@@ -134,6 +154,7 @@ class RunRepository(Repository):
                 row.status, row.reason, row.updated_at = status, sentence(reason), utc_now(session)
                 row.lease_owner = row.lease_until = None
                 rounds.drop_state(session, run_id)
+                rounds.drop_exchanges(session, run_id)
             return Run.of_record(row)
 
     def request_cancel(self, run_id: str) -> Run:

@@ -105,6 +105,28 @@ class RunStateRow(Base):
     frame: Mapped[bytes]
 
 
+class RunExchangeRow(Base):
+    """A task and a site's signed answer to it, as frames; gone when the run ends."""
+
+    __tablename__ = "run_exchanges"
+
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.run_id"), primary_key=True)
+    round: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    site_id: Mapped[str] = mapped_column(primary_key=True)
+    task: Mapped[bytes]
+    answer: Mapped[bytes]
+
+
+class EvidenceRow(Base):
+    """The signed answers by which a site contradicted itself, as an evidence file."""
+
+    __tablename__ = "evidence"
+
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.run_id"), primary_key=True)
+    site_id: Mapped[str] = mapped_column(primary_key=True)
+    document: Mapped[bytes]
+
+
 class RoundRow(Base):
     """One committed round."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from services.contracts.errors import BallastError
+from services.contracts.errors import BallastError, InvalidInputError
 from services.site_agent.settings import CsvSource, SiteSettings
 from services.site_agent.site_setup import DEFAULT_SERVER, SiteSetup, create_site
 
@@ -35,7 +35,7 @@ def _init(chosen: argparse.Namespace) -> int:
         SiteSetup(
             site_id=chosen.site_id, folder=chosen.dir, asset_type=chosen.asset_type, data=chosen.data,
             servers=tuple(chosen.server or [DEFAULT_SERVER]), authority=chosen.ca,
-            methods=tuple(chosen.allow_method or ()),
+            methods=tuple(chosen.allow_method or ()), oem_key=chosen.oem_key,
         )
     )
     print(f"Site {chosen.site_id} is set up in {chosen.dir}. Read policy.toml: it says what may leave this plant.")
@@ -80,12 +80,33 @@ def _exposure(chosen: argparse.Namespace) -> int:
 def _diagnose(chosen: argparse.Namespace) -> int:
     from services.site_agent.local_predictor import diagnose, read_model
 
-    columns = CsvSource(kind="csv", path=chosen.input)
+    columns, key = CsvSource(kind="csv", path=chosen.input), chosen.oem_key
     if chosen.config is not None:
-        configured = SiteSettings.from_toml(chosen.config).data
-        if isinstance(configured, CsvSource):
-            columns = configured.model_copy(update={"path": chosen.input})
-    for line in diagnose(read_model(chosen.model), columns):
+        settings = SiteSettings.from_toml(chosen.config)
+        key = key or settings.oem_key
+        if isinstance(settings.data, CsvSource):
+            columns = settings.data.model_copy(update={"path": chosen.input})
+    if key is None and not chosen.unsigned:
+        raise InvalidInputError(
+            "the OEM's public key is not known, so the model cannot be checked: give --oem-key, or --config with "
+            "oem_key in it; --unsigned uses the model whoever made it"
+        )
+    for line in diagnose(read_model(chosen.model, None if chosen.unsigned else key), columns):
+        print(line)
+    return 0
+
+
+def _verify(chosen: argparse.Namespace) -> int:
+    from services.site_agent.verify_model import verify_model
+    from services.verification.version import NoCertificateError
+
+    settings = SiteSettings.from_toml(chosen.config)
+    try:
+        lines = verify_model(chosen.model, chosen.certificate, settings, chosen.oem_key or settings.oem_key)
+    except NoCertificateError as error:
+        print(f"ballast-site: {error}", file=sys.stderr)
+        return 2
+    for line in lines:
         print(line)
     return 0
 
@@ -184,6 +205,7 @@ def _parser() -> argparse.ArgumentParser:
         "--allow-method", action="append", metavar="NAME",
         help="method to allow, may be repeated (default: all)",
     )
+    init.add_argument("--oem-key", metavar="U...", help="the OEM's public key: versions are checked with it")
     init.set_defaults(run=_init)
 
     run = _command(commands, "run", "answer the OEM's tasks until told to stop", _run)
@@ -199,7 +221,14 @@ def _parser() -> argparse.ArgumentParser:
     diagnose.add_argument("--model", type=Path, required=True, help="model version file (JSON) from the OEM")
     diagnose.add_argument("--input", type=Path, required=True, help="CSV file of measurements; it needs no labels")
     diagnose.add_argument("--config", type=Path, help="settings file, for the columns and units of this plant's CSV")
+    diagnose.add_argument("--oem-key", metavar="U...", help="the OEM's public key (default: oem_key in the settings)")
+    diagnose.add_argument("--unsigned", action="store_true", help="use the model whoever made it; nothing is checked")
     diagnose.set_defaults(run=_diagnose)
+
+    verify = _command(commands, "verify", "prove a model's bounds again, and its risk on the own rows", _verify)
+    verify.add_argument("model", type=Path, help="model version file (JSON) from the OEM")
+    verify.add_argument("--certificate", type=Path, help="its certificate file (default: certificate.npz beside it)")
+    verify.add_argument("--oem-key", metavar="U...", help="the OEM's public key (default: oem_key in the settings)")
 
     ledger = commands.add_parser("ledger", help="what has left this plant").add_subparsers(
         required=True, metavar="COMMAND"

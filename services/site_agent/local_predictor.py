@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from models.evaluation.robustness_radius import robustness_radius
 from models.multiclass import predict_class, predict_scores
 from services.contracts.errors import InvalidInputError
 from services.contracts.model_version import ModelVersion
 from services.contracts.scores import COVERAGE_CONFIDENCE
+from services.contracts.signed_documents import check_signature
 from services.site_agent.local_round import scaled_measurements
 from services.site_agent.settings import CsvSource
 
@@ -18,8 +20,26 @@ HEADER = "row,fault_class,severity,robustness_radius"
 ESTIMATE_HEADER = "row,value,unit,low,high,confidence"
 
 
-def read_model(path: Path) -> ModelVersion:
-    """Model version of a JSON file, as the OEM's registry writes it; :class:`InvalidInputError` when it is not one."""
+def read_model(path: Path, key: str | None) -> ModelVersion:
+    """Model version of a JSON file, as the OEM's registry writes it, signed by the OEM's ``key``.
+
+    ``key`` None: whoever signed it, or nobody.
+
+    Raises
+    ------
+    SignatureError
+        The holder of the key did not sign it as it stands.
+    InvalidInputError
+        The file holds no version.
+    """
+    document = read_document(path)
+    if key is not None:
+        check_signature(document, key)
+    return ModelVersion.from_document(document)
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """JSON object of a file; :class:`InvalidInputError` when it holds none."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -30,7 +50,7 @@ def read_model(path: Path) -> ModelVersion:
         raise InvalidInputError(f"{path} is not JSON") from None
     if not isinstance(document, dict):
         raise InvalidInputError(f"{path} is not a model version: a JSON object is needed")
-    return ModelVersion.from_document(document)
+    return document
 
 
 def diagnose(version: ModelVersion, source: CsvSource) -> Iterator[str]:

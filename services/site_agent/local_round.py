@@ -7,10 +7,12 @@ goes out has the shape of the model, whatever the number of rows.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pydantic import ValidationError
 
 from models.basics import FloatArray, ProblemError
@@ -20,6 +22,7 @@ from models.methods.row_account import Accounted
 from models.problem import SiteProblem
 from services.contracts.asset_type import AssetType
 from services.contracts.codec import Frame, FrameError, digest, unpack
+from services.contracts.errors import InvalidInputError
 from services.contracts.lift import LiftMismatchError, draw_lift, lift_check
 from services.contracts.messages import SiteRefusal, SiteUpdate, Task, TrainingSpec
 from services.site_agent.egress import Egress, TooLargeError
@@ -38,7 +41,7 @@ from services.site_agent.local_solve import (
 from services.site_agent.logs import LOG, PRIVATE
 from services.site_agent.policy import Refusal, SitePolicy
 from services.site_agent.questions import Questions, check_steepness
-from services.site_agent.settings import CsvSource, DataSource
+from services.site_agent.settings import CsvSource, DataSource, SiteSettings
 from services.site_agent.vault.csv_source import read_measurements
 from services.site_agent.vault.dataset import Dataset, Part, apply_contract
 from services.site_agent.vault.exposure_gate import NOTHING, ExposureGate
@@ -258,6 +261,27 @@ def _check_task(dataset: Dataset, task: LearningTask, policy: SitePolicy) -> Non
     if task == "classification":
         rows.refuse_one_class()
     policy.check_samples(len(rows.train), len(rows.test), "evaluate")
+
+
+def own_risks(
+    settings: SiteSettings, asset_type: AssetType, spec: TrainingSpec, weights: Sequence[FloatArray]
+) -> FloatArray:
+    """Worst-case risk (n, K) of the planes of n weights (K, P + 1) on the plant's own training rows, for its screen.
+
+    Raises
+    ------
+    VaultError
+        Something does not fit the contract of ``asset_type``.
+    InvalidInputError
+        The rows do not fit the problem of ``spec``.
+    """
+    dataset = Vault(settings.data, asset_type).current().rows_for(spec.loss.task)
+    try:
+        rows, outcomes = lifted(spec, dataset.train.features), dataset.train.outcomes(spec.loss.task)
+        heads = site_problems(spec, rows, outcomes, asset_type)
+        return np.stack([head_risks(each, heads) for each in weights])
+    except (ProblemError, LiftMismatchError) as error:
+        raise InvalidInputError(f"the plant's rows do not fit the version: {error}") from None
 
 
 def scaled_measurements(source: CsvSource, asset_type: AssetType) -> FloatArray:

@@ -11,6 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from services.contracts.asset_type import read_toml
 from services.contracts.base import Contract, Slug
 from services.contracts.errors import InvalidInputError
+from services.contracts.signing import check_public_key
 
 Fraction = Annotated[float, Field(gt=0, le=0.9, allow_inf_nan=False)]
 
@@ -77,12 +78,21 @@ class SiteSettings(Contract):
     servers: tuple[str, ...] = Field(min_length=1)
     nkey_seed: Path = Path("site.nk")
     ca: Path | None = Field(default=None, description="certificate of the OEM's authority; None: the system's")
+    oem_key: str | None = Field(default=None, description="the OEM's public key, by which versions are signed")
     asset_type: Path = Path("asset_type.toml")
     policy: Path = Path("policy.toml")
     ledger: Path = Path("ledger.jsonl")
     exposure: Path = Path("exposure.sqlite")
     log: Path = Path("site.log")
     data: DataSource
+
+    @field_validator("oem_key")
+    @classmethod
+    def _key(cls, key: str | None) -> str | None:
+        try:
+            return key if key is None else check_public_key(key)
+        except InvalidInputError as error:
+            raise ValueError(str(error)) from None
 
     @field_validator("servers")
     @classmethod

@@ -24,7 +24,7 @@ KINDS = {".csv": "csv", ".parquet": "parquet"}
 class SiteSetup:
     """What is asked of ``init``. ``data`` is a simulator's plant folder, a CSV file or a Parquet file.
 
-    ``methods`` are those that the policy allows; empty: all.
+    ``methods`` are those that the policy allows; empty: all. ``oem_key`` is the key by which the OEM signs versions.
     """
 
     site_id: str
@@ -34,6 +34,7 @@ class SiteSetup:
     servers: tuple[str, ...] = (DEFAULT_SERVER,)
     authority: Path | None = None
     methods: tuple[str, ...] = ()
+    oem_key: str | None = None
 
 
 def create_site(setup: SiteSetup) -> str:
@@ -79,12 +80,15 @@ def _texts(setup: SiteSetup) -> dict[str, str]:
 
 def _settings_text(setup: SiteSetup, asset_type: AssetType | None) -> str:
     ca = f"ca = {_quoted(_reference(setup.authority, setup.folder))}" if setup.authority else '# ca = "ca.pem"'
+    oem_key = f"oem_key = {_quoted(setup.oem_key)}" if setup.oem_key else '# oem_key = "U..."'
     return f"""# Settings of the site agent. Paths are relative to this file.
 site_id = {_quoted(setup.site_id)}
 servers = [{", ".join(_quoted(server) for server in setup.servers)}]
 
 # Certificate of the OEM's authority; without it the system's authorities are asked.
 {ca}
+# Public key of the OEM (`ballast site oem-key` there): a version that it did not sign is not used here.
+{oem_key}
 nkey_seed = "{SEED}"
 asset_type = "{ASSET_TYPE}"
 policy = "{POLICY}"

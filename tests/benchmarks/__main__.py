@@ -8,7 +8,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-NAMES = ("overhead", "predictor", "api", "simulator", "rounds", "worst_case", "prox", "drfl", "masking")
+NAMES = (
+    "overhead", "predictor", "api", "simulator", "rounds", "worst_case", "prox", "drfl", "masking", "verification",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

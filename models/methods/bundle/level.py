@@ -35,6 +35,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from models.basics import Arrays, FloatArray, without_needless_digits
+from models.cuts.carried_proof import CarriedProof
 from models.cuts.cut_model import CutModel, ModelPoint, project
 from models.cuts.evidence import Evidence, cut_model, record, tighten_lower_bound
 from models.methods.certified import PointServer, PointState, is_still
@@ -115,6 +116,10 @@ class WorstSiteServer(BundleServer):
     def mixture_weights(self, state: BundleState, problem: ServerProblem) -> dict[str, float]:
         """As the bundle, on the whole simplex."""
         return super().mixture_weights(state, replace(problem, mixture=WHOLE_SIMPLEX))
+
+    def carried_proof(self, state: BundleState, problem: ServerProblem) -> CarriedProof | None:
+        """As the bundle, on the whole simplex."""
+        return super().carried_proof(state, replace(problem, mixture=WHOLE_SIMPLEX))
 
 
 def prox_questions(

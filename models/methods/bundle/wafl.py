@@ -34,6 +34,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from models.basics import Arrays, FloatArray, ProblemError
+from models.cuts.carried_proof import CarriedProof
 from models.cuts.cut_model import CutModel, minimise, project
 from models.cuts.evidence import Evidence, cut_model, record
 from models.cuts.lower_bound import lower_bound
@@ -130,6 +131,10 @@ class WaflServer(PointServer[WaflState]):
     state = WaflState
     asks = WaflSite()
     per_site = ("floor",)
+
+    def carried_proof(self, state: WaflState, problem: ServerProblem) -> CarriedProof | None:
+        """None: its bounds are of another problem than the cuts of the sites' own risks."""
+        return None
 
     def as_cuts(self, answer: Arrays) -> Arrays:
         """As a cut in weights and price, the floor being another one."""

@@ -17,7 +17,7 @@ from services.contracts.asset_type import AssetType, FaultClass, Feature
 from services.contracts.codec import decode, digest, encode
 from services.contracts.messages import SiteRefusal, SiteUpdate, Task
 from services.contracts.plan import Plan
-from services.contracts.run import ExcludedSite, RoundRecord, Run, SiteAnswer, SiteTermsRecord
+from services.contracts.run import Exchange, ExcludedSite, RoundRecord, Run, SiteAnswer, SiteTermsRecord
 from services.contracts.signing import new_seed_file, signer
 from services.coordinator.ports import RawAnswer
 from services.coordinator.training import Coordinator
@@ -114,6 +114,8 @@ class FakeStore:
     records: list[RoundRecord] = field(default_factory=list)
     states: dict[str, tuple[int, dict[str, FloatArray]]] = field(default_factory=dict)
     lose_after: int | None = None
+    exchanges: dict[tuple[str, int, str], Exchange] = field(default_factory=dict)
+    evidence: dict[str, bytes] = field(default_factory=dict)
 
     def create(self, plan: Plan) -> Run:
         moment = datetime.now(UTC)
@@ -136,7 +138,13 @@ class FakeStore:
     def load_state(self, run_id: str) -> tuple[int, dict[str, FloatArray]] | None:
         return self.states.get(run_id)
 
-    def commit_round(self, record: RoundRecord, state: Mapping[str, FloatArray]) -> None:
+    def get_exchange(self, run_id: str, round_: int, site_id: str) -> Exchange | None:
+        return self.exchanges.get((run_id, round_, site_id))
+
+    def commit_round(
+        self, record: RoundRecord, state: Mapping[str, FloatArray], exchanges: Mapping[str, Exchange] | None = None,
+        evidence: Mapping[str, bytes] | None = None,
+    ) -> None:
         if record.round == self.lose_after:
             raise KeyboardInterrupt
         run = self.runs[record.run_id]
@@ -147,6 +155,8 @@ class FakeStore:
             if each.status == "excluded"
         )
         self.records.append(record)
+        self.exchanges |= {(record.run_id, record.round, site): each for site, each in (exchanges or {}).items()}
+        self.evidence |= evidence or {}
         self.states[record.run_id] = (record.round, {name: np.array(array) for name, array in state.items()})
         self.change(record.run_id, rounds=record.round, excluded=run.excluded + found)
 

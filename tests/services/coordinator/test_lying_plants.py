@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -11,9 +13,14 @@ import pytest
 
 from models.methods import certified
 from models.methods.catalogue import METHODS
+from services.contracts.codec import pack_arrays, unpack
+from services.contracts.errors import InvalidInputError
 from services.contracts.messages import Task
+from services.contracts.signing import new_seed_file, public_key, signer
 from services.coordinator.training import TooFewSitesError
 from services.coordinator.training_state import ContradictingAnswersError
+from services.verification.contradiction import verify_evidence, write_evidence
+from services.verification.proof import NotProvenError
 
 Arrays = dict[str, Any]
 LIAR = "plant-4"
@@ -87,6 +94,11 @@ def test_the_liar_is_left_out_and_the_honest_make_the_model(works: Any, lie: str
     told = [(record.round, each.reason) for record in works.store.records for each in record.answers
             if each.status == "excluded"]
     assert told == [(excluded.round, excluded.reason)], "said once, in the round of its exclusion"
+    if code == "contradiction":
+        lines = verify_evidence(works.store.evidence[LIAR])
+        assert f"{LIAR} contradicts itself in run {run.run_id}" in lines[0]
+        assert public_key(works.plants[LIAR].seed_file) in lines[1]
+    assert set(works.store.evidence) == ({LIAR} if code == "contradiction" else set())
     asked_last = max(task.round for task in works.plants[LIAR].asked)
     assert asked_last == excluded.round, "it is asked no more"
 
@@ -219,3 +231,57 @@ def test_an_evaluation_that_cannot_be_is_rejected_and_leaves_no_score(works: Any
     assert {(each.site_id, each.status, each.code) for each in found.answers} >= {
         ("plant-1", "rejected", "implausible"), ("plant-2", "rejected", "implausible"),
     }
+
+
+def _evidence(works: Any) -> dict[str, Any]:
+    """Against a plant whose answers of two rounds contradict each other."""
+    works.plants[LIAR].falsify = lowered(0.9, first=4)
+    works.train(works.run(min_sites=3, method="fdr-sm", max_rounds=40))
+    return dict(json.loads(works.store.evidence[LIAR]))
+
+
+def _packed(frame: bytes) -> str:
+    return base64.b64encode(frame).decode()
+
+
+def test_evidence_that_was_changed_proves_nothing(works: Any) -> None:
+    found = _evidence(works)
+    pairs = found["exchanges"]
+    assert len(pairs) == 2 and pairs[0] != pairs[1]
+
+    answer = unpack(base64.b64decode(pairs[0]["answer"]))
+    task = unpack(base64.b64decode(pairs[0]["task"]))
+    louder = {name: array * 2.0 if name == "cut_height" else array for name, array in answer.arrays.items()}
+    other = new_seed_file(works.plants[LIAR].seed_file.with_name("other.nk"))
+    by_other = pack_arrays(answer.header, louder, signer(works.plants[LIAR].seed_file.with_name("other.nk")))
+    moved = pack_arrays(task.header, {name: array + 0.5 for name, array in task.arrays.items()})
+    honest = works.store.exchanges[next(key for key in works.store.exchanges if key[2] == "plant-1")]
+    changes: list[tuple[dict[str, Any], str]] = [
+        ({"exchanges": [{**pairs[0], "answer": _packed(by_other)}, pairs[1]]}, "not signed by"),
+        ({"exchanges": [{**pairs[0], "answer": _packed(pack_arrays(answer.header, louder))}, pairs[1]]}, "not signed"),
+        ({"exchanges": [{**pairs[0], "task": _packed(moved)}, pairs[1]]}, "to another task"),
+        ({"exchanges": [{**pairs[0], "task": pairs[1]["task"]}, pairs[1]]}, "to another task"),
+        ({"exchanges": [{"task": _packed(honest[0]), "answer": _packed(honest[1])}, pairs[1]]}, "not signed by"),
+        ({"exchanges": []}, "different problems"),
+        ({"public_key": other}, "not signed by"),
+        ({"site_id": "plant-1"}, "not of plant-1"),
+        ({"run_id": "f" * 32}, "not of plant-4"),
+    ]
+    for change, words in changes:
+        with pytest.raises(NotProvenError, match=words):
+            verify_evidence(json.dumps({**found, **change}).encode())
+    for text in ("", "[]", json.dumps({**found, "schema": "x"}), json.dumps({**found, "exchanges": [{}]})):
+        with pytest.raises(InvalidInputError, match="not an evidence file"):
+            verify_evidence(text.encode())
+
+
+def test_honest_answers_are_no_evidence(works: Any) -> None:
+    """Of any two rounds of an honest plant."""
+    run = works.run(max_rounds=6)
+    works.train(run)
+    plant = works.plants["plant-1"]
+    kept = [each for (_, _, site), each in sorted(works.store.exchanges.items()) if site == "plant-1"]
+    assert len(kept) == 6
+    data = write_evidence(run.run_id, "plant-1", public_key(plant.seed_file), kept)
+    with pytest.raises(NotProvenError, match="contradict one another nowhere"):
+        verify_evidence(data)

@@ -15,6 +15,8 @@ from models.methods.protocol import WORST_CASE
 from services.contracts.asset_type import AssetType
 from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion
+from services.contracts.signed_documents import signature_of
+from services.contracts.signing import new_seed_file
 from services.predictor.predictor import Predictor
 from services.site_agent.cli import main
 
@@ -31,20 +33,29 @@ def version(asset_type: AssetType) -> ModelVersion:
 
 
 @pytest.fixture
-def model_file(tmp_path: Path, version: ModelVersion) -> Path:
+def oem(tmp_path: Path) -> tuple[Path, str]:
+    """Seed and public key of the OEM."""
+    seed = tmp_path / "oem.nk"
+    return seed, new_seed_file(seed)
+
+
+@pytest.fixture
+def model_file(tmp_path: Path, version: ModelVersion, oem: tuple[Path, str]) -> Path:
+    seed, key = oem
+    document = version.model_copy(update={"signed_by": key}).to_document()
     path = tmp_path / "champion.json"
-    path.write_text(json.dumps(version.to_document()))
+    path.write_text(json.dumps({**document, "signature": signature_of(document, seed), "version": "7"}))
     return path
 
 
 def test_the_plant_says_what_the_oem_would_say(
-    version: ModelVersion, model_file: Path, write_csv: Callable[..., Path], make_table: Any,
+    version: ModelVersion, model_file: Path, oem: tuple[Path, str], write_csv: Callable[..., Path], make_table: Any,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     rows = [row[:3] for row in make_table(30)]
     rows[4][0] = 250.0  # outside its range: clipped by both
     path = write_csv(rows)
-    assert main(["diagnose", "--model", str(model_file), "--input", str(path)]) == 0
+    assert main(["diagnose", "--model", str(model_file), "--input", str(path), "--oem-key", oem[1]]) == 0
     lines = capsys.readouterr().out.splitlines()
     samples = [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
     expected = Predictor(version).diagnose(samples)
@@ -56,16 +67,18 @@ def test_the_plant_says_what_the_oem_would_say(
 
 
 def test_columns_may_be_named_in_the_settings(
-    model_file: Path, write_csv: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model_file: Path, oem: tuple[Path, str], write_csv: Callable[..., Path], tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     path = write_csv([["Q", "ripple"], [80, 4]])
     (tmp_path / "site.toml").write_text(
-        'site_id = "p"\nservers = ["nats://a:1"]\n[data]\nkind = "csv"\npath = "x.csv"\n[data.columns]\nflow = "Q"\n'
+        f'site_id = "p"\nservers = ["nats://a:1"]\noem_key = "{oem[1]}"\n'
+        '[data]\nkind = "csv"\npath = "x.csv"\n[data.columns]\nflow = "Q"\n'
     )
     arguments = ["diagnose", "--model", str(model_file), "--input", str(path)]
     assert main([*arguments, "--config", str(tmp_path / "site.toml")]) == 0
     assert capsys.readouterr().out.splitlines()[1].startswith("1,leak,5,")
-    assert main(arguments) == 1
+    assert main([*arguments, "--oem-key", oem[1]]) == 1
     assert "no column 'flow'" in capsys.readouterr().err
 
 
@@ -80,6 +93,42 @@ def test_a_file_that_is_no_model_is_said(
     if text is not None:
         (tmp_path / "m.json").write_text(text)
     path = write_csv(make_table(3))
-    assert main(["diagnose", "--model", str(tmp_path / "m.json"), "--input", str(path)]) == 1
+    assert main(["diagnose", "--model", str(tmp_path / "m.json"), "--input", str(path), "--unsigned"]) == 1
     said = capsys.readouterr().err
     assert expected in said and said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"signature": ""}, "is not signed"),
+        ({"signature": "AAAA"}, "changed after the OEM signed it"),
+        ({"certified_gap": 1e-4}, "changed after the OEM signed it"),
+        ({"weights": [[4.0, 3.0, -0.5, -3.5]]}, "changed after the OEM signed it"),
+        ({"certificate_sha256": "0" * 64}, "changed after the OEM signed it"),
+        ({"signed_by": "UBAD"}, "is signed by UBAD, not by the OEM's key"),
+    ],
+)
+def test_a_model_that_the_oem_did_not_sign_as_it_stands_is_refused(
+    model_file: Path, oem: tuple[Path, str], write_csv: Callable[..., Path], make_table: Any, change: dict[str, Any],
+    words: str, capsys: pytest.CaptureFixture[str],
+) -> None:
+    model_file.write_text(json.dumps({**json.loads(model_file.read_text()), **change}))
+    arguments = ["diagnose", "--model", str(model_file), "--input", str(write_csv(make_table(3)))]
+    assert main([*arguments, "--oem-key", oem[1]]) == 1
+    said = capsys.readouterr().err
+    assert words in said and said.count("\n") == 1
+    assert main([*arguments, "--unsigned"]) == 0, "only where the plant says that nothing is to be checked"
+
+
+def test_a_model_of_another_signer_is_refused_and_so_is_one_that_nobody_can_check(
+    model_file: Path, write_csv: Callable[..., Path], make_table: Any, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arguments = ["diagnose", "--model", str(model_file), "--input", str(write_csv(make_table(3)))]
+    assert main([*arguments, "--oem-key", new_seed_file(tmp_path / "other.nk")]) == 1
+    assert "not by the OEM's key" in capsys.readouterr().err
+    assert main(arguments) == 1
+    assert "give --oem-key" in capsys.readouterr().err
+    assert main([*arguments, "--oem-key", "nonsense"]) == 1
+    assert "not a NATS user public key" in capsys.readouterr().err

@@ -1,0 +1,105 @@
+"""``ballast-site verify``: a version proven again at the plant, and its own part in it held against its own rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from models.basics import FloatArray
+from models.methods.protocol import WORST_CASE
+from services.contracts.errors import InvalidInputError
+from services.contracts.messages import RadiusRule, TrainingSpec
+from services.contracts.model_version import ModelVersion, SiteScore
+from services.site_agent.local_predictor import read_document
+from services.site_agent.local_round import own_risks
+from services.site_agent.settings import SiteSettings
+from services.verification.bounds import heights
+from services.verification.certificate_file import CertificateFile, Head
+from services.verification.proof import NotProvenError
+from services.verification.version import CERTIFICATE, verify_version
+
+POINTS = 8
+"""Points that are drawn beside the weights and zero."""
+SAME_RISK = 1e-6
+"""Relative: above what two machines make of the same rows in float64."""
+
+
+def verify_model(path: Path, certificate: Path | None, settings: SiteSettings, key: str | None) -> list[str]:
+    """What was checked of a version's file, a line each; ``certificate`` None: the file beside it.
+
+    Raises
+    ------
+    NoCertificateError, SignatureError, NotProvenError
+        As ``services.verification.version.verify_version``; also where the plant's own rows have another risk.
+    InvalidInputError
+        A file cannot be read, or the plant's data do not fit.
+    """
+    document = read_document(path)
+    file, _, lines = verify_version(document, _read(certificate or path.with_name(CERTIFICATE)), key)
+    version = ModelVersion.from_document(document)
+    return [*lines, _own_part(version, settings), _own_cuts(file, version, settings)]
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InvalidInputError(f"the certificate file {path} cannot be read: {error.strerror}") from None
+
+
+def _own_part(version: ModelVersion, settings: SiteSettings) -> str:
+    """The plant's own worst-case risk on its own rows, if it is what the version says."""
+    own = next((site for site in version.sites if site.site_id == settings.site_id), None)
+    if own is None:
+        return f"not checked: the own risk, for {settings.site_id} has no part in this version"
+    found = float(np.sum(own_risks(settings, version.asset_type, _own_spec(version, own), [version.weights])))
+    if own.worst_case_risk is None:
+        return f"not checked: the own risk is {found:.9g} on these rows; the version says nothing of it"
+    if not abs(found - own.worst_case_risk) <= SAME_RISK * max(found, own.worst_case_risk):
+        raise NotProvenError(
+            f"the worst-case risk of {settings.site_id} is {found:.9g} on its own rows, the version says "
+            f"{own.worst_case_risk:.9g}; either the rows have changed since the run, or the figure is not this plant's"
+        )
+    return f"checked: the own worst-case risk, {found:.9g} on the own rows within radius {own.radius:.6g}"
+
+
+def _own_cuts(certificate: CertificateFile, version: ModelVersion, settings: SiteSettings) -> str:
+    """Whether the plant's cuts lie below its own risk at the weights, at zero and at drawn points."""
+    own = next((site for site in version.sites if site.site_id == settings.site_id), None)
+    if own is None or version.objective_name != WORST_CASE:
+        return "not checked: the own cuts; there are none of the worst-case risk in this version"
+    place, random = certificate.site_ids.index(settings.site_id), np.random.default_rng(0)
+    stretch = np.concatenate([[1.0, 0.0], random.uniform(0.0, 2.0, POINTS)])
+    noise = random.normal(size=(len(stretch), *version.weights.shape)) * np.abs(version.weights).max()
+    noise[:2] = 0.0
+    points = stretch[:, None, None] * version.weights + noise
+    if not certificate.fit_intercept:
+        points[:, :, -1] = 0.0
+    found = own_risks(settings, version.asset_type, _own_spec(version, own), list(points))
+    for weights, risks in zip(points, found, strict=True):
+        for head, plane, risk in zip(certificate.heads, weights, risks, strict=True):
+            if highest_cut(certificate, head, place, plane[: head.weights.size]) > risk + SAME_RISK * (1.0 + risk):
+                raise NotProvenError(
+                    f"a cut that {settings.site_id} is said to have answered lies above its risk on its own rows; "
+                    "either the rows have changed since the run, or the cut is not this plant's"
+                )
+    return f"checked: the own cuts lie below the own risk at {len(stretch)} weights, the version's among them"
+
+
+def highest_cut(certificate: CertificateFile, head: Head, place: int, weights: FloatArray) -> float:
+    """Least that the cuts of a site, by its place, say of its risk at weights (D,)."""
+    at = replace(head, weights=weights)
+    cuts, _ = heights(certificate, at)
+    return float(cuts.low[head.site == place].max(initial=0.0))
+
+
+def _own_spec(version: ModelVersion, own: SiteScore) -> TrainingSpec:
+    changes: dict[str, object] = {"radius": RadiusRule(rule="fixed", value=own.radius)}
+    if own.label_flip_cost is not None:
+        changes["label_flip_cost"] = own.label_flip_cost
+    return version.spec.model_copy(update=changes)
+

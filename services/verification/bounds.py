@@ -1,0 +1,248 @@
+r"""The two bounds of one head, worked out again from its risks, cuts and multipliers by enclosed arithmetic.
+
+Upper: ``max_{q in Q} <q, u>`` for the sites' risks u at the weights. Every mixture q >= 0 with sum 1 within ``radius``
+of a, and every number t and z >= u - t, have ``<q, u> <= t + <q, z> <= t + <a, z> + radius ||z||_dual``, so whatever t
+and z are found, what they prove holds.
+
+Lower: take a mixture q of Q, multipliers y >= 0 whose sum over the cuts of site g is at most q_g, and sides s in
+[-1, 1]^P. With c = <y, offset>, v = <y, slope> + s <y, swing>, Z = <y, norm_weight> + sum_g rest_g floor_g,
+
+    F(w) >= c + <v, w> + Z ||w||_*     for all w (weak duality: cuts and floors are below the risks).
+
+Only the w with F(w) <= U matter, U what F is at most at the weights: elsewhere F is above the bound anyway. What v
+leaves is charged over these w alone:
+
+- with Phi = sum_g q_g floor_g > 0, ``||w||_* <= U / Phi``, and every cut with a slope b in the intercept bounds it from
+  one side: ``q_g (offset_j + <slope_j, w>) <= U``;
+- with Phi = 0, let t_g be the risk at the weights u and R the rows ``y_j (-slope_j, e_g)`` and ``rest_g (0, e_g)`` of
+  the multipliers ``around``, c' and v' theirs. For x = (w - u, heights(w) - t), all slacks being at or above 0,
+  ``||R x||_1 <= 2 (U - c' - <v', u>) + |<v', w - u>|``. Any P with ``E = I - P R`` gives
+  ``max|x| <= max|P| ||R x||_1 + ||E||_inf max|x|``; with ``k = max|P| / (1 - ||E||_inf)`` and ``k ||v'||_1 < 1``,
+  ``max|x| <= k 2 (U - c' - <v', u>) / (1 - k ||v'||_1)``. P comes from a pseudo-inverse, and is not trusted.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from services.verification.certificate_file import CertificateFile, Head
+from services.verification.enclosures import Floats, Interval, dot, down, greatest_norm, sums, times, up
+
+DUAL = {"l1": "linf", "l2": "l2", "linf": "l1"}
+_IN_BALL = 1e-12
+"""By how much a mixture may miss the ball over the sites or the sum 1, relative to 1 and the radius."""
+_OUT_OF_BALL = 1e-11
+"""Share of the bound that is given up for it: more than three times as much."""
+_LAST_DIGITS = 2.0**-50
+"""Share that is taken off multipliers which are scaled down, so that their sum is not above by rounding."""
+_HALVINGS = 80
+"""Of a bracket: enough for all digits of float64."""
+
+
+def upper_bound(certificate: CertificateFile, risks: Floats) -> float:
+    """Upper bound on the risk of the worst mixture of ``risks`` (G,)."""
+    centre, radius, norm = certificate.site_weights, certificate.mixture_radius, certificate.mixture_norm
+    if radius == 0:
+        return float(dot(centre, risks).high)
+    best = float(risks.max())
+    for level, lift in _levels(risks, centre, radius, norm):
+        high = up(np.maximum(up(risks - level), lift))
+        cost = times(np.array(radius), _exactly(float(greatest_norm(np.abs(high), DUAL[norm]))))
+        best = min(best, float((_exactly(level) + dot(centre, high) + cost).high))
+    return best
+
+
+def _exactly(value: float) -> Interval:
+    return Interval(np.array(value), np.array(value))
+
+
+def _levels(risks: Floats, centre: Floats, radius: float, norm: str) -> list[tuple[float, Floats]]:
+    """Numbers t, and the least that z should be at each site: where the best ones are, for the norm of the ball."""
+    if norm == "linf":
+        return [(float(t), np.where(centre >= radius, -np.inf, 0.0)) for t in risks]
+    if norm == "l1":
+        steps = (risks.max() - risks) / 2
+        return [(float(risks.max() - step), np.full_like(risks, -step)) for step in steps]
+    spread = float(risks.max() - risks.min())
+    if spread == 0:
+        return []
+    low, high = 0.0, 1.0
+    while float(np.linalg.norm(_on_simplex(centre + high * risks / spread)[0] - centre)) < radius and high < 1e12:
+        high *= 4.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        inside = float(np.linalg.norm(_on_simplex(centre + middle * risks / spread)[0] - centre)) < radius
+        low, high = (middle, high) if inside else (low, middle)
+    _, threshold = _on_simplex(centre + high * risks / spread)
+    return [(threshold * spread / high, -centre * spread / high)]
+
+
+def _on_simplex(values: Floats) -> tuple[Floats, float]:
+    """Nearest mixture to ``values`` (G,), and the threshold that is taken off them."""
+    ordered = np.sort(values)[::-1]
+    thresholds = (np.cumsum(ordered) - 1.0) / np.arange(1, values.shape[0] + 1)
+    threshold = float(thresholds[np.flatnonzero(ordered > thresholds)[-1]])
+    return np.maximum(values - threshold, 0.0), threshold
+
+
+def floors(certificate: CertificateFile, head: Head) -> Floats:
+    """Largest norm weight seen of each site, (G,): its risk is nowhere below that times the norm."""
+    found = np.zeros(len(certificate.site_ids))
+    np.maximum.at(found, head.site, head.norm_weight)
+    return found
+
+
+def norm_at(weights: Floats, transport_norm: str) -> Interval:
+    """Enclosure of ``||w||_*`` of weights (P,): what it is at most, and that less what rounding can have added."""
+    high = float(greatest_norm(np.abs(weights), DUAL[transport_norm]))
+    low = high * (1.0 - 8 * (weights.shape[0] + 8) * 2.0**-53) - 1e-300
+    return Interval(np.maximum(down(np.array(low)), 0.0), np.array(high))
+
+
+def heights(certificate: CertificateFile, head: Head) -> tuple[Interval, Interval]:
+    """What the cuts (m,) and the floors (G,) say of the sites' risks at the weights."""
+    weights, p = head.weights, head.weights.shape[0] - int(certificate.fit_intercept)
+    norm = norm_at(weights[:p], certificate.transport_norm)
+    cuts = Interval(head.offset, head.offset) + dot(head.slope, weights) + times(head.norm_weight, norm)
+    if head.swing.shape[1]:
+        cuts = cuts + dot(head.swing, np.abs(weights[:p]))
+    return cuts, times(floors(certificate, head), norm)
+
+
+def lower_bound(certificate: CertificateFile, head: Head, upper: float) -> float:
+    """Lower bound on the least risk, 0 where nothing is proven: no risk is below 0.
+
+    ``upper``: what the risk of the worst mixture is at most at the weights, each site's at least what its cuts say.
+    """
+    mixture, left = _mixture(certificate, head.mixture)
+    if mixture is None:
+        return 0.0
+    upper = float(up(up(np.array(upper * (2.0 - left)))))
+    p, floor = head.weights.shape[0] - int(certificate.fit_intercept), floors(certificate, head)
+    cuts, rest = _shares(head, head.multipliers, mixture)
+    sides = _sides(head, cuts, p)
+    constant, slope = sums(cuts, head.offset), _slope(head, cuts, sides, p)
+    carried = float((sums(cuts, head.norm_weight) + sums(rest, floor)).low)
+    support = float(sums(mixture, floor).low)
+    if support > 0:
+        steep = float(greatest_norm(slope.size[:p], certificate.transport_norm))
+        reach = float(up(np.array(upper / support)))
+        excess = max(float(up(np.array(steep - carried))), 0.0)
+        charge = float(up(np.array(excess * reach)))
+        if certificate.fit_intercept:
+            charge += _intercept_charge(certificate, head, slope, mixture, upper, reach)
+        bound = down(down(constant.low) - up(np.array(charge)))
+    else:
+        if head.norm_weight.any():
+            return 0.0
+        away = _farthest(certificate, head, sides, mixture, upper)
+        charge = float(dot(slope.size, np.ones_like(slope.size)).high)
+        charge = float(up(np.array(charge * away))) if charge > 0 else 0.0
+        bound = down((constant + _along(slope, head.weights)).low - charge)
+    return max(0.0, float(down(left * bound))) if np.isfinite(bound) else 0.0
+
+
+def _mixture(certificate: CertificateFile, mixture: Floats) -> tuple[Floats | None, float]:
+    """The mixture if it is one of Q, and the share of the bound that it proves."""
+    centre, radius = certificate.site_weights, certificate.mixture_radius
+    if (mixture < 0).any():
+        return None, 0.0
+    if radius == 0:
+        return (mixture if np.array_equal(mixture, centre) else None), 1.0
+    change = dot(np.stack([mixture, centre], axis=1), np.array([1.0, -1.0])).size
+    missed = dot(np.concatenate([mixture, centre]), np.repeat([1.0, -1.0], centre.shape[0])).size
+    room = _IN_BALL * min(1.0, radius)
+    inside = greatest_norm(change, certificate.mixture_norm) <= radius + room and float(missed) <= room
+    return (mixture if inside else None), 1.0 - _OUT_OF_BALL
+
+
+def _shares(head: Head, multipliers: Floats, mixture: Floats) -> tuple[Floats, Floats]:
+    """Multipliers at or above 0 that take at most its share of every site, and what is surely left, (m,) and (G,)."""
+    cuts, rest = np.maximum(multipliers, 0.0), np.zeros_like(mixture)
+    for g, share in enumerate(mixture):
+        own = head.site == g
+        taken = math.fsum(cuts[own].tolist())
+        if taken >= share > 0:
+            cuts[own] *= share / taken * (1.0 - _LAST_DIGITS)
+            taken = math.fsum(cuts[own].tolist())
+        if up(np.array(taken)) > share:
+            cuts[own], taken = 0.0, 0.0
+        rest[g] = max(float(down(down(share) - taken)), 0.0) if taken < share else 0.0
+    return cuts, rest
+
+
+def _sides(head: Head, cuts: Floats, p: int) -> Floats:
+    """Sides (P,) that take most off the slope; none without swings."""
+    if not head.swing.shape[1]:
+        return np.zeros(0)
+    slope, swing = cuts @ head.slope[:, :p], cuts @ head.swing
+    sides = np.divide(-slope, swing, out=np.zeros_like(slope), where=swing > 0)
+    return np.asarray(np.clip(sides, -1.0, 1.0))
+
+
+def _slope(head: Head, cuts: Floats, sides: Floats, p: int) -> Interval:
+    """Slope v (D,) of the weighted sum."""
+    slope = sums(cuts, head.slope)
+    if not sides.size:
+        return slope
+    swing = times(sides, sums(cuts, head.swing))
+    rest = np.zeros(slope.low.shape[0] - p)
+    return slope + Interval(np.concatenate([swing.low, rest]), np.concatenate([swing.high, rest]))
+
+
+def _along(slope: Interval, point: Floats) -> Interval:
+    """Enclosure of ``<v, point>``."""
+    ends, ones = times(point, slope), np.ones_like(point)
+    return Interval(dot(ones, ends.low).low, dot(ones, ends.high).high)
+
+
+def _intercept_charge(
+    certificate: CertificateFile, head: Head, slope: Interval, mixture: Floats, upper: float, reach: float
+) -> float:
+    """What the slope in the intercept can take off where the norm is at most ``reach`` and the risk ``upper``."""
+    left = float(slope.size[-1])
+    if left == 0:
+        return 0.0
+    p, flat = head.slope.shape[1] - 1, head.slope[:, -1]
+    steep = greatest_norm(np.abs(head.slope[:, :p]), certificate.transport_norm)
+    steep = up(steep + np.maximum(-head.norm_weight, 0.0))
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        room = up(up(up(upper / mixture[head.site]) - head.offset) + up(steep * reach))
+        # Each cut says flat * intercept <= room; swings only raise a cut.
+        ends = np.where(room > 0, up(room / flat), 0.0), np.where(room > 0, down(room / flat), 0.0)
+    highest = float(ends[0][(flat > 0) & (mixture[head.site] > 0)].min(initial=np.inf))
+    lowest = float(ends[1][(flat < 0) & (mixture[head.site] > 0)].max(initial=-np.inf))
+    return float(up(np.array(left * max(highest, -lowest, 0.0))))
+
+
+def _farthest(certificate: CertificateFile, head: Head, sides: Floats, mixture: Floats, upper: float) -> float:
+    """How far, in any weight, a w with a risk of at most ``upper`` can be from the weights; infinite: not known."""
+    d, n_sites, p = head.weights.shape[0], mixture.shape[0], head.weights.shape[0] - int(certificate.fit_intercept)
+    cuts, rest = _shares(head, head.around, mixture)
+    used = cuts > 0
+    slopes = head.slope[used].copy()
+    if sides.size:
+        slopes[:, :p] += sides * head.swing[used]
+    rows = np.hstack([-slopes, np.eye(n_sites)[head.site[used]]]) * cuts[used, None]
+    rows = np.vstack([rows, np.hstack([np.zeros((n_sites, d)), np.diag(rest)])])
+    # The rows as stored are rounded: by this much of what was added and multiplied.
+    sizes = np.abs(head.slope[used])
+    if sides.size:
+        sizes[:, :p] += np.abs(head.swing[used])
+    off = np.vstack([np.hstack([sizes, np.ones((sizes.shape[0], n_sites))]) * cuts[used, None],
+                     np.hstack([np.zeros((n_sites, d)), np.diag(rest)])]) * 2.0**-50
+    inverse = np.asarray(np.linalg.pinv(rows, rcond=1e-15), np.float64)
+    unlike = dot(inverse, rows)
+    error = np.maximum(np.abs(unlike.low - np.eye(d + n_sites)), np.abs(unlike.high - np.eye(d + n_sites)))
+    error = up(up(error) + dot(np.abs(inverse), off).high)
+    eta = float(dot(error, np.ones(d + n_sites)).high.max())
+    if not eta < 1:
+        return np.inf
+    steep = float(up(np.abs(inverse).max() / down(np.array(1.0 - eta))))
+    slope = _slope(head, cuts, sides, p)
+    constant = (sums(cuts, head.offset) + _along(slope, head.weights)).low
+    above = 2.0 * max(float(up(upper - constant)), 0.0)
+    share = float(up(np.array(steep * float(dot(slope.size, np.ones(d)).high))))
+    return float(up(up(np.array(steep * above)) / down(np.array(1.0 - share)))) if share < 1 else np.inf

@@ -1,0 +1,155 @@
+"""Whether a certificate's claims follow from what it holds: bounds, gap, and that it belongs to a version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from services.contracts.errors import ConflictError
+from services.verification.bounds import floors, heights, lower_bound, upper_bound
+from services.verification.certificate_file import CertificateFile, Head
+from services.verification.enclosures import Floats, sums
+
+ACCURACY = 1e-9
+"""Relative to the upper bound: to this the figures of a run, worked out in float64, are those that are proven."""
+_TRUE_CUT = 1e-6
+"""Relative to the size of its terms, a cut may lie above the risk: what a plant's solver leaves of an exact cut."""
+_WEIGHT_SUM = 1e-9
+"""By how much the sites' weights may miss the sum 1."""
+
+
+class NotProvenError(ConflictError):
+    """A claim does not follow."""
+
+    code = "not_proven"
+
+
+@dataclass(frozen=True)
+class Proof:
+    """The bounds that follow, summed over the heads, and in plain words what was checked and what was not."""
+
+    upper: float
+    lower: float
+    gap: float
+    checked: tuple[str, ...]
+    not_checked: tuple[str, ...]
+
+
+def verify(certificate: CertificateFile) -> Proof:
+    """Prove the claims of a certificate from its own numbers; :class:`NotProvenError` with the first that fails."""
+    _check_problem(certificate)
+    proven = [_prove(certificate, head, k) for k, head in enumerate(certificate.heads)]
+    ones = np.ones(len(proven))
+    upper = float(sums(ones, np.array([high for high, _ in proven])).high)
+    lower = min(float(sums(ones, np.array([low for _, low in proven])).low), upper)
+    gap = (upper - lower) / upper if upper > 0 else 0.0
+    room = ACCURACY * upper
+    if not certificate.upper >= upper - room:
+        raise NotProvenError(f"the upper bound is said to be {certificate.upper:.9g}; what is proven is {upper:.9g}")
+    if not certificate.lower <= lower + room:
+        raise NotProvenError(f"the lower bound is said to be {certificate.lower:.9g}; what is proven is {lower:.9g}")
+    if not certificate.gap >= gap - 2 * ACCURACY:
+        raise NotProvenError(f"the relative gap is said to be {certificate.gap:.9g}; what is proven is {gap:.9g}")
+    absent = sorted({
+        site for head in certificate.heads
+        for site, risk in zip(certificate.site_ids, head.risks, strict=True) if np.isnan(risk)
+    })
+    n_cuts = sum(head.site.size for head in certificate.heads)
+    checked = (
+        f"upper bound: the worst mixture of the risks of {len(certificate.site_ids)} sites at the weights",
+        f"lower bound: {n_cuts} cuts and their multipliers, by weak duality, in interval arithmetic",
+        "no cut lies above the risk that its site answered at the weights",
+    )
+    not_checked = (
+        "that the sites' risks and cuts are true of their rows: each plant can check its own (ballast-site verify)",
+        "that the sites gave these answers: their signatures stay with the run, the OEM's covers the file",
+        *([f"the risk of {', '.join(absent)} at the weights: absent at the end, it counts by its cuts"] if absent
+          else []),
+    )
+    return Proof(upper, lower, gap, checked, not_checked)
+
+
+def _check_problem(certificate: CertificateFile) -> None:
+    weights = certificate.site_weights
+    if (weights < 0).any() or abs(float(weights.sum()) - 1.0) > _WEIGHT_SUM:
+        raise NotProvenError("the sites' weights must be at or above 0 and sum to 1")
+    if (certificate.radii < 0).any() or not (certificate.label_flip_costs > 0).all():
+        raise NotProvenError("a site's radius must be at or above 0, and what a label flip costs above 0")
+    limits = certificate.radii * certificate.lipschitz
+    for head in certificate.heads:
+        steep = floors(certificate, head) > limits + _TRUE_CUT * np.maximum(1.0, limits)
+        if steep.any():
+            site = certificate.site_ids[int(np.argmax(steep))]
+            raise NotProvenError(f"a cut of {site} counts the norm more than the radius of the site allows")
+
+
+def _prove(certificate: CertificateFile, head: Head, number: int) -> tuple[float, float]:
+    """Bounds of one head; :class:`NotProvenError` where they are not the ones that it is said to have."""
+    known = np.where(np.isnan(head.risks), 0.0, head.risks)
+    name = f"head {number + 1}"
+    if (known < 0).any():
+        raise NotProvenError(f"{name}: a risk is below 0, and no loss is")
+    proven, floor = heights(certificate, head)
+    at_cuts, at_floors = _highest(certificate, head, proven.high), floor.high
+    modelled = np.maximum(np.maximum(at_cuts, at_floors), 0.0)
+    p = head.swing.shape[1]
+    sizes = np.abs(head.offset) + np.abs(head.slope) @ np.abs(head.weights) + np.abs(head.swing) @ np.abs(
+        head.weights[:p]
+    )
+    answered = ~np.isnan(head.risks)
+    room = _TRUE_CUT * (sizes + known[head.site])
+    above = answered[head.site] & (proven.low > known[head.site] + room)
+    lifted = answered & (floor.low > known * (1.0 + _TRUE_CUT))
+    if above.any() or lifted.any():
+        g = int(head.site[np.argmax(above)]) if above.any() else int(np.argmax(lifted))
+        raise NotProvenError(f"{name}: {certificate.site_ids[g]} answered a risk that its own cuts refute")
+    risks = np.where(answered, known, modelled)
+    upper = upper_bound(certificate, risks)
+    if not head.upper >= upper - ACCURACY * upper:
+        raise NotProvenError(f"{name}: upper bound said to be {head.upper:.9g}; what is proven is {upper:.9g}")
+    lower = lower_bound(certificate, head, upper_bound(certificate, np.maximum(risks, modelled)))
+    if not head.lower <= lower + ACCURACY * upper:
+        raise NotProvenError(f"{name}: lower bound said to be {head.lower:.9g}; what is proven is {lower:.9g}")
+    return upper, lower
+
+
+def _highest(certificate: CertificateFile, head: Head, values: Floats) -> Floats:
+    found = np.zeros(len(certificate.site_ids))
+    np.maximum.at(found, head.site, values)
+    return found
+
+
+def belongs(certificate: CertificateFile, document: Mapping[str, Any]) -> None:
+    """Hold a certificate against a version's document; :class:`NotProvenError` with the first thing that differs."""
+    sites = {str(site["site_id"]): site for site in document.get("sites", ())}
+    shared = float(document["spec"]["label_flip_cost"])
+    said: dict[str, tuple[object, object]] = {
+        "run": (certificate.run_id, document.get("run_id")),
+        "sites": (sorted(certificate.site_ids), sorted(sites)),
+        "upper bound": (certificate.upper, float(document["objective"])),
+        "lower bound": (certificate.lower, float(document["lower_bound"])),
+        "relative gap": (certificate.gap, float(document["certified_gap"])),
+        "transport norm": (certificate.transport_norm, document["spec"]["transport_norm"]),
+        "weights": (_planes(certificate), np.asarray(document["weights"], np.float64).tolist()),
+    }
+    if said["sites"][0] == said["sites"][1]:
+        own = [sites[site] for site in certificate.site_ids]
+        costs = [site.get("label_flip_cost") for site in own]
+        said |= {
+            "sites' weights": (certificate.site_weights.tolist(), [float(site["weight"]) for site in own]),
+            "sites' radii": (certificate.radii.tolist(), [float(site["radius"]) for site in own]),
+            "costs of a flip": (
+                certificate.label_flip_costs.tolist(), [shared if cost is None else float(cost) for cost in costs],
+            ),
+        }
+    for name, (held, wanted) in said.items():
+        if held != wanted:
+            raise NotProvenError(f"the certificate is not this version's: its {name} differ")
+
+
+def _planes(certificate: CertificateFile) -> list[list[float]]:
+    last = [] if certificate.fit_intercept else [0.0]
+    return [[*head.weights.tolist(), *last] for head in certificate.heads]

@@ -1,0 +1,76 @@
+"""A version as a whole: its signature, its certificate file, and that the two belong together."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from services.contracts.errors import BallastError, InvalidInputError
+from services.contracts.signed_documents import check_signature
+from services.verification.certificate_file import CertificateFile, read_certificate
+from services.verification.proof import NotProvenError, Proof, belongs, verify
+
+CERTIFICATE = "certificate.npz"
+"""Name of the file beside a version's document."""
+
+
+class NoCertificateError(BallastError):
+    """A version without a certificate file: nothing was refuted, and nothing proven."""
+
+    code = "no_certificate"
+
+
+def certificate_digest(data: bytes) -> str:
+    """SHA-256 of a certificate file, as the version names it."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def verify_version(
+    document: Mapping[str, Any], data: bytes | None, key: str | None
+) -> tuple[CertificateFile, Proof, list[str]]:
+    """Certificate, what it proves, and lines that say so; ``key`` None: the signature stays unchecked.
+
+    Raises
+    ------
+    NoCertificateError
+        The version carries no certificate file.
+    SignatureError
+        The version is not the one that the OEM signed.
+    NotProvenError
+        A claim does not follow, or the file is not that of this version.
+    """
+    if key is not None:
+        check_signature(document, key)
+    named = str(document.get("certificate_sha256") or "")
+    if not named:
+        raise NoCertificateError(
+            "the version carries no certificate file: it is from before there were any, or its method leaves no cuts"
+        )
+    if data is None:
+        raise InvalidInputError(f"the version names a certificate file; put it beside the version as {CERTIFICATE}")
+    if certificate_digest(data) != named:
+        raise NotProvenError("the certificate file is not the one that the version names: its SHA-256 is another")
+    certificate = read_certificate(data)
+    try:
+        belongs(certificate, document)
+    except (KeyError, TypeError, ValueError):
+        raise InvalidInputError("the document is not that of a version: a part of its certificate is missing") from None
+    proof = verify(certificate)
+    name = f"{document.get('name')} version {document.get('version')}".removesuffix(" version ")
+    lines = [f"{name}, run {certificate.run_id}", *proof_lines(proof)]
+    if key is None:
+        lines.append("not checked: the OEM's signature, for want of its public key")
+    else:
+        lines.append(f"checked: the OEM's signature of the version and its certificate file, by {key}")
+    return certificate, proof, lines
+
+
+def proof_lines(proof: Proof) -> list[str]:
+    """What was proven, and how, for a screen."""
+    return [
+        f"proven: the risk of these weights is at most {proof.upper:.9g}",
+        f"proven: no weights have a risk below {proof.lower:.9g}; relative gap at most {proof.gap:.3g}",
+        *(f"checked: {line}" for line in proof.checked),
+        *(f"not checked: {line}" for line in proof.not_checked),
+    ]

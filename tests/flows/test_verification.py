@@ -1,0 +1,151 @@
+"""A version proves itself: from the registry, from files, and at the plant on its own rows."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from api.cli.main import main
+from services.contracts.signing import public_key
+from services.site_agent import verify_model
+from services.site_agent.cli import main as site_main
+from services.site_agent.settings import SiteSettings
+from services.verification.certificate_file import read_certificate
+from services.verification.proof import NotProvenError
+from tests.flows.conftest import RIG, rig_sources
+
+
+@pytest.fixture(scope="module")
+def works(tmp_path_factory: pytest.TempPathFactory, new_sqlite: Any, opening_works: Any) -> Iterator[Any]:
+    base = tmp_path_factory.mktemp("verified")
+    with opening_works(base, new_sqlite(), RIG, rig_sources(base)) as opened:
+        yield opened
+
+
+PLANS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "boxed": {"spec": {"support": "sensor_ranges", "transport_norm": "linf"}},
+    "mixed": {"mixture": {"norm": "l2", "radius": 0.2}},
+    "worst": {"method": "afl"},
+    "split": {"method": "fdr-admm", "parameters": {"rho": 0.1}, "max_rounds": 60},
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_registered_version_is_proven_from_its_files(
+    works: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, _, version = works.train(works.plan(name, **PLANS[name]))
+    _home(works, monkeypatch)
+    assert main(["verify", f"{name}:{version.version}", "--save", str(tmp_path / "files")]) == 0
+    key = public_key(works.context.settings.nats_seed)
+    said = capsys.readouterr().out
+    told = re.search(r"these weights is at most (\S+)\n", said)
+    assert told is not None and float(told[1]) == pytest.approx(version.objective, rel=1e-8)
+    assert f"its certificate file, by {key}" in said
+    assert main(["verify", "--file", str(tmp_path / "files"), "--oem-key", key]) == 0
+    assert main(["verify", "--file", str(tmp_path / "files" / "certificate.npz")]) == 0
+    capsys.readouterr()
+
+    site = _site(works, tmp_path, "plant-2", key)
+    assert site_main(["verify", str(tmp_path / "files" / "model.json"), "--config", str(site)]) == 0
+    said = capsys.readouterr().out
+    assert "checked: the own worst-case risk" in said
+    assert ("checked: the own cuts lie below the own risk at 10 weights" in said) == (name != "worst")
+
+
+def test_what_does_not_belong_together_is_refused(
+    works: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("one", "other"):
+        works.train(works.plan(name, **({} if name == "one" else {"mixture": {"norm": "l1", "radius": 0.4}})))
+        _home(works, monkeypatch)
+        assert main(["verify", f"{name}:1", "--save", str(tmp_path / name)]) == 0
+    capsys.readouterr()
+    key = public_key(works.context.settings.nats_seed)
+    (tmp_path / "one" / "certificate.npz").write_bytes((tmp_path / "other" / "certificate.npz").read_bytes())
+    assert main(["verify", "--file", str(tmp_path / "one"), "--oem-key", key]) == 1
+    assert "its SHA-256 is another" in capsys.readouterr().err
+
+    path = tmp_path / "other" / "model.json"
+    document = json.loads(path.read_text())
+    for change, words in (
+        ({"lower_bound": document["lower_bound"] * 1.0001}, "its lower bound differ"),
+        ({"weights": (np.array(document["weights"]) * 1.01).tolist()}, "its weights differ"),
+        ({"sites": [{**site, "radius": 0.5} for site in document["sites"]]}, "its sites' radii differ"),
+    ):
+        path.write_text(json.dumps({**document, **change}))
+        assert main(["verify", "--file", str(tmp_path / "other")]) == 1
+        assert words in capsys.readouterr().err
+        assert main(["verify", "--file", str(tmp_path / "other"), "--oem-key", key]) == 1
+        assert "changed after the OEM signed it" in capsys.readouterr().err
+    path.write_text(json.dumps({**document, "certificate_sha256": ""}))
+    assert main(["verify", "--file", str(tmp_path / "other")]) == 2
+    said = capsys.readouterr().err
+    assert "carries no certificate file" in said and said.count("\n") == 1
+
+
+def test_a_plant_whose_rows_have_another_risk_is_told(
+    works: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    works.train(works.plan("held"))
+    _home(works, monkeypatch)
+    assert main(["verify", "held:1", "--save", str(tmp_path / "files")]) == 0
+    capsys.readouterr()
+    site = _site(works, tmp_path, "plant-2", public_key(works.context.settings.nats_seed), rows_of="plant-3")
+    assert site_main(["verify", str(tmp_path / "files" / "model.json"), "--config", str(site)]) == 1
+    assert "worst-case risk of plant-2 is" in capsys.readouterr().err
+
+
+def test_a_cut_that_the_plants_rows_do_not_have_is_told(
+    works: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, _, version = works.train(works.plan("cut"))
+    _home(works, monkeypatch)
+    assert main(["verify", "cut:1", "--save", str(tmp_path)]) == 0
+    certificate = read_certificate((tmp_path / "certificate.npz").read_bytes())
+    path = _site(works, tmp_path, "plant-2", public_key(works.context.settings.nats_seed))
+    settings = SiteSettings.from_toml(path)
+    assert "checked" in verify_model._own_cuts(certificate, version, settings)
+    (head,) = certificate.heads
+    own = head.site == certificate.site_ids.index("plant-2")
+    for raised, holds in ((np.where(own, 0.02, 0.0), False), (np.where(own, 0.0, 0.02), True)):
+        edited = replace(certificate, heads=(replace(head, offset=head.offset + raised),))
+        if holds:
+            verify_model._own_cuts(edited, version, settings)
+            continue
+        with pytest.raises(NotProvenError, match="said to have answered lies above its risk"):
+            verify_model._own_cuts(edited, version, settings)
+
+
+def test_a_method_whose_bounds_are_of_something_else_carries_no_file(
+    works: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, _, version = works.train(works.plan("priced", method="wafl", max_rounds=20))
+    assert version.signature and not version.certificate_sha256
+    _home(works, monkeypatch)
+    assert main(["verify", "priced:1"]) == 2
+    assert "its method leaves no cuts" in capsys.readouterr().err
+
+
+def _home(works: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commands on the same home and database."""
+    settings = works.context.settings
+    monkeypatch.setenv("BALLAST_HOME", str(settings.home))
+    monkeypatch.setenv("BALLAST_DATABASE_URL", settings.database)
+
+
+def _site(works: Any, folder: Path, site_id: str, key: str, rows_of: str = "") -> Path:
+    path = folder / "site.toml"
+    path.write_text(
+        f'site_id = "{site_id}"\nservers = ["nats://nowhere:1"]\noem_key = "{key}"\n'
+        f'[data]\nkind = "csv"\npath = "{works.sources[rows_of or site_id].path}"\n'
+    )
+    return path

@@ -1,0 +1,249 @@
+"""What a run claims follows from its certificate; what an edit makes of it does not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.cuts.cut_model import CutModel, minimise
+from models.site_ambiguity.ball import MixtureBall, worst_mixture
+from services.contracts.errors import InvalidInputError
+from services.verification.bounds import floors, lower_bound, upper_bound
+from services.verification.certificate_file import CertificateFile, Head, read_certificate, write_certificate
+from services.verification.proof import NotProvenError, verify
+from tests.services.verification.drawn import trained_certificate
+
+EDITS = 10_000
+PROBLEMS: dict[str, dict[str, Any]] = {
+    "l1": {"norm": "l1"},
+    "l2": {},
+    "linf, no intercept": {"norm": "linf", "fit_intercept": False},
+    "tiny ball": {"radius": 1e-7},
+    "no ball": {"radius": 0.0},
+    "no ball, no intercept": {"radius": 0.0, "fit_intercept": False},
+    "box": {"box": True},
+    "box, linf, no intercept": {"box": True, "norm": "linf", "fit_intercept": False},
+    "worst mixture l1": {"ball": MixtureBall("l1", 0.3)},
+    "worst mixture l2": {"ball": MixtureBall("l2", 0.3)},
+    "worst mixture linf": {"ball": MixtureBall("linf", 0.2)},
+    "worst plant": {"ball": MixtureBall("l1", 2.0)},
+    "a plant is away": {"away": "plant-2"},
+    "regression": {"loss": "huber"},
+    "another method": {"method": "fdr-admm"},
+    "tight": {"gap": 1e-8},
+}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_claims_of_a_run_are_proven(name: str) -> None:
+    certificate = trained_certificate(**PROBLEMS[name])
+    assert certificate.gap <= 1e-3
+    data = write_certificate(certificate)
+    assert write_certificate(read_certificate(data)) == data
+    proof = verify(read_certificate(data))
+    assert proof.upper == pytest.approx(certificate.upper, rel=1e-9)
+    assert proof.lower == pytest.approx(certificate.lower, rel=1e-9)
+    assert ("plant-2" in " ".join(proof.not_checked)) == (name == "a plant is away")
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1), norm=st.sampled_from(["l1", "l2", "linf"]),
+    radius=st.sampled_from([1e-3, 0.05, 0.3, 0.7, 1.5, 2.0]), n_sites=st.integers(1, 6),
+)
+def test_the_worst_mixture_is_bounded_from_above_and_tightly(seed: int, norm: Any, radius: float, n_sites: int) -> None:
+    random = np.random.default_rng(seed)
+    risks, weights = random.exponential(size=n_sites), random.dirichlet(np.ones(n_sites))
+    true = worst_mixture(risks, weights, MixtureBall(norm, radius)).value
+    certificate = replace(_CERTIFICATE, site_weights=weights, mixture_norm=norm, mixture_radius=radius)
+    found = upper_bound(certificate, risks)
+    assert true * (1 - 1e-12) <= found <= true + 1e-9
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 2**32 - 1), problem=st.sampled_from(["l1", "l2", "no ball", "box", "worst mixture l2"]))
+def test_no_multipliers_prove_more_than_the_least_of_the_cuts(seed: int, problem: str) -> None:
+    certificate, random = _drawn(problem), np.random.default_rng(seed)
+    (head,) = certificate.heads
+    noise = 10.0 ** random.uniform(-16, 1)
+    moved = np.maximum(head.multipliers * (1 + noise * random.normal(size=head.multipliers.shape)), 0.0)
+    mixture = head.mixture
+    if certificate.mixture_radius and random.random() < 0.5:
+        mixture = certificate.site_weights
+    edited = replace(head, multipliers=moved, mixture=mixture, around=moved if random.random() < 0.5 else head.around)
+    least = _least(certificate, head)
+    upper = upper_bound(certificate, head.risks)
+    assert lower_bound(certificate, edited, upper) <= least * (1 + 1e-9)
+
+
+def _least(certificate: CertificateFile, head: Head) -> float:
+    """Least of the cut model, from above: its value at its minimiser."""
+    model = CutModel(
+        certificate.site_weights, floors(certificate, head), head.site, head.offset, head.slope, head.norm_weight,
+        certificate.transport_norm, head.weights.size - int(certificate.fit_intercept),
+        MixtureBall(certificate.mixture_norm, certificate.mixture_radius),
+        swing=head.swing if head.swing.size else None,
+    )
+    return model.value(minimise(model, head.weights).point)
+
+
+_KNOWN: dict[str, CertificateFile] = {}
+
+
+def _drawn(name: str) -> CertificateFile:
+    if name not in _KNOWN:
+        _KNOWN[name] = trained_certificate(**PROBLEMS[name])
+    return _KNOWN[name]
+
+
+# Certificates of the demo's size: four plants, some ten features.
+_CERTIFICATE = trained_certificate(n_features=10, n_rows=120, gap=1e-3)
+_MIXED = trained_certificate(n_features=10, n_rows=120, gap=1e-3, ball=MixtureBall("l2", 0.2))
+Edit = Callable[[Head, Any], Head]
+
+
+def _changed(head: Head, name: str, place: Any, value: float) -> Head:
+    array = getattr(head, name).copy()
+    array[place] = value
+    return replace(head, **{name: array})
+
+
+def _used(head: Head, random: Any) -> int:
+    """A cut that carries some of the bound."""
+    return int(random.choice(np.flatnonzero(head.multipliers > 1e-3)))
+
+
+def _size(random: Any) -> float:
+    return float(10.0 ** random.uniform(-5, 1))
+
+
+def _raised_risk(head: Head, random: Any) -> Head:
+    g = int(random.integers(head.risks.size))
+    return _changed(head, "risks", g, head.risks[g] + _size(random))
+
+
+def _lowered_offset(head: Head, random: Any) -> Head:
+    j = _used(head, random)
+    return _changed(head, "offset", j, head.offset[j] - _size(random))
+
+
+def _raised_offset(head: Head, random: Any) -> Head:
+    """Raised until the cut lies above the risk that its site answered: it can be no cut."""
+    j = _used(head, random)
+    norm = float(np.linalg.norm(head.weights[:-1]))
+    height = head.offset[j] + head.slope[j] @ head.weights + head.norm_weight[j] * norm
+    return _changed(head, "offset", j, head.offset[j] + head.risks[head.site[j]] - height + 1e-4 + _size(random))
+
+
+def _turned_slope(head: Head, random: Any) -> Head:
+    """Steeper where the weighted sum is steep already, so that the norm carries less of it."""
+    j, d = _used(head, random), int(random.integers(head.weights.size))
+    side = 1.0 if head.multipliers @ head.slope[:, d] >= 0 else -1.0
+    return _changed(head, "slope", (j, d), head.slope[j, d] + side * max(_size(random), 1e-2))
+
+
+def _less_multiplier(head: Head, random: Any) -> Head:
+    j = _used(head, random)
+    return _changed(head, "multipliers", j, head.multipliers[j] * random.uniform(-1.0, 0.9))
+
+
+def _more_multiplier(head: Head, random: Any) -> Head:
+    """Of a cut that shares its site with others than its like: theirs are scaled down."""
+    used = np.flatnonzero(head.multipliers > 1e-3)
+    unlike = (head.site[used, None] == head.site[used]) & (np.abs(head.offset[used, None] - head.offset[used]) > 1e-4)
+    j = int(random.choice(used[unlike.any(axis=1)]))
+    return _changed(head, "multipliers", j, head.multipliers[j] + 0.05 + _size(random))
+
+
+def _lower_upper(head: Head, random: Any) -> Head:
+    return replace(head, upper=head.upper - _size(random))
+
+
+def _higher_lower(head: Head, random: Any) -> Head:
+    return replace(head, lower=head.lower + _size(random))
+
+
+def _moved_mixture(head: Head, random: Any) -> Head:
+    g = int(random.integers(head.mixture.size))
+    return _changed(head, "mixture", g, head.mixture[g] + random.choice([-1, 1]) * (1e-3 + _size(random)))
+
+
+EDITS_OF_A_HEAD: list[Edit] = [
+    _raised_risk, _lowered_offset, _raised_offset, _turned_slope, _less_multiplier, _more_multiplier, _lower_upper,
+    _higher_lower, _moved_mixture,
+]
+
+
+def _edited(certificate: CertificateFile, random: Any) -> tuple[str, CertificateFile]:
+    """A random change after which a claim does not follow any more."""
+    kind = int(random.integers(len(EDITS_OF_A_HEAD) + 4))
+    if kind < len(EDITS_OF_A_HEAD):
+        edit = EDITS_OF_A_HEAD[kind]
+        return edit.__name__, replace(certificate, heads=(edit(certificate.heads[0], random),))
+    changes = {
+        "lower": {"lower": certificate.lower + _size(random)},
+        "upper": {"upper": certificate.upper - _size(random)},
+        "gap": {"gap": certificate.gap * random.uniform(-1.0, 0.99)},
+        "site_weights": {"site_weights": np.roll(certificate.site_weights, 1) * np.array([1.5, 0.5, 1.2, 0.8])},
+    }
+    name = list(changes)[kind - len(EDITS_OF_A_HEAD)]
+    return name, replace(certificate, **changes[name])
+
+
+def test_every_one_of_ten_thousand_edits_that_break_a_bound_is_refused() -> None:
+    random, refused, passed = np.random.default_rng(7), Counter[str](), list[str]()
+    for number in range(EDITS):
+        certificate = _MIXED if number % 8 == 0 else _CERTIFICATE
+        name, edited = _edited(certificate, random)
+        try:
+            verify(edited)
+            passed.append(f"{number}: {name}")
+        except NotProvenError:
+            refused[name] += 1
+    assert not passed, passed[:20]
+    assert sum(refused.values()) == EDITS and len(refused) == len(EDITS_OF_A_HEAD) + 4
+
+
+def test_a_risk_may_not_count_for_less_than_the_cuts_of_a_plant_that_is_away() -> None:
+    certificate = _drawn("a plant is away")
+    (head,) = certificate.heads
+    g = certificate.site_ids.index("plant-2")
+    assert np.isnan(head.risks[g])
+    raised = replace(head, offset=head.offset + np.where(head.site == g, 0.05, 0.0))
+    with pytest.raises(NotProvenError, match="upper bound said to be"):
+        verify(replace(certificate, heads=(raised,)))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"radii": np.full(4, 1e-9)}, "more than the radius"),
+        ({"label_flip_costs": np.zeros(4)}, "label flip costs above 0"),
+        ({"site_weights": np.array([0.5, 0.5, 0.5, -0.5])}, "sum to 1"),
+    ],
+)
+def test_a_problem_that_is_none_is_refused(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(NotProvenError, match=words):
+        verify(replace(trained_certificate(radius=1e-2, n_rows=30), **change))
+
+
+@pytest.mark.parametrize("cut", [0, 10, 200, -50])
+def test_a_file_that_is_none_is_refused_with_one_line(cut: int) -> None:
+    with pytest.raises(InvalidInputError, match="certificate file"):
+        read_certificate(write_certificate(_CERTIFICATE)[:cut])
+
+
+@pytest.mark.parametrize(
+    "change", [{"offset": np.array([np.nan])}, {"multipliers": np.zeros(1)}, {"slope": np.zeros((2, 2))},
+               {"weights": np.full(11, np.inf)}, {"site": np.array([9])}],
+)
+def test_arrays_that_do_not_fit_are_refused(change: dict[str, Any]) -> None:
+    (head,) = _CERTIFICATE.heads
+    with pytest.raises(InvalidInputError):
+        read_certificate(write_certificate(replace(_CERTIFICATE, heads=(replace(head, **change),))))
