@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import Arrays, FloatArray, ProblemError, rounded
+from models.methods.row_account import Accounted, joined
 from models.methods.site_answers import ProxCutSite
 from models.problem import SiteProblem
 
@@ -38,19 +39,36 @@ class CohortSite:
 
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
         """As a site that remembers nothing: from the shared centres."""
-        return self.answer_remembering(problem, message, parameters, {})[0]
+        return self.accounted(problem, message, parameters).arrays
+
+    def accounted(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> Accounted:
+        """The same with the rows of its slopes, question by question."""
+        answers = _answers(problem, message, parameters, {})
+        return Accounted(_stacked(answers), joined([each.account for each in answers]))
 
     def answer_remembering(
         self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], memory: Arrays
     ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
         """Answer from the site's own centres, and what it will remember; ``memory`` {} at the start of a run."""
-        half, answers, exchanges = ProxCutSite(), list[Arrays](), exchanges_before(message)
-        for k, point in enumerate(message["points"]):
-            centre = own_centre(message, k, memory, problem.features.shape[1])
-            asked = {"point": point, "centre": centre, "penalty": message["penalty"][k]}
-            answers.append(half.answer(problem, asked, parameters))
-        answer = {name: np.stack([each[name] for each in answers]) for name in answers[0]}
+        exchanges = exchanges_before(message)
+        answer = _stacked(_answers(problem, message, parameters, memory))
         return answer, remembered(memory, exchanges, answer)
+
+
+def _answers(
+    problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], memory: Arrays
+) -> list[Accounted]:
+    """Answers to the questions of a message, each from a centre of the site's own where it remembers enough."""
+    answers = []
+    for k, point in enumerate(message["points"]):
+        centre = own_centre(message, k, memory, problem.features.shape[1])
+        asked = {"point": point, "centre": centre, "penalty": message["penalty"][k]}
+        answers.append(ProxCutSite().accounted(problem, asked, parameters))
+    return answers
+
+
+def _stacked(answers: list[Accounted]) -> dict[str, FloatArray]:
+    return {name: np.stack([each.arrays[name] for each in answers]) for name in answers[0].arrays}
 
 
 def exchanges_before(message: Arrays) -> int:

@@ -35,11 +35,21 @@ def message(seed: int, dimension: int = 5, **changes: float) -> dict[str, np.nda
     return vectors | {name: np.array(value) for name, value in (SCALARS | {"stiffness": 0.0} | changes).items()}
 
 
+def questions(seed: int, number: int, dimension: int = 5) -> dict[str, np.ndarray]:
+    """A first message of the bundle on sums."""
+    rng = np.random.default_rng(seed)
+    return {
+        "points": rng.normal(size=(number, dimension)), "centre": rng.normal(size=(number, dimension)),
+        "penalty": np.full(number, SCALARS["penalty"]), "counted": np.zeros((number, 0)),
+        "of_norm": np.zeros((number, dimension)), "sides": np.zeros((number, dimension - 1)),
+    }
+
+
 def vector_of(rows: np.ndarray, site: SiteProblem) -> np.ndarray:
     return np.append(rows @ site.features, rows.sum())
 
 
-@pytest.mark.parametrize("name", sorted(METHODS))
+@pytest.mark.parametrize("name", sorted(set(METHODS) - {"cohort-bundle"}))
 @pytest.mark.parametrize(("loss", "n_rows"), [("hinge", 60), ("logistic", 40), ("huber", 40), ("hinge", 900)])
 def test_the_coefficients_give_the_slopes_again(name: str, loss: str, n_rows: int) -> None:
     method, site = get_method(name), problem(loss, n_rows)
@@ -56,6 +66,17 @@ def test_the_coefficients_give_the_slopes_again(name: str, loss: str, n_rows: in
         own = vector_of(found.account.rows[1], site)
         np.testing.assert_allclose(own, plain["minorant_slope"], atol=1e-9)
         assert np.abs(own - plain["slope"]).max() > 1e-6, "the second vector is one of its own"
+
+
+def test_every_question_of_a_message_is_accounted_for() -> None:
+    method, site, asked = get_method("cohort-bundle"), problem("hinge", 60), questions(5, 3)
+    found = accounted_answer(method.site, site, asked, method.parameters)
+    plain = method.site.answer(site, asked, method.parameters)
+    assert {key: value.tobytes() for key, value in found.arrays.items()} == {k: v.tobytes() for k, v in plain.items()}
+    slopes = np.stack([plain["slope"], plain["minorant_slope"]], axis=1).reshape(6, 5)
+    assert found.account.whole and len(found.account.rows) == 6
+    for rows, slope in zip(found.account.rows, slopes, strict=True):
+        np.testing.assert_allclose(vector_of(rows, site), slope, atol=1e-9)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "pinball"])
