@@ -40,7 +40,7 @@ from services.site_agent.local_solve import (
 )
 from services.site_agent.logs import LOG, PRIVATE
 from services.site_agent.policy import Refusal, SitePolicy
-from services.site_agent.questions import Questions, check_steepness
+from services.site_agent.questions import Questions, asked_weights, check_steepness
 from services.site_agent.settings import CsvSource, DataSource, SiteSettings
 from services.site_agent.vault.csv_source import read_measurements
 from services.site_agent.vault.dataset import Dataset, Part, apply_contract
@@ -189,8 +189,9 @@ class LocalRound:
     def _round(self, task: Task, dataset: Dataset) -> Accounted:
         heads = self._heads(task, dataset)
         found = solve_round(task.method, task.parameters, task.arrays, heads, self._policy.min_samples)
-        if "point" in task.arrays and not get_method(task.method).ignores_radius:
-            check_steepness(task.arrays["point"], heads, self._policy.steepness_limit)
+        if not get_method(task.method).ignores_radius:
+            for weights in asked_weights(task.arrays):
+                check_steepness(weights, heads, self._policy.steepness_limit)
         if "point" in task.arrays:
             self._questions.check_nearness(task.run_id, task.arrays, heads, self._policy.nearness_limit)
         return found

@@ -63,6 +63,13 @@ def _box_floor(plane: FloatArray, box: BoxSupport, problem: SiteProblem) -> floa
     return min(share, 1.0) * float(spec.loss.value(np.array([half, -half])).min())
 
 
+def asked_weights(message: Mapping[str, FloatArray]) -> list[FloatArray]:
+    """Weights (K, D) at which a message asks: its ``point``, or each of its ``points`` (K, q, D); none: []."""
+    if "points" in message:
+        return list(np.moveaxis(message["points"], 1, 0))
+    return [message["point"]] if "point" in message else []
+
+
 def check_steepness(points: FloatArray, problems: Sequence[SiteProblem], limit: float) -> None:
     """Raise :class:`Refusal` where a head's weights (K, D) are steeper than ``limit`` allows."""
     for head, (weights, problem) in enumerate(zip(points, problems, strict=True)):

@@ -20,7 +20,7 @@ FIXED = TrainingSpec.model_validate({"radius": {"rule": "fixed", "value": 0.01}}
 
 
 def rules(**limits: Any) -> SitePolicy:
-    return SitePolicy(methods=(PLAIN, "fedavg"), asset_types=("pump",), messages=KINDS, **limits)
+    return SitePolicy(methods=(PLAIN, "fedavg", "cohort-bundle"), asset_types=("pump",), messages=KINDS, **limits)
 
 
 def sweep(site: Any, thresholds: np.ndarray, **changes: Any) -> list[SiteUpdate | SiteRefusal]:
@@ -84,6 +84,21 @@ def test_what_has_no_honest_purpose_is_refused(make_site: Any, changes: Any, arr
         assert isinstance(sweep(site, np.array([0.5]))[0], SiteUpdate)
         answer = site.ask("round", round=2, method=PLAIN, spec=FIXED, arrays=arrays)
         assert (answer.code if isinstance(answer, SiteRefusal) else None) == expected
+
+
+def test_every_question_of_a_message_may_be_too_steep(make_site: Any) -> None:
+    site = make_site(policy=rules(steepness_limit=1.0))
+    points = np.zeros((1, 2, 4))
+    asked = {
+        "points": points, "centre": points, "penalty": np.zeros((1, 2)), "counted": np.zeros((1, 2, 0)),
+        "of_norm": points, "sides": np.zeros((1, 2, 3)),
+    }
+    question = {"method": "cohort-bundle", "spec": FIXED, "parameters": {"questions": 2.0}}
+    assert isinstance(site.ask("round", arrays=asked, **question), SiteUpdate)
+    asked["points"] = points.copy()
+    asked["points"][0, 1, 0] = 300.0
+    answer = site.ask("round", round=2, arrays=asked, **question)
+    assert isinstance(answer, SiteRefusal) and answer.code == "question_refused"
 
 
 def test_no_weights_are_too_steep_where_there_is_no_ball(make_site: Any) -> None:
