@@ -97,7 +97,8 @@ def _merged(parts: list[_Atoms], rows: Rows) -> _Atoms:
     total, mean = np.zeros(keys.size), np.zeros((keys.size, rows.features.shape[1]))
     np.add.at(total, place, masses)
     np.add.at(mean, place, masses[:, None] * moved)
-    there = total > 0
+    # A mass that its row's does not feel is none: times a flip cost of 1e160 it would still be a cost.
+    there = total > float(np.finfo(np.float64).eps) / rows.count
     mean[there] /= total[there, None]
     return _Atoms(keys[there] // 3, (keys[there] % 3 - 1).astype(np.int8), mean[there], total[there])
 

@@ -188,9 +188,9 @@ def _fit(drawn: Drawn) -> Iterator[tuple[str, str]]:
     fit, whole = claimed_fit(drawn), WholeOracle(drawn)
     truth = whole.risk(fit.plane, fit.intercept)
     said = f"{drawn.route}: claimed [{fit.lower!r}, {fit.upper!r}] after {fit.rounds} rounds"
-    room = ROUNDING * truth.size
+    room = ROUNDING * truth.size + UNDERFLOW
     solved = LOOSE if drawn.support == "polytope" else ROUNDING
-    if fit.upper < truth.lower - room or fit.upper > truth.upper + solved * truth.size:
+    if fit.upper < truth.lower - room or fit.upper > truth.upper + solved * truth.size + UNDERFLOW:
         yield "fit: upper bound", f"{said}; its weights have [{truth.lower!r}, {truth.upper!r}], size {truth.size:.3g}"
     if not 0 <= fit.lower <= fit.upper:
         yield "fit: bounds cross", said
@@ -199,6 +199,6 @@ def _fit(drawn: Drawn) -> Iterator[tuple[str, str]]:
     best = min(whole.tried(starts, DESCENT), key=lambda each: each[0].upper + ROUNDING * each[0].size)
     if fit.lower > best[0].upper + ROUNDING * best[0].size:
         yield "fit: lower bound", f"{said}; weights {best[1].tolist()} have {best[0].upper!r}"
-    nothing = NOTHING * whole.risk(*blind).upper
+    nothing = NOTHING * whole.risk(*blind).upper + UNDERFLOW
     if fit.closes and fit.upper - fit.lower > max(OPEN_GAP * fit.upper, nothing):
         yield "fit: open gap", f"{said}; a descent reached {best[0].upper!r}"

@@ -62,7 +62,7 @@ class FakePlant:
         if task.kind == "join":
             return join_answer(task.spec, self.features, self.classes)
         if task.kind == "round":
-            return dict(solve_round(task.method, task.parameters, task.arrays, heads, 1))
+            return dict(solve_round(task.method, task.parameters, task.arrays, heads, 1).arrays)
         weights = task.arrays["weights"]
         return {
             "risk": head_risks(weights, heads),
