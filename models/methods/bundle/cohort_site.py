@@ -43,6 +43,7 @@ class CohortSite:
 
     def accounted(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> Accounted:
         """The same with the rows of its slopes, question by question."""
+        exchanges_before(message)
         answers = _answers(problem, message, parameters, {})
         return Accounted(_stacked(answers), joined([each.account for each in answers]))
 
