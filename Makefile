@@ -7,8 +7,11 @@ FIND_PYTHON = for p in python3 python3.13 python3.12 python3.11; do \
 PYTHON ?= $(shell $(FIND_PYTHON))
 ARGS ?=
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
-JOBS ?= 2
+JOBS ?= 3
 N ?= 2000
+SEEDS ?= 1000
+FAULTS ?= 200
+DATABASE ?= sqlite
 
 # Every process of the service imports Prefect or MLflow: without compiled files that takes two to three times as long.
 unexport PYTHONDONTWRITEBYTECODE
@@ -16,17 +19,23 @@ export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export MLFLOW_DISABLE_TELEMETRY := true
 
-.PHONY: demo test check lint mutants coverage package oracle bench clean help install
+.PHONY: demo test check lint mutants soak chaos coverage package bundle licences audit oracle bench screenshots clean help install
 help:
 	@echo "make demo   a whole service on this machine: plants, training, promotion, a diagnosis (ARGS=--exit stops it at the end)"
-	@echo "make test   all tests, on real SQLite, PostgreSQL, NATS, MLflow and Prefect, two at a time (JOBS=0: one process)"
+	@echo "make test   all tests, on real SQLite, PostgreSQL, NATS, MLflow and Prefect, three at a time, which mostly wait (JOBS=0: one process)"
 	@echo "make check  lint, and the tests of what was changed, but for those that need a server"
 	@echo "make lint   ruff, mypy and the import contracts"
 	@echo "make mutants   plant named mistakes one at a time; the tests must notice each (ARGS=\"--only WORD\")"
+	@echo "make soak   whole works on simulated time, network and disks, SEEDS=1000 of them (FROM=0: the first); faults by the million"
+	@echo "make chaos  FAULTS=200 on real processes (kill, stop, full disk, locked store, false frames), SEED=1, DATABASE=sqlite|postgresql"
 	@echo "make coverage  all tests, and the share of lines that they run; fails below the floor in pyproject.toml"
 	@echo "make package   the wheel and the source archive, into dist/"
+	@echo "make bundle    all wheels, digests, licences and a bill of materials, to install without a network, into dist/"
+	@echo "make licences  every dependency with its licence; fails for one that is not allowed"
+	@echo "make audit     known weaknesses of the pinned dependencies (asks pip-audit's database)"
 	@echo "make oracle holds every certificate to the definition, on N=2000 drawn problems (SEED=17: that one alone)"
 	@echo "make bench  the measurements of tests/benchmarks"
+	@echo "make screenshots  pictures of every page of the console of a running demo, into .ballast/screenshots"
 	@echo "make clean  remove the virtual environment, caches and the demo's files"
 
 $(BIN)/python:
@@ -65,6 +74,12 @@ lint: $(VENV)/dev.stamp
 mutants: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.mutants --jobs $(JOBS) $(ARGS)
 
+soak: $(VENV)/dev.stamp
+	@$(THREADS) $(BIN)/python -m tests.simulation --seeds $(SEEDS) --jobs $(JOBS) $(if $(FROM),--from $(FROM)) $(ARGS)
+
+chaos: $(VENV)/dev.stamp
+	@$(THREADS) $(BIN)/python -m tests.chaos --faults $(FAULTS) --seed $(or $(SEED),1) --database $(DATABASE) $(ARGS)
+
 coverage: $(VENV)/dev.stamp
 	@$(THREADS) $(BIN)/pytest --numprocesses $(JOBS) --dist loadfile --cov --cov-report=term -q $(ARGS)
 
@@ -73,8 +88,22 @@ package: $(VENV)/dev.stamp
 	@$(BIN)/python -m build --no-isolation
 	@$(BIN)/pytest -q tests/packaging
 
+bundle: $(VENV)/dev.stamp
+	@$(BIN)/python infra/bundle/build.py $(ARGS)
+
+licences: $(VENV)/dev.stamp
+	@$(BIN)/python infra/bundle/installed.py
+
+audit: $(BIN)/python
+	@$(PYTHON) -m venv $(VENV)/audit
+	@$(VENV)/audit/bin/pip install --quiet --disable-pip-version-check pip-audit
+	@$(VENV)/audit/bin/pip-audit --requirement $(CONSTRAINTS) --no-deps --disable-pip $(ARGS)
+
 oracle: $(VENV)/dev.stamp
 	@$(THREADS) $(BIN)/python -m tests.oracles --n $(N) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+screenshots: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.browser.screenshots $(ARGS)
 
 bench: $(VENV)/dev.stamp
 	@$(THREADS) $(BIN)/python -m tests.benchmarks $(ARGS)

@@ -2,35 +2,55 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
+from prometheus_client import ProcessCollector
 
 from api.asset_types import endpoints as asset_types
 from api.audit import endpoints as audit
 from api.backend.wiring import open_backend
+from api.console import routes as console
+from api.console.errors import as_page
+from api.console.sign_ins import SignIns
+from api.events import endpoints as events
+from api.events.feed import Feed
 from api.health import endpoints as health
-from api.health.service import product_version
+from api.inference import endpoints as inference
 from api.models import endpoints as models
 from api.pages import endpoints as pages
 from api.plans import endpoints as plans
 from api.runs import endpoints as runs
 from api.sites import endpoints as sites
+from api.system import endpoints as system
+from api.system.store_metrics import StoreMetrics
 from api.tokens import endpoints as tokens
 from api.web import errors, openapi
+from api.web.attempts import FailedAttempts
 from api.web.auth import Authentication, TokenAuthenticator
+from api.web.idempotency import Idempotency
 from api.web.limits import OnlyTls, RequestLimits, SafeHeaders
+from api.web.metering import Metering, Meters
+from api.web.protocol_errors import ProtocolErrors
+from api.web.sessions import Sessions
+from api.webhooks import endpoints as webhooks
+from api.webhooks.delivery import Deliverer
+from services.contracts.command_line import product_version
+from services.contracts.log_lines import set_up_logs
 from services.contracts.private_files import keep_private
 from services.contracts.settings import Settings
 
-SUBJECTS = (pages, health, models, runs, sites, asset_types, plans, tokens, audit)
+SUBJECTS = (
+    pages, health, models, inference, runs, sites, asset_types, plans, tokens, audit, events, webhooks, system, console
+)
 
 
 def api_routes() -> list[APIRoute]:
-    """Every route that is ours."""
+    """Every route that is ours, the console's pages among them."""
     routers = (router for subject in SUBJECTS for router in subject.ROUTERS)
     return [route for router in routers for route in router.routes if isinstance(route, APIRoute)]
 
@@ -52,21 +72,42 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     """
     if settings is None:  # uvicorn calls: the process is the API's own
         keep_private()
+        settings = Settings.load()
+        set_up_logs(settings.logging)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         with open_backend(settings) as backend:
+            _ = backend.predictors  # made once, before the threads of requests ask for it
             app.state.backend = backend
-            app.state.authenticator = TokenAuthenticator(backend.store.tokens)
-            yield
+            app.state.enrolment_attempts = FailedAttempts("enrolment codes")
+            app.state.authenticator = TokenAuthenticator(
+                backend.store.tokens, Sessions(backend.store), backend.oidc, mark=backend.store.changes.read
+            )
+            app.state.sign_ins = SignIns(backend.settings.home / "sign-in.key")
+            app.state.feed = Feed(backend)
+            app.state.meters.registry.register(StoreMetrics(backend))
+            reader, deliverer = asyncio.create_task(app.state.feed.run()), Deliverer(backend)
+            deliverer.start()
+            try:
+                yield
+            finally:
+                deliverer.stop()
+                reader.cancel()
+                await asyncio.gather(reader, return_exceptions=True)
 
     app = Api(title="Ballast", version=product_version(), lifespan=lifespan, docs_url=None, redoc_url=None)
+    app.state.meters = Meters()
+    ProcessCollector(registry=app.state.meters.registry)
     # The last one added is the first that a request meets.
+    app.add_middleware(Idempotency)
     app.add_middleware(Authentication)
     app.add_middleware(RequestLimits)
     app.add_middleware(OnlyTls)
+    app.add_middleware(ProtocolErrors)
     app.add_middleware(SafeHeaders)
-    errors.install(app, api_routes())
+    app.add_middleware(Metering)
+    errors.install(app, api_routes(), as_page)
     for subject in SUBJECTS:
         for router in subject.ROUTERS:
             app.include_router(router)

@@ -8,13 +8,17 @@ from pathlib import Path
 import numpy as np
 
 from models.cuts.carried_proof import CarriedProof
+from models.cuts.evidence import EARLIER_RUN
+from models.problem import SiteTerms
+from services.contracts.all_scores import joint_loss, trained_heads
+from services.contracts.codec import digest
 from services.contracts.errors import BallastError
 from services.contracts.model_version import ModelVersion
 from services.contracts.signed_documents import signature_of
 from services.contracts.signing import public_key
 from services.verification.certificate_file import CertificateFile, Head, write_certificate
 from services.verification.proof import verify
-from services.verification.version import CERTIFICATE, certificate_digest
+from services.verification.version import CERTIFICATE
 
 LOG = logging.getLogger("ballast.flows")
 
@@ -22,19 +26,24 @@ LOG = logging.getLogger("ballast.flows")
 def certificate_file(version: ModelVersion, proofs: tuple[CarriedProof, ...]) -> bytes | None:
     """Bytes of the file; None, with a line in the log, where cuts do not prove the version's bounds.
 
-    That is so for methods whose bounds are of something else than the risk of the worst mixture of the sites.
+    No file is left for methods whose bounds are of something else than the risk of the worst mixture of the sites.
     """
-    if not proofs or len(proofs) != version.weights.shape[0]:
+    if not proofs or len(proofs) != trained_heads(version.spec, version.asset_type):
         LOG.info("run %s leaves no certificate file: %s has no cuts that prove its bounds", version.run_id,
                  version.method)
         return None
-    certificate = _certificate(version, proofs)
-    try:
-        verify(certificate)
-    except BallastError as error:
-        LOG.info("run %s leaves no certificate file: %s", version.run_id, error)
-        return None
-    return write_certificate(certificate)
+    centred = tuple(each for proof in proofs if (each := proof.around_the_centre()) is not None)
+    ways = [tuple(proof.plain() for proof in proofs), *([centred] if len(centred) == len(proofs) else [])]
+    for way in ways:
+        certificate = _certificate(version, way)
+        try:
+            verify(certificate)
+        except BallastError as error:
+            said = error
+        else:
+            return write_certificate(certificate)
+    LOG.info("run %s leaves no certificate file: %s", version.run_id, said)
+    return None
 
 
 def carried(
@@ -42,23 +51,33 @@ def carried(
 ) -> tuple[ModelVersion, dict[str, bytes]]:
     """The version signed by the coordinator's key, its certificate file named in it; and the file, by name."""
     data = certificate_file(draft, proofs)
-    digest = "" if data is None else certificate_digest(data)
-    draft = draft.model_copy(update={"certificate_sha256": digest, "signed_by": public_key(seed_file)})
+    named = "" if data is None else digest(data)
+    draft = draft.model_copy(update={"certificate_sha256": named, "signed_by": public_key(seed_file)})
     signed = draft.model_copy(update={"signature": signature_of(draft.to_document(), seed_file)})
     return signed, {} if data is None else {CERTIFICATE: data}
 
 
 def _certificate(version: ModelVersion, proofs: tuple[CarriedProof, ...]) -> CertificateFile:
     shared, loss = version.spec.label_flip_cost, version.spec.loss.loss
-    costs = [shared if site.label_flip_cost is None else site.label_flip_cost for site in version.sites]
+    cohorts = {each.name: each.sites for each in version.cohorts}
+    sites = proofs[0].sites if cohorts else tuple(
+        SiteTerms(site.site_id, site.weight, site.radius, shared if (own := site.label_flip_cost) is None else own)
+        for site in version.sites
+    )
     return CertificateFile(
-        run_id=version.run_id, site_ids=tuple(site.site_id for site in version.sites),
-        site_weights=np.array([site.weight for site in version.sites]),
-        radii=np.array([site.radius for site in version.sites]), label_flip_costs=np.array(costs),
+        run_id=version.run_id, site_ids=tuple(site.site_id for site in sites),
+        members=tuple(cohorts[site.site_id] for site in sites) if cohorts else (),
+        site_weights=np.array([site.weight for site in sites]), radii=np.array([site.radius for site in sites]),
+        label_flip_costs=np.array([site.label_flip_cost for site in sites]),
         lipschitz=float(min(loss.lipschitz, 1e100)), transport_norm=version.spec.transport_norm,
-        fit_intercept=version.spec.fit_intercept, mixture_norm=proofs[0].ball.norm,
-        mixture_radius=float(proofs[0].ball.radius), heads=tuple(_head(proof) for proof in proofs),
+        # Intercepts of all classes as one problem are weights like the others: no norm is in its cuts.
+        fit_intercept=version.spec.fit_intercept and joint_loss(version.spec, version.asset_type) is None,
+        mixture_norm=proofs[0].ball.norm,
+        mixture_radius=float(proofs[0].ball.radius),
+        earlier_run="" if version.reused is None else version.reused.run_id,
+        heads=tuple(_head(proof) for proof in proofs),
         upper=version.objective, lower=version.lower_bound, gap=version.certified_gap,
+        **({} if version.noise is None else {"confidence": version.noise.confidence, "within": version.noise.within}),
     )
 
 
@@ -66,5 +85,5 @@ def _head(proof: CarriedProof) -> Head:
     return Head(
         weights=proof.weights, risks=proof.risks, mixture=proof.mixture, site=proof.site, offset=proof.offset,
         slope=proof.slope, norm_weight=proof.norm_weight, swing=proof.swing, multipliers=proof.multipliers,
-        around=proof.around, upper=proof.upper, lower=proof.lower,
+        around=proof.around, upper=proof.upper, lower=proof.lower, earlier=proof.rounds == EARLIER_RUN,
     )

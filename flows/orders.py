@@ -3,7 +3,8 @@
 What Prefect starts carries the name of a plan, and the id of a run where the store has one already; neither is
 believed. A run that is named must stand unfinished in the store, for that plan: an operator triggered it there, or its
 process was killed. A flow run without an id is one of the plan's schedule: the store's plan must have one that is not
-paused, and a date of it must have come since the plan was changed and since its last run.
+paused, and a date of it must have come since the plan was changed and since its last run. A date's run is made
+with its entry in the audit trail, and with the lease of whoever asks, so that nobody else picks it up.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ from datetime import UTC, datetime
 from prefect.server.schemas.schedules import CronSchedule
 
 from services.contracts.errors import ConflictError, NotFoundError
+from services.contracts.plan import Plan
 from services.contracts.records import PlanRecord
 from services.contracts.run import Run
 from services.round_store.runs import FINAL
 from services.round_store.store import RoundStore
 
+NOT_ASKED = "not_asked"
+"""Code of the error where the store asks for no run."""
 SLACK_SECONDS = 30.0
 """By how much Prefect's clock may be ahead of the store's: so long a flow run waits for its date."""
 
@@ -34,10 +38,14 @@ async def ordered_run(
     plan: str,
     run_id: str | None,
     *,
+    owner: str = "",
+    lease_seconds: float = 0.0,
     now: Callable[[], datetime] = utc_now,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> Run:
     """Return the run that the store asks for; make it where a date of the plan's schedule has come.
+
+    A run that is made is under the lease of ``owner`` from its first moment, where one is given.
 
     Raises
     ------
@@ -50,8 +58,9 @@ async def ordered_run(
         record = store.plans.get(plan)
     except NotFoundError:
         raise _refusal(plan, "the store has no such plan") from None
-    if record.plan.cron is None or record.paused:
+    if record.plan.cron is None or record.paused or record.archived:
         state = "is paused" if record.paused else "has no schedule, and no run was named"
+        state = "is archived" if record.archived else state
         raise _refusal(plan, f"the plan {state}")
     since = _since(store, record)
     due = await next_date(record, since)
@@ -61,7 +70,20 @@ async def ordered_run(
     if wait > 0:
         await sleep(wait)
     unfinished = store.runs.unfinished_runs(plan)
-    return unfinished[0] if unfinished else store.runs.create_run(record.plan)
+    return unfinished[0] if unfinished else _made(store, record.plan, due, owner, lease_seconds)
+
+
+def _made(store: RoundStore, plan: Plan, due: datetime, owner: str, lease_seconds: float) -> Run:
+    """New run of a date, with its audit entry."""
+    with store.atomic() as unit:
+        run = unit.runs.create_run(plan)
+        if owner:
+            unit.runs.renew_lease(run.run_id, owner, lease_seconds)
+        unit.audit.append(
+            actor=f"schedule:{plan.name}", role=None, action="plan.trigger", target=f"plan:{plan.name}",
+            reason=f"the schedule's date {due:%Y-%m-%d %H:%M} {due.tzname()}", after={"run_id": run.run_id},
+        )
+    return run
 
 
 async def next_date(record: PlanRecord, since: datetime) -> datetime:
@@ -89,5 +111,8 @@ def _named(store: RoundStore, plan: str, run_id: str) -> Run:
 
 
 def _refusal(plan: str, why: str) -> ConflictError:
-    said = f"nobody asked for this run of plan {plan[:40]!r}: {why}; nothing is started"
-    return ConflictError(said, code="not_asked")
+    said = (
+        f"nobody asked for this run of plan {plan[:40]!r}: {why}; nothing is started. A run is asked for "
+        "with `ballast plan trigger`, in the console or through the API"
+    )
+    return ConflictError(said, code=NOT_ASKED)

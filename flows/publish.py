@@ -2,27 +2,58 @@
 
 from __future__ import annotations
 
+import logging
+from functools import partial
+
 from flows.certificates import carried
 from flows.versions import model_version
 from flows.wiring import FlowContext
+from services.auditing.standing import audit_gate
+from services.contracts.calibration import Calibration
+from services.contracts.errors import BallastError
 from services.contracts.model_version import ModelVersion
+from services.contracts.report import GateResult
 from services.contracts.run import Run
 from services.coordinator.evaluation import Evaluation
-from services.coordinator.terms import exclusions_note, weights_note
+from services.coordinator.terms import cohorts_of, exclusions_note, weights_note
 from services.coordinator.training_state import TrainedModel
 from services.registry.gates import check_gates, failed_gates
 from services.registry.labels import CHAMPION, PREVIOUS
 from services.reporting.model_report import model_report
 from services.reporting.report_page import report_attachments
+from services.reporting.version_figures import version_figures
+
+LOG = logging.getLogger("ballast.flows")
 
 
-def register(context: FlowContext, run: Run, trained: TrainedModel, evaluation: Evaluation) -> ModelVersion:
+def announce(context: FlowContext, run: Run) -> None:
+    """Show in MLflow that a run has begun. A registry that is away now may be there when the model is."""
+    try:
+        context.registry.start_run(run, context.asset_type(run.plan.asset_type))
+    except BallastError as error:
+        LOG.warning("run %s is not in MLflow yet: %s", run.run_id, error)
+
+
+def withdraw(context: FlowContext, run: Run, *, cancelled: bool) -> None:
+    """Show in MLflow that a run ended without a version."""
+    try:
+        context.registry.end_run(run, cancelled=cancelled)
+    except BallastError as error:
+        LOG.warning("MLflow does not know that run %s has ended: %s", run.run_id, error)
+
+
+def register(
+    context: FlowContext, run: Run, trained: TrainedModel, evaluation: Evaluation,
+    calibrated: Calibration | None = None,
+) -> ModelVersion:
     """Put the model into the registry with its certificates, its rounds and its report."""
     rounds = context.store.runs.get_rounds(run.run_id)
     draft = model_version(run, context.asset_type(run.plan.asset_type), trained, evaluation, rounds)
+    draft = draft.model_copy(update={"calibration": calibrated})
     draft, files = carried(draft, trained.proofs, context.settings.nats_seed)
-    report = model_report(draft, run, rounds, check_gates(run.plan.gates, draft))
-    version = context.registry.register(draft, rounds, report, {**report_attachments(report), **files})
+    report = model_report(draft, run, rounds, gate_results(context, run, draft))
+    attached = {**report_attachments(report), **version_figures(draft, report, evaluation.all_confusion), **files}
+    version = context.registry.register(draft, rounds, report, attached)
     mlflow_run_id = context.registry.mlflow_run_id(version.name, version.version)
     metrics = {**version.figures, "fresh_weight": version.fresh_weight}
     context.store.model_versions.add(version.name, version.version, run.run_id, metrics)
@@ -30,9 +61,18 @@ def register(context: FlowContext, run: Run, trained: TrainedModel, evaluation: 
     return version
 
 
+def gate_results(context: FlowContext, run: Run, version: ModelVersion) -> tuple[GateResult, ...]:
+    """The plan's gates on a version's figures, and the audit of its run where the plan has every round audited."""
+    results = check_gates(run.plan.gates, version)
+    if run.plan.audit != "every round":
+        return results
+    found = audit_gate(run.plan, partial(cohorts_of, run), context.store.runs.get_cases(run.run_id))
+    return results if found is None else (*results, found)
+
+
 def promote_if_gates_hold(context: FlowContext, run: Run, version: ModelVersion) -> str:
     """Make the version champion if its plan says so and every gate holds; return what was done, on one line."""
-    results = check_gates(run.plan.gates, version)
+    results = gate_results(context, run, version)
     failed = failed_gates(results)
     context.store.model_versions.set_status(
         version.name, version.version, "gates_failed" if failed else "gates_passed", failed
@@ -56,5 +96,14 @@ def promote_if_gates_hold(context: FlowContext, run: Run, version: ModelVersion)
 
 def closing_note(run: Run, trained: TrainedModel, outcome: str) -> str:
     """What a run ends with, on one line: why it stopped, what the method says, who was left out, what came of it."""
-    said = (trained.status.value, trained.note, weights_note(run), exclusions_note(run), outcome)
+    said = (trained.status.value, trained.note, _warm_note(run, trained), weights_note(run), exclusions_note(run),
+            outcome)
     return "; ".join(part for part in said if part)
+
+
+def _warm_note(run: Run, trained: TrainedModel) -> str:
+    """One line where cuts of an earlier run count; else empty."""
+    if not trained.reused or run.start is None:
+        return ""
+    what = "cohorts" if run.plan.reveal == "sums" else "sites"
+    return f"with the cuts of {len(trained.reused)} unchanged {what} from run {run.start.after}"

@@ -3,33 +3,47 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import multiprocessing
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
+from uuid import UUID
 
 from prefect import State, flow
+from prefect.client.orchestration import get_client
 from prefect.logging import get_run_logger
 from prefect.runtime import flow_run as this_flow_run
-from prefect.states import Failed
 
+from flows.artifacts import link_to_version, unless_away
+from flows.endings import ending, is_passing
+from flows.labels import run_name, run_tags
 from flows.lease import held_lease, new_owner
 from flows.orders import ordered_run
 from flows.progress import Progress
-from flows.publish import closing_note, promote_if_gates_hold, register
+from flows.publish import announce, closing_note, promote_if_gates_hold, register, withdraw
+from flows.steps import REGISTRY_WAITS, step
+from flows.unlearning import forget_those_due
 from flows.wiring import FlowContext, open_context
 from models.basics import ProblemError
-from services.contracts.errors import BallastError, ConflictError
+from services.contracts.end_with_parent import end_with_parent
+from services.contracts.errors import BallastError
+from services.contracts.log_lines import about, set_up_logs
 from services.contracts.private_files import keep_private
 from services.contracts.run import Run
-from services.coordinator.training import RunCancelledError
+from services.contracts.tracing import end_tracing, set_up_tracing, span
+from services.coordinator.training import Coordinator
+from services.coordinator.training_state import RunCancelledError
 
 
 @flow(name="retrain", log_prints=False, retries=0)
 async def retrain(plan: str, run_id: str | None = None) -> dict[str, Any] | State[Any]:
     """Run a plan: go on with its unfinished run if there is one, else begin one; answer what came of it.
 
-    What the store does not ask for ends at once as failed, with one line.
+    What the store does not ask for ends at once as failed, with one line; a date that comes while the plan's run is on
+    its way, as skipped. Every end without a model has its line and no traceback (:mod:`flows.endings`).
 
     Parameters
     ----------
@@ -38,17 +52,31 @@ async def retrain(plan: str, run_id: str | None = None) -> dict[str, Any] | Stat
         that is so (:mod:`flows.orders`).
     """
     log = get_run_logger()
+    runner = multiprocessing.parent_process()
+    if runner is not None:
+        end_with_parent()  # the next flows process takes the run up from what is committed
+        if not runner.is_alive():  # it ended while this process was starting
+            os._exit(1)
     with open_context() as context:
+        if runner is not None and context.settings.logging.format == "json":
+            set_up_logs(context.settings.logging)
+        set_up_tracing(context.settings.tracing, "ballast-flows")
+        owner, seconds = new_owner(), context.settings.lease_seconds
         try:
-            run = await ordered_run(context.store, plan, run_id)
-        except ConflictError as error:
-            log.error("%s", error)
-            return Failed(message=str(error))
-        log.info("run %s of plan %s with method %s", run.run_id, plan, run.plan.method)
-        async with held_lease(context.store.runs, run.run_id, new_owner(), context.settings.lease_seconds):
-            context.store.runs.set_flow_run_id(run.run_id, str(this_flow_run.id))
-            with failure_recorded(context, run):
-                return await drive(context, run)
+            run = await ordered_run(context.store, plan, run_id, owner=owner, lease_seconds=seconds)
+            log.info("run %s of plan %s with method %s", run.run_id, plan, run.plan.method)
+            with about(run_id=run.run_id):
+                async with held_lease(context.store.runs, run.run_id, owner, seconds):
+                    context.store.runs.set_flow_run_id(run.run_id, str(this_flow_run.id))
+                    await name_flow_run(run)
+                    with failure_recorded(context, run), span("run", run_id=run.run_id, plan=plan):
+                        return await drive(context, run)
+        except (BallastError, ProblemError) as error:
+            state = ending(error)
+            log.log(logging.INFO if state.is_completed() else logging.ERROR, "%s", state.message)
+            return state
+        finally:
+            end_tracing()
 
 
 async def drive(context: FlowContext, run: Run) -> dict[str, Any]:
@@ -56,18 +84,63 @@ async def drive(context: FlowContext, run: Run) -> dict[str, Any]:
     log = get_run_logger()
     async with context.plant_link() as transport:
         coordinator = context.coordinator(run, transport)
-        run = await coordinator.join(run)
+        run = await step("join", partial(coordinator.join, run))
         log.info("%d sites take part: %s", len(run.sites), ", ".join(site.site_id for site in run.sites))
-        progress = Progress(run)
-        trained = await coordinator.train(run, progress)
-        run = context.store.runs.get_run(run.run_id)
-        await progress.finish(trained.rounds, trained.certificate.gap)
-        evaluation = await coordinator.evaluate(run, trained.weights, trained.risk_bound)
-    version = register(context, run, trained, evaluation)
-    outcome = promote_if_gates_hold(context, run, version)
+        progress = Progress(run, context.store.runs.get_rounds(run.run_id))
+        try:
+            await asyncio.to_thread(announce, context, run)
+            run = await tune(coordinator, run)
+            trained = await step("train", partial(coordinator.train, run, progress))
+            run = context.store.runs.get_run(run.run_id)
+            asked = partial(coordinator.evaluate, run, trained.weights, trained.risk_bound)
+            evaluation = await step("evaluate", asked)
+            while evaluation.convicted:
+                trained = await step("train again", partial(coordinator.train, run, progress, evaluation))
+                run = context.store.runs.get_run(run.run_id)
+                asked = partial(coordinator.evaluate, run, trained.weights, trained.risk_bound)
+                evaluation = await step("evaluate again", asked)
+            calibrated = await step("calibrate", partial(coordinator.calibrate, run, trained.weights))
+            await progress.finish(trained.rounds, trained.certificate.gap)
+        finally:
+            await progress.show()
+    # In a thread: writing to the registry takes long, and Prefect and the log must not wait for it.
+    to_registry = partial(asyncio.to_thread, register, context, run, trained, evaluation, calibrated)
+    version = await step("register", to_registry, REGISTRY_WAITS)
+    to_champion = partial(asyncio.to_thread, promote_if_gates_hold, context, run, version)
+    outcome = await step("promote", to_champion, REGISTRY_WAITS)
+    await link_to_version(version, f"{context.settings.api.url}/console", outcome)
     context.store.runs.finish_run(run.run_id, "completed", closing_note(run, trained, outcome))
+    await asyncio.to_thread(forget_those_due, context)
     log.info("model %s: %s", version.name, outcome)
     return {"run_id": run.run_id, "model": version.name, "version": version.version, "outcome": outcome}
+
+
+async def name_flow_run(run: Run) -> None:
+    """Call the flow run after its run, and label it; one that a schedule started has a name of Prefect's making."""
+    started_here = str(this_flow_run.name or "").startswith(run_name(run))
+    async with unless_away(f"name of run {run.run_id}"), get_client() as client:
+        tags = sorted({*(this_flow_run.tags or ()), *run_tags(run)})
+        await client.update_flow_run(
+            UUID(str(this_flow_run.id)), name=None if started_here else run_name(run), tags=tags
+        )
+
+
+async def tune(coordinator: Coordinator, run: Run) -> Run:
+    """Choose the run's terms first, where its plan says so, in a flow of its own in Prefect's pages."""
+    if run.plan.tuning is None or run.plan.tuned is not None or run.rounds:
+        return run
+    return await tuning_flow(coordinator, run)
+
+
+@flow(name="tune", log_prints=False, retries=0, validate_parameters=False, persist_result=False)
+async def tuning_flow(coordinator: Coordinator, run: Run) -> Run:
+    """Tuning of a run; the choice stands with the run when this returns, and nothing of it before."""
+    log = get_run_logger()
+    tuned = await coordinator.tune(run)
+    curve = tuned.plan.tuned
+    if curve is not None:
+        log.info("%d candidates in %d rounds: %s", len(curve.candidates), curve.rounds, curve.why)
+    return tuned
 
 
 @contextmanager
@@ -77,9 +150,12 @@ def failure_recorded(context: FlowContext, run: Run) -> Iterator[None]:
         yield
     except RunCancelledError as error:
         context.store.runs.finish_run(run.run_id, "cancelled", str(error))
+        withdraw(context, run, cancelled=True)
         raise
     except (BallastError, ProblemError) as error:
-        context.store.runs.finish_run(run.run_id, "failed", str(error))
+        if not is_passing(error):
+            context.store.runs.finish_run(run.run_id, "failed", str(error))
+            withdraw(context, run, cancelled=False)
         raise
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from uuid import UUID
 
 from httpx import HTTPError
@@ -23,15 +23,20 @@ from prefect.states import Crashed
 from prefect.types.entrypoint import EntrypointType
 
 from flows.alias_watch import watch_aliases
+from flows.labels import plan_tags, run_name, run_tags
+from flows.retention import watch_retention
 from flows.retrain import retrain
+from flows.roll_call import RollCall
+from flows.unlearning import forget_those_due
 from flows.wiring import FlowContext, open_context
-from services.contracts.errors import BallastError, NotFoundError
+from services.contracts.errors import BallastError
+from services.contracts.log_lines import set_up_logs
 from services.contracts.private_files import keep_private
+from services.contracts.process_lock import held
 from services.contracts.records import PlanRecord
 from services.contracts.run import Run
+from services.contracts.settings import Settings
 from services.contracts.signing import public_key
-from services.coordinator.nats_transport import NatsTransport
-from services.coordinator.presence import hear_hellos
 
 LOG = logging.getLogger("ballast.flows")
 WATCH_SECONDS = 1.0  # how long a triggered run waits at most
@@ -48,7 +53,7 @@ class Watcher:
     client: PrefectClient
     deployments: dict[str, UUID] = field(default_factory=dict)
     _known: dict[str, PlanRecord] = field(default_factory=dict)
-    _attempts: Counter[str] = field(default_factory=Counter)
+    _attempts: Counter[tuple[str, int]] = field(default_factory=Counter)
     _started: dict[str, UUID] = field(default_factory=dict)
 
     async def watch(self) -> None:
@@ -61,13 +66,18 @@ class Watcher:
             await asyncio.sleep(WATCH_SECONDS)
 
     async def reconcile(self) -> None:
-        """Take over new and changed plans; start what waits."""
-        for record in self.context.store.plans.list_plans():
-            if self._known.get(record.plan.name) != record:
-                self.deployments[record.plan.name] = await self._deploy(record)
-                self._known[record.plan.name] = record
-        for run in self.context.store.runs.stale_runs(grace_seconds=0.0):
+        """Take over new and changed plans, take away those that are gone or archived; start what waits."""
+        records = {record.plan.name: record for record in self.context.store.plans.list_plans()}
+        for name in [name for name in self.deployments if name not in records]:
+            await self._withdraw(name)
+        for name, record in records.items():
+            if self._known.get(name) != record:
+                self.deployments[name] = await self._deploy(record)
+                self._known[name] = record
+        lease_seconds = self.context.settings.lease_seconds
+        for run in self.context.store.runs.stale_runs(grace_seconds=0.0, lease_seconds=lease_seconds):
             await self._start(run)
+        await asyncio.to_thread(forget_those_due, self.context)
 
     async def _deploy(self, record: PlanRecord) -> UUID:
         plan = record.plan
@@ -76,26 +86,47 @@ class Watcher:
         # The runner runs the flow that it is given here. Of a bare deployment it would run what Prefect says now.
         return await self.runner.aadd_flow(
             retrain, name=plan.name, schedule=schedule, paused=record.paused, parameters={"plan": plan.name},
-            description=f"Federated retraining of {plan.asset_type} with {plan.method}", tags=["ballast"],
+            description=f"Federated retraining of {plan.asset_type} with {plan.method}", tags=plan_tags(plan),
             entrypoint_type=EntrypointType.MODULE_PATH,
         )
 
+    async def find_archived(self) -> None:
+        """Note the deployments that an earlier process left of plans that are archived, to take them away."""
+        for record in self.context.store.plans.list_plans(archived=True):
+            if record.archived:
+                with suppress(ObjectNotFound):
+                    found = await self.client.read_deployment_by_name(f"{retrain.name}/{record.plan.name}")
+                    self.deployments[record.plan.name] = found.id
+
+    async def _withdraw(self, name: str) -> None:
+        """Take a plan's deployment away, and with it the dates of its schedule that Prefect has noted."""
+        with suppress(ObjectNotFound):
+            await self.client.delete_deployment(self.deployments[name])
+        LOG.info("plan %s: gone or archived; nothing starts it", name)
+        del self.deployments[name]
+        self._known.pop(name, None)
+
     async def _start(self, run: Run) -> None:
         """Start a flow run for a run that nobody drives, unless one is on its way already."""
-        if run.plan.name not in self.deployments or await self._on_its_way(run):
+        if run.plan.name not in self._known or await self._on_its_way(run):
             return  # a plan made since the last look has its deployment at the next one
-        if self._attempts[run.run_id] >= MOST_ATTEMPTS:
-            self.context.store.runs.finish_run(run.run_id, "failed", f"its process ended {MOST_ATTEMPTS} times")
+        at = (run.run_id, run.rounds)  # a run that has come further since has all its attempts again
+        if self._attempts[at] >= MOST_ATTEMPTS:
+            said = f"its process ended {MOST_ATTEMPTS} times after round {run.rounds}"
+            self.context.store.runs.finish_run(run.run_id, "failed", said)
             return
         if run.flow_run_id and run.status == "running":
             await self._mark_crashed(UUID(run.flow_run_id))
-        self._attempts[run.run_id] += 1
+        self._attempts[at] += 1
         started = await self.client.create_flow_run_from_deployment(
             self.deployments[run.plan.name], parameters={"plan": run.plan.name, "run_id": run.run_id},
-            name=f"{run.plan.name}-{run.run_id[:8]}-{self._attempts[run.run_id]}",
+            name=run_name(run, self._starts_of(run)), tags=run_tags(run),
         )
         self._started[run.run_id] = started.id
         LOG.info("run %s: %s", run.run_id, "started" if run.status == "pending" else "picked up again")
+
+    def _starts_of(self, run: Run) -> int:
+        return sum(count for (run_id, _), count in self._attempts.items() if run_id == run.run_id)
 
     async def _on_its_way(self, run: Run) -> bool:
         flow_run_id = self._started.get(run.run_id)
@@ -116,23 +147,6 @@ class Watcher:
             LOG.info("flow run %s is not known to this Prefect server", flow_run_id)
 
 
-async def update_presence(context: FlowContext, transport: NatsTransport) -> None:
-    """Note in the store which sites say hello."""
-
-    def key_of(site_id: str) -> str | None:
-        try:
-            site = context.store.sites.get(site_id)
-        except NotFoundError:
-            return None
-        return site.keys_at(datetime.now(UTC)) if site.status == "active" else None
-
-    def seen(site_id: str, version: str) -> None:
-        context.store.sites.seen(site_id, version)
-        LOG.info("site %s is there (agent %s)", site_id, version)
-
-    await hear_hellos(transport, key_of, seen)
-
-
 async def key_changed(context: FlowContext) -> None:
     """Return when the coordinator has another key and no run is on its way: the process starts again with that one."""
     seed = context.settings.nats_seed
@@ -144,14 +158,19 @@ async def key_changed(context: FlowContext) -> None:
 
 async def serve() -> None:
     """Run the flows process until it is told to stop."""
-    with open_context() as context:
+    with open_context() as context, held(context.settings.flows_lock):
         async with context.plant_link() as transport, get_client() as client:
-            await update_presence(context, transport)
+            roll_call = RollCall(context, transport)
+            await roll_call.listen()
             runner = Runner(name="ballast", query_seconds=1.0, pause_on_shutdown=False, limit=None)
             watcher = Watcher(context, runner, client)
+            await watcher.find_archived()
             await watcher.reconcile()
             # Whichever ends first ends the process: a runner without its watcher would start nothing, in silence.
-            work = (watcher.watch(), runner.start(), watch_aliases(context), key_changed(context))
+            work = (
+                watcher.watch(), runner.start(), watch_aliases(context), key_changed(context), roll_call.watch(),
+                watch_retention(context, client),
+            )
             tasks = [asyncio.create_task(each) for each in work]
             try:
                 done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -165,5 +184,5 @@ async def serve() -> None:
 
 if __name__ == "__main__":
     keep_private()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    set_up_logs(Settings.load().logging)
     asyncio.run(serve())

@@ -20,6 +20,9 @@ from services.coordinator.training import Coordinator
 from services.registry.mlflow_registry import ModelRegistry
 from services.round_store.store import RoundStore
 
+BUSY_SECONDS = 600.0
+"""How long a flow waits for a locked SQLite: a backup may hold it for minutes, and nothing is lost by waiting."""
+
 
 @dataclass(frozen=True)
 class FlowContext:
@@ -74,7 +77,9 @@ class FlowContext:
 
     def coordinator(self, run: Run, transport: SiteTransport) -> Coordinator:
         """Return the coordinator of a run."""
-        keys = LiveKeys(self.site_keys(run.plan), self.active_keys)
+        left = None if run.leaving is None else run.leaving.site_id
+        sites = [site for site in self.site_keys(run.plan) if site != left]
+        keys = LiveKeys(sites, self.active_keys)
         return Coordinator(self.store.runs, transport, keys, self.asset_type(run.plan.asset_type))
 
 
@@ -82,7 +87,7 @@ class FlowContext:
 def open_context(settings: Settings | None = None) -> Iterator[FlowContext]:
     """Open the round store, whose schema is checked; closed at the end."""
     settings = settings or Settings.load()
-    store = RoundStore.open(settings.database)
+    store = RoundStore.open(settings.database, busy_seconds=BUSY_SECONDS)
     try:
         yield FlowContext(settings, store)
     finally:

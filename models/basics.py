@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -29,6 +29,11 @@ def rounded(values: FloatArray, share: float) -> FloatArray:
         return values
     unit = 2.0 ** math.floor(math.log2(size) + math.log2(share))
     return np.asarray(np.round(values / unit) * unit)
+
+
+def stack_arrays(parts: Sequence[Arrays]) -> dict[str, FloatArray]:
+    """Arrays of the same names and shapes under one leading axis."""
+    return {name: np.stack([np.asarray(part[name], dtype=np.float64) for part in parts]) for name in parts[0]}
 
 
 def without_needless_digits(point: FloatArray, gap: float) -> FloatArray:

@@ -7,24 +7,24 @@ on being asked, so shapes stay as they are and the certificate of the sum (bound
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from models.basics import Arrays, FloatArray, ProblemError
+from models.basics import Arrays, FloatArray, ProblemError, stack_arrays
 from models.cuts.carried_proof import CarriedProof
 from models.cuts.certificate import combined_certificate
 from models.cuts.contradiction import Contradiction
-from models.methods.protocol import NO_PARAMETERS, RemembersAnswers, ServerHalf, SiteHalf
-from models.methods.row_account import Accounted, accounted_answer, joined
+from models.methods.guard import Guard
+from models.methods.packed_change import OF_HEAD, PackedChange, packed_change, stack_heads
+from models.methods.protocol import NO_PARAMETERS, AnswersLate, ForgetsSites, ServerHalf, SiteHalf, StartsWarm
+from models.methods.row_account import Accounted, accounted_answer, accounted_remembering, joined
 from models.problem import Certificate, ServerProblem, SiteProblem, Status
 
 Heads = tuple[Any, ...]
-_OF_HEAD = " of head "
-"""Between the name of an array and the number of its head, where the heads' arrays cannot be stacked."""
 
 
 def n_heads(n_classes: int) -> int:
@@ -52,8 +52,12 @@ def predict_scores(weights: FloatArray, features: FloatArray) -> FloatArray:
 
 def predict_class(weights: FloatArray, features: FloatArray) -> NDArray[np.intp]:
     """Class index of each row (n,): the sign of the one head, else the head with the highest score."""
-    scores = predict_scores(weights, features)
-    return (scores[:, 0] > 0).astype(np.intp) if weights.shape[0] == 1 else scores.argmax(axis=1)
+    return class_of(predict_scores(weights, features))
+
+
+def class_of(scores: FloatArray) -> NDArray[np.intp]:
+    """Class index (n,) of scores (n, K), as :func:`predict_class` has it."""
+    return (scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(axis=1)
 
 
 def answer_heads(
@@ -64,26 +68,37 @@ def answer_heads(
 
 
 def accounted_heads(
-    half: SiteHalf, problems: Sequence[SiteProblem], message: Arrays, parameters: Mapping[str, float]
+    half: SiteHalf, problems: Sequence[SiteProblem], message: Arrays, parameters: Mapping[str, float],
+    guard: Guard | None = None,
 ) -> Accounted:
-    """As :func:`answer_heads`, with the account of all heads' vectors."""
-    for name, array in message.items():
-        if array.ndim == 0 or array.shape[0] != len(problems):
-            raise ProblemError(f"message array {name} must have a leading axis of {len(problems)} heads")
-    heads = [accounted_answer(half, problem, _head(message, k), parameters) for k, problem in enumerate(problems)]
-    return Accounted(_stack([head.arrays for head in heads]), joined([head.account for head in heads]))
+    """As :func:`answer_heads`, with the account of all heads' vectors, and as the guard lets them leave."""
+    check_heads(message, len(problems))
+    heads = [accounted_answer(half, each, _head(message, k), parameters, guard) for k, each in enumerate(problems)]
+    return _stacked(heads)
 
 
 def answer_heads_remembering(
-    half: RemembersAnswers, problems: Sequence[SiteProblem], message: Arrays, parameters: Mapping[str, float],
-    memory: Arrays,
-) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
-    """As :func:`answer_heads` from a memory of all heads, {} at the start; with the memory after it."""
+    half: SiteHalf, problems: Sequence[SiteProblem], message: Arrays, parameters: Mapping[str, float],
+    memory: Arrays, guard: Guard | None = None,
+) -> tuple[Accounted, dict[str, FloatArray]]:
+    """As :func:`accounted_heads` from a memory of all heads, {} at the start; with the memory after it."""
+    check_heads(message, len(problems))
     told = [
-        half.answer_remembering(problem, _head(message, k), parameters, _head(memory, k))
-        for k, problem in enumerate(problems)
+        accounted_remembering(half, each, _head(message, k), parameters, _head(memory, k), guard)
+        for k, each in enumerate(problems)
     ]
-    return _stack([answer for answer, _ in told]), _stack([kept for _, kept in told])
+    return _stacked([found for found, _ in told]), stack_arrays([kept for _, kept in told])
+
+
+def check_heads(message: Arrays, heads: int) -> None:
+    """Refuse a message whose arrays have not a part for each head."""
+    for name, array in message.items():
+        if array.ndim == 0 or array.shape[0] != heads:
+            raise ProblemError(f"message array {name} must have a leading axis of {heads} heads")
+
+
+def _stacked(heads: Sequence[Accounted]) -> Accounted:
+    return Accounted(stack_arrays([head.arrays for head in heads]), joined([head.account for head in heads]))
 
 
 @dataclass(frozen=True)
@@ -100,7 +115,7 @@ class OneVsRestServer:
     def messages(self, state: Heads, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
         """Message for each site, heads stacked."""
         heads = [self.binary.messages(each, problem) for each in state]
-        return {site.site_id: _stack([head[site.site_id] for head in heads]) for site in problem.sites}
+        return {site.site_id: stack_arrays([head[site.site_id] for head in heads]) for site in problem.sites}
 
     def step(self, state: Heads, problem: ServerProblem, answers: Mapping[str, Arrays]) -> Heads:
         """Next state of every head."""
@@ -108,6 +123,43 @@ class OneVsRestServer:
             self.binary.step(each, problem, {site: _head(arrays, k) for site, arrays in answers.items()})
             for k, each in enumerate(state)
         )
+
+    @property
+    def answers_late(self) -> bool:
+        """Whether a site may answer an earlier question; the methods below are for such halves alone."""
+        return isinstance(self.binary, AnswersLate)
+
+    def step_late(
+        self, state: Heads, problem: ServerProblem, answers: Mapping[str, Arrays], due: Collection[str],
+        away: Collection[str],
+    ) -> Heads:
+        """Next state of every head from new and late answers."""
+        late = self._late()
+        return tuple(
+            late.step_late(each, problem, {site: _head(arrays, k) for site, arrays in answers.items()}, due, away)
+            for k, each in enumerate(state)
+        )
+
+    def open_rounds(self, state: Heads, problem: ServerProblem) -> dict[str, int]:
+        """Exchange of the question that each site at work was asked: the same of all heads."""
+        return self._late().open_rounds(state[0], problem)
+
+    def asks_next(self, state: Heads, problem: ServerProblem) -> set[str]:
+        """Idle sites that some head is to ask next; then all heads ask."""
+        return set().union(*(self._late().asks_next(each, problem) for each in state))
+
+    def away(self, state: Heads, problem: ServerProblem) -> set[str]:
+        """Sites that entered the last upper bound by their cuts: the same of all heads."""
+        return self._late().away(state[0], problem)
+
+    def told_rounds(self, state: Heads, problem: ServerProblem) -> dict[str, int]:
+        """Exchange of the newest question that each site answered: the same of all heads."""
+        return self._late().told_rounds(state[0], problem)
+
+    def _late(self) -> AnswersLate:
+        if not isinstance(self.binary, AnswersLate):
+            raise ProblemError("this method needs the answers of an exchange before the next")
+        return self.binary
 
     def answer_shapes(
         self, dimension: int, n_swings: int = 0, parameters: Mapping[str, float] = NO_PARAMETERS
@@ -171,33 +223,55 @@ class OneVsRestServer:
             found = {**self.binary.contradictions(each, problem, of_head), **found}
         return found
 
+    def anew(self, state: Heads, problem: ServerProblem, site: int) -> Heads:
+        """State of every head after a site, by index, became another: a cohort that a plant left for good."""
+        if not isinstance(self.binary, ForgetsSites):
+            return self.init(problem)
+        return tuple(self.binary.anew(each, site) for each in state)
+
+    def warm(self, earlier: Heads, before: ServerProblem, problem: ServerProblem, kept: Sequence[int]) -> Heads:
+        """State of every head from the last one of an earlier run; as :meth:`init` where the method starts cold."""
+        if not isinstance(self.binary, StartsWarm):
+            return self.init(problem)
+        return tuple(self.binary.warm(each, before, problem, kept) for each in earlier)
+
+    def forget_earlier(self, state: Heads, site: int) -> Heads:
+        """State of every head without what was taken over of a site, by index."""
+        return tuple(
+            self.binary.forget_earlier(each, site) if isinstance(self.binary, StartsWarm) else each for each in state
+        )
+
+    def false_ends(
+        self, state: Heads, problem: ServerProblem, weights: FloatArray, risks: Arrays
+    ) -> dict[str, Contradiction]:
+        """Sites whose risks (K,) at the end, at weights (K, D), cannot be true beside what they answered."""
+        found: dict[str, Contradiction] = {}
+        for k, each in enumerate(state):
+            of_head = {site: float(told[k]) for site, told in risks.items()}
+            found = {**self.binary.false_ends(each, problem, weights[k], of_head), **found}
+        return found
+
     def of_sites(self, state: Heads, problem: ServerProblem, kept: Sequence[int]) -> Heads:
         """State of every head, of some of the sites by index."""
         return tuple(self.binary.of_sites(each, problem, kept) for each in state)
 
     def pack(self, state: Heads) -> dict[str, FloatArray]:
         """States of all heads, stacked; an array that not all have, or not in one shape, is there by head."""
-        heads = [self.binary.pack(each) for each in state]
-        shapes = [{name: array.shape for name, array in head.items()} for head in heads]
-        alike = [name for name, shape in shapes[0].items() if all(each.get(name) == shape for each in shapes)]
-        apart = {
-            f"{name}{_OF_HEAD}{k}": array
-            for k, head in enumerate(heads) for name, array in head.items() if name not in alike
-        }
-        return {**_stack([{name: head[name] for name in alike} for head in heads]), **apart}
+        return stack_heads([self.binary.pack(each) for each in state])
+
+    def pack_change(self, before: Heads | None, state: Heads) -> PackedChange:
+        """What :meth:`pack` gives of ``state`` and did not of an earlier one; None: of no earlier one."""
+        known = None if before is None else [self.binary.pack(each) for each in before]
+        return packed_change(known, [self.binary.pack(each) for each in state])
 
     def unpack(self, arrays: Arrays) -> Heads:
         """State from :meth:`pack`."""
-        alike = {name: array for name, array in arrays.items() if _OF_HEAD not in name}
+        alike = {name: array for name, array in arrays.items() if OF_HEAD not in name}
         heads = [_head(alike, k) for k in range(self.n_heads)]
         for name in arrays.keys() - alike.keys():
-            plain, _, k = name.partition(_OF_HEAD)
+            plain, _, k = name.partition(OF_HEAD)
             heads[int(k)][plain] = arrays[name]
         return tuple(self.binary.unpack(head) for head in heads)
-
-
-def _stack(heads: Sequence[Mapping[str, FloatArray]]) -> dict[str, FloatArray]:
-    return {name: np.stack([np.asarray(head[name], dtype=np.float64) for head in heads]) for name in heads[0]}
 
 
 def _head(arrays: Arrays, k: int) -> dict[str, FloatArray]:

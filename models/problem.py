@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from functools import cached_property
 from typing import get_args
@@ -15,6 +16,7 @@ from models.basics import FloatArray, ProblemError, TransportNorm
 from models.geometry.supports import PolytopeSupport, Support
 from models.losses.base import Loss
 from models.losses.classification import Hinge
+from models.losses.joint import CrammerSinger
 from models.site_ambiguity.ball import MixtureBall
 
 
@@ -25,6 +27,7 @@ class Status(Enum):
     CERTIFIED = "the certified gap is at or below the wanted one"
     SMALL_RESIDUALS = "the residuals of the method are at or below the wanted ones"
     ROUND_LIMIT = "the round limit was reached before the wanted gap"
+    BUDGET_SPENT = "the noise budget is spent; the bounds are those that it reached"
     STALLED = "no further progress is possible at working precision"
     CRITICAL = "the convex part is solved to the wanted gap; the whole is not convex, so a better model may exist"
 
@@ -99,6 +102,23 @@ class SiteProblem:
     def counts(self) -> FloatArray:
         """How often each row counts, (N,) with mean 1."""
         return np.ones(self.labels.shape[0]) if self.row_weights is None else self.row_weights
+
+    @property
+    def dimension(self) -> int:
+        """Length D of a weight vector: a plane and its intercept, or as many as a loss of all classes has."""
+        planes = self.spec.loss.planes if isinstance(self.spec.loss, CrammerSinger) else 1
+        return planes * (int(self.features.shape[1]) + int(self.spec.fit_intercept))
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 of which risk it is: rows, labels, row weights and terms, the support's walls among them; kept."""
+        support = self.spec.support
+        found = hashlib.sha256(repr((replace(self.spec, support=None), type(support).__name__)).encode())
+        walls = [] if support is None else [getattr(support, each.name) for each in fields(support) if each.init]
+        for part in (self.features, self.labels, self.row_weights, *walls):
+            numbers = np.empty(0) if part is None else np.ascontiguousarray(part, dtype=np.float64)
+            found.update(repr(numbers.shape).encode() + numbers.tobytes())
+        return found.digest()
 
     def weigh(self, values: FloatArray) -> FloatArray:
         """Values (N,) of the rows, each as often as its row counts: their mean is that of the distribution."""

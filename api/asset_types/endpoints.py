@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request, Response
 
 from api.asset_types import service
-from api.web.auth import Administrator, Operator
+from api.web.auth import Administrator, Engineer
 from api.web.dependencies import BackendDep, PlainJSON
+from api.web.paging import Cursor, WholeList, page_of
 from services.contracts.asset_type import AssetType
 from services.contracts.base import Contract
 from services.contracts.errors import InvalidInputError
 from services.contracts.records import AssetTypeRecord
+from services.round_store.queries import MAX_PAGE
 
 router = APIRouter(
     prefix="/v1/admin/asset-types", tags=["administration: asset types"], default_response_class=PlainJSON
@@ -25,13 +27,26 @@ class AssetTypes(Contract):
 
 
 @router.get("")
-def list_asset_types(_: Operator, backend: BackendDep) -> AssetTypes:
-    """Asset types in all their versions."""
-    return AssetTypes(asset_types=tuple(backend.store.asset_types.list_asset_types()))
+def list_asset_types(
+    _: Engineer,
+    backend: BackendDep,
+    request: Request,
+    response: Response,
+    name: str | None = None,
+    limit: WholeList = MAX_PAGE,
+    cursor: Cursor = None,
+) -> AssetTypes:
+    """Asset types in all their versions; of one name where asked."""
+    found = [each for each in backend.store.asset_types.list_asset_types() if name in (None, each.asset_type.name)]
+
+    def key(each: AssetTypeRecord) -> tuple[str, int]:
+        return each.asset_type.name, each.asset_type.version
+
+    return AssetTypes(asset_types=page_of(found, key, (str, int), request, response, limit, cursor))
 
 
 @router.get("/{name}")
-def get_asset_type(name: str, _: Operator, backend: BackendDep) -> AssetTypeRecord:
+def get_asset_type(name: str, _: Engineer, backend: BackendDep) -> AssetTypeRecord:
     """Newest version of one asset type."""
     return backend.store.asset_types.get(name)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request, Response
+from pydantic import AwareDatetime
 
 from api.web.auth import Administrator
 from api.web.dependencies import BackendDep, Limit, Offset, PlainJSON
+from api.web.paging import Cursor, read_cursor, say_next, write_cursor
 from services.contracts.audit import AuditEvent, ChainReport
 from services.contracts.base import Contract
 
@@ -23,14 +25,25 @@ class AuditEvents(Contract):
 def list_audit_events(
     _: Administrator,
     backend: BackendDep,
+    request: Request,
+    response: Response,
     actor: str | None = None,
     action: str | None = None,
     target: str | None = None,
+    since: AwareDatetime | None = None,
+    until: AwareDatetime | None = None,
     limit: Limit = 100,
     offset: Offset = 0,
+    cursor: Cursor = None,
 ) -> AuditEvents:
-    """Events, newest first; of one actor, action or target where asked."""
-    found = backend.store.audit.list_events(actor=actor, action=action, target=target, limit=limit, offset=offset)
+    """Events, newest first; of one actor, action, target or time where asked."""
+    after = read_cursor(cursor, int)
+    found = backend.store.audit.list_events(
+        actor=actor, action=action, target=target, since=since, until=until, limit=limit, offset=offset,
+        before=None if after is None else after[0],
+    )
+    if found:
+        say_next(request, response, len(found), limit, write_cursor([found[-1].number]))
     return AuditEvents(events=tuple(found))
 
 

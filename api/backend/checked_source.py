@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
 
 from services.contracts.errors import NotFoundError, UnavailableError
 from services.contracts.model_version import ModelVersion
 from services.registry.labels import CHAMPION
-from services.registry.mlflow_registry import ModelRegistry
 from services.round_store.store import RoundStore
+
+if TYPE_CHECKING:
+    from services.registry.mlflow_registry import ModelRegistry
 
 LOG = logging.getLogger("ballast.api")
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from services.bus.configuration import BusFiles
-from services.bus.server import are_users_current, rotate_coordinator, update_users
+from services.bus.server import are_users_current, coordinator_line, rotate_coordinator, update_users
 from services.contracts.errors import ConflictError, UnavailableError
+from services.contracts.key_chain import KeyStatement
 from services.contracts.private_files import private_opener
 from services.round_store.sites import SiteRepository
 
@@ -26,8 +27,12 @@ class NatsUsers:
         self._sites = sites
         self._lock = threading.Lock()
 
-    def rotate_coordinator(self, former_until: datetime) -> tuple[str, str]:
+    def rotate_coordinator(
+        self, former_until: datetime, standing: Iterable[str] | None = None
+    ) -> tuple[str, str]:
         """Give the coordinator another key; the new and the former one. Call :meth:`refresh` after it.
+
+        ``standing`` given: the former key was stolen, and of what it signed only the versions of these digests stand.
 
         Raises
         ------
@@ -41,7 +46,12 @@ class NatsUsers:
                 "`ballast up` was never run"
             )
         with self._lock, _file_lock(files):
-            return rotate_coordinator(files, former_until)
+            return rotate_coordinator(files, former_until, standing)
+
+    @property
+    def line(self) -> tuple[KeyStatement, ...]:
+        """Statements of all changes of the coordinator's key; empty where the server is not ours."""
+        return () if self._files is None else coordinator_line(self._files)
 
     def refresh(self, *, only_if_due: bool = False) -> None:
         """Write the users anew and let a running server read them; connections of keys that are gone are cut.
@@ -56,7 +66,7 @@ class NatsUsers:
             When the files cannot be written. The store has the change then, and so has the next start of the server.
         """
         files = self._files
-        if files is None or not files.coordinator_seed.exists():
+        if files is None or not (files.coordinator_seed.exists() or files.coordinator_public.exists()):
             return
         try:
             with self._lock, _file_lock(files):

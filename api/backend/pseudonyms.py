@@ -52,6 +52,11 @@ class Pseudonyms:
         text = f"{model}\x00{site_id}".encode()
         return f"site-{hmac.new(self._key, text, hashlib.sha256).hexdigest()[:DIGITS]}"
 
+    def in_text(self, model: str, text: str, known: Iterable[str]) -> str:
+        """Text in which every one of the known sites bears its pseudonym."""
+        names = {site_id: self.name(model, site_id) for site_id in known}
+        return _in_text(text, names) if names else text
+
     def applied(self, model: str, contract: AnyContract, known: Iterable[str] = ()) -> AnyContract:
         """Copy of a contract in which the sites bear their pseudonyms: as ids, in lists of ids, and in reasons.
 

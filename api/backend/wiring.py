@@ -6,20 +6,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from api.backend.checked_source import CheckedSource
 from api.backend.nats_users import NatsUsers
 from api.backend.pseudonyms import AnyContract, Pseudonyms
+from api.backend.version_cache import VersionCache
 from services.bus.configuration import BusFiles
 from services.contracts.errors import UnavailableError
 from services.contracts.settings import Settings
-from services.predictor.cache import PredictorCache
-from services.registry.mlflow_registry import ModelRegistry
 from services.round_store.failures import UPGRADE_COMMAND
 from services.round_store.schema import check_schema
 from services.round_store.session import Database, make_engine
 from services.round_store.store import RoundStore
 
+if TYPE_CHECKING:
+    from services.identity.oidc import OidcVerifier
+    from services.predictor.cache import PredictorCache
+    from services.registry.mlflow_registry import ModelRegistry
 
 @dataclass(frozen=True)
 class Backend:
@@ -27,8 +31,25 @@ class Backend:
 
     settings: Settings
     store: RoundStore
-    registry: ModelRegistry
-    predictors: PredictorCache
+
+    @cached_property
+    def registry(self) -> ModelRegistry:
+        """The registry; what most commands do not need is imported where it is asked for."""
+        from services.registry.mlflow_registry import ModelRegistry
+
+        return ModelRegistry(self.settings.tracking_uri, self.settings.artifact_root)
+
+    @cached_property
+    def predictors(self) -> PredictorCache:
+        """The versions that were asked for, ready to diagnose."""
+        from services.predictor.cache import PredictorCache
+
+        return PredictorCache(CheckedSource(self.store, self.registry))
+
+    @cached_property
+    def versions(self) -> VersionCache:
+        """Whole versions and reports, for pages."""
+        return VersionCache(lambda: self.registry)
 
     @cached_property
     def pseudonyms(self) -> Pseudonyms:
@@ -40,6 +61,13 @@ class Backend:
         """The users of the embedded NATS server; nobody's business where the settings name a server of their own."""
         files = None if self.settings.nats.servers else BusFiles(self.settings.bus_folder)
         return NatsUsers(files, self.store.sites)
+
+    @cached_property
+    def oidc(self) -> OidcVerifier | None:
+        """Who checks the tokens of the issuer; None without ``[oidc]`` in the settings."""
+        from services.identity.oidc import OidcVerifier
+
+        return None if self.settings.oidc is None else OidcVerifier(self.settings.oidc)
 
     def named(self, model: str, contract: AnyContract, *, real: bool) -> AnyContract:
         """Contract with the sites' real names, or with their pseudonyms in a model.
@@ -65,8 +93,7 @@ def open_backend(settings: Settings | None = None) -> Iterator[Backend]:
     """Everything below the faces, closed at the end. Connects to nothing yet: ask ``check_store`` for the database."""
     settings = settings or Settings.load()
     store = RoundStore(Database(make_engine(settings.database)))
-    registry = ModelRegistry(settings.tracking_uri, settings.artifact_root)
     try:
-        yield Backend(settings, store, registry, PredictorCache(CheckedSource(store, registry)))
+        yield Backend(settings, store)
     finally:
         store.close()

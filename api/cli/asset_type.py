@@ -8,7 +8,7 @@ from pathlib import Path
 from api.asset_types import service as asset_types
 from api.backend.actor import local_administrator
 from api.backend.wiring import Backend
-from api.cli.common import add_action, add_actions, print_list, run_action
+from api.cli.common import add_action, add_actions, print_list, run_action, tell
 from services.contracts.asset_type import AssetType
 from services.contracts.records import AssetTypeRecord
 
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add(backend: Backend, args: argparse.Namespace) -> None:
     stored = asset_types.put(backend, local_administrator(), AssetType.from_toml(args.file)).asset_type
-    print(f"asset type {stored.name} version {stored.version}: {len(stored.features)} features")
+    tell(args, stored, f"asset type {stored.name} version {stored.version}: {len(stored.features)} features")
 
 
 def _list(backend: Backend, args: argparse.Namespace) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from pathlib import Path
@@ -14,7 +13,9 @@ from pydantic import ValidationError
 from api.backend.wiring import Backend, open_backend
 from services.contracts.asset_type import explain
 from services.contracts.base import Contract
-from services.contracts.documents import to_plain
+from services.contracts.command_line import add_json
+from services.contracts.command_line import print_json as print_json
+from services.contracts.command_line import tell as tell
 from services.contracts.errors import InvalidInputError
 from services.contracts.settings import Settings
 
@@ -41,17 +42,17 @@ def add_actions(parser: argparse.ArgumentParser) -> Actions:
 
 
 def add_action(
-    actions: Actions, name: str, do: Do, about: str, *names: str, lists: bool = False, reason: bool = False
+    actions: Actions, name: str, do: Do, about: str, *names: str, lists: bool = True, reason: bool = False
 ) -> argparse.ArgumentParser:
     """Add an action with the names that it needs, such as ``RUN_ID``.
 
-    With ``lists`` it prints a result, as JSON where asked; with ``reason`` one may be given.
+    It prints a result, as JSON where asked, unless ``lists`` is false; with ``reason`` one may be given.
     """
     parser = actions.add_parser(name, help=about, description=about[0].upper() + about[1:] + ".")
     parser.set_defaults(do=do)
     add_home(parser)
     if lists:
-        parser.add_argument("--json", action="store_true", help="print JSON")
+        add_json(parser)
     for metavar in names:
         parser.add_argument(metavar.lower(), metavar=metavar)
     if reason:
@@ -77,12 +78,7 @@ def checked(kind: type[AnyContract], what: str, **values: Any) -> AnyContract:
     try:
         return kind(**values)
     except ValidationError as error:
-        raise InvalidInputError(f"{what}: {explain(error)}") from None
-
-
-def print_json(value: object) -> None:
-    """Print a result as JSON."""
-    print(json.dumps(to_plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+        raise InvalidInputError(f"{what}: {explain(error, kind)}") from None
 
 
 def print_list(args: argparse.Namespace, found: Iterable[Any], columns: Mapping[str, Column]) -> None:

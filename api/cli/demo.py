@@ -15,8 +15,10 @@ from api.cli.rest import RestClient
 from api.cli.supervisor import Supervisor
 from services.contracts.errors import BallastError, ConflictError
 from services.contracts.private_files import private_folder
+from services.contracts.process_lock import held, is_held
 from services.contracts.settings import FILE_NAME, Settings
 
+MARKED = "DEMO"  # the file that says whose the folder is, locked while a demo runs in it
 MARKER = "this folder belongs to ballast demo"
 PLAN = "pump-leak"
 ASSET_TYPE = "triplex-pump"
@@ -32,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scenario", default="nominal", help="nominal, client-imbalance, class-imbalance, both or noisy-labels"
     )
-    parser.add_argument("--method", default="level-bundle", help="training method (default level-bundle)")
+    parser.add_argument("--method", default="cohort-bundle", help="training method (default cohort-bundle, on sums)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the simulator")
 
 
@@ -42,14 +44,17 @@ def run(arguments: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     settings = prepare_home(arguments.home.resolve())
     try:
-        with Supervisor(stack.log_folder(settings), say) as supervisor:
+        with held(settings.home / MARKED), Supervisor(stack.log_folder(settings), say) as supervisor:
             account = train_and_diagnose(supervisor, settings, arguments, started)
             print(render(account), flush=True)
             if arguments.json:
                 arguments.json.write_text(account.model_dump_json(indent=2) + "\n", encoding="utf-8")
             if not arguments.exit:
                 say(up.addresses(settings))
-                say(f"token (administrator): {(settings.home / 'token').read_text().strip()}")
+                token = (settings.home / "token").read_text().strip()
+                say(f"token (administrator): {token}")
+                say("the console, signed in (the token stands behind the #, which no server sees):")
+                say(f"  {up.console_url(settings)}/sign-in#token={token}")
                 say("Ctrl-C stops everything")
                 while True:
                     time.sleep(up.TEND_SECONDS)
@@ -60,10 +65,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def prepare_home(home: Path) -> Settings:
-    """Empty the demo's folder and write its settings, with free ports; ``ConflictError`` for a folder of others."""
-    marker = home / "DEMO"
+    """Empty the demo's folder and write its settings, with free ports.
+
+    ``ConflictError`` for a folder of others, or of a demo that runs.
+    """
+    marker = home / MARKED
     if home.exists() and any(home.iterdir()) and not marker.exists():
         raise ConflictError(f"{home} is not empty and was not made by ballast demo; name another folder with --home")
+    if is_held(marker):
+        raise ConflictError(f"a demo runs in {home} already; stop it, or name another folder with --home")
     shutil.rmtree(home, ignore_errors=True)
     private_folder(home)
     marker.write_text(MARKER + "\n", encoding="utf-8")
@@ -84,6 +94,9 @@ def train_and_diagnose(
     token = demo_plants.make_token(settings)
     folders = demo_plants.wait_for_simulation(simulation, settings, arguments.sites)
     with RestClient(stack.api_url(settings), token) as api:
+        reveal = demo_plants.reveal(arguments.method, arguments.sites)
+        seen = "sums over the plants alone" if reveal == "sums" else "the answers of each plant"
+        say(f"the coordinator sees {seen}; every plant's policy releases its own scores at the end")
         demo_plants.enrol_sites(api, settings, folders, ASSET_TYPE, arguments.method)
         for site, command in demo_plants.agent_commands(settings, folders).items():
             supervisor.start(demo_plants.agent(site, command))
@@ -101,7 +114,8 @@ def train_and_diagnose(
         sample = demo_plants.fresh_measurement(arguments.seed + 1)
         diagnosis = api.call("POST", f"/v1/models/{PLAN}/diagnose", {"samples": [sample]})
     return Account(
-        scenario=arguments.scenario, rounds=finished["rounds"], certified_gap=version["certified_gap"],
+        scenario=arguments.scenario, reveal=version["reveal"], rounds=finished["rounds"],
+        certified_gap=version["certified_gap"],
         worst_case_risk=version["worst_case_risk"], f1=version["f1"], sites=account_of_sites(version, rounds),
         fairness=account_of_fairness(fairness),
         diagnosis=diagnosis["diagnoses"][0], model=PLAN, model_version=str(diagnosis["model_version"]), run_id=run_id,

@@ -17,9 +17,13 @@ class SiteAccount(Contract):
 
 
 class Account(Contract):
-    """What ``ballast demo --json`` writes. ``certified_gap`` is relative, ``seconds`` the whole demo's."""
+    """What ``ballast demo --json`` writes. ``certified_gap`` is relative, ``seconds`` the whole demo's.
+
+    ``reveal``: what the coordinator saw of the plants' answers.
+    """
 
     scenario: str
+    reveal: str
     rounds: int
     certified_gap: float
     worst_case_risk: float | None
@@ -64,6 +68,7 @@ def render(account: Account) -> str:
     lines = [
         "",
         f"  rounds              {account.rounds} (in {account.training_seconds:.1f} s)",
+        f"  the OEM saw         {'sums over the plants' if account.reveal == 'sums' else 'the answers of each plant'}",
         f"  certified gap       {account.certified_gap:.1e}: no linear model does better by more",
         f"  worst-case risk     {'not known' if account.worst_case_risk is None else f'{account.worst_case_risk:.4f}'}",
         f"  F-1, held out       {account.f1:.3f} over all plants",

@@ -18,9 +18,12 @@ import numpy as np
 from api.cli import stack
 from api.cli.rest import RestClient
 from api.cli.supervisor import Child
+from models.cohorts.dealing import LEAST_COHORT
 from models.features.condition_indicators import INDICATOR_NAMES, condition_indicators
+from models.methods.catalogue import get_method
 from services.contracts.documents import to_plain
 from services.contracts.errors import BallastError
+from services.contracts.messages import Reveal
 from services.contracts.plan import Gates, Plan
 from services.contracts.settings import Settings
 from services.plant_simulator.assets import builtin_asset_type, builtin_asset_type_path
@@ -55,6 +58,11 @@ def make_token(settings: Settings) -> str:
     return token
 
 
+def reveal(method: str, sites: int) -> Reveal:
+    """What the coordinator sees of so many plants: sums, where the method works on them and a cohort hides enough."""
+    return "sums" if sites >= LEAST_COHORT and get_method(method).on_sums else "each site"
+
+
 def enrol_sites(
     api: RestClient, settings: Settings, folders: Mapping[str, Path], asset_type: str, method: str
 ) -> None:
@@ -68,6 +76,7 @@ def enrol_sites(
             *ballast_site("init"), "--site-id", site, "--dir", str(site_folder(settings, site)),
             "--asset-type", str(builtin_asset_type_path(asset_type)), "--data", str(folder),
             "--server", settings.nats_servers[0], "--ca", str(settings.nats_authority), "--allow-method", method,
+            "--own-scores", "--tell-figures", *(() if reveal(method, len(folders)) == "sums" else ("--seen-alone",)),
         ],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) for site, folder in folders.items()}
@@ -93,11 +102,12 @@ def agent(site: str, command: Sequence[str]) -> Child:
 def plan(name: str, asset_type: str, arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the plan that the demo trains, as the API takes it.
 
-    Only the level bundles come to a gap of 1e-3 in these rounds; the papers' methods are not asked for it.
+    Only the bundles come to a gap of 1e-3 in these rounds; the papers' methods are not asked for it.
     """
-    max_gap = 1e-3 if arguments.method.startswith("level-bundle") else None
+    max_gap = 1e-3 if arguments.method.startswith(("level-bundle", "cohort-bundle")) else None
     wanted = Plan(
         name=name, asset_type=asset_type, method=arguments.method, min_sites=min(MIN_SITES, arguments.sites),
+        reveal=reveal(arguments.method, arguments.sites),
         max_rounds=200, round_deadline_seconds=20.0, cron="0 3 * * 1",
         gates=Gates(max_gap=max_gap, min_f1=0.8 if max_gap else None, min_site_f1=0.7 if max_gap else None),
     )

@@ -1,14 +1,21 @@
-"""``ballast evidence``: what a run keeps of a plant that contradicted itself, and the proof of it."""
+"""``ballast evidence``: proof that a plant lied, from two signed answers; and the auditor who opens sums for it."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
+from api.backend.actor import local_administrator
 from api.backend.wiring import open_backend
-from api.cli.common import add_action, add_actions
+from api.cli.common import add_action, add_actions, tell
+from api.sites.verdicts import file_verdict
+from services.auditing.auditor import audit
+from services.auditing.verdict import is_case, is_sum_evidence, judged, read_case, verify_sum_evidence
+from services.contracts.command_line import add_json
 from services.contracts.errors import InvalidInputError, NotFoundError
+from services.contracts.private_files import private_opener
 from services.contracts.settings import Settings
+from services.contracts.signing import new_seed_file, public_key, signer
 from services.verification.contradiction import verify_evidence
 
 
@@ -17,26 +24,72 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = add_actions(parser)
     proof = actions.add_parser("verify", help="prove it from the file alone; asks no server")
     proof.add_argument("file", type=Path, help="evidence file, as `ballast evidence save` writes it")
-    save = add_action(actions, "save", lambda *_: 0, "write the evidence against a plant into a file", "RUN_ID", "SITE")
+    new = actions.add_parser("new-auditor", help="write a new key for an auditor and print its public part")
+    new.add_argument("file", type=Path, help="file for the key (mode 0600); it stays with the auditor")
+    case = actions.add_parser("audit", help="open what the plants of a cohort sealed, and say which of them lied")
+    case.add_argument("file", type=Path, help="case, as the coordinator writes it of a cohort that contradicts itself")
+    case.add_argument("--key", type=Path, required=True, help="the auditor's key file")
+    case.add_argument("--out", type=Path, required=True, help="folder for verdict.json and the evidence by plant")
+    for parser_of in (proof, new, case):
+        add_json(parser_of)
+    filed = add_action(actions, "verdict", lambda *_: 0, "suspend the plants that an auditor's verdict convicts")
+    filed.add_argument("file", type=Path, help="verdict.json, as `ballast evidence audit` writes it")
+    about = "write the evidence against a plant, or the case of a cohort for the auditor, into a file"
+    save = add_action(actions, "save", lambda *_: 0, about, "RUN_ID", "SITE")
     save.add_argument("file", type=Path, help="file to write")
 
 
 def run(args: argparse.Namespace) -> int:
     """Do it; 0 where the contradiction is proven, or the file written."""
     if args.action == "verify":
-        for line in verify_evidence(_read(args.file)):
-            print(line)
+        data = _read(args.file)
+        lines = [*(verify_sum_evidence(data) if is_sum_evidence(data) else verify_evidence(data))]
+        tell(args, {"proven": lines}, *lines)
         return 0
+    if args.action == "new-auditor":
+        key = new_seed_file(args.file)
+        tell(args, {"public_key": key}, key)
+        return 0
+    if args.action == "audit":
+        return _audited(args)
     with open_backend(Settings.load(args.home)) as backend:
         backend.check_store()
+        if args.action == "verdict":
+            lines = [*file_verdict(backend, local_administrator(), _read(args.file))]
+            tell(args, {"done": lines}, *lines)
+            return 0
         found = backend.store.runs.get_evidence(args.run_id, args.site)
     if found is None:
-        raise NotFoundError(f"run {args.run_id} keeps no two answers of {args.site} that contradict one another")
+        raise NotFoundError(f"run {args.run_id} keeps no contradiction of {args.site}")
     try:
         args.file.write_bytes(found)
     except OSError as error:
         raise InvalidInputError(f"cannot write to {args.file}: {error.strerror}") from None
-    print(f"{args.file} holds the evidence; `ballast evidence verify {args.file}` proves it")
+    told = f"{args.file} holds the evidence; `ballast evidence verify {args.file}` proves it"
+    if is_case(found):
+        told = f"{args.file} is for the auditor: `ballast evidence audit {args.file} --key FILE --out FOLDER`"
+    tell(args, {"file": str(args.file), "is_case": is_case(found)}, told)
+    return 0
+
+
+def _audited(args: argparse.Namespace) -> int:
+    """Write the verdict, for the coordinator, and the evidence, which the auditor keeps; print the findings."""
+    key, folder = args.key, args.out
+    case = read_case(_read(args.file))
+    verdict, evidence = judged(case, audit(case, key, case.cohort.audit_every_round), public_key(key), signer(key))
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name, data in {"verdict": verdict.text(), **evidence}.items():
+            with open(folder / f"{name}.json", "wb", opener=private_opener) as out:
+                out.write(data)
+    except OSError as error:
+        raise InvalidInputError(f"cannot write to {folder}: {error.strerror}") from None
+    written = folder / "verdict.json"
+    tell(
+        args, {"file": str(written), "findings": verdict.findings},
+        *(f"{each.kind}: {each.text}" for each in verdict.findings),
+        f"{written} is for the coordinator; the other files show answers of the plants they name",
+    )
     return 0
 
 

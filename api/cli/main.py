@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from services.contracts.command_line import ShowVersion, reader_left
 from services.contracts.errors import BallastError
 from services.contracts.private_files import keep_private
 
@@ -37,28 +37,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # the reader, such as head, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+    except BrokenPipeError:
+        return reader_left()
 
 
 def _parse(given: list[str]) -> tuple[argparse.Namespace, Command]:
     """Read the arguments; only the command that is asked for is imported."""
-    parser = argparse.ArgumentParser(
-        prog="ballast", description="Certified fault diagnosis across plants that do not share their data."
-    )
-    command: Command | None = None
     chosen = given[0] if given and given[0] in COMMANDS else None
-    parsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
-    for name, about in COMMANDS.items():
-        made = parsers.add_parser(name, help=about, description=about[0].upper() + about[1:] + ".")
-        if name == chosen:
-            command = _module(name)
-            command.add_arguments(made)
+    command = _module(chosen) if chosen else None
+    parser = make_parser({} if chosen is None or command is None else {chosen: command})
+    parser.set_defaults(whole=lambda: make_parser({name: _module(name) for name in COMMANDS}))
     wanted = parser.parse_args(given)
     if command is None:
         parser.error("give the command first")
     return wanted, command
+
+
+def make_parser(commands: Mapping[str, Command]) -> argparse.ArgumentParser:
+    """Parser that knows the names of all commands, and the arguments of the given ones."""
+    parser = argparse.ArgumentParser(
+        prog="ballast", description="Certified fault diagnosis across plants that do not share their data."
+    )
+    parser.add_argument("--version", action=ShowVersion)
+    parsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
+    for name, about in COMMANDS.items():
+        made = parsers.add_parser(
+            name, help=about, description=about[0].upper() + about[1:] + ".",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        if name in commands:
+            commands[name].add_arguments(made)
+    return parser
 
 
 def _module(name: str) -> Command:
@@ -73,6 +82,14 @@ def _module(name: str) -> Command:
             from services.plant_simulator import cli as command
         case "migrate":
             from api.cli import migrate as command
+        case "backup":
+            from api.cli import backup as command
+        case "restore":
+            from api.cli import restore as command
+        case "retention":
+            from api.cli import retention as command
+        case "doctor":
+            from api.cli import doctor as command
         case "token":
             from api.cli import token as command
         case "site":
@@ -91,6 +108,14 @@ def _module(name: str) -> Command:
             from api.cli import evidence as command
         case "audit":
             from api.cli import audit as command
+        case "webhook":
+            from api.cli import webhook as command
+        case "bus":
+            from api.cli import bus as command
+        case "health":
+            from api.cli import health as command
+        case "completion":
+            from api.cli import completion as command
         case _:
             raise KeyError(name)
     return command
@@ -101,15 +126,23 @@ COMMANDS = {
     "demo": "show the whole service on this machine, with simulated plants",
     "simulate": "write the raw signals of simulated plants",
     "migrate": "make the database, or bring it up to date",
+    "backup": "write everything that the OEM's side keeps into one sealed file",
+    "restore": "make a home folder from a backup",
+    "retention": "forget what the settings say is old",
+    "doctor": "say what is wrong and what to do",
     "token": "make, list and revoke API tokens",
     "site": "enrol, list, suspend, activate and remove plants",
     "asset-type": "add and list asset types",
-    "plan": "create, list, pause, resume and trigger plans",
-    "run": "list, show and cancel runs",
+    "plan": "create, change, compare, pause, trigger and archive plans",
+    "run": "list, show, watch and cancel runs",
     "model": "list, show, promote and roll back models",
     "verify": "prove a model's bounds again from what it carries",
     "evidence": "prove from two signed answers that a plant contradicts itself",
     "audit": "list and verify the audit trail",
+    "webhook": "add, list, try and remove addresses that events are sent to",
+    "bus": "make and run NATS servers of a cluster",
+    "health": "say whether one part of the OEM's side is at work",
+    "completion": "print what makes a shell complete this command",
 }
 """Help of each command."""
 

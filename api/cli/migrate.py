@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from api.cli.common import add_home
+from api.cli.common import add_home, tell
 from migrations.run import upgrade
+from services.contracts.command_line import add_json
 from services.contracts.private_files import private_file, private_folder
 from services.contracts.settings import Settings
 
@@ -13,11 +14,13 @@ from services.contracts.settings import Settings
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     add_home(parser)
+    add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the migrations; a failure leaves the database as it was."""
-    print(f"the database is at schema {migrate(Settings.load(args.home))}")
+    schema = migrate(Settings.load(args.home))
+    tell(args, {"schema": schema}, f"the database is at schema {schema}")
     return 0
 
 

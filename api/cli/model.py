@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from functools import partial
 from operator import itemgetter
+from pathlib import Path
 
 from api.backend.actor import local_administrator
 from api.backend.wiring import Backend
@@ -17,11 +18,14 @@ from api.cli.common import (
     print_list,
     print_table,
     run_action,
+    tell,
 )
-from api.models import queries
+from api.models import exports, queries
 from api.models import service as models
-from api.models.schemas import VersionDetail
+from api.models.schemas import Unlearning, VersionDetail
+from services.contracts.errors import InvalidInputError
 from services.contracts.fairness import FairnessIndices
+from services.reporting.calibration_rows import calibration_rows
 from services.reporting.fairness_page import EXPLAINED, index_columns
 
 run = run_action
@@ -37,10 +41,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         actions, "fairness", _fairness, "show how unequally a version serves the sites", "NAME", lists=True
     )
     fairness.add_argument("version", metavar="VERSION", nargs="?", default="champion", help="default: champion")
+    made = add_action(actions, "export", _export, "write a version as a file that runs elsewhere", "NAME", "VERSION")
+    made.add_argument("--format", choices=("onnx", "c99"), required=True, help="an ONNX model, or a C99 header")
+    made.add_argument("--precision", choices=("double", "float"), default="double", help="default: double")
+    made.add_argument("--out", type=Path, required=True, metavar="FILE", help="where to write it")
     promote = add_action(actions, "promote", _promote, "make a version champion", "NAME")
     promote.add_argument("version", metavar="VERSION", nargs="?", default="challenger", help="default: challenger")
     promote.add_argument("--ignore-gates", action="store_true", help="also where a gate of its plan does not hold")
     add_reason(promote, required=True)
+    unlearn = add_action(actions, "unlearn", _unlearn, "train without a plant that left, and forget it", "NAME")
+    unlearn.add_argument("--site", required=True, metavar="ID", help="the plant; its enrolment ends")
+    unlearn.add_argument(
+        "--purge", choices=("promotion", "now"), default="promotion",
+        help="when older versions go: when one without the plant is champion, or as soon as there is one",
+    )
+    add_reason(unlearn, required=False)
     rollback = add_action(actions, "rollback", _rollback, "make the champion before this one champion again", "NAME")
     add_reason(rollback, required=True)
 
@@ -76,13 +91,21 @@ def _show_version(backend: Backend, args: argparse.Namespace) -> None:
         "mixture_confidence", "worst_case_risk", "objective_name", "objective", "lower_bound", "certified_gap",
         "fresh_weight", "created_at",
     )
-    print_fields([*((name, getattr(found, name)) for name in shown), *_scores(found), *_notes(found)])
+    unit = found.asset_type.target.unit if found.task == "regression" and found.asset_type.target else None
+    calibrated = calibration_rows(found.calibration_facts, unit)
+    print_fields([*((name, getattr(found, name)) for name in shown), *_scores(found), *calibrated, *_notes(found)])
     print()
     names = ("f1",) if found.task == "classification" else ("mae", "r2", "coverage")
     print_table(found.sites, {
         "site": "site_id", "weight": "weight", "worst weight": "worst_weight", "radius": "radius",
         "worst-case risk": "worst_case_risk", **{name: name for name in names}, "answered last": "fresh",
     })
+    if found.freshness:
+        print()
+        print_table(found.freshness, {
+            "site": "site_id", "newest question": "question", "came in round": "came", "at the model": "at_model",
+            "at work": "at_work",
+        })
     if found.gates:
         print()
         same = {name: name for name in ("wanted", "found", "holds")}
@@ -91,10 +114,15 @@ def _show_version(backend: Backend, args: argparse.Namespace) -> None:
 
 def _scores(found: VersionDetail) -> list[tuple[str, object]]:
     """What a version is for and how it scored on the held-out parts."""
+    seen = "masked sums over cohorts of sites" if found.reveal == "sums" else "the answers of each site"
     mixture = f"{found.mixture.norm}, radius {found.mixture.radius:g}" if found.mixture.radius else "none"
     shown: list[tuple[str, object]] = [
-        ("task", found.task), ("loss", str(found.spec.loss)), ("ball around the weights", mixture),
+        ("task", found.task), ("loss", str(found.spec.loss)), ("the coordinator saw", seen),
+        ("ball around the weights", mixture),
     ]
+    if found.noise is not None:
+        promised = ("epsilon", "delta", "confidence", "within")
+        shown += [(f"noise {name}", getattr(found.noise, name)) for name in promised]
     target, interval = found.asset_type.target, found.error_interval
     if found.task == "classification" or target is None:
         return [*shown, ("f1", found.f1)]
@@ -135,14 +163,36 @@ def _index(indices: FairnessIndices, explained: tuple[str, str]) -> object:
     return getattr(indices, explained[0])
 
 
+def _export(backend: Backend, args: argparse.Namespace) -> None:
+    made = exports.export(backend, local_administrator(), args.name, args.version, args.format, args.precision)
+    try:
+        args.out.write_bytes(made.data)
+    except OSError as error:
+        raise InvalidInputError(f"{args.out} cannot be written: {error.strerror}") from None
+    print(f"version {made.version} of model {args.name}: {len(made.data)} bytes in {args.out}")
+
+
 def _promote(backend: Backend, args: argparse.Namespace) -> None:
     change = models.promote(
         backend, local_administrator(), args.name, args.version, args.reason, ignore_gates=args.ignore_gates
     )
     before = change.previous_version or "none"
-    print(f"version {change.version} of model {change.model} is champion; before it {before}")
+    tell(args, change, f"version {change.version} of model {change.model} is champion; before it {before}")
+
+
+def _unlearn(backend: Backend, args: argparse.Namespace) -> None:
+    from api.models import unlearning
+
+    wanted = Unlearning(site=args.site, reason=args.reason or "the plant left", purge=args.purge)
+    found = unlearning.unlearn(backend, local_administrator(), args.name, wanted)
+    print_fields({
+        "run": found.run_id, "versions that go": ", ".join(found.versions) or "none",
+        "runs renamed in": str(len(found.runs)), "when": found.purge,
+        "other models with it": ", ".join(found.other_models) or "none", "what stays": found.stays,
+    }.items())
 
 
 def _rollback(backend: Backend, args: argparse.Namespace) -> None:
     change = models.rollback(backend, local_administrator(), args.name, args.reason)
-    print(f"version {change.version} of model {change.model} is champion again; before it {change.previous_version}")
+    before = change.previous_version
+    tell(args, change, f"version {change.version} of model {change.model} is champion again; before it {before}")

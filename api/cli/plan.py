@@ -3,60 +3,181 @@
 from __future__ import annotations
 
 import argparse
+import json
+import sys
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
 from api.backend.actor import local_administrator
 from api.backend.wiring import Backend
-from api.cli.common import add_action, add_actions, print_fields, print_json, print_list, run_action
+from api.cli.common import Column, add_action, add_actions, print_json, print_list, run_action, tell
 from api.plans import service as plans
-from services.contracts.asset_type import read_toml
+from api.plans.checks import check_plan
+from services.contracts.asset_type import read_contract
+from services.contracts.errors import InvalidInputError
+from services.contracts.overrides import FOR_ONE_RUN
 from services.contracts.plan import Plan
+from services.contracts.plan_changes import Change, plan_changes
+from services.contracts.process_lock import is_held
+from services.contracts.toml_text import to_toml
 
 run = run_action
+PLAN_FILE = "file with the plan, TOML or JSON"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's actions."""
     actions = add_actions(parser)
+    init = add_action(
+        actions, "init", _init, "print a new plan as TOML, whose terms are tuned, to be edited", "NAME", lists=False
+    )
+    init.add_argument("--asset-type", required=True, metavar="NAME", help="kind of machine that it is for")
     create = add_action(actions, "create", _create, "store a new plan")
-    create.add_argument("file", type=Path, metavar="FILE", help="TOML file with the plan")
+    create.add_argument("file", type=Path, metavar="FILE", help=PLAN_FILE)
     create.add_argument("--paused", action="store_true", help="do not start it by its schedule yet")
-    add_action(actions, "list", _list, "list plans", lists=True)
-    add_action(actions, "show", _show, "show a plan", "NAME", lists=True)
+    update = add_action(actions, "update", _update, "give a plan another content; runs keep theirs", reason=True)
+    update.add_argument("file", type=Path, metavar="FILE", help=PLAN_FILE)
+    diff = add_action(actions, "diff", _diff, "show what a file, or the last version, changes of a plan", lists=True)
+    diff.add_argument("plan", metavar="FILE_OR_NAME", help="a file: against what is stored; a name: its versions")
+    diff.add_argument("--from", dest="before", type=int, metavar="N", help="version (default: the one before --to)")
+    diff.add_argument("--to", dest="after", type=int, metavar="N", help="version (default: the present one)")
+    listing = add_action(actions, "list", _list, "list plans", lists=True)
+    listing.add_argument("--archived", action="store_true", help="the archived ones too")
+    add_action(actions, "show", _show, "show a plan as TOML, or as JSON with --json", "NAME", lists=True)
+    add_action(actions, "history", _history, "list the versions of a plan and who gave them", "NAME", lists=True)
     for name, do, about in (
         ("pause", partial(_set_paused, True), "stop starting a plan by its schedule"),
         ("resume", partial(_set_paused, False), "start a plan by its schedule again"),
-        ("trigger", _trigger, "ask for a run now and print its id"),
+        ("archive", partial(_set_archived, True), "put a plan away; its model and its runs stay"),
+        ("restore", partial(_set_archived, False), "bring an archived plan back"),
+        ("delete", _delete, "forget a plan that was never used"),
     ):
         add_action(actions, name, do, about, "NAME", reason=True)
+    trigger = add_action(actions, "trigger", _trigger, "ask for a run now and print its id", "NAME", reason=True)
+    trigger.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", dest="overrides", type=_override,
+                         help=f"for this run alone, again for more; fields: {', '.join(FOR_ONE_RUN)}")
+
+
+def _override(text: str) -> tuple[str, bool | int | float | str]:
+    """A field and its value, which is written as in a plan; the plan's own check says what does not fit."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"write FIELD=VALUE, such as max_rounds=50, not {text[:60]!r}")
+    try:
+        read = json.loads(value)
+    except json.JSONDecodeError:
+        return name.strip(), value
+    return name.strip(), read if isinstance(read, bool | int | float) else value
+
+
+def _init(backend: Backend, args: argparse.Namespace) -> None:
+    asset_type = backend.store.asset_types.get(args.asset_type).asset_type
+    plan = Plan(name=args.name, asset_type=asset_type.name, tuning="auto")
+    check_plan(backend.store, plan)
+    print(f'name = "{plan.name}"\nasset_type = "{plan.asset_type}"\nreveal = "{plan.reveal}"')
+    print('tuning = "auto"                # radius, flip cost and splines by cross-validation inside the plants')
+    print('# cron = "0 3 * * 1"           # without it a run begins when it is triggered')
 
 
 def _create(backend: Backend, args: argparse.Namespace) -> None:
-    plan = read_toml(Plan, args.file, "plan")
-    plans.create(backend, local_administrator(), plan, paused=args.paused)
-    print(f"plan {plan.name}: {plan.method} for {plan.asset_type}, schedule {plan.cron or 'none'}")
+    plan = read_contract(Plan, args.file, "plan")
+    made = plans.create(backend, local_administrator(), plan, paused=args.paused)
+    tell(args, made, f"plan {plan.name}: {plan.method} for {plan.asset_type}, schedule {plan.cron or 'none'}")
+
+
+def _update(backend: Backend, args: argparse.Namespace) -> None:
+    plan = read_contract(Plan, args.file, "plan")
+    before = backend.store.plans.get(plan.name)
+    after = plans.update(backend, local_administrator(), plan, args.reason)
+    changes = plan_changes(before.plan, after.plan)
+    head = f"plan {plan.name} version {after.version}" + ("" if changes else ": nothing changes")
+    tell(args, {"record": after, "changes": _as_plain(changes)}, head, *_change_lines(changes))
+
+
+def _diff(backend: Backend, args: argparse.Namespace) -> None:
+    before, after = _compared(backend, args)
+    changes = plan_changes(before, after)
+    tell(args, _as_plain(changes), *_change_lines(changes))
+
+
+def _compared(backend: Backend, args: argparse.Namespace) -> tuple[Plan, Plan]:
+    path = Path(args.plan)
+    if path.suffix in (".toml", ".json"):
+        plan = read_contract(Plan, path, "plan")
+        return backend.store.plans.get(plan.name).plan, plan
+    versions = {each.version: each.plan for each in backend.store.plans.versions(args.plan)}
+    last = args.after or max(versions)
+    first = args.before or max(1, last - 1)
+    for number in (first, last):
+        if number not in versions:
+            raise InvalidInputError(f"plan {args.plan} has no version {number}, but 1 to {max(versions)}")
+    return versions[first], versions[last]
+
+
+def _as_plain(changes: Mapping[str, Change]) -> dict[str, dict[str, object]]:
+    return {path: {"before": old, "after": new} for path, (old, new) in changes.items()}
+
+
+def _change_lines(changes: Mapping[str, Change]) -> list[str]:
+    return [
+        f"{path}: {json.dumps(old, ensure_ascii=False)} -> {json.dumps(new, ensure_ascii=False)}"
+        for path, (old, new) in changes.items()
+    ]
 
 
 def _list(backend: Backend, args: argparse.Namespace) -> None:
-    print_list(args, backend.store.plans.list_plans(), {
+    columns: dict[str, Column] = {
         "name": "plan.name", "asset type": "plan.asset_type", "method": "plan.method", "schedule": "plan.cron",
-        "paused": "paused", "sites": lambda item: item.plan.sites or "all",
-    })
+        "paused": "paused", "sites": lambda item: item.plan.sites or "all", "version": "version",
+    }
+    if args.archived:
+        columns["archived"] = "archived"
+    print_list(args, backend.store.plans.list_plans(archived=args.archived), columns)
 
 
 def _show(backend: Backend, args: argparse.Namespace) -> None:
     found = backend.store.plans.get(args.name)
     if args.json:
         print_json(found)
-    else:
-        print_fields([*((name, getattr(found.plan, name)) for name in Plan.model_fields), ("paused", found.paused)])
+        return
+    state = ", ".join(word for word, holds in (("paused", found.paused), ("archived", found.archived)) if holds)
+    print(f"# version {found.version} of {found.updated_at:%Y-%m-%d %H:%M:%S} UTC{state and ', ' + state}")
+    print(to_toml(found.plan), end="")
+    if found.plan.gates.max_gap is None:
+        print("# gates.max_gap is not asked: TOML cannot say so, see --json")
+
+
+def _history(backend: Backend, args: argparse.Namespace) -> None:
+    versions = backend.store.plans.versions(args.name)
+    earlier = dict(zip([each.version for each in versions[1:]], versions, strict=False))
+    print_list(args, versions, {
+        "version": "version", "at": "created_at", "by": "actor", "reason": "reason",
+        "changes": lambda item: [*plan_changes(earlier[item.version].plan, item.plan)] if item.version > 1 else None,
+    })
 
 
 def _set_paused(paused: bool, backend: Backend, args: argparse.Namespace) -> None:
-    plans.set_paused(backend, local_administrator(), args.name, paused, args.reason)
-    print(f"plan {args.name} is {'paused' if paused else 'not paused'}")
+    found = plans.set_paused(backend, local_administrator(), args.name, paused, args.reason)
+    tell(args, found, f"plan {args.name} is {'paused' if paused else 'not paused'}")
+
+
+def _set_archived(archived: bool, backend: Backend, args: argparse.Namespace) -> None:
+    found = plans.set_archived(backend, local_administrator(), args.name, archived, args.reason)
+    tell(args, found, f"plan {args.name} is {'archived' if archived else 'not archived'}")
+
+
+def _delete(backend: Backend, args: argparse.Namespace) -> None:
+    gone = plans.delete(backend, local_administrator(), args.name, args.reason)
+    tell(args, gone, f"plan {args.name} is deleted")
 
 
 def _trigger(backend: Backend, args: argparse.Namespace) -> None:
-    print(plans.trigger(backend, local_administrator(), args.name, args.reason).run_id)
+    run = plans.trigger(backend, local_administrator(), args.name, args.reason, dict(args.overrides))
+    run_id = run.run_id
+    tell(args, run, run_id)
+    if not is_held(backend.settings.flows_lock):
+        print(
+            f"ballast: run {run_id} waits: no flows process runs on {backend.settings.home}; `ballast up` starts one",
+            file=sys.stderr,
+        )

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import json
+import time
+from collections.abc import Mapping
 from typing import get_args
 
 from api.backend.actor import local_administrator
 from api.backend.wiring import Backend
-from api.cli.common import add_action, add_actions, print_fields, print_json, print_list, run_action
+from api.cli.common import add_action, add_actions, print_fields, print_json, print_list, run_action, tell
 from api.runs import service as runs
+from services.contracts.documents import to_plain
 from services.contracts.run import RunStatus
 
 run = run_action
@@ -23,6 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listing.add_argument("--limit", type=int, default=20, help="most runs (default 20)")
     add_action(actions, "show", _show, "show a run", "RUN_ID", lists=True)
     add_action(actions, "rounds", _rounds, "list the committed rounds of a run", "RUN_ID", lists=True)
+    watch = add_action(actions, "watch", _watch, "follow a run; 0 where it completes", "RUN_ID", lists=True)
+    watch.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="between two looks (default 1)")
     add_action(actions, "cancel", _cancel, "ask a run to stop after its present round", "RUN_ID", reason=True)
 
 
@@ -39,15 +45,25 @@ def _show(backend: Backend, args: argparse.Namespace) -> None:
         print_json(found)
         return
     shown = ("run_id", "status", "reason", "rounds", "gap", "upper", "lower", "fresh_weight", "created_at")
+    last = backend.store.runs.get_rounds(args.run_id, after=max(0, found.rounds - 1))
     results = ("cancel_requested", "flow_run_id", "mlflow_run_id", "model_version")
     print_fields([
         ("plan", found.plan.name),
+        *([("for this run alone", _pairs(found.plan.overrides))] if found.plan.overrides else []),
         *((name, getattr(found, name)) for name in shown),
         ("sites", [site.site_id for site in found.sites]),
         ("absentees", [f"{answer.site_id} ({answer.code})" for answer in found.absentees]),
+        ("at work", [
+            f"{answer.site_id} (question of round {answer.question or record.round}, {answer.seconds:.1f} s)"
+            for record in last for answer in record.answers if answer.status == "open"
+        ]),
         ("excluded", [f"{each.site_id} in round {each.round} ({each.reason})" for each in found.excluded]),
         *((name, getattr(found, name)) for name in results),
     ])
+
+
+def _pairs(overrides: Mapping[str, object]) -> list[str]:
+    return [f"{name} = {json.dumps(value)}" for name, value in overrides.items()]
 
 
 def _rounds(backend: Backend, args: argparse.Namespace) -> None:
@@ -55,10 +71,34 @@ def _rounds(backend: Backend, args: argparse.Namespace) -> None:
     print_list(args, backend.store.runs.get_rounds(args.run_id), {
         **same,
         "accepted": lambda item: sum(answer.status == "accepted" for answer in item.answers),
-        "missing": lambda item: [answer.site_id for answer in item.answers if answer.status != "accepted"],
+        "at work": lambda item: [answer.site_id for answer in item.answers if answer.status == "open"],
+        "missing": lambda item: [
+            answer.site_id for answer in item.answers if answer.status not in ("accepted", "open")
+        ],
     })
 
 
+def _watch(backend: Backend, args: argparse.Namespace) -> int:
+    """Print each round when it is committed, and the end with its reason."""
+    seen, said = 0, ""
+    while True:
+        found = backend.store.runs.get_run(args.run_id)
+        for each in backend.store.runs.get_rounds(args.run_id, after=seen):
+            seen = each.round
+            if args.json:
+                print(json.dumps(to_plain(each), allow_nan=False), flush=True)
+            else:
+                there = sum(answer.status == "accepted" for answer in each.answers)
+                print(f"round {seen}: gap {each.gap:.2e}, at most {each.upper:.5g}, {there} sites", flush=True)
+        state = f"{found.status}{': ' if found.reason else ''}{found.reason}"
+        if state != said and not args.json:
+            said = state
+            print(state, flush=True)
+        if found.status not in ("pending", "running"):
+            return 0 if found.status == "completed" else 1
+        time.sleep(max(0.05, args.every))
+
+
 def _cancel(backend: Backend, args: argparse.Namespace) -> None:
-    runs.cancel(backend, local_administrator(), args.run_id, args.reason)
-    print(f"run {args.run_id} will stop")
+    found = runs.cancel(backend, local_administrator(), args.run_id, args.reason)
+    tell(args, found, f"run {args.run_id} will stop")

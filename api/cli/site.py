@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from api.backend.actor import Actor, local_administrator
 from api.backend.wiring import Backend
-from api.cli.common import add_action, add_actions, checked, print_list, run_action
+from api.cli.common import add_action, add_actions, checked, print_json, print_list, run_action, tell
+from api.cli.token import read_end
+from api.sites import enrolment
 from api.sites import service as sites
-from api.sites.schemas import KeyChange, SiteEnrolment
+from api.sites.schemas import CodeRequest, KeyChange, SiteEnrolment, SiteName
+from services.contracts.process_lock import is_held
 from services.contracts.records import Site
 from services.contracts.signing import public_key
 
@@ -28,12 +32,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--asset-type", action="append", default=[], metavar="NAME", help="kind of machine it takes part in; repeatable"
     )
     enrol.add_argument("--description", default="")
+    about = "make a one-time code by which a plant enrols itself"
+    code = add_action(actions, "enrol-code", _enrol_code, about, "ID", lists=True)
+    code.add_argument("--expires", metavar="WHEN", default="24h", help="when it ends, such as 24h or 7d (default 24h)")
+    code.add_argument("--asset-type", metavar="NAME", help="kind of machine (default: the only one that there is)")
+    code.add_argument("--description", default="")
+    code.add_argument("--replace-key", action="store_true", help="the plant is enrolled and has lost its key")
+    code.add_argument(
+        "--certificate-sha256", metavar="HEX", help="of the certificate that plants meet, where a proxy ends TLS"
+    )
+    about = "list the enrolment codes of a plant, without their secrets"
+    add_action(actions, "enrol-codes", _enrol_codes, about, "ID", lists=True)
+    add_action(actions, "revoke-code", _revoke_code, "revoke a code that was not used", "ID", "CODE_ID", reason=True)
     rotate = add_action(actions, "rotate-key", _rotate, "give a plant another key", "ID", reason=True)
     rotate.add_argument("--key", required=True, metavar="U...", help="the new public key that the plant made")
     _add_overlap(rotate, "24h")
     about = "give the OEM's side of the link another key"
     own = add_action(actions, "rotate-coordinator-key", _rotate_own, about, reason=True)
     _add_overlap(own, "1h")
+    own.add_argument(
+        "--stolen", action="store_true",
+        help="the former key ends at once; of what it signed, only the versions that are in the registry now stand",
+    )
     add_action(actions, "list", _list, "list plants", lists=True)
     add_action(actions, "oem-key", _oem_key, "print the public key by which versions are signed, for the plants")
     for name, change, about in (
@@ -50,7 +70,36 @@ def _enrol(backend: Backend, args: argparse.Namespace) -> None:
         description=args.description,
     )
     site = sites.enrol(backend, local_administrator(), wanted)
-    print(f"site {site.site_id} is enrolled for {', '.join(site.asset_types) or 'no asset type yet'}")
+    tell(args, site, f"site {site.site_id} is enrolled for {', '.join(site.asset_types) or 'no asset type yet'}")
+
+
+def _enrol_code(backend: Backend, args: argparse.Namespace) -> None:
+    now = datetime.now(UTC)
+    wanted = checked(
+        CodeRequest, "code", asset_type=args.asset_type, description=args.description, replace_key=args.replace_key,
+        expires_hours=(read_end(args.expires, now) - now) / timedelta(hours=1),
+        certificate_sha256=args.certificate_sha256,
+    )
+    checked(SiteName, "site", site_id=args.id)
+    made = enrolment.create_code(backend, local_administrator(), args.id, wanted)
+    if args.json:
+        print_json(made)
+        return
+    what = f"code {made.code_id} for {made.site_id} ({made.asset_type})"
+    print(f"{what}, shown this once, until {made.expires_at:%Y-%m-%d %H:%M} UTC. At the plant:", file=sys.stderr)
+    print(made.command)
+
+
+def _enrol_codes(backend: Backend, args: argparse.Namespace) -> None:
+    shown = ("code_id", "asset_type", "created_at", "expires_at", "used_at", "revoked_at", "created_by")
+    print_list(
+        args, backend.store.enrolment_codes.list_codes(args.id), {name.replace("_", " "): name for name in shown}
+    )
+
+
+def _revoke_code(backend: Backend, args: argparse.Namespace) -> None:
+    gone = enrolment.revoke_code(backend, local_administrator(), args.id, args.code_id, args.reason)
+    tell(args, gone, f"enrolment code {args.code_id} is revoked")
 
 
 def _add_overlap(parser: argparse.ArgumentParser, default: str) -> None:
@@ -72,25 +121,33 @@ def _rotate(backend: Backend, args: argparse.Namespace) -> None:
     wanted = checked(KeyChange, "site", public_key=args.key, overlap_hours=hours, reason=args.reason)
     site = sites.rotate_key(backend, local_administrator(), args.id, wanted)
     until = site.former_key_until
-    print(f"site {site.site_id} has another key; the former one holds until {until:%Y-%m-%d %H:%M:%S} UTC")
+    told = f"site {site.site_id} has another key; the former one holds until {until:%Y-%m-%d %H:%M:%S} UTC"
+    tell(args, site, told)
 
 
 def _rotate_own(backend: Backend, args: argparse.Namespace) -> None:
-    key, _ = sites.rotate_coordinator(backend, local_administrator(), args.overlap, args.reason)
-    print(f"the coordinator has another key, {key}; the flows start again with it when no run is on its way")
+    key, _ = sites.rotate_coordinator(backend, local_administrator(), args.overlap, args.reason, stolen=args.stolen)
+    lines = [f"the coordinator has another key, {key}; the flows start again with it when no run is on its way"]
+    if args.stolen:
+        lines += ["tell the plants the new key by a way that they trust; with the stolen one they refuse every version"]
+    tell(args, {"public_key": key, "stolen": args.stolen}, *lines)
 
 
 def _oem_key(backend: Backend, args: argparse.Namespace) -> None:
-    print(public_key(backend.settings.nats_seed))
+    key = public_key(backend.settings.nats_seed)
+    tell(args, {"public_key": key}, key)
 
 
 def _list(backend: Backend, args: argparse.Namespace) -> None:
-    print_list(args, backend.store.sites.list_sites(), {
-        "id": "site_id", "status": "status", "asset types": "asset_types", "last seen": "last_seen",
-        "agent": "agent_version", "key": "public_key",
+    found, now = backend.store.sites.list_sites(), datetime.now(UTC)
+    print_list(args, found, {
+        "id": "site_id", "status": "status", "agent is": lambda site: site.presence(now), "notice": "notice",
+        "last seen": "last_seen", "asset types": "asset_types", "agent": "agent_version", "key": "public_key",
     })
+    if found and not is_held(backend.settings.flows_lock):
+        print("ballast: no flows process runs here, so nobody looks which plants are connected", file=sys.stderr)
 
 
 def _change(change: Callable[[Backend, Actor, str, str], Site], backend: Backend, args: argparse.Namespace) -> None:
     site = change(backend, local_administrator(), args.id, args.reason)
-    print(f"site {site.site_id} is {site.status}")
+    tell(args, site, f"site {site.site_id} is {site.status}")

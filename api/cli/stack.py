@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from api.backend.nats_users import active_keys
+from api.cli.prefect_profiles import client_profile, server_profile
 from api.cli.supervisor import Child, Supervisor
 from services.bus.certificates import ensure_certificates
 from services.bus.configuration import BusFiles, TlsFiles
@@ -50,6 +51,8 @@ def environment(settings: Settings) -> dict[str, str]:
         "BALLAST_HOME": str(settings.home),
         "PREFECT_HOME": str(settings.home / "prefect"),
         "PREFECT_API_URL": settings.prefect_api_url,
+        "BALLAST_LOG_FORMAT": settings.logging.format,
+        "BALLAST_LOG_LEVEL": settings.logging.level,
         # The arrays are small: threads would only get in one another's way.
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
@@ -57,26 +60,24 @@ def environment(settings: Settings) -> dict[str, str]:
 
 
 def prefect_environment(settings: Settings) -> dict[str, str]:
-    """Environment of the Prefect server: the secret that opens it, and which pages may read what it answers."""
+    """Environment of the Prefect server: where its secrets are, and which pages may read what it answers."""
     return {
-        **environment(settings),
-        "PREFECT_SERVER_API_AUTH_STRING": ServerSecrets(settings.secrets_folder).prefect,
+        **environment(settings), **server_profile(settings),
         "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": prefect_url(settings),
     }
 
 
 def flows_environment(settings: Settings) -> dict[str, str]:
-    """Environment of the flows, with the embedded Prefect server's secret; another's is the operator's to give."""
-    if settings.prefect.api_url:
-        return environment(settings)
-    return {**environment(settings), "PREFECT_API_AUTH_STRING": ServerSecrets(settings.secrets_folder).prefect}
+    """Environment of the flows: where the secret is that opens the Prefect server."""
+    return {**environment(settings), **client_profile(settings)}
 
 
 def mlflow_environment(settings: Settings) -> dict[str, str]:
     """Environment of MLflow's pages: their secrets, their users' file and the stores that they show."""
     secrets = ServerSecrets(settings.secrets_folder)
+    secrets.check()
     pages = pages_environment(
-        settings.home, user=USER, password=secrets.mlflow, form_key=secrets.mlflow_form_key,
+        settings.home, user=USER, password=secrets.mlflow_file, form_key=secrets.mlflow_form_file,
         host=settings.mlflow.host, port=settings.mlflow.port, tracking_uri=settings.tracking_uri,
         artifact_root=settings.artifact_root,
     )
@@ -101,6 +102,8 @@ def check_ports(settings: Settings) -> None:
     check_port_free(settings.api.host, settings.api.port, "the API")
     if not settings.nats.servers:
         check_port_free(settings.nats.host, settings.nats.port, "the NATS server")
+        if settings.nats.websocket_port:
+            check_port_free(settings.nats.host, settings.nats.websocket_port, "the NATS server's WebSocket")
     if not settings.prefect.api_url:
         check_port_free(settings.prefect.host, settings.prefect.port, "the Prefect server")
     if not settings.mlflow.tracking_uri:
@@ -118,9 +121,10 @@ def start_bus(supervisor: Supervisor, settings: Settings) -> None:
     finally:
         store.close()
     prepare(
-        files, host=settings.nats.host, port=settings.nats.port, host_names=settings.nats.host_names, site_keys=keys
+        files, host=settings.nats.host, port=settings.nats.port, host_names=settings.nats.host_names, site_keys=keys,
+        websocket_port=settings.nats.websocket_port,
     )
-    supervisor.start(Child("nats", command(files), _listens(settings.nats.host, settings.nats.port), 15.0))
+    supervisor.start(Child("nats", command(files), listens(settings.nats.host, settings.nats.port), 15.0))
 
 
 def start_prefect(supervisor: Supervisor, settings: Settings) -> None:
@@ -128,10 +132,14 @@ def start_prefect(supervisor: Supervisor, settings: Settings) -> None:
     if settings.prefect.api_url:
         return
     make_secrets(settings)
-    host, port = settings.prefect.host, str(settings.prefect.port)
-    program = [sys.executable, "-m", "prefect", "server", "start", "--host", host, "--port", port]
-    supervisor.start(Child("prefect", program, _answers(f"{settings.prefect_api_url}/health"), 120.0,
+    supervisor.start(Child("prefect", prefect_command(settings), answers(f"{settings.prefect_api_url}/health"), 120.0,
                            prefect_environment(settings)))
+
+
+def prefect_command(settings: Settings, listen: str | None = None) -> list[str]:
+    """Command line of the Prefect server."""
+    host, port = listen or settings.prefect.host, str(settings.prefect.port)
+    return [sys.executable, "-m", "prefect", "server", "start", "--host", host, "--port", port]
 
 
 def start_mlflow(supervisor: Supervisor, settings: Settings) -> None:
@@ -139,22 +147,33 @@ def start_mlflow(supervisor: Supervisor, settings: Settings) -> None:
     if settings.mlflow.tracking_uri:
         return
     make_secrets(settings)
-    host, port = settings.mlflow.host, str(settings.mlflow.port)
-    program = [sys.executable, "-m", "uvicorn", "--factory", "services.registry.mlflow_pages:create_app",
-               "--host", host, "--port", port, "--log-level", "warning"]
-    supervisor.start(Child("mlflow", program, _answers(f"http://{host}:{port}/health"), 120.0,
+    host, port = settings.mlflow.host, settings.mlflow.port
+    supervisor.start(Child("mlflow", mlflow_command(settings), answers(f"http://{host}:{port}/health"), 120.0,
                            mlflow_environment(settings)))
+
+
+def mlflow_command(settings: Settings, listen: str | None = None) -> list[str]:
+    """Command line of MLflow's pages."""
+    return [sys.executable, "-m", "uvicorn", "--factory", "services.registry.mlflow_pages:create_app",
+            "--host", listen or settings.mlflow.host, "--port", str(settings.mlflow.port), "--log-level", "warning"]
 
 
 def start_api(supervisor: Supervisor, settings: Settings) -> None:
     """Start the REST API."""
+    supervisor.start(
+        Child("api", api_command(settings), answers(f"{api_url(settings)}/readyz"), 90.0, environment(settings))
+    )
+
+
+def api_command(settings: Settings) -> list[str]:
+    """Command line of the REST API, whose certificate is made here where it needs one of its own."""
     host, port = settings.api.host, str(settings.api.port)
     program = [sys.executable, "-m", "uvicorn", "--factory", "api.app:create_app", "--host", host, "--port", port,
-               "--log-level", "warning"]
+               "--log-level", "warning", "--timeout-graceful-shutdown", "3"]  # a stream of events has no end of its own
     if settings.api.uses_tls:
         certificate, key = api_certificate(settings)
         program += ["--ssl-certfile", str(certificate), "--ssl-keyfile", str(key)]
-    supervisor.start(Child("api", program, _answers(f"{api_url(settings)}/readyz"), 90.0, environment(settings)))
+    return program
 
 
 def api_certificate(settings: Settings) -> tuple[Path, Path]:
@@ -171,14 +190,17 @@ def api_certificate(settings: Settings) -> tuple[Path, Path]:
 
 def start_flows(supervisor: Supervisor, settings: Settings) -> None:
     """Start the flows process; Prefect must be ready."""
-    program = [sys.executable, "-m", "flows.runner"]
-    supervisor.start(Child("flows", program, lambda: True, 10.0, flows_environment(settings)))
+    supervisor.start(Child("flows", flows_command(), lambda: True, 10.0, flows_environment(settings)))
+
+
+def flows_command() -> list[str]:
+    """Command line of the flows."""
+    return [sys.executable, "-m", "flows.runner"]
 
 
 def api_url(settings: Settings) -> str:
     """Address of the REST API, as this host reaches it."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.api.host, settings.api.host)
-    return f"{'https' if settings.api.uses_tls else 'http'}://{host}:{settings.api.port}"
+    return settings.api.url
 
 
 def mlflow_url(settings: Settings) -> str:
@@ -204,7 +226,8 @@ def free_port(wanted: int) -> int:
     return wanted
 
 
-def _listens(host: str, port: int) -> Callable[[], bool]:
+def listens(host: str, port: int) -> Callable[[], bool]:
+    """Look whether anything listens on a port."""
     def ready() -> bool:
         try:
             with socket.create_connection((host, port), timeout=0.5):
@@ -215,7 +238,8 @@ def _listens(host: str, port: int) -> Callable[[], bool]:
     return ready
 
 
-def _answers(url: str) -> Callable[[], bool]:
+def answers(url: str) -> Callable[[], bool]:
+    """Look whether an address answers with 200."""
     # Only whether it lives: a certificate may name other addresses than the one that is asked here.
     unverified = ssl.create_default_context()
     unverified.check_hostname, unverified.verify_mode = False, ssl.CERT_NONE

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from services.contracts.end_with_parent import end_with_parent
 from services.contracts.errors import UnavailableError
 from services.contracts.private_files import UMASK, private_folder, private_opener
 
@@ -47,7 +48,9 @@ class _Running:
 class Supervisor:
     """Children in a group of their own each, with a log file each; a child that dies is started again.
 
-    Use as a context manager: whatever happens inside, all children are stopped at the end.
+    Use as a context manager: whatever happens inside, all children are stopped at the end. A supervisor that is killed
+    takes its children along (Linux). What a dead child had started ends before it is started again: a server's worker
+    would hold its port, a flow's process would drive a run that its next flows process drives too.
     """
 
     def __init__(self, log_folder: Path, say: Callable[[str], None]) -> None:
@@ -69,6 +72,7 @@ class Supervisor:
         process = subprocess.Popen(
             list(child.command), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
             env={**os.environ, **child.environment}, start_new_session=True, umask=UMASK,
+            preexec_fn=end_with_parent,
         )
         earlier = self._running.get(child.name)
         self._running[child.name] = _Running(
@@ -101,6 +105,7 @@ class Supervisor:
             if running.short_lives >= MOST_RESTARTS:
                 raise UnavailableError(f"{name} ends again and again (exit code {code}): {self._tail(name)}")
             self._say(f"{name} ended (exit code {code}); starting it again")
+            _signal(running.process, signal.SIGKILL)
             running.log.close()
             self.start(running.child)
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from api.backend.actor import local_administrator
 from api.backend.wiring import Backend
-from api.cli.common import add_action, add_actions, checked, print_json, print_list, run_action
+from api.cli.common import add_action, add_actions, checked, print_json, print_list, run_action, tell
 from api.tokens import service as tokens
 from api.tokens.schemas import TokenRequest
 from services.contracts.errors import InvalidInputError
@@ -72,4 +72,4 @@ def _list(backend: Backend, args: argparse.Namespace) -> None:
 
 def _revoke(backend: Backend, args: argparse.Namespace) -> None:
     token = tokens.revoke(backend, local_administrator(), args.token_id, args.reason)
-    print(f"token {token.token_id} ({token.name}) is revoked")
+    tell(args, token, f"token {token.token_id} ({token.name}) is revoked")

@@ -11,14 +11,26 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from api.backend.addresses import link_addresses, websocket_addresses
 from api.backend.wiring import Backend, open_backend
 from api.cli import stack
+from api.cli.parts import PARTS, become
 from api.cli.supervisor import Supervisor
-from services.contracts.errors import BallastError, UnavailableError
+from services.contracts.errors import BallastError, InvalidInputError, UnavailableError
 from services.contracts.private_files import UMASK, private_folder
-from services.contracts.settings import Settings
+from services.contracts.settings import ApiSettings, MlflowSettings, NatsSettings, PrefectSettings, Settings
 from services.identity.server_secrets import USER, ServerSecrets
 
+PORTS = "\n".join((
+    "ports, each to be changed in ballast.toml in the home folder, or in the environment:",
+    *(
+        f"  {what:<18}{settings.port:>5}   [{section}] port = ...   BALLAST_{section.upper()}_PORT"
+        for section, what, settings in (
+            ("api", "API and its pages", ApiSettings()), ("nats", "plant link (NATS)", NatsSettings()),
+            ("prefect", "Prefect", PrefectSettings()), ("mlflow", "MLflow", MlflowSettings()),
+        )
+    ),
+))
 TEND_SECONDS = 0.5  # between two looks whether all children live
 KEYS_SECONDS = 5.0  # between two looks whether the NATS server knows just the keys that hold
 
@@ -28,11 +40,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--home", type=Path, help="folder of settings, database and logs (default: $BALLAST_HOME or .ballast)"
     )
+    parser.add_argument(
+        "--only", choices=tuple(PARTS), help="become this one part alone, as in a container; the settings say "
+        "where the others are. The stores must have been prepared (python -m api.cli.prepare)",
+    )
+    parser.add_argument(
+        "--listen", metavar="ADDRESS", help="with --only prefect or mlflow: where it listens within its container"
+    )
+    parser.epilog = PORTS
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Start everything, tell where it is, and wait for Ctrl-C or SIGTERM."""
     settings = Settings.load(arguments.home)
+    if arguments.only:
+        become(arguments.only, settings, arguments.listen)
+    if arguments.listen:
+        raise InvalidInputError("--listen goes with --only prefect or --only mlflow")
     stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
@@ -92,6 +116,11 @@ def prepare_stores(settings: Settings) -> None:
         raise UnavailableError(lines[-1] if lines else "the stores could not be prepared")
 
 
+def console_url(settings: Settings) -> str:
+    """Address of the operator's console."""
+    return f"{stack.api_url(settings)}/console"
+
+
 def addresses(settings: Settings) -> str:
     """Where everything is, a line each."""
     secrets = ServerSecrets(settings.secrets_folder)
@@ -99,10 +128,11 @@ def addresses(settings: Settings) -> str:
     mlflow = "" if settings.mlflow.tracking_uri else f"  (user {USER}, password in {secrets.mlflow_file})"
     return "\n".join(
         (
+            f"console            {console_url(settings)}  (sign in with a token: ballast token create)",
             f"API and its pages  {stack.api_url(settings)}",
             f"Prefect            {stack.prefect_url(settings)}{prefect}",
             f"MLflow             {stack.mlflow_url(settings)}{mlflow}",
-            f"plant link (NATS)  {', '.join(settings.nats_servers)}",
+            f"plant link (NATS)  {', '.join((*link_addresses(settings), *websocket_addresses(settings)))}",
             f"logs               {stack.log_folder(settings)}",
         )
     )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 from pydantic import Field
 
-from api.health.service import missing_parts, notices, product_version
+from api.health.service import missing_parts, notices
 from api.web.dependencies import BackendDep
 from services.contracts.base import Contract
+from services.contracts.command_line import product_version
 
 router = APIRouter(tags=["health"])
 ROUTERS = (router,)

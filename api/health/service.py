@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from datetime import UTC, datetime, timedelta
-from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 from api.backend.wiring import Backend
 from services.contracts.errors import BallastError
+from services.contracts.process_lock import is_held
 from services.registry.alias_check import RESTORED, moved_aliases
 from services.round_store.failures import UPGRADE_COMMAND
 
@@ -21,14 +21,6 @@ WHAT_TO_DO: Final = {
     "database_read_only": "is read-only",
     "database_full": "has no room left on its disk",
 }
-
-
-def product_version() -> str:
-    """Version of the installed distribution."""
-    try:
-        return version("ballast-diagnosis")
-    except PackageNotFoundError:  # a source tree on the path, not installed
-        return "0+source"
 
 
 def missing_parts(backend: Backend) -> dict[str, str]:
@@ -44,7 +36,21 @@ def missing_parts(backend: Backend) -> dict[str, str]:
 
 
 def notices(backend: Backend) -> dict[str, str]:
-    """What works and somebody should look at: aliases that were moved by hand in the registry, now or lately."""
+    """What works and somebody should look at: moved aliases of the registry, runs that nobody is there to start."""
+    return _moved(backend) | _waiting(backend)
+
+
+def _waiting(backend: Backend) -> dict[str, str]:
+    try:
+        waits = bool(backend.store.runs.unfinished_runs())
+    except BallastError:
+        return {}  # the database is said to be missing
+    if waits and not is_held(backend.settings.flows_lock):
+        return {"flows": "runs wait, and no flows process runs here to drive them; `ballast up` starts one"}
+    return {}
+
+
+def _moved(backend: Backend) -> dict[str, str]:
     try:
         standing = any(moved_aliases(backend.store.model_versions, backend.registry, name)
                        for name in backend.store.model_versions.models())

@@ -11,6 +11,7 @@ from services.registry.gates import check_gates
 from services.registry.labels import CHAMPION
 from services.reporting.fairness_report import fairness_report
 from services.reporting.model_report import model_report
+from services.verification.bundle import VersionFiles
 
 
 def model_detail(backend: Backend, name: str) -> ModelDetail:
@@ -43,6 +44,12 @@ def report(backend: Backend, name: str, version: str) -> ModelReport:
     return model_report(found, run, rounds, check_gates(run.plan.gates, found))
 
 
+def version_files(backend: Backend, name: str, version: str) -> VersionFiles:
+    """What is handed out of a version so that others can check it, by number or alias."""
+    found = backend.registry.get(name, version)
+    return VersionFiles(found.to_document(), backend.registry.certificate(found), backend.nats_users.line)
+
+
 def fairness(backend: Backend, name: str, version: str) -> FairnessReport:
     """Fairness report of a version beside the champion of its model."""
     found = backend.registry.get(name, version)
@@ -50,4 +57,8 @@ def fairness(backend: Backend, name: str, version: str) -> FairnessReport:
         champion = backend.registry.get(name, CHAMPION)
     except NotFoundError:
         champion = None
-    return fairness_report(found, champion)
+    try:
+        run = backend.store.runs.get_run(found.run_id)
+    except NotFoundError:
+        run = None
+    return fairness_report(found, champion, run)

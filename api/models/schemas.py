@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints
 
 from models.losses.base import Task
-from services.contracts.base import Contract, Slug
+from services.contracts.base import Contract, RunId, Slug
+from services.contracts.calibration import CalibrationFacts
 from services.contracts.diagnosis import VersionName
 from services.contracts.model_version import ModelSummary, ModelVersion, VersionFacts, VersionSummary
 from services.contracts.report import GateResult
@@ -41,6 +42,7 @@ class VersionDetail(VersionFacts):
     mlflow_run_id: str
     fingerprint: str
     task: Task
+    calibration_facts: CalibrationFacts | None = Field(default=None, description="of sets, intervals, probabilities")
     gates: tuple[GateResult, ...] | None = Field(description="null where the run is not in the store any more")
 
     @classmethod
@@ -62,6 +64,33 @@ class Rollback(Contract):
     """The wish to go back to the champion before this one."""
 
     reason: Reason
+
+
+class Unlearning(Contract):
+    """A plant that left a model."""
+
+    site: Slug
+    reason: Reason
+    purge: Literal["promotion", "now"] = Field(
+        default="promotion", description="when older versions go with all that is held of the plant: when a version "
+        "without it is champion, or as soon as there is one",
+    )
+
+
+class Unlearned(Contract):
+    """The run that trains without a plant, and what goes when it is forgotten.
+
+    ``versions``: those that had it, which are deleted then; ``runs``: those in which it bears a pseudonym then.
+    ``other_models`` have it too: unlearn it there as well. ``stays``: what is not reached from here.
+    """
+
+    model: Slug
+    run_id: RunId
+    versions: tuple[str, ...]
+    runs: tuple[RunId, ...]
+    other_models: tuple[Slug, ...]
+    purge: Literal["promotion", "now"]
+    stays: str
 
 
 class ChampionChange(Contract):

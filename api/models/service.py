@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from api.backend.actor import Actor, record
 from api.backend.wiring import Backend
 from api.models.schemas import ChampionChange
+from services.auditing.standing import audit_gate
 from services.contracts.errors import ConflictError, NotFoundError
-from services.contracts.plan import Gates
+from services.contracts.run import Run
+from services.coordinator.terms import cohorts_of
 from services.registry.labels import CHAMPION, PREVIOUS
 from services.round_store.store import Repositories
 
@@ -17,13 +21,19 @@ def promote(
     """Make a version champion; ``version`` is a number or an alias.
 
     ``NotFoundError`` when there is no such version; ``ConflictError`` when it is champion already, or a gate of its
-    plan does not hold and ``ignore_gates`` is not set.
+    plan does not hold, its audit among them, and ``ignore_gates`` is not set.
     """
     number = backend.registry.resolve(name, version)
     before = champion_of(backend, name)
     if before == number:
         raise ConflictError(f"version {number} of model {name} is champion already")
-    gates = None if ignore_gates else _gates(backend, name, number)
+    gates = None
+    if not ignore_gates:
+        run = _run(backend, name, number)
+        kept = backend.store.runs.get_cases(run.run_id)
+        gates, audited = run.plan.gates, audit_gate(run.plan, partial(cohorts_of, run), kept)
+        if audited is not None and not audited.holds:
+            raise ConflictError(f"version {number} of model {name} is not promoted: audit: {audited.reason}")
     change = ChampionChange(model=name, version=number, previous_version=before, actor=actor.name, reason=reason)
     with backend.store.atomic() as store:
         _note(store, actor, "model.promote", change, ignore_gates=ignore_gates)
@@ -55,10 +65,10 @@ def champion_of(backend: Backend, name: str) -> str | None:
         return None
 
 
-def _gates(backend: Backend, name: str, number: str) -> Gates:
+def _run(backend: Backend, name: str, number: str) -> Run:
     run_id = backend.registry.get(name, number).run_id
     try:
-        return backend.store.runs.get_run(run_id).plan.gates
+        return backend.store.runs.get_run(run_id)
     except NotFoundError:
         raise ConflictError(
             f"the run of version {number} is not in the store, so its gates cannot be judged; "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
-from api.pages.html import docs_page, home_page
+from api.pages.html import home_page
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 ROUTERS = (router,)
@@ -15,9 +15,3 @@ ROUTERS = (router,)
 async def home(request: Request) -> HTMLResponse:
     """Show what this is and where to go."""
     return HTMLResponse(home_page(request.app.version))
-
-
-@router.get("/docs")
-async def docs(request: Request) -> HTMLResponse:
-    """Show how to call the API."""
-    return HTMLResponse(docs_page(request.app.openapi()))

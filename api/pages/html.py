@@ -1,24 +1,19 @@
-"""The pages ``/`` and ``/docs``: plain HTML that loads nothing from elsewhere, so that they work offline."""
+"""The page ``/``, and the plain list of operations in ``/docs``: HTML that needs no script and loads nothing."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
 from html import escape
-from typing import Any, Final
+from typing import Any
 
-from services.reporting.html import page
-
-STYLE: Final = """
-body { font: 15px/1.5 sans-serif; color: #000; background: #fff; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
-h2 { margin-top: 2.5rem; border-bottom: 1px solid #666 } h3 { margin: 1.5rem 0 .2rem; font: bold 15px monospace }
-pre { background: #f2f2f2; padding: .6rem; overflow-x: auto } .role { font-weight: normal; font-family: sans-serif }
-"""
+from services.reporting.html import HOME_STYLE, page
 
 
 def home_page(version: str) -> str:
     """First page: what this is, and where to go."""
     links = (
+        ("/console", "the operator's console: plants, runs, models"),
         ("/docs", "how to call the API, operation by operation"),
         ("/openapi.json", "the same as an OpenAPI document, for programs"),
         ("/healthz", "whether the process answers"),
@@ -26,11 +21,11 @@ def home_page(version: str) -> str:
     )
     items = "\n".join(f'<li><a href="{link}">{link}</a> {escape(text)}</li>' for link, text in links)
     body = f"<h1>Ballast</h1>\n<p>Version {escape(version)}.</p>\n<ul>\n{items}\n</ul>"
-    return page("Ballast", body, STYLE)
+    return page("Ballast", body, HOME_STYLE)
 
 
-def docs_page(document: Mapping[str, Any]) -> str:
-    """Every operation of an OpenAPI document, with the role that it needs and its example requests."""
+def docs_body(document: Mapping[str, Any]) -> str:
+    """HTML of every operation of an OpenAPI document, with the role that it needs and its example requests."""
     parts = [f"<h1>{escape(document['info']['title'])}</h1>", *_paragraphs(document["info"]["description"])]
     by_tag: dict[str, list[str]] = {}
     for path, operations in document["paths"].items():
@@ -39,7 +34,7 @@ def docs_page(document: Mapping[str, Any]) -> str:
             by_tag.setdefault(operation.get("tags", ["pages"])[0], []).append(shown)
     for tag, shown_operations in by_tag.items():
         parts += [f"<h2>{escape(tag)}</h2>", *shown_operations]
-    return page(document["info"]["title"], "\n".join(parts), STYLE)
+    return "\n".join(parts)
 
 
 def _operation(method: str, path: str, operation: Mapping[str, Any], document: Mapping[str, Any]) -> Iterator[str]:

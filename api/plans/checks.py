@@ -6,9 +6,7 @@ from zoneinfo import available_timezones
 
 from api.plans.cron import check_cron
 from services.contracts.errors import InvalidInputError, NotFoundError
-from services.contracts.lift import LiftMismatchError, draw_lift
 from services.contracts.plan import Plan
-from services.contracts.plan_problem import check_problem
 from services.registry.labels import check_new_name
 from services.round_store.store import Repositories
 
@@ -19,9 +17,18 @@ def check_plan(store: Repositories, plan: Plan) -> None:
     That its asset type is there, the store checks itself.
     """
     check_new_name(plan.name)  # its model bears the same name
+    check_untuned(plan)
     check_training(store, plan)
     check_schedule(plan)
     check_sites(store, plan)
+
+
+def check_untuned(plan: Plan) -> None:
+    """What a tuning chose, or was set for one run, stands with the run and in no plan: :class:`InvalidInputError`."""
+    if plan.overrides is not None:
+        raise InvalidInputError(f"plan {plan.name}: overrides are of one run; give them when it is triggered")
+    if plan.tuned is not None:
+        raise InvalidInputError(f"plan {plan.name}: tuned is what a run's tuning finds; write tuning instead")
 
 
 def check_training(store: Repositories, plan: Plan) -> None:
@@ -30,11 +37,9 @@ def check_training(store: Repositories, plan: Plan) -> None:
         asset_type = store.asset_types.get(plan.asset_type).asset_type
     except NotFoundError:
         return
+    from services.contracts.plan_problem import check_problem  # with all methods, which only a new plan needs
+
     check_problem(plan, asset_type, n_sites=len(set(plan.sites)) or None)
-    try:
-        draw_lift(plan.spec.lift, len(asset_type.features))
-    except LiftMismatchError as error:
-        raise InvalidInputError(f"plan {plan.name}: {error}", code="lifts_differ") from None
 
 
 def check_schedule(plan: Plan) -> None:
@@ -67,3 +72,7 @@ def check_sites(store: Repositories, plan: Plan, *, active: bool = False) -> Non
         raise InvalidInputError(
             f"plan {plan.name} wants {plan.min_sites} sites at least, but names {len(set(plan.sites))}"
         )
+    if plan.sites:
+        from services.contracts.plan_problem import check_cohort_size
+
+        check_cohort_size(plan, len(set(plan.sites)))

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import product
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from services.contracts.errors import InvalidInputError
 
 _MONTHS: Final = "jan feb mar apr may jun jul aug sep oct nov dec".split()
 _WEEKDAYS: Final = "sun mon tue wed thu fri sat".split()
 _LONGEST: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)  # days of each month, in a leap year
+_LOOK_AHEAD_DAYS: Final = 5 * 366  # 29 February comes within them, but for the turn of some centuries
 _TERM: Final = re.compile(r"(?P<first>\*|\w+)(?:-(?P<last>\w+))?(?:/(?P<step>[0-9]+))?", re.ASCII)
 
 
@@ -73,3 +77,31 @@ def check_cron(text: str) -> None:
     _, _, days, months, _ = (field.read(part) for field, part in zip(_FIELDS, parts, strict=True))
     if parts[4].startswith("*") and min(days) > max(_LONGEST[month - 1] for month in months):
         raise InvalidInputError("cron: this day of the month is in none of these months", code="bad_cron")
+
+
+def next_times(text: str, timezone: str, after: datetime, count: int) -> list[datetime]:
+    """The next ``count`` moments of a schedule later than ``after``, in UTC; fewer where five years hold fewer.
+
+    Where both days are restricted, either is enough, as cron has it. A local time that the clocks skip does not come;
+    one that they show twice comes the first time.
+    """
+    check_cron(text)
+    parts = text.split()
+    minutes, hours, days, months, weekdays = (field.read(part) for field, part in zip(_FIELDS, parts, strict=True))
+    weekdays = frozenset(day % 7 for day in weekdays)
+    either = not parts[2].startswith("*") and not parts[4].startswith("*")
+    zone, found = ZoneInfo(timezone), list[datetime]()
+    first = after.astimezone(zone).date()
+    for offset in range(_LOOK_AHEAD_DAYS):
+        day = first + timedelta(days=offset)
+        fits = (day.day in days, day.isoweekday() % 7 in weekdays)
+        if day.month not in months or not (any(fits) if either else all(fits)):
+            continue
+        for hour, minute in product(sorted(hours), sorted(minutes)):
+            moment = datetime(day.year, day.month, day.day, hour, minute, tzinfo=zone).astimezone(UTC)
+            is_skipped = moment.astimezone(zone).hour != hour
+            if moment > after and not is_skipped:
+                found.append(moment)
+            if len(found) >= count:
+                return found
+    return found

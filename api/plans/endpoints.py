@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Body, Query
+from fastapi import APIRouter, Body, Query, Request, Response
 from fastapi.openapi.models import Example
+from pydantic import Field
 
 from api.plans import service
-from api.web.auth import Administrator, Operator
-from api.web.dependencies import BackendDep, PlainJSON, ReasonDep
+from api.web.auth import Administrator, Engineer, Operator
+from api.web.dependencies import BackendDep, OptionalReason, PlainJSON, ReasonDep
+from api.web.etags import IfMatch, etag_of, expecting
+from api.web.paging import Cursor, WholeList, page_of
 from services.contracts.base import Contract
+from services.contracts.errors import InvalidInputError
+from services.contracts.overrides import FOR_ONE_RUN
 from services.contracts.plan import Plan
-from services.contracts.records import PlanRecord
+from services.contracts.records import PlanRecord, PlanVersion
 from services.contracts.run import Run
+from services.round_store.queries import MAX_PAGE
 
 router = APIRouter(prefix="/v1/admin/plans", tags=["administration: plans"], default_response_class=PlainJSON)
 ROUTERS = (router,)
@@ -45,7 +51,7 @@ EXAMPLES = {
                 "loss": {"name": "pinball", "quantile": 0.5}, "radius": {"rule": "samples", "value": 10},
                 "label_flip_cost": 1.0, "support": "sensor_ranges", "transport_norm": "l1",
             },
-            "mixture": {"norm": "l2", "radius": 0.2},
+            "reveal": "each site", "mixture": {"norm": "l2", "radius": 0.2},
             "gates": {"max_gap": 1e-3, "max_mae": 0.2, "max_site_mae": 0.3, "min_coverage": 0.9},
         },
     ),
@@ -58,16 +64,90 @@ class Plans(Contract):
     plans: tuple[PlanRecord, ...]
 
 
+class PlanVersions(Contract):
+    """Versions of a plan, the first one first."""
+
+    versions: tuple[PlanVersion, ...]
+
+
 @router.get("")
-def list_plans(_: Operator, backend: BackendDep) -> Plans:
-    """All plans by name."""
-    return Plans(plans=tuple(backend.store.plans.list_plans()))
+def list_plans(
+    _: Engineer,
+    backend: BackendDep,
+    request: Request,
+    response: Response,
+    archived: Annotated[bool, Query(description="the archived ones too")] = False,
+    asset_type: str | None = None,
+    paused: bool | None = None,
+    limit: WholeList = MAX_PAGE,
+    cursor: Cursor = None,
+) -> Plans:
+    """Plans by name; of one asset type, paused or not, where asked."""
+    found = [
+        each for each in backend.store.plans.list_plans(archived=archived)
+        if asset_type in (None, each.plan.asset_type) and paused in (None, each.paused)
+    ]
+    return Plans(plans=page_of(found, lambda each: (each.plan.name,), (str,), request, response, limit, cursor))
 
 
 @router.get("/{name}")
-def get_plan(name: str, _: Operator, backend: BackendDep) -> PlanRecord:
-    """One plan, and whether it is paused."""
-    return backend.store.plans.get(name)
+def get_plan(name: str, _: Engineer, backend: BackendDep, response: Response) -> PlanRecord:
+    """One plan, and whether it is paused. The header `ETag` is what a change of it must send in `If-Match`."""
+    found = backend.store.plans.get(name)
+    response.headers["ETag"] = etag_of(found)
+    return found
+
+
+@router.get("/{name}/versions")
+def list_plan_versions(
+    name: str, _: Engineer, backend: BackendDep, request: Request, response: Response, limit: WholeList = MAX_PAGE,
+    cursor: Cursor = None,
+) -> PlanVersions:
+    """Every version of a plan, with who gave it and why."""
+    found = backend.store.plans.versions(name)
+    return PlanVersions(
+        versions=page_of(found, lambda each: (each.version,), (int,), request, response, limit, cursor)
+    )
+
+
+@router.put("/{name}")
+def put_plan(
+    name: str,
+    body: Plan,
+    caller: Administrator,
+    backend: BackendDep,
+    response: Response,
+    if_match: IfMatch = None,
+    reason: Annotated[str, Query(max_length=500, description="why; it goes into the audit trail")] = "",
+) -> PlanRecord:
+    """Give a plan another content, checked as a new one is.
+
+    Runs keep the plan that they began with. The asset type and the task stay once there are versions of the model, or
+    while a run is unfinished. Needs the header `If-Match`: 428 without, 412 where somebody was quicker.
+    """
+    if body.name != name:
+        raise InvalidInputError(f"the address names the plan {name[:60]}, the body {body.name}")
+    changed = service.update(backend, caller.actor, body, reason, expecting(if_match))
+    response.headers["ETag"] = etag_of(changed)
+    return changed
+
+
+@router.delete("/{name}")
+def delete_plan(name: str, caller: Administrator, backend: BackendDep, reason: ReasonDep) -> PlanRecord:
+    """Forget a plan that was never used; where runs or versions refer to it (409), archive it."""
+    return service.delete(backend, caller.actor, name, reason)
+
+
+@router.post("/{name}/archive")
+def archive_plan(name: str, caller: Administrator, backend: BackendDep, reason: ReasonDep) -> PlanRecord:
+    """Put a plan away: nothing starts it, and lists leave it out; its model and its runs stay."""
+    return service.set_archived(backend, caller.actor, name, True, reason)
+
+
+@router.post("/{name}/restore")
+def restore_plan(name: str, caller: Administrator, backend: BackendDep, reason: ReasonDep) -> PlanRecord:
+    """Bring an archived plan back."""
+    return service.set_archived(backend, caller.actor, name, False, reason)
 
 
 @router.post("", status_code=201)
@@ -93,7 +173,16 @@ def resume_plan(name: str, caller: Operator, backend: BackendDep, reason: Reason
     return service.set_paused(backend, caller.actor, name, False, reason)
 
 
+class Order(OptionalReason):
+    """Why a run is asked for, and what it has of its own; both may be left out."""
+
+    overrides: dict[str, bool | int | float | str] = Field(
+        default_factory=dict, description=f"fields of the plan that this run has of its own: {', '.join(FOR_ONE_RUN)}"
+    )
+
+
 @router.post("/{name}/trigger", status_code=202)
-def trigger_plan(name: str, caller: Operator, backend: BackendDep, reason: ReasonDep) -> Run:
+def trigger_plan(name: str, caller: Operator, backend: BackendDep, body: Order | None = None) -> Run:
     """Ask for a run now; it is pending until the flows process starts it. One run of a plan at a time."""
-    return service.trigger(backend, caller.actor, name, reason)
+    order = body or Order()
+    return service.trigger(backend, caller.actor, name, order.reason, order.overrides)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from api.backend.actor import Actor, record
 from api.backend.wiring import Backend
-from api.plans.checks import check_plan, check_sites
+from api.plans.checks import check_plan, check_sites, check_training
+from services.contracts.errors import ConflictError
+from services.contracts.overrides import with_overrides
 from services.contracts.plan import Plan
+from services.contracts.plan_changes import plan_changes
 from services.contracts.records import PlanRecord
 from services.contracts.run import Run
 
@@ -18,9 +24,33 @@ def create(backend: Backend, actor: Actor, plan: Plan, *, paused: bool = False) 
     """
     with backend.store.atomic() as store:
         check_plan(store, plan)
-        created = store.plans.create(plan, paused=paused)
+        created = store.plans.create(plan, paused=paused, actor=actor.name)
         record(store, actor, "plan.create", f"plan:{plan.name}", after=created)
     return created
+
+
+def update(
+    backend: Backend, actor: Actor, plan: Plan, reason: str = "", expected: Callable[[PlanRecord], None] | None = None
+) -> PlanRecord:
+    """Give a plan another content; the audit entry has the fields that changed, by their paths.
+
+    ``expected`` raises where what is stored is not what the change was made from. ``InvalidInputError`` as for a new
+    plan; ``ConflictError`` where it would change what a running run, or the model's versions, are of.
+    """
+    with backend.store.atomic() as store:
+        before = store.plans.get(plan.name)
+        if expected is not None:
+            expected(before)
+        check_plan(store, plan)
+        after = store.plans.update(plan, actor=actor.name, reason=reason)
+        changes = plan_changes(before.plan, after.plan)
+        if changes:
+            record(
+                store, actor, "plan.update", f"plan:{plan.name}", reason=reason,
+                before={"version": before.version} | {path: old for path, (old, _) in changes.items()},
+                after={"version": after.version} | {path: new for path, (_, new) in changes.items()},
+            )
+    return after
 
 
 def set_paused(backend: Backend, actor: Actor, name: str, paused: bool, reason: str = "") -> PlanRecord:
@@ -36,15 +66,46 @@ def set_paused(backend: Backend, actor: Actor, name: str, paused: bool, reason: 
     return after
 
 
-def trigger(backend: Backend, actor: Actor, name: str, reason: str = "") -> Run:
+def set_archived(backend: Backend, actor: Actor, name: str, archived: bool, reason: str = "") -> PlanRecord:
+    """Put a plan away, so that nothing starts it, or bring it back; ``ConflictError`` while a run is unfinished."""
+    with backend.store.atomic() as store:
+        before = store.plans.get(name)
+        after = store.plans.set_archived(name, archived)
+        if after != before:
+            action = "plan.archive" if archived else "plan.restore"
+            record(
+                store, actor, action, f"plan:{name}", before={"archived": before.archived},
+                after={"archived": archived}, reason=reason,
+            )
+    return after
+
+
+def delete(backend: Backend, actor: Actor, name: str, reason: str = "") -> PlanRecord:
+    """Forget a plan that no run and no version refers to, or raise ``ConflictError``."""
+    with backend.store.atomic() as store:
+        gone = store.plans.delete(name)
+        record(store, actor, "plan.delete", f"plan:{name}", before=gone, reason=reason)
+    return gone
+
+
+def trigger(
+    backend: Backend, actor: Actor, name: str, reason: str = "", overrides: Mapping[str, Any] | None = None
+) -> Run:
     """Ask for a run now, also of a paused plan; the flows process starts it within seconds.
 
-    ``ConflictError`` while a run of the plan is unfinished; ``InvalidInputError`` when a site that the plan names is
-    suspended or removed.
+    ``overrides``: fields of the plan that this run has of its own (:mod:`services.contracts.overrides`).
+    ``ConflictError`` while a run of the plan is unfinished, or where it is archived; ``InvalidInputError`` when a site
+    that the plan names is suspended or removed, or an override does not fit.
     """
     with backend.store.atomic() as store:
-        plan = store.plans.get(name).plan
-        check_sites(store, plan, active=True)
+        found = store.plans.get(name)
+        if found.archived:
+            raise ConflictError(f"plan {name} is archived; restore it first", code="plan_archived")
+        check_sites(store, found.plan, active=True)
+        plan = with_overrides(found.plan, overrides or {})
+        if plan.overrides is not None:
+            check_training(store, plan)
         run = store.runs.create_run(plan)
-        record(store, actor, "plan.trigger", f"plan:{name}", after={"run_id": run.run_id}, reason=reason)
+        own = {} if plan.overrides is None else {"overrides": plan.overrides}
+        record(store, actor, "plan.trigger", f"plan:{name}", after={"run_id": run.run_id} | own, reason=reason)
     return run

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request, Response
 
 from api.runs import service
 from api.web.auth import Operator, Reader
 from api.web.dependencies import BackendDep, Limit, Offset, PlainJSON, ReasonDep
+from api.web.paging import Cursor, read_cursor, read_moment, say_next, write_cursor
 from services.contracts.base import Contract
 from services.contracts.run import RoundRecord, Run, RunStatus
 
@@ -35,13 +36,21 @@ class Rounds(Contract):
 def list_runs(
     caller: Reader,
     backend: BackendDep,
+    request: Request,
+    response: Response,
     plan: str | None = None,
     status: RunStatus | None = None,
     limit: Limit = 100,
     offset: Offset = 0,
+    cursor: Cursor = None,
 ) -> Runs:
     """Runs, newest first; of one plan or status where asked."""
-    found = backend.store.runs.list_runs(plan=plan, status=status, limit=limit, offset=offset)
+    key = read_cursor(cursor, str, str)
+    after = None if key is None else (read_moment(key[0]), key[1])
+    found = backend.store.runs.list_runs(plan=plan, status=status, limit=limit, offset=offset, after=after)
+    if found:
+        last = found[-1]
+        say_next(request, response, len(found), limit, write_cursor([last.created_at.isoformat(), last.run_id]))
     return Runs(runs=tuple(backend.named(run.plan.name, run, real=caller.sees_site_names) for run in found))
 
 

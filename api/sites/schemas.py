@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from services.contracts.base import Contract, Slug
+from services.contracts.enrolment import EnrolmentRecord
+from services.contracts.identity import Sha256, TokenId
 from services.contracts.records import Site
 
 
@@ -32,3 +34,43 @@ class Sites(Contract):
     """Sites by id."""
 
     sites: tuple[Site, ...]
+
+
+class SiteName(Contract):
+    """Name of a site that may not be there yet."""
+
+    site_id: Slug
+
+
+class CodeRequest(Contract):
+    """A code by which one plant may enrol once, with a key that it makes itself."""
+
+    asset_type: Slug | None = Field(
+        default=None, examples=["triplex-pump"], description="kind of machine; null: the only one that there is"
+    )
+    expires_hours: float = Field(default=24.0, gt=0, le=24 * 30, description="how long it holds")
+    description: str = Field(default="", max_length=500)
+    replace_key: bool = Field(
+        default=False, description="the site is enrolled, and has lost its key: the code ends the former one at once"
+    )
+    certificate_sha256: Sha256 | None = Field(
+        default=None,
+        description="of the certificate (DER) that plants meet, where a proxy ends TLS; null: the API's own",
+    )
+
+
+class NewCode(Contract):
+    """A code as it is shown this once, and the command to paste at the plant."""
+
+    code: str = Field(repr=False, description="hand it to the plant by a way that you trust; it cannot be shown again")
+    code_id: TokenId
+    site_id: Slug
+    asset_type: Slug
+    expires_at: AwareDatetime
+    command: str = Field(repr=False)
+
+
+class EnrolmentCodes(Contract):
+    """Codes of a site, newest first, without their secrets."""
+
+    codes: tuple[EnrolmentRecord, ...]

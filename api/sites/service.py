@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from api.backend.actor import Actor, record
 from api.backend.wiring import Backend
 from api.sites.schemas import KeyChange, SiteEnrolment
 from services.contracts.errors import InvalidInputError
 from services.contracts.records import Site
+from services.contracts.signed_documents import signed_digest
 from services.identity.enrolment import check_site_key
 from services.round_store.sites import SiteRepository
 from services.round_store.store import Repositories
@@ -51,19 +53,36 @@ def rotate_key(backend: Backend, actor: Actor, site_id: str, wanted: KeyChange) 
     return after
 
 
-def rotate_coordinator(backend: Backend, actor: Actor, overlap: timedelta, reason: str = "") -> tuple[str, str]:
-    """Give the coordinator another key; the new and the former one, which holds for the overlap."""
-    until = datetime.now(UTC) + overlap
+def rotate_coordinator(
+    backend: Backend, actor: Actor, overlap: timedelta, reason: str = "", *, stolen: bool = False
+) -> tuple[str, str]:
+    """Give the coordinator another key; the new and the former one, which holds for the overlap.
+
+    ``stolen``: the former key ends at once, and vouches for the versions that are in the registry now and no others.
+    """
+    until = datetime.now(UTC) + (timedelta(0) if stolen else overlap)
+    standing = registered_digests(backend) if stolen else None
     with backend.store.atomic() as store:
         store.audit.take_turn()
-        key, former = backend.nats_users.rotate_coordinator(until)
-        change = {"public_key": key, "former_key_until": until.isoformat()}
+        key, former = backend.nats_users.rotate_coordinator(until, standing)
+        change: dict[str, Any] = {"public_key": key, "former_key_until": until.isoformat()}
+        if standing is not None:
+            change |= {"stolen": True, "versions_that_stand": len(standing)}
         record(
             store, actor, "coordinator.rotate_key", "coordinator", before={"public_key": former}, after=change,
             reason=reason,
         )
     backend.nats_users.refresh()
     return key, former
+
+
+def registered_digests(backend: Backend) -> frozenset[str]:
+    """Digests of all signed versions in the registry."""
+    found = (
+        backend.registry.get(model.name, label.version)
+        for model in backend.registry.models() for label in backend.registry.versions(model.name)
+    )
+    return frozenset(signed_digest(version.to_document()) for version in found if version.signature)
 
 
 def suspend(backend: Backend, actor: Actor, site_id: str, reason: str = "") -> Site:
@@ -77,8 +96,10 @@ def activate(backend: Backend, actor: Actor, site_id: str, reason: str = "") -> 
 
 
 def remove(backend: Backend, actor: Actor, site_id: str, reason: str = "") -> Site:
-    """End a site's enrolment; only a new one brings it back."""
-    return _change(backend, actor, site_id, "site.remove", SiteRepository.remove, reason)
+    """End a site's enrolment; only a new one brings it back. Enrolment codes of it hold no more."""
+    removed = _change(backend, actor, site_id, "site.remove", SiteRepository.remove, reason)
+    backend.store.enrolment_codes.revoke_unused(site_id)
+    return removed
 
 
 def _change(

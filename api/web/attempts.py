@@ -8,6 +8,7 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 from services.contracts.errors import BallastError
@@ -34,7 +35,8 @@ class FailedAttempts:
     shut out another. It is known by its SHA-256, and checked like every token.
     """
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, what: str = "tokens", *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._what = what
         self._clock = clock
         self._failures: OrderedDict[str, deque[float]] = OrderedDict()
         self._held: OrderedDict[bytes, None] = OrderedDict()
@@ -48,7 +50,9 @@ class FailedAttempts:
                 return
             if header is not None and _digest(header.partition(" ")[2].strip()) in self._held:
                 return
-        raise TooManyAttemptsError("too many tokens that do not hold came from this address; try again in a minute")
+        raise TooManyAttemptsError(
+            f"too many {self._what} that do not hold came from this address; try again in a minute"
+        )
 
     def failed(self, client: str) -> None:
         """Count a failure of an address."""
@@ -73,6 +77,7 @@ def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode(errors="replace")).digest()
 
 
+@lru_cache(maxsize=1024)
 def _block(client: str) -> str:
     """Address, or of IPv6 its network of 64 bits, which one customer has whole."""
     try:

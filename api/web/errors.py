@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from services.contracts.errors import BallastError
+from services.contracts.unknown_keys import unknown_key
 
 LOG = logging.getLogger("ballast.api")
 MEDIA_TYPE: Final = "application/problem+json"
@@ -29,6 +30,8 @@ STATUS: Final[Mapping[str, HTTPStatus]] = {
     "not_found": HTTPStatus.NOT_FOUND,
     "method_not_allowed": HTTPStatus.METHOD_NOT_ALLOWED,
     "conflict": HTTPStatus.CONFLICT,
+    "precondition_failed": HTTPStatus.PRECONDITION_FAILED,
+    "precondition_required": HTTPStatus.PRECONDITION_REQUIRED,
     "too_large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     "too_many_attempts": HTTPStatus.TOO_MANY_REQUESTS,
     "unsupported_media_type": HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
@@ -38,7 +41,7 @@ STATUS: Final[Mapping[str, HTTPStatus]] = {
 }
 """HTTP status by code. A code that is not here has the status of its error class's own code."""
 
-_CODE_OF_STATUS: Final = {int(status): code for code, status in STATUS.items()} | {400: "invalid_input"}
+_CODE_OF_STATUS: Final = {int(status): code for code, status in STATUS.items()}
 
 
 class Finding(BaseModel):
@@ -114,6 +117,9 @@ def http_problem(error: HTTPException, methods: str = "") -> Response:
     ``methods`` are those that the address takes, for the header ``Allow`` of a 405.
     """
     status = HTTPStatus(error.status_code)
+    if status == HTTPStatus.BAD_REQUEST:  # what the framework says of a body that is not even text
+        unreadable = HTTPStatus.UNPROCESSABLE_ENTITY
+        return problem(unreadable, "invalid_input", "the body cannot be read: send JSON in UTF-8")
     details = {404: "there is nothing at this address", 405: "this address does not take that method"}
     detail = details.get(error.status_code, str(error.detail))
     headers = dict(error.headers or {})
@@ -122,9 +128,14 @@ def http_problem(error: HTTPException, methods: str = "") -> Response:
     return problem(status, _CODE_OF_STATUS.get(error.status_code, "http_error"), detail, headers=headers)
 
 
-def validation_problem(error: RequestValidationError, content_type: str | None) -> Response:
-    """Problem document of a request that does not fit its contract: where and what, never the value."""
-    found = [_finding(item) for item in error.errors()]
+def validation_problem(
+    error: RequestValidationError, content_type: str | None, body: type[BaseModel] | None = None
+) -> Response:
+    """Problem document of a request that does not fit its contract: where and what, never the value.
+
+    With the contract of the ``body``, a key that it does not know comes with the one that was meant.
+    """
+    found = [_finding(item, body) for item in error.errors()]
     if isinstance(error.body, bytes) and not (content_type or "").split(";")[0].endswith("json"):
         status = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
         return problem(status, "unsupported_media_type", "send JSON with the header Content-Type: application/json")
@@ -134,27 +145,41 @@ def validation_problem(error: RequestValidationError, content_type: str | None) 
     return problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_input", detail, findings=found[:100])
 
 
-def _finding(item: Mapping[str, Any]) -> Finding:
+def _finding(item: Mapping[str, Any], body: type[BaseModel] | None) -> Finding:
     if item["type"] == "json_invalid":
         return Finding(where="body", what=f"not JSON: {item['ctx']['error']} at character {item['loc'][-1]}")
     where = ".".join(str(part)[:80] for part in item["loc"])
+    if item["type"] == "extra_forbidden" and body is not None and item["loc"][0] == "body":
+        return Finding(where=where, what=unknown_key(body, item["loc"][1:]))
     return Finding(where=where, what=str(item["msg"]).removeprefix("Value error, "))
 
 
-def install(app: FastAPI, routes: Sequence[APIRoute]) -> None:
-    """Answer every failure of an application with these routes with a problem document."""
+def install(
+    app: FastAPI, routes: Sequence[APIRoute], dressed: Callable[[Request, Response], Response] = lambda _, made: made
+) -> None:
+    """Answer every failure of an application with these routes with a problem document, ``dressed`` for who asked."""
 
     def answer(request: Request, error: Exception) -> Response:
+        return dressed(request, found(request, error))
+
+    def found(request: Request, error: Exception) -> Response:
         if isinstance(error, BallastError):
             return ballast_problem(error)
         if isinstance(error, RequestValidationError):
-            return validation_problem(error, request.headers.get("content-type"))
+            return validation_problem(error, request.headers.get("content-type"), _body_of(request.scope.get("route")))
         if isinstance(error, HTTPException):
             return http_problem(error, _methods(routes, request.scope))
         return unexpected_problem(error)
 
     for kind in (Exception, BallastError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, answer)
+
+
+def _body_of(route: object) -> type[BaseModel] | None:
+    """Contract of a route's body; None where it has none, or one of several kinds."""
+    field = route.body_field if isinstance(route, APIRoute) else None
+    kind = None if field is None else field.field_info.annotation
+    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
 
 
 def _methods(routes: Sequence[APIRoute], scope: Scope) -> str:

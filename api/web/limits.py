@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
+import re
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Final
 
@@ -10,14 +12,21 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.web.errors import problem
+from services.reporting.html import HOME_STYLE, style_digest
 
 LARGEST_BODY_BYTES: Final = 16 * 1024 * 1024  # 10,000 samples of 60 features and their names
+LINES: Final = "application/x-ndjson"
+_STREAMED: Final = re.compile(r"/v1/models/[^/]+/(diagnose|estimate)")
+"""Addresses that take lines without end and keep none of them: each line has a largest size of its own there."""
 _HEADERS: Final = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-store"),
-    (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"),
+    (
+        b"content-security-policy",
+        f"default-src 'none'; style-src {style_digest()} {style_digest(HOME_STYLE)}; frame-ancestors 'none'".encode(),
+    ),
 )
 _ONLY_HTTPS: Final = (b"strict-transport-security", b"max-age=31536000")
 """For a year a browser asks this host by HTTPS only (RFC 6797)."""
@@ -40,6 +49,9 @@ class RequestLimits:
             refusal = problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_input", "an address cannot contain U+0000")
             await refusal(scope, receive, send)
             return
+        if _is_stream(scope):
+            await self._app(scope, receive, send)
+            return
         received = 0
 
         async def counted() -> Message:
@@ -51,6 +63,13 @@ class RequestLimits:
             return message
 
         await self._app(scope, counted, send)
+
+
+def _is_stream(scope: Scope) -> bool:
+    kinds = [value for name, value in scope["headers"] if name == b"content-type"]
+    if scope["method"] != "POST" or len(kinds) != 1 or kinds[0].partition(b";")[0].strip().lower() != LINES.encode():
+        return False
+    return _STREAMED.fullmatch(str(scope["path"]).removeprefix(scope.get("root_path", ""))) is not None
 
 
 class OnlyTls:
@@ -68,6 +87,7 @@ class OnlyTls:
         await self._app(scope, receive, send)
 
 
+@lru_cache(maxsize=64)
 def _is_elsewhere(host: str) -> bool:
     """Whether a socket's own address is one that other hosts reach."""
     try:

@@ -24,7 +24,8 @@ from models.features.common_units import CommonUnits
 from models.geometry.norms import steepest_move
 from models.geometry.supports import BoxSupport, PolytopeSupport
 from models.losses.classification import Hinge
-from models.methods.site_answers import asked_penalty, cut_answer, step_minorant
+from models.methods.guard import step_minorant
+from models.methods.site_answers import asked_penalty, cut_answer, minorant_arrays
 from models.problem import SiteProblem
 from models.prox.bundle import RiskPenalty, local_step
 from models.simulation.federation import Training, train
@@ -111,7 +112,7 @@ class UnitSite:
         step = local_step(
             problem, message["centre"], RiskPenalty(1.0 / penalty), tolerance=ROUGH, max_cuts=most, oracle=plane
         )
-        return {**answer, **step_minorant(step)}
+        return {**answer, **minorant_arrays(step_minorant(step))}
 
     def _plane(self, problem: SiteProblem, point: FloatArray) -> RiskCut:
         """Cut whose norm part is put into the slope: a norm in other units has no projection in closed form."""

@@ -6,7 +6,7 @@ The mean risk of cohort c is ``r_c = sum_{g in c} a_g r_g / A_c`` with ``A_c = s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -40,6 +40,26 @@ def deal(site_ids: Sequence[str], size: int = LEAST_COHORT, seed: int = 0) -> di
     return {f"cohort-{k}": tuple(sorted(str(site) for site in part)) for k, part in enumerate(parts, 1)}
 
 
+def without(cohorts: Cohorts, gone: Collection[str], size: int = LEAST_COHORT) -> dict[str, tuple[str, ...]]:
+    """The cohorts after some plants left for good; what falls below ``size`` joins the smallest of the others.
+
+    Raises
+    ------
+    ProblemError
+        Fewer than ``size`` plants are left.
+    """
+    left = {name: tuple(site for site in members if site not in gone) for name, members in cohorts.items()}
+    count = sum(len(members) for members in left.values())
+    if count < size:
+        raise ProblemError(f"a cohort of {size} plants needs as many, {count} are left")
+    while small := [name for name in sorted(left) if len(left[name]) < size]:
+        members = left.pop(small[0])
+        if members:
+            smallest = min(sorted(left), key=lambda name: len(left[name]))
+            left[smallest] = tuple(sorted(left[smallest] + members))
+    return left
+
+
 def check_cohorts(cohorts: Cohorts, site_ids: Sequence[str], mixture: MixtureBall) -> None:
     """Refuse cohorts of the plants that hide too little, or that do not go with the ball over the plants.
 
@@ -57,6 +77,11 @@ def check_cohorts(cohorts: Cohorts, site_ids: Sequence[str], mixture: MixtureBal
         raise ProblemError(
             f"a cohort has at least {LEAST_COHORT} plants, {small[0]} has {len(cohorts[small[0]])}: join it to another"
         )
+    check_fixed_mixture(mixture)
+
+
+def check_fixed_mixture(mixture: MixtureBall) -> None:
+    """Refuse a ball over the plants with a radius above 0, whose worst mixture follows from single risks."""
     if mixture.radius > 0:
         raise ProblemError(
             f"a ball over the plants (radius {mixture.radius:g}) needs the answer of each plant, and sums hide it: set "

@@ -54,6 +54,11 @@ def word_count(shapes: Mapping[str, tuple[int, ...]]) -> int:
     return sum(math.prod(shape) for shape in shapes.values())
 
 
+def asked_points(message: Arrays) -> FloatArray:
+    """Points (.., D) or (.., q, D) that a message asks about; where it asks about none, (1,)."""
+    return message["points"] if "points" in message else message.get("point", np.zeros(1))
+
+
 def to_words(answer: Arrays, share: float, points: FloatArray) -> Words:
     """A plant's part of its cohort's sum, (L,): ``share`` times its answer, arrays in the order of their names.
 

@@ -18,10 +18,11 @@ PARTIAL = ("risk",)
 
 @dataclass(frozen=True)
 class CohortSum:
-    """Sum (L,) of the words of the plants of a cohort that were there, and whether all were."""
+    """Sum (L,) of the words of the plants of a cohort that were there, whether all were, and which."""
 
     words: Words
     complete: bool = True
+    present: tuple[str, ...] = ()
 
 
 def check_on_sums(method: Method) -> None:

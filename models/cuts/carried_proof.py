@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import FloatArray
-from models.cuts.cut_model import minimise
+from models.cuts.cut_program import minimise
 from models.cuts.evidence import Evidence, cut_model
-from models.cuts.lower_bound import strongest_proof
-from models.problem import ServerProblem
+from models.cuts.lower_bound import analytic_centre, strongest_proof
+from models.problem import ServerProblem, SiteTerms
 from models.site_ambiguity.ball import MixtureBall
 
 
@@ -21,7 +22,9 @@ class CarriedProof:
 
     ``weights`` (D,), ``risks`` (G,) there (NaN: not answered), ``mixture`` (G,); by cut ``site``, ``offset``,
     ``norm_weight``, ``multipliers``, ``around`` and ``rounds`` (m,), ``slope`` (m, D), ``swing`` (m, P or 0). Cuts that
-    neither prove nor bound anything are left out. ``rounds`` says in which exchange of messages a cut was answered.
+    neither prove nor bound anything are left out. ``sites`` (G of them) are those of the server's problem: cohorts
+    where it saw sums. ``rounds`` says in which exchange of messages a cut was answered. ``centred`` (m,): other
+    multipliers that may stand for ``around``, with cuts that are ``spare`` without them.
     """
 
     weights: FloatArray
@@ -38,6 +41,25 @@ class CarriedProof:
     upper: float
     lower: float
     ball: MixtureBall
+    sites: tuple[SiteTerms, ...]
+    centred: FloatArray | None
+    spare: NDArray[np.bool_]
+
+    def plain(self) -> CarriedProof:
+        """Without the cuts that :meth:`around_the_centre` alone needs."""
+        return self._with(~self.spare, self.around)
+
+    def around_the_centre(self) -> CarriedProof | None:
+        """The same with other multipliers ``around``, those of the analytic centre; None where there are none.
+
+        Near a tight bound those of the proof may hardly bound the best weights: enclosed arithmetic then proves none.
+        """
+        return None if self.centred is None else self._with(np.ones_like(self.spare), self.centred)
+
+    def _with(self, kept: NDArray[np.bool_], around: FloatArray) -> CarriedProof:
+        of_cuts = ("site", "offset", "slope", "norm_weight", "swing", "multipliers", "rounds", "spare")
+        changes: dict[str, Any] = {name: getattr(self, name)[kept] for name in of_cuts}
+        return replace(self, **changes, around=around[kept], centred=None)
 
 
 def carried_proof(evidence: Evidence, problem: ServerProblem) -> CarriedProof | None:
@@ -46,14 +68,18 @@ def carried_proof(evidence: Evidence, problem: ServerProblem) -> CarriedProof | 
         return None
     model, near = cut_model(evidence, problem), evidence.best_point
     found = minimise(model, near)
-    proof = strongest_proof(model.with_mixture(found.mixture), found.multipliers, near)
-    keep = _that_count(evidence, proof.multipliers + proof.around)
+    mixed = model.with_mixture(found.mixture)
+    proof = strongest_proof(mixed, found.multipliers, near)
+    centred = None if mixed.floor.any() or mixed.swing is not None else analytic_centre(mixed, near)
+    used = _that_count(evidence, proof.multipliers + proof.around)
+    keep = used if centred is None else used | (centred > 0)
     cuts = evidence.kept_cuts(keep)
     return CarriedProof(
         weights=near, risks=evidence.risks[evidence.best], mixture=found.mixture, site=cuts.cut_site.astype(np.intp),
         offset=cuts.cut_offset, slope=cuts.cut_slope, norm_weight=cuts.cut_norm_weight, swing=cuts.cut_swing,
         multipliers=proof.multipliers[keep], around=proof.around[keep], rounds=cuts.cut_round,
         upper=evidence.upper, lower=evidence.certificate.lower, ball=problem.mixture,
+        sites=problem.sites, centred=None if centred is None else centred[keep], spare=~used[keep],
     )
 
 

@@ -19,15 +19,26 @@ from numpy.typing import NDArray
 
 from models.basics import Arrays, FloatArray
 from models.cuts.certificate import check_certificate
-from models.cuts.cut_model import CutModel, ModelPoint, minimise
+from models.cuts.cut_model import CutModel, ModelPoint
+from models.cuts.cut_program import minimise
 from models.cuts.lower_bound import lower_bound
 from models.geometry.norms import dual_norm
 from models.problem import Certificate, ServerProblem
 from models.site_ambiguity.ball import worst_mixture
 from models.worst_case.risk import RiskCut
 
-_CUTS = ("cut_site", "cut_offset", "cut_slope", "cut_norm_weight", "cut_swing", "cut_round")
-_ARRAYS = ("points", "risks", "point_round", *_CUTS)
+_GROWING_CUTS = ("cut_site", "cut_offset", "cut_slope", "cut_norm_weight", "cut_swing", "cut_round")
+_CUTS = (*_GROWING_CUTS, "cut_used")
+_ENOUGH = 0.05
+"""Share of the gap that one lower bound may miss: the next closes it, and the last proof is made with all digits."""
+_MISSING = 0.1
+"""Share of that which multipliers may miss of what they aim at before they are corrected by a dear decomposition."""
+_COUNTED = 1e-3
+"""Share of a site's weight from which on a multiplier counts."""
+EARLIER_RUN = 0
+"""In place of the number of an exchange: a cut that came in an earlier run, and still holds."""
+GROWING = ("points", "risks", "point_round", *_GROWING_CUTS)
+"""Arrays of a packed evidence to which rounds add rows."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +49,8 @@ class Evidence:
     ``fresh_weight`` is the share of the site weight (the centre of Q) that answered the last round. ``point_round``
     (K,) and ``cut_round`` (m,) say in which exchange of messages a point was asked and a cut answered, counted from 1;
     ``exchanges`` is the number of the last one. ``cut_swing`` is (m, P), or (m, 0) before any cut has a swing.
+    ``cut_used`` (m,): in which exchange a cut last held up a solution on the cut model, or came.
+    ``scale_before``: the :attr:`scale` of an earlier run from which this one goes on; 0: it began with nothing.
     """
 
     points: FloatArray
@@ -49,11 +62,13 @@ class Evidence:
     cut_norm_weight: FloatArray
     cut_swing: FloatArray
     cut_round: FloatArray
+    cut_used: FloatArray
     upper: float = math.inf
     lower: float = 0.0
     fresh_weight: float = 0.0
     best: int = -1
     exchanges: int = 0
+    scale_before: float = 0.0
 
     @property
     def best_point(self) -> FloatArray:
@@ -67,7 +82,12 @@ class Evidence:
 
     @property
     def scale(self) -> float:
-        """Mean of the risks that were answered at the first point (zero weights); 0 where none was."""
+        """Mean of the risks that were answered at the first point (zero weights); 0 where none was.
+
+        A run that goes on from an earlier one does not ask there: it has that one's.
+        """
+        if self.scale_before > 0:
+            return self.scale_before
         answered = self.risks[:1][~np.isnan(self.risks[:1])]
         return float(answered.mean()) if answered.size else 0.0
 
@@ -86,8 +106,8 @@ class Evidence:
 
     def pack(self) -> dict[str, FloatArray]:
         """All of it as float64 arrays, exactly."""
-        bounds = np.array([self.upper, self.lower, self.fresh_weight, self.best, self.exchanges])
-        return {name: getattr(self, name) for name in _ARRAYS} | {"bounds": bounds}
+        bounds = np.array([self.upper, self.lower, self.fresh_weight, self.best, self.exchanges, self.scale_before])
+        return {name: getattr(self, name) for name in (*GROWING, "cut_used")} | {"bounds": bounds}
 
     @staticmethod
     def unpack(arrays: Arrays) -> Evidence:
@@ -96,10 +116,13 @@ class Evidence:
         # A state of version 0.1 does not say in which exchange its parts came: 0 stands for an earlier one. Nor had its
         # cuts swings: they were planes on a box.
         unknown = {"point_round": np.zeros(count), "cut_round": np.zeros(n_cuts), "cut_swing": np.zeros((n_cuts, 0))}
-        parts = {name: np.asarray(arrays[name] if name in arrays else unknown[name]) for name in _ARRAYS}
-        upper, lower, fresh_weight, best, exchanges = (*(float(each) for each in arrays["bounds"]), float(count))[:5]
+        parts = {name: np.asarray(arrays[name] if name in arrays else unknown[name]) for name in GROWING}
+        parts["cut_used"] = np.asarray(arrays.get("cut_used", parts["cut_round"]))
+        bounds = [float(each) for each in arrays["bounds"]]
+        upper, lower, fresh_weight, best, exchanges, before = (*bounds, *(float(count), 0.0)[len(bounds) - 4 :])
         return Evidence(
-            **parts, upper=upper, lower=lower, fresh_weight=fresh_weight, best=int(best), exchanges=int(exchanges)
+            **parts, upper=upper, lower=lower, fresh_weight=fresh_weight, best=int(best), exchanges=int(exchanges),
+            scale_before=before,
         )
 
     @staticmethod
@@ -116,6 +139,7 @@ class Evidence:
             cut_norm_weight=np.zeros(0),
             cut_swing=np.zeros((0, 0)),
             cut_round=np.zeros(0),
+            cut_used=np.zeros(0),
         )
 
     def passed(self) -> Evidence:
@@ -129,6 +153,12 @@ class Evidence:
         site = places[self.cut_site.astype(np.intp)]
         cuts = replace(self, cut_site=site).kept_cuts(site >= 0)
         return replace(cuts, risks=self.risks[:, list(kept)], upper=math.inf, lower=0.0, fresh_weight=0.0, best=-1)
+
+    def using(self, found: ModelPoint, problem: ServerProblem) -> Evidence:
+        """Evidence that remembers which cuts hold up a solution on all of them, or would."""
+        counted = found.multipliers > _COUNTED * problem.weights[self.cut_site.astype(np.intp)]
+        counted = counted if found.missed is None else counted | found.missed
+        return replace(self, cut_used=np.where(counted, self.exchanges, self.cut_used))
 
     def kept_cuts(self, keep: NDArray[np.bool_]) -> Evidence:
         """Evidence with some of its cuts, ``keep`` (m,)."""
@@ -162,6 +192,7 @@ def cut_model(evidence: Evidence, problem: ServerProblem) -> CutModel:
         mixture=problem.mixture,
         feature_scale=problem.feature_scale,
         swing=evidence.cut_swing if evidence.cut_swing.any() else None,
+        idle=evidence.exchanges - evidence.cut_used,
     )
 
 
@@ -169,7 +200,8 @@ def record(evidence: Evidence, problem: ServerProblem, point: FloatArray, answer
     """Add a round: risks and cuts at ``point``, and the prox minorants where the answers have them; with its bound."""
     grown = with_answers(evidence, problem, point, answers)
     fresh_weight = float(problem.weights[~np.isnan(grown.risks[-1])].sum())
-    return _with_upper(replace(grown, fresh_weight=fresh_weight), problem)
+    grown = replace(grown, fresh_weight=fresh_weight)
+    return judged(grown, problem, counted_risks(grown, problem))
 
 
 def with_answers(
@@ -206,6 +238,7 @@ def with_answers(
         cut_norm_weight=np.append(evidence.cut_norm_weight, norm_weights),
         cut_swing=_with_swings(evidence.cut_swing, swings),
         cut_round=np.append(evidence.cut_round, np.full(len(sites), number)),
+        cut_used=np.append(evidence.cut_used, np.full(len(sites), number)),
         exchanges=number,
     )
 
@@ -244,6 +277,12 @@ def counted_risks(evidence: Evidence, problem: ServerProblem) -> FloatArray:
     return np.asarray(np.where(missing & absent, modelled, evidence.risks))
 
 
+def enough(evidence: Evidence) -> float:
+    """How near a program on the cut model need come, in the units of the risk: a small share of what is not known."""
+    left = evidence.upper - evidence.lower
+    return _ENOUGH * left if math.isfinite(left) and left > 0 else 0.0
+
+
 def mixture_bound(evidence: Evidence, problem: ServerProblem, mixture: FloatArray) -> float:
     """Lower bound on the least risk of one mixture (G,) of the sites."""
     model, near = cut_model(evidence, problem).with_mixture(mixture), evidence.best_point
@@ -253,15 +292,20 @@ def mixture_bound(evidence: Evidence, problem: ServerProblem, mixture: FloatArra
 def tighten_lower_bound(evidence: Evidence, problem: ServerProblem) -> tuple[Evidence, ModelPoint]:
     """Evidence with the best lower bound its cuts give, and the minimiser of the cut model near the best point."""
     model = cut_model(evidence, problem)
-    model_minimiser = minimise(model, evidence.best_point)
-    lower = lower_bound(model.with_mixture(model_minimiser.mixture), model_minimiser.multipliers, evidence.best_point)
+    model_minimiser = minimise(model, evidence.best_point, within=enough(evidence))
+    of_mixture, within = model.with_mixture(model_minimiser.mixture), _MISSING * enough(evidence)
+    lower = lower_bound(of_mixture, model_minimiser.multipliers, evidence.best_point, within)
+    evidence = evidence.using(model_minimiser, problem)
     return replace(evidence, lower=max(evidence.lower, lower)), model_minimiser
 
 
-def _with_upper(evidence: Evidence, problem: ServerProblem) -> Evidence:
-    """Evidence with the visited point of least ``max_q sum_g q_g u_gk`` and that value."""
+def judged(evidence: Evidence, problem: ServerProblem, risks: FloatArray) -> Evidence:
+    """Evidence with the visited point of least ``max_q sum_g q_g u_gk`` and that value, u_gk being ``risks`` (K, G).
+
+    A point with a NaN among them does not count.
+    """
     site_weights, ball = problem.weights, problem.mixture
-    risks, counted = counted_risks(evidence, problem), (site_weights > 0) | (ball.radius > 0)
+    counted = (site_weights > 0) | (ball.radius > 0)
     left_out = np.asarray((np.isnan(risks) & counted).any(axis=1))
     risks = np.where(counted, np.nan_to_num(risks), 0.0)
     totals = np.where(left_out, np.inf, risks @ site_weights)

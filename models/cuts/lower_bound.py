@@ -60,15 +60,15 @@ _SHORT = 0.9
 """Share of the way to where a multiplier would be 0 that a step goes at most."""
 
 
-def lower_bound(model: CutModel, multipliers: FloatArray, reference: FloatArray) -> float:
+def lower_bound(model: CutModel, multipliers: FloatArray, reference: FloatArray, within: float = 0.0) -> float:
     """Lower bound on ``min F`` from any multipliers (m,) of the cuts; at least 0, since no loss is negative.
 
     Parameters
     ----------
     model : the cuts. multipliers : (m,), need be neither feasible nor optimal. reference : (D,) any point, best near
-    the minimiser.
+    the minimiser. within : how much of what the multipliers aim at may be missing, in the units of the risk.
     """
-    return strongest_proof(model, multipliers, reference).bound
+    return strongest_proof(model, multipliers, reference, within).bound
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,9 @@ class BoundProof:
     around: FloatArray
 
 
-def strongest_proof(model: CutModel, multipliers: FloatArray, reference: FloatArray) -> BoundProof:
+def strongest_proof(
+    model: CutModel, multipliers: FloatArray, reference: FloatArray, within: float = 0.0
+) -> BoundProof:
     """As :func:`lower_bound`, with the multipliers by which the bound was found, for others to check."""
     best = BoundProof(0.0, np.zeros_like(multipliers), np.zeros_like(multipliers))
     if model.site.shape[0] == 0:
@@ -94,9 +96,9 @@ def strongest_proof(model: CutModel, multipliers: FloatArray, reference: FloatAr
             if attempt:
                 cuts = _corrected(model, cuts, exactly=attempt == _CORRECTIONS)
             best = max(best, BoundProof(_bound(model, cuts, reference, cuts), cuts, cuts), key=_height_proven)
-            if best.bound >= aim - _CLOSE * abs(aim):
+            if best.bound >= aim - max(_CLOSE * abs(aim), within):
                 return best
-    if model.floor.any() or (central := _central(model, reference)) is None:
+    if model.floor.any() or (central := analytic_centre(model, reference)) is None:
         return best
     for share in _BLENDS:
         cuts = (1.0 - share) * proposed + share * central
@@ -207,7 +209,7 @@ def _tilt_charge(model: CutModel, cuts: FloatArray, tilt: FloatArray, reference:
     return least
 
 
-def _central(model: CutModel, reference: FloatArray) -> FloatArray | None:
+def analytic_centre(model: CutModel, reference: FloatArray) -> FloatArray | None:
     """Multipliers (m,) at the analytic centre of ``{model <= 3 U}``, U its value at the reference; None: not found.
 
     Damped Newton steps on the logarithmic barrier of the heights' cuts; a step's own multipliers sum to no slope.

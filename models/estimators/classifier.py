@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,19 +14,28 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from models.basics import FloatArray, ProblemError
+from models.conformal.cross import OutOfFold, cross_sets
+from models.conformal.scores import class_scores as scores_of_both
+from models.conformal.scores import own_margins
 from models.estimators.calibration import deal_folds, likely_scale, probabilities, scores_of_classes
-from models.estimators.choices import stated_support
+from models.estimators.choices import mixture_ball, stated_support
+from models.estimators.folds import ROUGH, fold_models
+from models.estimators.lifting import fitted_lift
 from models.estimators.sites import Sites, number, one_site, sites_of, whole_number
 from models.estimators.solving import RobustFit, Statement
 from models.estimators.table import Table, class_weights, sample_counts
 from models.evaluation.robustness_radius import robustness_radius
 from models.losses.base import Task
 from models.multiclass import head_labels, predict_class, predict_scores
+from models.simulation.crammer_singer import train_crammer_singer
 from models.simulation.federation import Training
 from models.validation import check_rows
+from models.worst_case.crammer_singer import crammer_singer_cut
+from models.worst_case.joint_risk import class_planes
 
-_ROUGH = 1e-2
-"""Gap at which a fit on a part of the rows is good enough for the scale of the probabilities."""
+CRAMMER_SINGER: Final = "crammer_singer"
+MULTI_CLASS: Final = ("one_vs_rest", CRAMMER_SINGER)
+"""How more than two classes are trained: a plane a class against the rest, or all of them as one problem."""
 
 
 class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -35,15 +45,16 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
     label_flip_cost: float
     class_weight: Mapping[Any, float] | str | None
     calibration_folds: int
+    multi_class: str = "one_vs_rest"
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Scores: (n,) for two classes, positive for the second one; (n, K) for more."""
-        scores = predict_scores(self._planes(), self._features(X))
+        scores = predict_scores(self._planes(), self._lifted(self._features(X)))
         return scores[:, 0] if self.coef_.shape[0] == 1 else scores
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Class of each row (n,)."""
-        indices = predict_class(self._planes(), self._features(X))
+        indices = predict_class(self._planes(), self._lifted(self._features(X)))
         return np.asarray(self.classes_[indices])
 
     @available_if(lambda self: self.calibration_folds != 0)  # type: ignore[untyped-decorator]  # as above
@@ -53,16 +64,33 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
         ``softmax(probability_scale_ * scores)``: one scale, fitted to the scores of rows that a model of the other
         folds has not seen (``models.estimators.calibration``). The rows' own weights count, class weights do not.
         """
-        scores = predict_scores(self._planes(), self._features(X))
+        scores = predict_scores(self._planes(), self._lifted(self._features(X)))
         return probabilities(scores_of_classes(scores), self.probability_scale_)
+
+    @available_if(lambda self: self.calibration_folds != 0)  # type: ignore[untyped-decorator]  # as above
+    def predict_set(self, X: ArrayLike, coverage: float = 0.9) -> NDArray[np.bool_]:
+        """Set of classes of each row at a coverage in (0, 1): truth values (n, C), a column for each of ``classes_``.
+
+        A set holds the true class of a share ``coverage`` of all new rows of every group, on the average over the draw
+        of the data: cross-conformal, from the scores of the ``calibration_folds`` (``models.conformal.cross`` says what
+        is proven). The predicted class is always in it. ``ProblemError`` for a coverage that is not between 0 and 1, or
+        where a group has too few rows for it.
+        """
+        features = self._lifted(self._features(X))
+        heads = self._held_out.head_scores(features)
+        found = cross_sets(self._held_out, np.stack([scores_of_both(each) for each in heads]), coverage)
+        found[np.arange(features.shape[0]), predict_class(self._planes(), features)] = True
+        return found
 
     def robustness_radius(self, X: ArrayLike) -> FloatArray:
         """Smallest change of the features, in the transport norm, that changes each prediction: (n,).
 
-        With a box as support the smallest inside it; with a polytope a lower bound, that without walls.
+        With a box as support the smallest inside it; with a polytope a lower bound, that without walls. With splines
+        that of moves between the least and largest value of each feature, beyond which no score changes: exact with
+        linf, else a lower bound near it; with another lift a lower bound. Always in the units of the features.
         """
         support = stated_support(self.support, self.n_features_in_, regression=False)
-        return robustness_radius(self._planes(), self._features(X), self.transport_norm, support=support)
+        return robustness_radius(self._planes(), self._features(X), self.transport_norm, self.lift_, support)
 
     def _features(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
@@ -84,42 +112,89 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
         if self.classes_.shape[0] < 2:
             raise ProblemError("the data hold one class only; a classifier needs rows of at least two classes")
         weights = counts * class_weights(self.class_weight, self.classes_, indices, counts)[indices]
+        self.lift_ = fitted_lift(self.lift, self.lift_size, features, self.support)
         table = Table(features, indices.astype(np.float64), sites.index, counts, weights)
         if self._merges(sample_weight is not None or self.class_weight is not None):
             table = table.merged()
         stated = self._statement(table, sites.names)
         check_rows(table.features, np.ones(table.features.shape[0]), stated.specs[0].support)
+        stated = self._tuned(table, stated, head_labels(table.outcomes.astype(np.intp), self.classes_.shape[0]))
+        table = replace(table, features=self._lifted(table.features))
         runs, heads = self._runs(table, stated, self._wanted_gap())
-        planes = np.stack([run.weights for run in runs])
-        self.coef_ = planes[:, : features.shape[1]]
-        self.intercept_ = planes[:, features.shape[1]] if self.fit_intercept else np.zeros(planes.shape[0])
+        planes = self._weights(runs)
+        self.coef_ = planes[:, : table.features.shape[1]]
+        self.intercept_ = planes[:, table.features.shape[1]] if self.fit_intercept else np.zeros(planes.shape[0])
         if self.calibration_folds != 0:
-            self.probability_scale_ = self._probability_scale(table, stated)
+            self.probability_scale_, self._held_out = self._calibrated(table, stated)
         self._keep(runs, heads, table, stated)
         return self
 
     def _runs(self, table: Table, stated: Statement, gap: float) -> tuple[list[Training], FloatArray]:
-        """Training of each head, and its labels (K, N)."""
+        """Training of each head, and its labels (K, N); of all classes as one problem the one training."""
+        if self._is_joint():
+            return [self._joint(table, stated, gap)], table.outcomes[None]
         heads = head_labels(table.outcomes.astype(np.intp), self.classes_.shape[0])
         return [self._solve(table, stated, labels, gap) for labels in heads], heads
 
-    def _probability_scale(self, table: Table, stated: Statement) -> float:
-        """Scale of the probabilities, from the scores of each fold under a model of the others."""
+    def _is_joint(self) -> bool:
+        """Whether all classes are one problem; two are so in any case, by one plane."""
+        if self.multi_class not in MULTI_CLASS:
+            raise ProblemError(f"multi_class must be one of {', '.join(MULTI_CLASS)}, got {self.multi_class!r}")
+        if self.multi_class != CRAMMER_SINGER:
+            return False
+        if self.support is not None or self.tuning is not None or self.method != "auto" or self.loss != "hinge":
+            raise ProblemError(
+                "crammer_singer is for the hinge loss, features without bounds, method 'auto' and terms as stated: "
+                "leave out support, method and tuning, or set multi_class to one_vs_rest"
+            )
+        return len(self.classes_) > 2
+
+    def _joint(self, table: Table, stated: Statement, gap: float) -> Training:
+        """Training of all classes as one problem; its weights are the planes' (C (P + 1),), slopes row by row."""
+        problems = {str(g): table.problem(g, table.outcomes, spec) for g, spec in enumerate(stated.specs)}
+        found = train_crammer_singer(
+            problems, len(self.classes_), weights=dict(zip(problems, stated.weights.tolist(), strict=True)),
+            mixture=mixture_ball(self.client_norm, stated.client_radius), gap=gap,
+            absolute_gap=None if self.absolute_gap is None else number("absolute_gap", self.absolute_gap),
+            max_rounds=whole_number("max_rounds", self.max_rounds),
+        )
+        ends = [found.planes[:, -1]] if self.fit_intercept else []
+        flat = np.concatenate([found.planes[:, :-1].ravel(), *ends])
+        return Training(
+            flat, found.certificate, found.status, found.site_risks, found.mixture_weights, found.history, flat
+        )
+
+    def _weights(self, runs: list[Training]) -> FloatArray:
+        """Planes of all heads, (K, P + 1), or (K, P) without intercepts."""
+        if not self._is_joint():
+            return np.stack([run.weights for run in runs])
+        width, n_classes = runs[0].weights.shape[0] // len(self.classes_), len(self.classes_)
+        n_features = width - int(bool(self.fit_intercept))
+        planes = class_planes(runs[0].weights, n_classes, n_features, bool(self.fit_intercept))
+        return planes if self.fit_intercept else planes[:, :-1]
+
+    def _risks(self, runs: list[Training], heads: FloatArray, table: Table, stated: Statement) -> FloatArray:
+        """Worst-case risk of each head at each site (K, G); of all classes as one problem (1, G)."""
+        if not self._is_joint():
+            return super()._risks(runs, heads, table, stated)
+        cuts = [
+            crammer_singer_cut(runs[0].weights, table.problem(g, table.outcomes, spec), len(self.classes_))
+            for g, spec in enumerate(stated.specs)
+        ]
+        return np.array([[cut.risk for cut in cuts]])
+
+    def _calibrated(self, table: Table, stated: Statement) -> tuple[float, OutOfFold]:
+        """Scale of the probabilities and what sets are made of: each fold's scores under a model of the others."""
         n_folds = whole_number("calibration_folds", self.calibration_folds, least=2)
         folds = deal_folds(table, n_folds)
-        held, scores = [np.flatnonzero(folds == fold) for fold in range(n_folds)], list[FloatArray]()
-        for fold, rows in enumerate(held):
-            if not rows.size:
-                continue
-            runs, _ = self._runs(table.take(np.flatnonzero(folds != fold)), stated, max(self._wanted_gap(), _ROUGH))
-            planes = np.stack([run.weights for run in runs])
-            if not self.fit_intercept:
-                planes = np.hstack([planes, np.zeros((planes.shape[0], 1))])
-            scores.append(scores_of_classes(predict_scores(planes, table.features[rows])))
-        if not scores:
-            return 1.0
-        tested = table.take(np.concatenate(held))
-        return likely_scale(np.concatenate(scores), tested.outcomes.astype(np.intp), tested.counts)
+        rough = max(self._wanted_gap(), ROUGH)
+        found = fold_models(
+            table, folds, n_folds, lambda part: list(self._weights(self._runs(part, stated, rough)[0])),
+            fit_intercept=bool(self.fit_intercept),
+        )
+        tested, classes = table.take(found.rows), table.outcomes[found.rows].astype(np.intp)
+        scale = likely_scale(scores_of_classes(found.scores), classes, tested.counts) if found.rows.size else 1.0
+        return scale, found.out_of_fold(tested, own_margins(scores_of_both(found.scores), classes), stated.names)
 
     def _cost(self) -> float:
         return number("label_flip_cost", self.label_flip_cost)

@@ -9,6 +9,7 @@ from typing import Any
 from models.basics import TransportNorm
 from models.estimators.choices import ClientWeights, SupportArgument, check_client_weights
 from models.estimators.classifier import FederatedClassifier
+from models.estimators.lifting import LiftArgument
 
 
 @dataclass(eq=False, repr=False)
@@ -37,8 +38,8 @@ class FederatedDRClassifier(FederatedClassifier):
     transport_norm : {"l1", "l2", "linf"}, default "l2"
     support : None, (low, high), (C, d), BoxSupport or PolytopeSupport, default None
         Box, or polytope ``C x <= d``, that no feature vector can leave; with the hinge loss only.
-    fit_intercept, method, gap, absolute_gap, max_rounds, method_parameters, class_weight, calibration_folds,
-    random_state
+    fit_intercept, method, gap, absolute_gap, max_rounds, method_parameters, class_weight, calibration_folds, lift,
+    lift_size, tuning, random_state
         As in :class:`models.estimators.DRSVC`; "auto" trains with all rows at hand.
 
     Attributes
@@ -65,7 +66,10 @@ class FederatedDRClassifier(FederatedClassifier):
     method_parameters: Mapping[str, float] | None = None
     class_weight: Mapping[Any, float] | str | None = None
     calibration_folds: int = 3
+    lift: LiftArgument = None
+    lift_size: int = 8
     random_state: Any = None
+    tuning: str | Mapping[str, Any] | None = None
 
     def _client_weights(self) -> ClientWeights:
         return check_client_weights(self.client_weights)

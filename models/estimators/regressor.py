@@ -3,8 +3,8 @@ r"""Distributionally robust regression over clients, certified."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,10 +12,13 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from models.basics import FloatArray, ProblemError, TransportNorm
+from models.conformal.cross import OutOfFold, cross_interval
 from models.estimators.choices import ClientWeights, SupportArgument, check_client_weights, chosen_loss
 from models.estimators.classifier import present
-from models.estimators.sites import number, sites_of
-from models.estimators.solving import RobustFit
+from models.estimators.folds import ROUGH, deal_targets, fold_models
+from models.estimators.lifting import LiftArgument, fitted_lift
+from models.estimators.sites import number, sites_of, whole_number
+from models.estimators.solving import RobustFit, Statement
 from models.estimators.table import Table, sample_counts
 from models.evaluation.intervals import residual_interval
 from models.losses.base import Loss, Task
@@ -45,12 +48,16 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
     support : None, (low, high), (low, high, target_low, target_high), (C, c, d), BoxSupport or PolytopeSupport
         Box, or polytope ``C x + c y <= d``; with the epsilon-insensitive and the pinball loss only.
     radius, client_radius, client_norm, client_weights, transport_norm, fit_intercept, method, gap, absolute_gap,
-    max_rounds, method_parameters, random_state
-        As in the classifier.
+    max_rounds, method_parameters, lift, lift_size, tuning, random_state
+        As in the classifier; a tuning scores by the mean absolute error, or the pinball loss.
+
+    calibration_folds : int, default 3
+        Folds whose errors make conformal intervals, each a further fit (to a gap of 1e-2, on the other folds); 0: there
+        are none but those by Markov's inequality.
 
     Attributes
     ----------
-    coef_ : (P,). intercept_ : float.
+    coef_ : (P,). intercept_ : float. lift_ : with a lift P counts the lifted features.
     worst_case_risk_, objective_, objective_lower_bound_, certified_gap_, objective_name_, n_rounds_, site_risks_,
     radius_, client_weights_ : as in the classifier.
     """
@@ -74,7 +81,11 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
     absolute_gap: float | None = None
     max_rounds: int = 1000
     method_parameters: Mapping[str, float] | None = None
+    calibration_folds: int = 3
+    lift: LiftArgument = None
+    lift_size: int = 8
     random_state: Any = None
+    tuning: str | Mapping[str, Any] | None = None
 
     def fit(
         self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None
@@ -90,13 +101,18 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
         targets = np.asarray(targets, dtype=np.float64)
         sites, counts = sites_of(groups, features.shape[0]), sample_counts(sample_weight, features)
         features, targets, sites, counts = present(features, targets, sites, counts)
+        self.lift_ = fitted_lift(self.lift, self.lift_size, features, self.support)
         table = Table(features, targets, sites.index, counts, counts)
         if self._merges(sample_weight is not None):
             table = table.merged()
         stated = self._statement(table, sites.names)
+        stated = self._tuned(table, stated, table.outcomes[None])
+        table = replace(table, features=self._lifted(table.features))
         run = self._solve(table, stated, table.outcomes, self._wanted_gap())
-        self.coef_ = run.weights[: features.shape[1]]
+        self.coef_ = run.weights[: table.features.shape[1]]
         self.intercept_ = float(run.weights[-1]) if self.fit_intercept else 0.0
+        if self.calibration_folds != 0:
+            self._held_out = self._out_of_fold(table, stated)
         self._keep([run], table.outcomes[None], table, stated)
         return self
 
@@ -104,17 +120,45 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
         """Estimate for each row (n,)."""
         check_is_fitted(self)
         features = np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
-        return np.asarray(features @ self.coef_ + self.intercept_)
+        return np.asarray(self._lifted(features) @ self.coef_ + self.intercept_)
 
-    def predict_interval(self, X: ArrayLike, confidence: float = 0.9) -> tuple[FloatArray, FloatArray]:
-        """Low and high ends (n,), (n,) of the interval around each estimate that ``worst_case_risk_`` implies.
+    def predict_interval(
+        self, X: ArrayLike, coverage: float = 0.9, method: Literal["conformal", "markov"] = "conformal"
+    ) -> FloatArray:
+        """Interval around each estimate at a coverage in (0, 1): low and high ends, (n, 2).
 
-        It is the risk over the balls as stated, so the interval holds over them whatever the method minimised
-        (``models.evaluation.intervals``).
+        "conformal": it holds the target of a share ``coverage`` of all new rows of every group, on the average over the
+        draw of the data, from the errors of rows out of fold (``models.conformal.cross`` says what is proven).
+        "markov": what ``worst_case_risk_`` implies, for every distribution of the balls as stated, whatever the method
+        minimised (``models.evaluation.intervals``); it is wide.
+
+        Raises
+        ------
+        ProblemError
+            Another coverage or method, no folds, or a group with too few rows for the coverage.
         """
         value = self.predict(X)
-        below, above = residual_interval(self._loss(), self.worst_case_risk_, confidence)
-        return value - above, value - below
+        if method == "markov":
+            below, above = residual_interval(self._loss(), self.worst_case_risk_, coverage)
+            return np.column_stack([value - above, value - below])
+        if method != "conformal":
+            raise ProblemError(f'method of an interval must be "conformal" or "markov", got {method!r}')
+        if self.calibration_folds == 0:
+            raise ProblemError("a conformal interval needs calibration_folds, and the estimator was fitted with 0")
+        features = self._lifted(np.asarray(validate_data(self, X, dtype=np.float64, reset=False)))
+        return cross_interval(self._held_out, self._held_out.head_scores(features)[:, :, 0], coverage)
+
+    def _out_of_fold(self, table: Table, stated: Statement) -> OutOfFold:
+        """Errors of each fold under a model of the others, to a rough gap."""
+        n_folds = whole_number("calibration_folds", self.calibration_folds, least=2)
+        rough = max(self._wanted_gap(), ROUGH)
+        found = fold_models(
+            table, deal_targets(table, n_folds), n_folds,
+            lambda part: [self._solve(part, stated, part.outcomes, rough).weights],
+            fit_intercept=bool(self.fit_intercept),
+        )
+        tested = table.take(found.rows)
+        return found.out_of_fold(tested, found.scores[:, 0] - tested.outcomes, stated.names)
 
     def _loss(self) -> Loss:
         return chosen_loss(self.loss, self.task, epsilon=self.epsilon, quantile=self.quantile)

@@ -14,8 +14,11 @@ from models.basics import FloatArray, ProblemError, TransportNorm
 from models.centralised.bundle import train_at_hand
 from models.cuts.certificate import combined_certificate
 from models.estimators.choices import SupportArgument, chosen_loss, mixture_ball, stated_support
+from models.estimators.lifting import LiftArgument, kind_of, segments_of, spline_of
 from models.estimators.sites import Names, number, site_radii, site_weights, whole_number
 from models.estimators.table import Table
+from models.estimators.tuned import tuned
+from models.features.lift import Lift
 from models.losses.base import Loss, Task
 from models.methods.catalogue import METHODS
 from models.methods.protocol import WORST_CASE
@@ -27,11 +30,12 @@ from models.worst_case.risk import site_risk
 
 @dataclass(frozen=True)
 class Statement:
-    """What is solved: the names of the sites, the ball and the weight of each, (G,)."""
+    """What is solved: the names of the sites, the ball and the weight of each, (G,), and the ball over the sites."""
 
     names: Names
     specs: Sequence[RobustSpec]
     weights: FloatArray
+    client_radius: float = 0.0
 
 
 class RobustFit:
@@ -50,6 +54,10 @@ class RobustFit:
     gap: float
     absolute_gap: float | None
     max_rounds: int
+    lift: LiftArgument
+    lift_size: int
+    lift_: Lift | None
+    tuning: str | Mapping[str, Any] | None = None
 
     def _loss(self) -> Loss:
         return chosen_loss(self.loss, self.task)
@@ -64,20 +72,56 @@ class RobustFit:
         """Whether equal rows are solved as one: where all rows are at hand, and where rows have weights anyhow."""
         return weighted or self.method == "auto"
 
+    def _lifted(self, features: FloatArray) -> FloatArray:
+        """Features (n, P) as the planes see them."""
+        return features if self.lift_ is None else self.lift_.apply(features)
+
     def _statement(self, table: Table, names: Names) -> Statement:
+        """The problem of rows (N, P) that are not lifted yet: a radius is in their units."""
         rows = np.asarray(np.bincount(table.site, table.counts, len(names)), dtype=np.float64)
         loss, cost = self._loss(), self._cost()
         place = stated_support(self.support, table.features.shape[1], regression=self.task == "regression")
         radii = site_radii(self.radius, names, rows, table.features, cost)
         norm, intercept = self.transport_norm, bool(self.fit_intercept)
         specs = [RobustSpec(radius, cost, norm, place, intercept, loss) for radius in radii]
-        return Statement(names, specs, site_weights(self._client_weights(), names, rows))
+        shares = site_weights(self._client_weights(), names, rows)
+        return Statement(names, specs, shares, number("client_radius", self.client_radius))
+
+    def _tuned(self, table: Table, stated: Statement, heads: FloatArray) -> Statement:
+        """The statement with the terms that the tuning chose from held-out rows of the heads (K, N); as it is without.
+
+        Keeps ``tuning_curve_``, one entry a candidate: factor on the radius, flip cost, client radius, lift and
+        segments of splines (0: none), mean score, standard error, number of folds; and ``tuning_why_``; rounds and the
+        bytes that a site sent as ``tuning_rounds_`` and ``tuning_bytes_per_site_``; ``lift_`` is the chosen one
+        """
+        if self.tuning is None:
+            return stated
+        free = self.support is None and (self.lift is None or isinstance(self.lift, str))
+        found = tuned(
+            self.tuning, table, heads, stated.specs, stated.weights, self.client_norm, stated.client_radius,
+            (lambda segments: spline_of(table.features, segments)) if free else None, self.lift_,
+        )
+        self.lift_ = found.lift
+        self.tuning_why_ = found.why
+        self.tuning_rounds_, self.tuning_bytes_per_site_ = found.rounds, found.bytes_per_site
+        self.tuning_curve_: list[dict[str, Any]] = [
+            {
+                "radius": each.candidate.radius, "label_flip_cost": each.candidate.label_flip_cost,
+                "client_radius": each.candidate.mixture_radius,
+                "lift": kind_of(found.lifts[each.candidate.lift]),
+                "segments": segments_of(found.lifts[each.candidate.lift]), "score": each.mean,
+                "standard_error": each.standard_error, "folds": len(each.scores),
+            }
+            for each in found.curve
+        ]
+        return Statement(stated.names, found.specs, stated.weights, found.client_radius)
 
     def _solve(self, table: Table, stated: Statement, labels: FloatArray, gap: float) -> Training:
         """Train one head; what the training says of site risks and mixture is of the true risk over the balls."""
         problems = {str(g): table.problem(g, labels, spec) for g, spec in enumerate(stated.specs)}
         weights = dict(zip(problems, stated.weights.tolist(), strict=True))
-        mixture, limit = mixture_ball(self.client_norm, self.client_radius), whole_number("max_rounds", self.max_rounds)
+        mixture = mixture_ball(self.client_norm, stated.client_radius)
+        limit = whole_number("max_rounds", self.max_rounds)
         near = None if self.absolute_gap is None else number("absolute_gap", self.absolute_gap)
         if self.method == "auto":
             if self.method_parameters:
@@ -98,11 +142,8 @@ class RobustFit:
         Every method is judged alike at the end: what it minimised is its own, the risk over the balls is the problem's.
         """
         names = stated.names
-        ball = mixture_ball(self.client_norm, self.client_radius)
-        risks = np.array([
-            [site_risk(run.weights, table.problem(g, labels, spec)).value for g, spec in enumerate(stated.specs)]
-            for run, labels in zip(runs, heads, strict=True)
-        ])
+        ball = mixture_ball(self.client_norm, stated.client_radius)
+        risks = self._risks(runs, heads, table, stated)
         worst = [worst_mixture(each, stated.weights, ball) for each in risks]
         bounds = combined_certificate([run.certificate for run in runs])
         self.worst_case_risk_ = float(sum(each.value for each in worst))
@@ -113,6 +154,7 @@ class RobustFit:
         self.objective_, self.objective_lower_bound_ = float(bounds.upper), float(bounds.lower)
         self.certified_gap_ = float(bounds.gap)
         self.n_rounds_ = max(run.n_rounds for run in runs)
+        self.bytes_per_site_ = sum(each.bytes_per_site for run in runs for each in run.history)
         far = [run for run in runs if not run.certificate.meets(self.gap, self.absolute_gap)]
         if far and not bounds.meets(self.gap, self.absolute_gap):
             reasons = "; ".join(sorted({run.status.value for run in far}))
@@ -121,6 +163,13 @@ class RobustFit:
                 ConvergenceWarning,
                 stacklevel=4,
             )
+
+    def _risks(self, runs: list[Training], heads: FloatArray, table: Table, stated: Statement) -> FloatArray:
+        """Worst-case risk of each head at each site, (K, G)."""
+        return np.array([
+            [site_risk(run.weights, table.problem(g, labels, spec)).value for g, spec in enumerate(stated.specs)]
+            for run, labels in zip(runs, heads, strict=True)
+        ])
 
     def _wanted_gap(self) -> float:
         return number("gap", self.gap)

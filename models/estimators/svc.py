@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from models.basics import ProblemError, TransportNorm
 from models.estimators.choices import SupportArgument
 from models.estimators.classifier import FederatedClassifier, RobustClassifier
+from models.estimators.lifting import LiftArgument
 from models.estimators.sites import Sites, sites_of
 
 
@@ -25,7 +26,7 @@ class DRSVC(RobustClassifier):
         min_{w, b} sup { E_Q max(0, 1 - y (<w, x> + b)) : W(Q, data) <= radius }
 
     over a Wasserstein ball with cost ``||x - x'|| + label_flip_cost 1[y != y']`` (Shafieezadeh-Abadeh, Kuhn and
-    Mohajerin Esfahani 2019). Two classes, or more by one-vs-rest (risks add up over the heads).
+    Mohajerin Esfahani 2019). Two classes, or more: by one-vs-rest (risks add up over the heads) or as one problem.
 
     Parameters
     ----------
@@ -58,14 +59,36 @@ class DRSVC(RobustClassifier):
     class_weight : None, "balanced", or mapping of class to float
         How much a row of a class weighs, times its sample weight, in its site's distribution and in every head.
     calibration_folds : int, default 3
-        Folds in which the scale of ``predict_proba`` is found, each a further fit (to a gap of 1e-2, on the other
-        folds); 0: there is no ``predict_proba``.
+        Folds in which the scale of ``predict_proba`` and the sets of ``predict_set`` are found, each a further fit (to
+        a gap of 1e-2, on the other folds); 0: there are neither.
+    lift : None, "spline", or a lift of ``models.features``, default None
+        "spline": each feature's part of a score is a line with ``lift_size`` segments of equal width between its least
+        and its largest value in X, over all sites (``models.features.spline``); beyond them it is constant. Radius and
+        ``robustness_radius`` stay in the units of the features. A lift that is given takes the features as they are;
+        the ball is one of lifted features then, which holds that of ``radius / lift.lipschitz(transport_norm)``. Not
+        beside a support.
+    lift_size : int, default 8
+        Segments of "spline", from 1 (the linear model, constant beyond the data).
     random_state : int, RandomState or None
         No method draws random numbers at present; here so that code that sets it works.
+    tuning : None, "auto" or mapping, default None
+        Choose the terms by cross-validation inside the sites (``models.tuning``): "auto" tries the stated radius 1, 3
+        and 10 times, and where no lift is given splines of 6 and 12 segments too, and for 21 features and fewer, all
+        between 0 and 1, products of all pairs and squares; a mapping gives ``radius`` (factors), ``label_flip_cost``,
+        ``client_radius``, ``segments`` (0: no splines), ``folds``, ``seed``, ``rule`` ("one-standard-error",
+        "best", or "paired", that of "auto") and ``budget`` (2 trainings; 3 of "auto"). ``tuning_curve_`` and
+        ``tuning_why_`` say what was tried and chosen, ``radius_`` and ``lift_`` what was used.
+    multi_class : {"one_vs_rest", "crammer_singer"}, default "one_vs_rest"
+        Of more than two classes. "one_vs_rest": a plane a class against the rest; risk and bounds are sums over the
+        planes. "crammer_singer": all classes as one problem, the worst-case risk of ``max_{k != y} max(0, 1 + s_k -
+        s_y)``, with one mixture of the sites and one certificate (``models.worst_case.crammer_singer``); exact, for
+        features without bounds, by method "auto", which goes in rounds then: hundreds for a few dozen weights.
 
     Attributes
     ----------
-    coef_, intercept_ : (K, P) and (K,); K is 1 for two classes.
+    coef_, intercept_ : (K, P) and (K,); K is 1 for two classes. With a lift P counts the lifted features: with splines
+        ``coef_[c, j * lift_size + k]`` is the slope of feature j on its segment k.
+    lift_ : the lift, or None.
     classes_ : the classes in sorted order; for two, the second has positive scores.
     worst_case_risk_ : exact worst-case risk of the fit over the balls as stated, whatever the method minimised.
     objective_name_ : what the method minimised, in plain words.
@@ -92,7 +115,11 @@ class DRSVC(RobustClassifier):
     method_parameters: Mapping[str, float] | None = None
     class_weight: Mapping[Any, float] | str | None = None
     calibration_folds: int = 3
+    lift: LiftArgument = None
+    lift_size: int = 8
     random_state: Any = None
+    tuning: str | Mapping[str, Any] | None = None
+    multi_class: str = "one_vs_rest"
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to features (N, P), labels (N,) of any type and how often each row counts (N,): k is as k copies."""
@@ -135,7 +162,11 @@ class FederatedDRSVC(FederatedClassifier):
     method_parameters: Mapping[str, float] | None = None
     class_weight: Mapping[Any, float] | str | None = None
     calibration_folds: int = 3
+    lift: LiftArgument = None
+    lift_size: int = 8
     random_state: Any = None
+    tuning: str | Mapping[str, Any] | None = None
+    multi_class: str = "one_vs_rest"
 
     def _sites(self, groups: ArrayLike | None, n_rows: int) -> Sites:
         if groups is None and (self.weights is not None or isinstance(self.radius, Mapping)):

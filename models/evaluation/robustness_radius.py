@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from models.basics import FloatArray, ProblemError, TransportNorm
-from models.features.lift import FourierLift
+from models.features.lift import Lift, lead_over_steepness
 from models.geometry.least_move import least_move
 from models.geometry.norms import DUAL_NORM, vector_norm
 from models.geometry.supports import BoxSupport, Support
@@ -15,7 +15,7 @@ def robustness_radius(
     weights: FloatArray,
     features: FloatArray,
     transport_norm: TransportNorm,
-    lift: FourierLift | None = None,
+    lift: Lift | None = None,
     support: Support | None = None,
 ) -> FloatArray:
     r"""Smallest feature change that changes each diagnosis, (n,).
@@ -28,7 +28,7 @@ def robustness_radius(
     otherwise (``models.geometry.least_move``). On a polytope it is the one without walls: a lower bound there.
 
     With a lift the planes lie in lifted features, and the answer is a lower bound of the smallest change of the
-    features themselves: the norms of the planes are replaced by bounds on how steep the scores can be anywhere.
+    features themselves (``Lift.least_move``): for most kinds the lead over a bound on how steep scores can be anywhere.
 
     Parameters
     ----------
@@ -36,42 +36,38 @@ def robustness_radius(
     lift : None, or what is done to the features before the planes see them; P counts the lifted ones then.
     support : where features can lie at all; with a lift it is left aside.
     """
-    if lift is not None:
-        features = lift.apply(features)
-    if weights.ndim != 2 or features.ndim != 2 or weights.shape[1] != features.shape[1] + 1:
-        raise ProblemError(f"weights must be (K, P + 1) and features (n, P), got {weights.shape} and {features.shape}")
-    planes, scores = weights[:, :-1], features @ weights[:, :-1].T + weights[:, -1]
-    dual = DUAL_NORM[transport_norm]
+    seen = features if lift is None else lift.apply(features)
+    if weights.ndim != 2 or seen.ndim != 2 or weights.shape[1] != seen.shape[1] + 1:
+        raise ProblemError(f"weights must be (K, P + 1) and features (n, P), got {weights.shape} and {seen.shape}")
+    planes, scores = weights[:, :-1], seen @ weights[:, :-1].T + weights[:, -1]
 
-    def steepness(slopes: FloatArray) -> FloatArray:
-        return vector_norm(slopes, dual) if lift is None else lift.steepness(slopes, transport_norm)
+    def moves(slopes: FloatArray, rows: FloatArray, lead: FloatArray) -> FloatArray:
+        """Lengths (n, R) of the least moves of rows (n, P) that lose the leads (n, R) of scores of slopes (R, K)."""
+        if lift is not None:
+            return lift.least_move(slopes, rows, lead, transport_norm)
+        if isinstance(support, BoxSupport):
+            columns = [_inside(one, rows, lead[:, r], support, transport_norm) for r, one in enumerate(slopes)]
+            return np.stack(columns, axis=1)
+        return lead_over_steepness(lead, vector_norm(slopes, DUAL_NORM[transport_norm])[None])
 
-    box = support if isinstance(support, BoxSupport) and lift is None else None
-    if weights.shape[0] == 1:
-        if box is not None:
-            return _inside(np.sign(scores) * planes, features, np.abs(scores[:, 0]), box, transport_norm)
-        return _ratio(np.abs(scores), steepness(planes)[None])[:, 0]
-    winner = scores.argmax(axis=1)
-    lead = scores[np.arange(scores.shape[0]), winner][:, None] - scores
-    if box is None:
-        radius = _ratio(lead, steepness(planes[:, None] - planes[None])[winner])
-    else:
-        towards = [planes[winner] - rival for rival in planes]
-        columns = [_inside(slope, features, lead[:, j], box, transport_norm) for j, slope in enumerate(towards)]
-        radius = np.stack(columns, axis=1)
-    radius[np.arange(radius.shape[0]), winner] = np.inf
-    return np.asarray(radius.min(axis=1))
-
-
-def _ratio(lead: FloatArray, norm: FloatArray) -> FloatArray:
-    lead, norm = np.broadcast_arrays(lead, norm)
-    still = np.where(lead > 0, np.inf, 0.0)
-    return np.divide(lead, norm, out=still, where=norm > 0)
+    # One head tells two classes: they have its plane and the opposite one, twice as far apart as it is from 0.
+    halves = np.vstack([-planes, planes]) if len(planes) == 1 else None
+    winner = (scores[:, 0] > 0).astype(np.intp) if halves is not None else scores.argmax(axis=1)
+    radius = np.empty(len(features))
+    for k in np.unique(winner):
+        rows = winner == k
+        if halves is not None:
+            radius[rows] = moves(halves[[k]], features[rows], np.abs(scores[rows]))[:, 0]
+            continue
+        rivals = np.arange(len(planes)) != k
+        lead = scores[rows][:, [k]] - scores[rows][:, rivals]
+        radius[rows] = moves(planes[k] - planes[rivals], features[rows], lead).min(axis=1)
+    return radius
 
 
 def _inside(
     slope: FloatArray, features: FloatArray, lead: FloatArray, box: BoxSupport, norm: TransportNorm
 ) -> FloatArray:
-    """Length (n,) of the shortest moves inside the box against slopes (n, P) that lose the lead (n,)."""
+    """Length (n,) of the shortest moves inside the box against the slope (P,) that lose the lead (n,)."""
     room = np.where(slope > 0, features - box.low, box.high - features)
-    return least_move(np.abs(slope), np.maximum(room, 0.0), lead, norm)
+    return least_move(np.broadcast_to(np.abs(slope), features.shape), np.maximum(room, 0.0), lead, norm)

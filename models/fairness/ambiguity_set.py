@@ -132,38 +132,45 @@ def _largest_part(worst: FloatArray, best: FloatArray, phi: float) -> float:
 
 @dataclass(frozen=True)
 class Convexity:
-    r"""Whether ``||Lambda||_1 < 1 + 2 m_f / M_f`` (RF Theorem 3): then every <lambda, f> is strongly convex.
+    r"""Whether ``||Lambda||_1 < 1 + m_f / (2 M_f)``, where the proof of RF Theorem 3 holds (its Assumption 8).
 
-    ``sum_norm`` is ``||Lambda||_1``, ``limit`` the right side, ``largest_phi`` a phi below which it holds for
-    every A and B.
+    The theorem itself states the wider ``1 + 2 m_f / M_f``, and so contradicts its own proof: the step sizes there grow
+    by ``m_f/4 - M_f (||Lambda||_1 - 1)/2``, which is above 0 under Assumption 8 only. Between the two every
+    <lambda, f> is still strongly convex (Proposition 10), so the solution is one, but no rate is proven.
+
+    ``sum_norm`` is ``||Lambda||_1``, ``limit`` the right side of Assumption 8, ``stated`` that of the theorem,
+    ``largest_phi`` a phi below which Assumption 8 holds for every A and B.
     """
 
     sum_norm: float
     limit: float
+    stated: float
     largest_phi: float
 
     @property
     def holds(self) -> bool:
-        """Whether the condition holds."""
+        """Whether the condition of the proof holds."""
         return self.sum_norm < self.limit
 
     def __str__(self) -> str:
         sign, word = ("<", "holds") if self.holds else (">=", "fails")
-        text = f"||Lambda||_1 = {self.sum_norm:.6g} {sign} 1 + 2 m_f/M_f = {self.limit:.6g}: the condition {word}"
+        text = f"||Lambda||_1 = {self.sum_norm:.6g} {sign} 1 + m_f/(2 M_f) = {self.limit:.6g}: the condition {word}"
         if self.holds:
             return text
+        if self.sum_norm < self.stated:
+            text += f" (the paper's theorem states 1 + 2 m_f/M_f = {self.stated:.6g}, its proof needs Assumption 8)"
         return f"{text}; convergence is not proven, take phi below {self.largest_phi:.4g} or a larger ridge"
 
 
 def check_convexity(ambiguity: RelativeSet, strong_convexity: float, smoothness: float) -> Convexity:
-    """Check the condition of RF Theorem 3.
+    """Check the condition under which RF Theorem 3 is proven, that of Assumption 8.
 
     ``strong_convexity`` m_f: the smallest curvature of any site's loss; ``smoothness`` M_f: the largest.
     """
     m, M = strong_convexity, smoothness
     if not (math.isfinite(m) and math.isfinite(M) and 0.0 <= m <= M and M > 0.0):
         raise ProblemError(f"curvatures must satisfy 0 <= m_f <= M_f with M_f above 0, got m_f = {m} and M_f = {M}")
-    return Convexity(ambiguity.sum_norm(), 1.0 + 2.0 * m / M, m / (m + M))
+    return Convexity(ambiguity.sum_norm(), 1.0 + m / (2.0 * M), 1.0 + 2.0 * m / M, m / (m + 4.0 * M))
 
 
 def balanced_phi(worst: float, best: float, curvature: float) -> float:

@@ -29,7 +29,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import FloatArray
-from models.cuts.cut_model import CutModel, ModelPoint, minimise
+from models.cuts.cut_model import CutModel, ModelPoint
+from models.cuts.cut_program import minimise
 from models.cuts.lower_bound import intercept_range, lower_bound, tilted_lower_bound
 from models.fairness.ambiguity_set import RelativeSet
 from models.fairness.dual_step import nearest_member

@@ -1,17 +1,17 @@
-r"""Random Fourier lift: a nonlinear classifier from a linear method, with nothing shared but a seed.
+r"""What a lift is: a map of scaled features to those that the linear method sees, with a proof of how far it stretches.
 
-    z(x)_k = cos(<omega_k, x - middle> + phase_k),      omega_k ~ N(0, I) / bandwidth,  phase_k ~ U[0, 2 pi)
+With ``||z(x) - z(x')|| <= L ||x - x'||`` in the transport norm, the ball of radius ``r`` around lifted rows holds the
+image of the ball of radius ``r / L`` around the rows themselves: a worst-case risk over the first is never below that
+over the second (a coupling of two distributions of features is one of their images, and costs at most L times as
+much).
 
-``<z(x), z(x')> * 2 / K`` approximates the Gaussian kernel ``exp(-||x - x'||^2 / (2 bandwidth^2))`` (Rahimi and Recht
-2007). Lifted features lie in the box [-1, 1], or in [0, 1] as the methods and the sensor ranges want them; the ball of
-a lifted problem is one of lifted features. Every site must draw the same lift: compare ``fingerprint``.
+All lifts take features in [0, 1] and give features in [0, 1]. Kinds: ``fourier``, ``spline``, ``products``,
+``nystrom``.
 """
 
 from __future__ import annotations
 
-import hashlib
-import math
-from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -19,96 +19,81 @@ from models.basics import FloatArray, ProblemError, TransportNorm
 from models.geometry.norms import DUAL_NORM, vector_norm
 from models.geometry.supports import BoxSupport
 
+LARGEST = 4096
+"""Most features that a lift may give."""
 
-@dataclass(frozen=True)
-class FourierLift:
-    """A drawn lift: ``frequencies`` (K, P), ``phases`` (K,); ``keep_linear`` puts the P features in front."""
 
-    frequencies: FloatArray
-    phases: FloatArray
-    seed: int
-    bandwidth: float
-    keep_linear: bool = True
+class Lift(Protocol):
+    """A lift of P features, ``n_inputs``, to K, ``n_outputs``."""
 
     @property
     def n_inputs(self) -> int:
         """Number of features that go in."""
-        return int(self.frequencies.shape[1])
 
     @property
     def n_outputs(self) -> int:
         """Number of features that come out."""
-        return int(self.frequencies.shape[0]) + (self.n_inputs if self.keep_linear else 0)
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of all numbers of the lift: the same at two sites exactly when they lift alike."""
-        digest = hashlib.sha256(f"fourier-lift/1 {self.seed} {self.bandwidth!r} {self.keep_linear}".encode())
-        for array in (self.frequencies, self.phases):
-            digest.update(str(array.shape).encode() + np.ascontiguousarray(array, dtype="<f8").tobytes())
-        return digest.hexdigest()
+        """SHA-256 of the numbers that make the lift: the same at two sites exactly when they lift alike."""
 
     @property
     def support(self) -> BoxSupport:
-        """The box [0, 1] of the lifted features."""
-        return BoxSupport(np.zeros(self.n_outputs), np.ones(self.n_outputs))
+        """A box (K,) that holds the lifted features of all x in [0, 1]^P."""
 
     def apply(self, features: FloatArray) -> FloatArray:
-        """Lifted features (n, ``n_outputs``) in [0, 1] of features (n, P) in [0, 1]."""
-        if features.ndim != 2 or features.shape[1] != self.n_inputs:
-            raise ProblemError(f"the lift takes features (n, {self.n_inputs}), got {features.shape}")
-        waves = 0.5 + 0.5 * np.cos((features - 0.5) @ self.frequencies.T + self.phases)
-        return np.hstack([features, waves]) if self.keep_linear else waves
+        """Lifted features (n, K) of features (n, P); ``ProblemError`` for another shape."""
 
     def gradient(self, features: FloatArray, slopes: FloatArray) -> FloatArray:
         r"""Gradient in the features, (n, P), of ``<slopes_i, z(x)>`` at each row x_i: ``J(x_i)^T slopes_i``."""
-        linear, waves = self._parts(slopes)
-        turned = -0.5 * np.sin((features - 0.5) @ self.frequencies.T + self.phases)
-        return np.asarray(linear + (turned * waves) @ self.frequencies)
+
+    def shares(self, features: FloatArray, slopes: FloatArray) -> FloatArray:
+        """What each feature adds to ``<slopes_i, z(x_i)>``, (n, P), counted from the middle 0.5 of its range."""
 
     def steepness(self, slopes: FloatArray, transport_norm: TransportNorm) -> FloatArray:
-        r"""Bound on ``||J(x)^T s||_*`` over all x, for each s along the last axis: the steepest that ``<s, z(x)>`` is.
-
-        The lesser of two: feature by feature, ``|sin| <= 1``; and ``||s||_*`` times the lift's Lipschitz constant.
-        """
-        linear, waves = self._parts(slopes)
-        by_feature = np.abs(linear) + 0.5 * np.abs(waves) @ np.abs(self.frequencies)
-        dual = DUAL_NORM[transport_norm]
-        whole = self.lipschitz(transport_norm) * vector_norm(slopes, dual)
-        return np.minimum(vector_norm(by_feature, dual), whole)
+        r"""Bound on ``||J(x)^T s||_*`` over all x, for each s along the last axis: how steep ``<s, z(x)>`` is."""
 
     def lipschitz(self, transport_norm: TransportNorm) -> float:
-        r"""Constant L with ``||z(x) - z(x')|| <= L ||x - x'||`` for all x and x', from ``|sin| <= 1``."""
-        kept = float(self.keep_linear)
-        if transport_norm == "l1":
-            return kept + 0.5 * float(np.abs(self.frequencies).sum(axis=0).max())
-        if transport_norm == "linf":
-            return max(kept, 0.5 * float(np.abs(self.frequencies).sum(axis=1).max()))
-        return math.sqrt(kept + 0.25 * float(np.linalg.norm(self.frequencies, 2)) ** 2)
+        r"""Constant L with ``||z(x) - z(x')|| <= L ||x - x'||`` for all x and x', in the transport norm."""
 
-    def _parts(self, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Slopes of the features themselves, (..., P), and of the waves, (..., K)."""
-        if slopes.shape[-1] != self.n_outputs:
-            raise ProblemError(f"slopes must have length {self.n_outputs}, got {slopes.shape[-1]}")
-        if not self.keep_linear:
-            return np.zeros((*slopes.shape[:-1], self.n_inputs)), slopes
-        return slopes[..., : self.n_inputs], slopes[..., self.n_inputs :]
+    def least_move(
+        self, slopes: FloatArray, features: FloatArray, lead: FloatArray, transport_norm: TransportNorm
+    ) -> FloatArray:
+        r"""Lower bound (n, R) of the length of a move of features (n, P) that lowers ``<s_r, z(x)>`` by a lead.
+
+        ``slopes`` (R, K), ``lead`` (n, R) at or above 0. Infinite where no move does it, 0 where the lead is 0.
+        """
 
 
-def fourier_lift(
-    n_features: int, n_components: int, *, bandwidth: float, seed: int, keep_linear: bool = True
-) -> FourierLift:
-    """Draw a lift; the same arguments give the same lift (numpy's PCG64), which ``fingerprint`` lets sites verify.
+def check_features(features: FloatArray, n_inputs: int) -> None:
+    """``ProblemError`` where features are not (n, P)."""
+    if features.ndim != 2 or features.shape[1] != n_inputs:
+        raise ProblemError(f"the lift takes features (n, {n_inputs}), got {features.shape}")
 
-    ``ProblemError`` for a count below 1, a bandwidth that is not above 0, or a negative seed.
-    """
-    if n_features < 1 or n_components < 1:
-        raise ProblemError(f"a lift needs at least one feature and one component, got {n_features} and {n_components}")
-    if not (math.isfinite(bandwidth) and bandwidth > 0):
-        raise ProblemError(f"bandwidth must be a finite number above 0, got {bandwidth}")
-    if seed < 0:
-        raise ProblemError(f"seed must be at or above 0, got {seed}")
-    random = np.random.Generator(np.random.PCG64(seed))
-    frequencies = random.standard_normal((n_components, n_features)) / bandwidth
-    phases = random.uniform(0.0, 2.0 * math.pi, n_components)
-    return FourierLift(frequencies, phases, seed, bandwidth, keep_linear)
+
+def check_slopes(slopes: FloatArray, n_outputs: int) -> None:
+    """``ProblemError`` where slopes are not (..., K)."""
+    if slopes.shape[-1] != n_outputs:
+        raise ProblemError(f"slopes must have length {n_outputs}, got {slopes.shape[-1]}")
+
+
+def check_size(n_outputs: int) -> None:
+    """``ProblemError`` where a lift gives more than ``LARGEST`` features."""
+    if n_outputs > LARGEST:
+        raise ProblemError(f"the lift makes {n_outputs} features, {LARGEST} at most are allowed: take a smaller lift")
+
+
+def lead_over_steepness(lead: FloatArray, steepness: FloatArray) -> FloatArray:
+    """``lead / steepness``, broadcast; where nothing is steep infinite, and 0 where nothing leads."""
+    lead, steepness = np.broadcast_arrays(lead, steepness)
+    still = np.where(lead > 0, np.inf, 0.0)
+    return np.divide(lead, steepness, out=still, where=steepness > 0)
+
+
+def lesser_steepness(
+    by_feature: FloatArray, slopes: FloatArray, lipschitz: float, transport_norm: TransportNorm
+) -> FloatArray:
+    """The lesser of two bounds: of the partial derivatives ``by_feature`` (..., P), and ``L ||s||_*``."""
+    dual = DUAL_NORM[transport_norm]
+    return np.minimum(vector_norm(by_feature, dual), lipschitz * vector_norm(slopes, dual))

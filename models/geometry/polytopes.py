@@ -6,8 +6,9 @@ be no wall to speak of, so the polytope must be bounded.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from scipy.optimize import linprog
 
 from models.basics import FloatArray, ProblemError
 
@@ -32,7 +33,7 @@ def inner_point(matrix: FloatArray, limits: FloatArray) -> tuple[FloatArray, flo
     ends = limits / sizes
     scale = float(np.abs(ends).max(initial=0.0)) or 1.0
     bounds = [(None, None)] * units.shape[0] + [(None, scale)]
-    found = linprog(goal, A_ub=rows, b_ub=ends, bounds=bounds, method="highs")
+    found = _linprog(goal, A_ub=rows, b_ub=ends, bounds=bounds, method="highs")
     if found.status != 0:
         raise ProblemError(f"no point inside the support polytope could be found: {found.message}")
     depth = float(found.x[-1])
@@ -67,7 +68,7 @@ def check_bounded(matrix: FloatArray) -> None:
     bounded = rows.shape[0] > matrix.shape[1] and int(np.linalg.matrix_rank(rows)) == matrix.shape[1]
     if bounded:
         ones = np.ones(rows.shape[0])
-        found = linprog(ones, A_eq=rows.T, b_eq=-rows.sum(axis=0), bounds=(0, None), method="highs")
+        found = _linprog(ones, A_eq=rows.T, b_eq=-rows.sum(axis=0), bounds=(0, None), method="highs")
         bounded = found.status == 0
     if not bounded:
         raise ProblemError(
@@ -77,7 +78,14 @@ def check_bounded(matrix: FloatArray) -> None:
 
 def combination(matrix: FloatArray, direction: FloatArray) -> FloatArray:
     """Least weights (r,), at or above 0, with which the rows of a bounded polytope's matrix add up to ``direction``."""
-    found = linprog(np.ones(matrix.shape[0]), A_eq=matrix.T, b_eq=direction, bounds=(0, None), method="highs")
+    found = _linprog(np.ones(matrix.shape[0]), A_eq=matrix.T, b_eq=direction, bounds=(0, None), method="highs")
     if found.status != 0:
         raise ProblemError("the support polytope is unbounded in a direction that its walls must answer")
     return np.asarray(found.x, dtype=np.float64)
+
+
+def _linprog(*arguments: Any, **options: Any) -> Any:
+    """``scipy.optimize.linprog``, imported at the first call: half a second, which only polytopes wait."""
+    from scipy.optimize import linprog
+
+    return linprog(*arguments, **options)

@@ -7,15 +7,18 @@ from typing import Final, Literal, get_args
 
 from models.basics import ProblemError
 from models.losses.base import Loss, Task
-from models.losses.classification import Hinge, Logistic, SmoothHinge
+from models.losses.classification import CrossEntropy, Hinge, Logistic, SmoothHinge
 from models.losses.regression import EpsilonInsensitive, Huber, Pinball, Squared
 
-LossName = Literal["hinge", "smooth_hinge", "logistic", "huber", "epsilon_insensitive", "pinball", "squared"]
-LOSS_NAMES: Final[tuple[LossName, ...]] = tuple(name for name in get_args(LossName) if name != "squared")
-"""Losses with a worst case over a ball; squared, which has none, is for methods that train without one."""
+LossName = Literal[
+    "hinge", "smooth_hinge", "logistic", "cross_entropy", "huber", "epsilon_insensitive", "pinball", "squared"
+]
+_WITHOUT_A_BALL: Final = ("cross_entropy", "squared")
+LOSS_NAMES: Final[tuple[LossName, ...]] = tuple(name for name in get_args(LossName) if name not in _WITHOUT_A_BALL)
+"""Losses with a worst case over a ball; cross_entropy and squared, which have none, are for training without one."""
 
 _LOSSES: Final[dict[str, Callable[..., Loss]]] = {
-    "hinge": Hinge, "smooth_hinge": SmoothHinge, "logistic": Logistic, "huber": Huber,
+    "hinge": Hinge, "smooth_hinge": SmoothHinge, "logistic": Logistic, "cross_entropy": CrossEntropy, "huber": Huber,
     "epsilon_insensitive": EpsilonInsensitive, "pinball": Pinball, "squared": Squared,
 }
 _WITH_EPSILON: Final = ("huber", "epsilon_insensitive")

@@ -1,14 +1,14 @@
-"""Losses of classification: hinge, smooth hinge and logistic, of the margin ``z = y (<w, x> + b)``."""
+"""Losses of classification: hinge, smooth hinge and logistic, of the margin ``z = y (<w, x> + b)``; cross-entropy."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import expit
 
-from models.basics import FloatArray
+from models.basics import FloatArray, ProblemError
 from models.losses.base import Line, Task
 
 
@@ -67,4 +67,29 @@ class Logistic:
 
     def slope(self, z: FloatArray) -> FloatArray:
         """``-1 / (1 + exp(z))``."""
+        from scipy.special import expit  # a quarter of a second, which only who trains with this loss waits
+
         return np.asarray(-expit(-z))
+
+
+@dataclass(frozen=True)
+class CrossEntropy:
+    """``-log softmax(s)_y`` of the scores s of all classes; ``models.methods.local_sgd.objectives`` evaluate it.
+
+    It is no function of one margin, so it has neither a value nor a slope here. Its Lipschitz constant is given as
+    infinite: no worst case over a ball is known here, whatever gives the scores.
+    """
+
+    name: ClassVar[str] = "cross_entropy"
+    task: ClassVar[Task] = "classification"
+    lipschitz: ClassVar[float] = math.inf
+    smooth: ClassVar[bool] = True
+    lines: ClassVar[tuple[Line, ...] | None] = None
+
+    def value(self, z: FloatArray) -> FloatArray:
+        """``ProblemError``: one margin does not say it."""
+        raise ProblemError("cross_entropy is a loss of the scores of all classes, not of one margin")
+
+    def slope(self, z: FloatArray) -> FloatArray:
+        """``ProblemError``: one margin does not say it."""
+        raise ProblemError("cross_entropy is a loss of the scores of all classes, not of one margin")

@@ -11,7 +11,7 @@ import numpy as np
 
 from models.basics import Arrays, FloatArray
 from models.cuts.carried_proof import CarriedProof, carried_proof
-from models.cuts.contradiction import Contradiction, find_contradiction
+from models.cuts.contradiction import Contradiction, find_contradiction, find_false_end, suspected
 from models.cuts.evidence import Evidence, with_answers
 from models.methods.protocol import NO_PARAMETERS
 from models.problem import Certificate, ServerProblem, Status
@@ -75,7 +75,22 @@ class CertifiedServer(ABC, Generic[StateT]):
         cuts = {site: self.as_cuts(each) for site, each in answers.items()}
         grown = with_answers(state.evidence, problem, point, cuts)
         ids = [site.site_id for site in problem.sites]
-        found = {site: find_contradiction(grown, problem, ids.index(site)) for site in answers}
+        suspects = {ids[place] for place in suspected(grown, problem)}
+        found = {site: find_contradiction(grown, problem, ids.index(site)) for site in answers if site in suspects}
+        return {site: each for site, each in found.items() if each is not None}
+
+    def false_ends(
+        self, state: StateT, problem: ServerProblem, point: FloatArray, risks: Mapping[str, float]
+    ) -> dict[str, Contradiction]:
+        """Sites whose risk at the end, at a point (D,), cannot be true beside what they answered; by site id.
+
+        For a method that minimises the worst-case risk which the problem states: others' answers are of other risks.
+        """
+        ids = [site.site_id for site in problem.sites]
+        found = {
+            site: find_false_end(state.evidence, problem, ids.index(site), point, risk)
+            for site, risk in risks.items() if site in ids
+        }
         return {site: each for site, each in found.items() if each is not None}
 
     def of_sites(self, state: StateT, problem: ServerProblem, kept: Sequence[int]) -> StateT:

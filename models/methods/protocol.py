@@ -8,7 +8,7 @@ server's state, which is model-sized and is committed with the round.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Literal, Protocol, TypeVar, runtime_checkable
@@ -35,13 +35,56 @@ class SiteHalf(Protocol):
 
 
 @runtime_checkable
-class RemembersAnswers(Protocol):
-    """A site half that does better with a memory of its own answers in the run; without it the run goes on too."""
+class ForgetsSites(Protocol):
+    """A server half that can forget what one site said and keep the rest; others begin anew."""
 
-    def answer_remembering(
-        self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], memory: Arrays
-    ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
-        """Answer, and the memory after it; ``memory`` {} at the start of a run and after a restart."""
+    def anew(self, state: Any, site: int) -> Any:
+        """State after a site, by index, became another: what it said before is of no use."""
+        ...
+
+
+@runtime_checkable
+class StartsWarm(Protocol):
+    """A server half that can begin where an earlier run on much the same sites ended; others begin with nothing."""
+
+    def warm(self, earlier: Any, before: ServerProblem, problem: ServerProblem, kept: Sequence[int]) -> Any:
+        """State before the first round on ``problem``, from the last one of an earlier run on ``before``.
+
+        ``kept`` (G,): place of each site in the earlier run where its risk is the same function, else -1. Of the others
+        nothing counts in a bound; what was asked of them may say where to look.
+        """
+        ...
+
+    def forget_earlier(self, state: Any, site: int) -> Any:
+        """State without what was taken over of a site, by index."""
+        ...
+
+
+@runtime_checkable
+class AnswersLate(Protocol):
+    """A server half to which a site may answer an earlier question (``models.methods.bundle.asynchronous``)."""
+
+    def open_rounds(self, state: Any, problem: ServerProblem) -> dict[str, int]:
+        """Exchange of the question that each site at work was asked, by site id; its message is that question's."""
+        ...
+
+    def asks_next(self, state: Any, problem: ServerProblem) -> set[str]:
+        """Idle sites that are to be asked next."""
+        ...
+
+    def away(self, state: Any, problem: ServerProblem) -> set[str]:
+        """Sites that entered the last upper bound by their cuts."""
+        ...
+
+    def told_rounds(self, state: Any, problem: ServerProblem) -> dict[str, int]:
+        """Exchange of the newest question that each site answered, by site id; 0 where it answered none."""
+        ...
+
+    def step_late(
+        self, state: Any, problem: ServerProblem, answers: Mapping[str, Arrays], due: Collection[str],
+        away: Collection[str],
+    ) -> Any:
+        """Next state from new and late answers; those of ``due`` are still to come, ``away`` is not waited for."""
         ...
 
 
@@ -94,6 +137,11 @@ class ServerHalf(Protocol[StateT]):
         self, state: StateT, problem: ServerProblem, answers: Mapping[str, Arrays]
     ) -> dict[str, Contradiction]:
         """Sites whose answers, with those that they gave earlier, belong to no convex risk; by site id."""
+
+    def false_ends(
+        self, state: StateT, problem: ServerProblem, point: FloatArray, risks: Mapping[str, float]
+    ) -> dict[str, Contradiction]:
+        """Sites whose risk at the end, at a point (D,), cannot be true beside what they answered; by site id."""
 
     def of_sites(self, state: StateT, problem: ServerProblem, kept: Sequence[int]) -> StateT:
         """State of a run that goes on with some of its sites, by index; ``problem`` is that of those sites."""

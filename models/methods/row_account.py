@@ -14,6 +14,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from models.basics import Arrays, FloatArray
+from models.methods.guard import Guard
 from models.methods.protocol import SiteHalf
 from models.problem import SiteProblem
 
@@ -35,11 +36,18 @@ class RowAccount:
             rows = np.zeros(n_rows)
         if rows is None:
             return RowAccount(self.rows, False)
-        return RowAccount((*self.rows, rows), self.whole and whole)
+        return RowAccount((*self.rows, *row_vectors(rows)), self.whole and whole)
 
     def partial(self) -> RowAccount:
         """The same account of an answer that has more in it."""
         return RowAccount(self.rows, False)
+
+
+def row_vectors(rows: FloatArray | None) -> list[FloatArray]:
+    """Coefficients (N,) by vector, of one vector (N,) or of several (C, N); none where they are not known."""
+    if rows is None:
+        return []
+    return [rows] if rows.ndim == 1 else list(rows)
 
 
 @dataclass(frozen=True)
@@ -52,20 +60,47 @@ class Accounted:
 
 @runtime_checkable
 class AccountedHalf(Protocol):
-    """A site half that can account for its answers; ``answer`` gives the same arrays."""
+    """A site half that can account for its answers; without a guard ``answer`` gives the same arrays."""
 
-    def accounted(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> Accounted:
-        """The answer with its account, from one computation."""
+    def accounted(
+        self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], guard: Guard | None = None
+    ) -> Accounted:
+        """The answer with its account, from one computation; what would isolate a row as the guard chooses."""
+        ...
+
+
+@runtime_checkable
+class RemembersAnswers(Protocol):
+    """A site half that does better with a memory of its own answers in the run; without it the run goes on too."""
+
+    def answer_remembering(
+        self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], memory: Arrays,
+        guard: Guard | None = None,
+    ) -> tuple[Accounted, dict[str, FloatArray]]:
+        """Answer with its account, and the memory after it; ``memory`` {} at the start of a run and after a restart.
+
+        What is remembered of an answer is what leaves, whichever the guard chose.
+        """
         ...
 
 
 def accounted_answer(
-    half: SiteHalf, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]
+    half: SiteHalf, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], guard: Guard | None = None
 ) -> Accounted:
     """Answer of any half with its account: an empty one that is not whole where the half gives none."""
     if isinstance(half, AccountedHalf):
-        return half.accounted(problem, message, parameters)
+        return half.accounted(problem, message, parameters, guard)
     return Accounted(half.answer(problem, message, parameters), RowAccount((), False))
+
+
+def accounted_remembering(
+    half: SiteHalf, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], memory: Arrays,
+    guard: Guard | None = None,
+) -> tuple[Accounted, dict[str, FloatArray]]:
+    """Accounted answer from a memory, and the memory after it: {} where the half has none."""
+    if isinstance(half, RemembersAnswers):
+        return half.answer_remembering(problem, message, parameters, memory, guard)
+    return accounted_answer(half, problem, message, parameters, guard), {}
 
 
 def joined(accounts: Sequence[RowAccount]) -> RowAccount:

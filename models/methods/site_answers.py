@@ -13,12 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import Arrays, FloatArray
-from models.methods.protocol import RemembersAnswers, SiteHalf
-from models.methods.row_account import Accounted, RowAccount, accounted_answer
-from models.problem import ProxSolution, ServerProblem, SiteProblem
-from models.prox.bundle import LocalStep, fast_prox_fits, local_minorant, local_prox
+from models.methods.guard import (
+    MOVES,
+    Guard,
+    Minorant,
+    asked,
+    guarded_cut,
+    guarded_minorant,
+    moved,
+    prox_minorant,
+    step_minorant,
+)
+from models.methods.protocol import SiteHalf
+from models.methods.row_account import Accounted, RowAccount, accounted_answer, accounted_remembering
+from models.problem import ServerProblem, SiteProblem
+from models.prox.bundle import fast_prox_fits, local_minorant, local_prox
 from models.prox.hinge import robust_prox
-from models.worst_case.risk import RiskCut, site_cut
+from models.worst_case.risk import RiskCut
 
 
 def cut_answer(cut: RiskCut) -> dict[str, FloatArray]:
@@ -62,9 +73,11 @@ class RiskSite:
         """Exact worst-case risk and its cut: no solver involved."""
         return self.accounted(problem, message, parameters).arrays
 
-    def accounted(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> Accounted:
+    def accounted(
+        self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], guard: Guard | None = None
+    ) -> Accounted:
         """The answer with the rows of its slope."""
-        cut = site_cut(message["point"], problem)
+        cut = guarded_cut(message["point"], problem, guard, int(message.get("exchange", 0)))
         return Accounted(cut_answer(cut), vector_account(cut.rows, cut.slope, cut.swing, problem))
 
     def shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
@@ -85,22 +98,27 @@ class ProxCutSite:
         """Exact risk at the point and the minorant that the local step proves."""
         return self.accounted(problem, message, parameters).arrays
 
-    def accounted(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> Accounted:
+    def accounted(
+        self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], guard: Guard | None = None
+    ) -> Accounted:
         """The answer with the rows of its slope and of the minorant's."""
-        asked = RiskSite().accounted(problem, message, parameters)
-        answer = asked.arrays
+        first = RiskSite().accounted(problem, message, parameters, guard)
+        answer = first.arrays
         penalty = asked_penalty(message, float(answer["risk"]), answer["slope"])
         if penalty == 0:
             swing = np.zeros_like(answer["swing"]) if "swing" in answer else None
-            return Accounted({**answer, **minorant(0.0, np.zeros_like(answer["slope"]), 0.0, swing)}, asked.account)
+            return Accounted({**answer, **minorant(0.0, np.zeros_like(answer["slope"]), 0.0, swing)}, first.account)
         centre = message["centre"]
-        if not fast_prox_fits(problem):
+        if fast_prox_fits(problem):
+            local = robust_prox(problem, centre, penalty, warm_start=message["point"])
+            found, near = prox_minorant(local), local.point
+        else:
             step = local_minorant(problem, centre, penalty)
-            account = vector_account(step.rows, step.slope, step.swing, problem, asked.account)
-            return Accounted({**answer, **step_minorant(step)}, account)
-        local = robust_prox(problem, centre, penalty, warm_start=message["point"])
-        account = vector_account(local.rows, local.slope, None, problem, asked.account)
-        return Accounted({**answer, **_minorant(local)}, account)
+            found, near = step_minorant(step), step.point
+        question = asked(problem, message["point"], centre, np.array(penalty))
+        found = guarded_minorant(found, near, problem, guard, question, int(message.get("exchange", 0)))
+        account = vector_account(found.rows, found.slope, found.swing, problem, first.account)
+        return Accounted({**answer, **minorant_arrays(found)}, account)
 
     def shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
         """Shapes of a valid answer."""
@@ -130,27 +148,49 @@ class AdmmSite:
         """Exact risk at the point, the local weights, and the minorant that the local step proves."""
         return self.accounted(problem, message, parameters).arrays
 
-    def accounted(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> Accounted:
+    def accounted(
+        self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], guard: Guard | None = None
+    ) -> Accounted:
         """The answer with the rows of its slope and of the minorant's.
 
-        At the optimum of the local step the minorant's slope says where the weights are, so these add no rows of their
-        own where the step is solved to the end; after a bundle of cuts they may.
+        The weights add no rows of their own: the minorant's slope says where its step ends. Where a guard lets another
+        answer leave it is the step from a centre beside the one that was asked.
         """
-        asked = RiskSite().accounted(problem, message, parameters)
-        answer = asked.arrays
+        first = RiskSite().accounted(problem, message, parameters, guard)
         centre, point = message["centre"], message["point"]
         penalty, ridge = float(message["penalty"]), float(message["ridge"])
-        if fast_prox_fits(problem):
-            local = robust_prox(problem, centre, penalty, ridge=ridge, warm_start=point)
-            account = vector_account(local.rows, local.slope, None, problem, asked.account)
-            return Accounted({**answer, "local_point": local.point, **_minorant(local)}, account)
-        step = local_prox(problem, centre, penalty, ridge=ridge, start=point)
-        account = vector_account(step.rows, step.slope, step.swing, problem, asked.account).partial()
-        return Accounted({**answer, "local_point": step.point, **step_minorant(step)}, account)
+
+        def stepped(number: int, random: np.random.Generator) -> tuple[FloatArray, Minorant]:
+            if number > MOVES:
+                return self._unmoved(centre * (penalty / (penalty + 2.0 * ridge)), first.arrays, problem)
+            beside = moved(centre, number, random) if number else centre
+            if fast_prox_fits(problem):
+                local = robust_prox(problem, beside, penalty, ridge=ridge, warm_start=point)
+                return local.point, prox_minorant(local)
+            step = local_prox(problem, beside, penalty, ridge=ridge, start=point)
+            return np.asarray(step.proven_point), step_minorant(step)
+
+        def rows_of(step: tuple[FloatArray, Minorant]) -> list[FloatArray]:
+            return [] if step[1].rows is None else [step[1].rows]
+
+        if guard is None:
+            local_point, found = stepped(0, np.random.default_rng(0))
+        else:
+            question = asked(problem, point, centre, np.array([penalty, ridge]))
+            local_point, found = guard.choose(question, stepped, rows_of)
+        account = vector_account(found.rows, found.slope, found.swing, problem, first.account)
+        return Accounted({**first.arrays, "local_point": local_point, **minorant_arrays(found)}, account)
+
+    @staticmethod
+    def _unmoved(point: FloatArray, answer: Arrays, problem: SiteProblem) -> tuple[FloatArray, Minorant]:
+        """The step of one who knows nothing of the risk but that it is not negative."""
+        swing = np.zeros_like(answer["swing"]) if "swing" in answer else None
+        return point, Minorant(0.0, np.zeros_like(point), 0.0, swing, np.zeros(problem.labels.shape[0]))
 
     def answer_remembering(
-        self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], memory: Arrays
-    ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+        self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], memory: Arrays,
+        guard: Guard | None = None,
+    ) -> tuple[Accounted, dict[str, FloatArray]]:
         """As a plant of a cohort, with a multiplier of its own where the server knows the cohort's mean alone.
 
         That mean is ``m = point - centre``; the plant's is ``mu <- mu + w_g - point`` from its last round, m without
@@ -160,9 +200,10 @@ class AdmmSite:
         point = message["point"]
         shared = point - message["centre"]
         dual = memory["dual"] + memory["local_point"] - point if memory else shared
-        answer = self.answer(problem, {**message, "centre": point - dual}, parameters)
-        kept = {"dual": dual, "local_point": answer["local_point"]}
-        return {**answer, "local_point": answer["local_point"] + dual - shared}, kept
+        found = self.accounted(problem, {**message, "centre": point - dual}, parameters, guard)
+        local_point = found.arrays["local_point"]
+        told = {**found.arrays, "local_point": local_point + dual - shared}
+        return Accounted(told, found.account), {"dual": dual, "local_point": local_point}
 
     def shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
         """Shapes of a valid answer."""
@@ -180,17 +221,18 @@ class RestatedSite:
         """As the half answers to the problem so restated."""
         return self.half.answer(self._restated(problem), message, parameters)
 
-    def accounted(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> Accounted:
+    def accounted(
+        self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], guard: Guard | None = None
+    ) -> Accounted:
         """As the half accounts for it."""
-        return accounted_answer(self.half, self._restated(problem), message, parameters)
+        return accounted_answer(self.half, self._restated(problem), message, parameters, guard)
 
     def answer_remembering(
-        self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], memory: Arrays
-    ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+        self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], memory: Arrays,
+        guard: Guard | None = None,
+    ) -> tuple[Accounted, dict[str, FloatArray]]:
         """The same from a memory, where the half has one."""
-        if isinstance(self.half, RemembersAnswers):
-            return self.half.answer_remembering(self._restated(problem), message, parameters, memory)
-        return self.answer(problem, message, parameters), {}
+        return accounted_remembering(self.half, self._restated(problem), message, parameters, memory, guard)
 
     def _restated(self, problem: SiteProblem) -> SiteProblem:
         return replace(problem, spec=replace(problem.spec, **self.changes))
@@ -212,21 +254,14 @@ def minorant(
     offset: float, slope: FloatArray, norm_weight: float, swing: FloatArray | None = None
 ) -> dict[str, FloatArray]:
     """Arrays of ``offset + <slope, u> + norm_weight ||u||_* + <swing, |u|> <= r_g(u)``."""
-    found = {
-        "minorant_offset": np.array(offset),
-        "minorant_slope": slope,
-        "minorant_norm_weight": np.array(norm_weight),
+    return minorant_arrays(Minorant(offset, slope, norm_weight, swing))
+
+
+def minorant_arrays(found: Minorant) -> dict[str, FloatArray]:
+    """Arrays of a minorant."""
+    arrays = {
+        "minorant_offset": np.array(found.offset),
+        "minorant_slope": found.slope,
+        "minorant_norm_weight": np.array(found.norm_weight),
     }
-    return found if swing is None else {**found, "minorant_swing": swing}
-
-
-def step_minorant(step: LocalStep) -> dict[str, FloatArray]:
-    """Minorant of a bundle step."""
-    return minorant(step.offset, step.slope, step.norm_weight, step.swing)
-
-
-def _minorant(solution: ProxSolution) -> dict[str, FloatArray]:
-    """Minorant of a prox solution, its norm part apart where the solver knows it."""
-    if solution.norm_slope is None:
-        return minorant(solution.offset, solution.slope, 0.0)
-    return minorant(solution.offset, solution.slope - solution.norm_slope, solution.norm_weight)
+    return arrays if found.swing is None else {**arrays, "minorant_swing": found.swing}

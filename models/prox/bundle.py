@@ -74,6 +74,8 @@ class LocalStep:
     the step.
     ``gap`` : objective less its proven bound. ``value`` : objective. ``cuts`` : how many exact risks were asked.
     ``rows`` (N,) : the rows' coefficients in the slope (:class:`models.worst_case.risk.RiskCut`), None: not known.
+    ``proven_point`` (D,) : where the bound's own step ends, which tells no more of the rows than the bound does; as
+    near the solution as ``point``: ``1/2 ||proven_point - solution||^2 <= gap``.
     """
 
     point: FloatArray
@@ -86,6 +88,7 @@ class LocalStep:
     cuts: int
     swing: FloatArray | None = None
     rows: FloatArray | None = None
+    proven_point: FloatArray | None = None
 
 
 def local_step(
@@ -160,6 +163,7 @@ class _Bundle:
         self._best: tuple[float, FloatArray, float] = (np.inf, centre, np.inf)
         self._bound, self._proof = -np.inf, _Minorant(0.0, np.zeros_like(centre), 0.0, np.zeros(n_features))
         self._swings = False
+        self._proven = centre
 
     @property
     def count(self) -> int:
@@ -196,7 +200,7 @@ class _Bundle:
         offset, slope, norm_weight, swing, rows = self._proof
         return LocalStep(
             point, risk, value, max(self.gap, 0.0), offset, slope, norm_weight, self.count,
-            swing if self._swings else None, rows,
+            swing if self._swings else None, rows, self._proven,
         )
 
     def _prove(self) -> None:
@@ -205,7 +209,7 @@ class _Bundle:
         held = np.flatnonzero(multipliers)
         total = float(multipliers.sum())
         if total == 0:
-            self._raise(0.0, _Minorant(0.0, np.zeros_like(self._centre), 0.0, np.zeros(self._p)))
+            self._raise(0.0, _Minorant(0.0, np.zeros_like(self._centre), 0.0, np.zeros(self._p)), self._centre)
             return
         share = multipliers[held] / total
         cuts = [self._cuts[j] for j in held]
@@ -222,15 +226,15 @@ class _Bundle:
         height = offset + float(slope @ moved) + norm_weight * norm + float(swing @ np.abs(moved[: self._p]))
         self._raise(
             total * height - self._height.conjugate(total) + 0.5 * float(away @ away),
-            _Minorant(offset, slope, norm_weight, swing, _mixed(share, [cut.rows for cut in cuts])),
+            _Minorant(offset, slope, norm_weight, swing, _mixed(share, [cut.rows for cut in cuts])), moved,
         )
 
-    def _raise(self, bound: float, proof: _Minorant) -> None:
+    def _raise(self, bound: float, proof: _Minorant, proven: FloatArray) -> None:
         if bound > self._bound:
-            self._bound, self._proof = bound, proof
+            self._bound, self._proof, self._proven = bound, proof, proven
 
 
 def _mixed(shares: FloatArray, rows: Sequence[FloatArray | None]) -> FloatArray | None:
     """The rows' coefficients in a mixture of cuts; None where those of one cut are not known."""
     known = [each for each in rows if each is not None]
-    return np.asarray(shares @ np.stack(known)) if len(known) == len(rows) else None
+    return np.tensordot(shares, np.stack(known), axes=1) if len(known) == len(rows) else None

@@ -27,6 +27,7 @@ from models.basics import FloatArray
 from models.features.common_units import CommonUnits
 from models.geometry.norms import dual_norm, dual_norms
 from models.geometry.polytopes import combination
+from models.geometry.supports import PolytopeSupport
 from models.problem import SiteProblem
 from models.reference.pieces import Piece, piece_model, pieces, walls
 from models.reference.polytope_atoms import ROUNDING, Atoms, PolytopeBall
@@ -34,6 +35,10 @@ from models.reference.solve import solve_tightly
 
 _HIDDEN = 1e-18
 """Share of the mass, or of the target's unit, that the radius moves at most, which the rounding of the bounds hides."""
+
+
+_RESIDUE = 1e-14
+"""Share of the polytope's depth below which a value is what a subtraction left: no unit for a program."""
 
 
 class PolytopeBounds(NamedTuple):
@@ -145,15 +150,26 @@ class _Program:
 _PROGRAMS: dict[int, tuple[weakref.ref[SiteProblem], CommonUnits, _Program]] = {}
 
 
+def _cleared(problem: SiteProblem) -> SiteProblem:
+    """The site with residues of rounding at 0; the rounding that the bounds allow for is far above them."""
+    support, spec = problem.spec.support, problem.spec
+    assert isinstance(support, PolytopeSupport)
+    least, labels = _RESIDUE * support.depth, problem.labels
+    if spec.loss.task == "regression":
+        labels = np.where(np.abs(labels) < least, 0.0, labels)
+    return replace(problem, features=np.where(np.abs(problem.features) < least, 0.0, problem.features), labels=labels)
+
+
 def _program(problem: SiteProblem) -> tuple[CommonUnits, _Program]:
     """Units and compiled program of a site, kept as long as the site problem itself lives."""
     key = id(problem)
     kept = _PROGRAMS.get(key)
     if kept is not None and kept[0]() is problem:
         return kept[1], kept[2]
-    units = CommonUnits.of({"": problem})
+    cleared = _cleared(problem)
+    units = CommonUnits.of({"": cleared})
     # A copy: the program must not keep the problem itself alive, by which it is found.
-    stated = replace(units.stated({"": problem})[""])
+    stated = replace(units.stated({"": cleared})[""])
     if stated.spec.radius < _HIDDEN * stated.spec.label_flip_cost:
         stated = replace(stated, spec=replace(stated.spec, label_flip_cost=math.inf))
     made = _Program(stated)

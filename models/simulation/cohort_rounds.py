@@ -8,24 +8,27 @@ import numpy as np
 
 from models.basics import Arrays
 from models.cohorts.dealing import Cohorts, cohort_shares
-from models.cohorts.fixed_point import Words, to_words, word_count
+from models.cohorts.fixed_point import Words, asked_points, to_words, word_count
 from models.cohorts.sums import CohortSum, check_on_sums, cohort_answers
-from models.methods.protocol import Method, RemembersAnswers, SiteHalf
+from models.methods.guard import Guard
+from models.methods.protocol import Method, SiteHalf
+from models.methods.row_account import accounted_remembering
 from models.problem import ServerProblem, SiteProblem
 
 
 class CohortRounds:
     """Plants that answer in sums. ``problem`` is that of the plants; the server half's has cohorts for sites.
 
-    ``memories`` are the plants' own: to lose one is what a restart does.
+    ``memories`` are the plants' own: to lose one is what a restart does. ``guards`` are theirs too.
     """
 
     def __init__(
         self, method: Method, sites: Mapping[str, SiteProblem], problem: ServerProblem, cohorts: Cohorts,
-        half: SiteHalf | None = None,
+        half: SiteHalf | None = None, guards: Mapping[str, Guard] | None = None,
     ) -> None:
         check_on_sums(method)
         self._method, self._half, self._sites, self._cohorts = method, half or method.site, sites, cohorts
+        self._guards = guards or {}
         self._parameters, self._shares = problem.parameters, cohort_shares(problem, cohorts)
         self.memories: dict[str, Arrays] = {site: {} for site in sites}
 
@@ -41,14 +44,10 @@ class CohortRounds:
         return cohort_answers(self._method, sums, shapes)
 
     def _words(self, site: str, message: Arrays) -> Words:
-        points = message["points"] if "points" in message else message["point"]
-        if isinstance(self._half, RemembersAnswers):
-            answer, self.memories[site] = self._half.answer_remembering(
-                self._sites[site], message, self._parameters, self.memories[site]
-            )
-        else:
-            answer = self._half.answer(self._sites[site], message, self._parameters)
-        return to_words(answer, self._shares[site], points)
+        found, self.memories[site] = accounted_remembering(
+            self._half, self._sites[site], message, self._parameters, self.memories[site], self._guards.get(site)
+        )
+        return to_words(found.arrays, self._shares[site], asked_points(message))
 
 
 def bytes_of_words(shapes: Mapping[str, tuple[int, ...]]) -> int:

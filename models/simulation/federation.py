@@ -8,7 +8,7 @@ run would send is built here too, so rounds and bytes are those of a real run.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -17,9 +17,12 @@ from models.cohorts.dealing import Cohorts, cohort_problem
 from models.features.common_units import CommonUnits
 from models.geometry.supports import BoxSupport
 from models.methods.catalogue import check_method_problem, check_parameters, get_method, has_no_units
+from models.methods.guard import Guard
 from models.methods.protocol import Method, SiteHalf
+from models.methods.row_account import accounted_answer
 from models.problem import Certificate, ServerProblem, SiteProblem, SiteTerms, Status
 from models.simulation.cohort_rounds import CohortRounds, bytes_of_words
+from models.simulation.ended import Ended
 from models.site_ambiguity.ball import MixtureBall
 from models.validation import check_site_problem
 
@@ -46,7 +49,7 @@ class Training:
     ``last_point`` is the point that the server would ask next: where a method without a certificate would have ended.
     ``convex_part``: for a method whose objective is not convex (relative fairness), the bounds of its convex majorant
     at the end; the ``certificate`` holds for the whole. None for the others.
-    ``note``: what the method says of its result, on one line; mostly empty.
+    ``note``: what the method says of its result, on one line; mostly empty. ``end``: from where a later run goes on.
     """
 
     weights: FloatArray
@@ -58,6 +61,7 @@ class Training:
     last_point: FloatArray
     convex_part: Certificate | None = None
     note: str = ""
+    end: Ended | None = None
 
     @property
     def n_rounds(self) -> int:
@@ -92,6 +96,9 @@ def train(
     site_half: SiteHalf | None = None,
     feature_scale: FloatArray | None = None,
     cohorts: Cohorts | None = None,
+    guards: Mapping[str, Guard] | None = None,
+    after: Ended | None = None,
+    unchanged: Collection[str] = (),
 ) -> Training:
     r"""Minimise ``max_{q in Q} sum_g q_g r_g(w)``, r_g the worst-case risk of site g, round by round.
 
@@ -110,6 +117,9 @@ def train(
     feature_scale : (P,) in which units: see :class:`models.problem.ServerProblem`; None: those of the features.
     cohorts : cohort id to site ids (``models.cohorts.dealing.deal``): the server half sees sums over cohorts alone, and
         what is told by site (risks, mixture) is then told by cohort. None: it sees every answer.
+    guards : site id to what chooses the cuts that may leave that site, as a plant's vault does; None: exact cuts leave.
+    after, unchanged : the end of an earlier training with the same method, and the sites whose rows, label flip cost
+        and radius are those of then: their cuts still count, and the first question is near that end.
 
     Raises
     ------
@@ -123,20 +133,27 @@ def train(
     for site in sites.values():
         check_site_problem(site)
     units = CommonUnits.of(sites) if site_half is None and has_no_units(chosen) else CommonUnits()
+    units = units if after is None else after.units
     sites = units.stated(sites)
     least = None if absolute_gap is None else absolute_gap / units.risk
     problem = server_problem(sites, weights, chosen, parameters or {}, gap, mixture, least)
     problem = replace(problem, feature_scale=feature_scale)
     half, server = site_half or chosen.site, chosen.server
-    rounds = None if cohorts is None else CohortRounds(chosen, sites, problem, cohorts, half)
-    problem = problem if cohorts is None else cohort_problem(problem, cohorts)
+    rounds = None if cohorts is None else CohortRounds(chosen, sites, problem, cohorts, half, guards)
+    single, problem = problem, problem if cohorts is None else cohort_problem(problem, cohorts)
     shapes = server.answer_shapes(problem.dimension, problem.n_swings, problem.parameters)
-    state, status, history = server.init(problem), Status.CONTINUE, list[Round]()
+    state = server.init(problem) if after is None else after.goes_on(server, problem, single, cohorts, unchanged)
+    status, history = Status.CONTINUE, list[Round]()
     while status is Status.CONTINUE and len(history) < max_rounds:
         messages = server.messages(state, problem)
         answers: Mapping[str, Arrays]
         if rounds is None:
-            answers = {name: half.answer(sites[name], messages[name], problem.parameters) for name in sites}
+            answers = {
+                name: accounted_answer(
+                    half, sites[name], messages[name], problem.parameters, (guards or {}).get(name)
+                ).arrays
+                for name in sites
+            }
             sent = max(sum(array.nbytes for array in answer.values()) for answer in answers.values())
         else:
             answers, sent = rounds.answers(messages, shapes), bytes_of_words(shapes)
@@ -155,6 +172,7 @@ def train(
         last_point=following["point"] if "point" in following else following["points"][0],
         convex_part=server.convex_part(state),
         note=server.note((state,), problem),
+        end=Ended(state, single, cohorts, units),
     )
     return found.as_given(units, problem.n_features)
 

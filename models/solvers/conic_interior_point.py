@@ -4,7 +4,8 @@ r"""A small dense interior point method: separable quadratic objective, linear r
 
 ``Q = {(t, u) : ||u||_2 <= t}``. Mehrotra's predictor-corrector with Nesterov-Todd scaling from an infeasible start
 (Vandenberghe 2010, "The CVXOPT linear and quadratic cone program solvers"). One product of the rows with themselves
-and one Cholesky factor a step; deterministic. Made for programs of some tens of variables and hundreds of rows.
+and one Cholesky factor a step; deterministic. Dense rows are for programs of some tens of variables and hundreds of
+rows; those of a cut model have a structure (``models.solvers.arrow_rows``).
 """
 
 from __future__ import annotations
@@ -12,54 +13,70 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs
 
 from models.basics import FloatArray
+from models.solvers.arrow_rows import ArrowRows, DenseRows, Rows
+from models.solvers.newton_factor import Factor
 from models.solvers.second_order_cone import Cones, Scaling, depth
 from models.solvers.solution import Solution, SolverStatus
 
 _MAX_STEPS = 60  # several times what a program takes: 10 to 20
 _PATIENCE, _NEAR = 3, 1e-7  # steps without progress after which it ends, once the error is so small
+_CRAWLING, _HOPELESS = 0.02, 5  # so many steps so short one after the other: no point is feasible, but for rounding
+_FAR = 100.0  # error over the tolerance down to which steps may be rough
 _ROUNDING = 1e-17  # mean complementarity, over the duals' size, that is rounding
 _SURFACE = 1e-13  # depth in a cone at which its scaling is no longer known
 _BACK_OFF = 0.99  # share of the way to the boundary that a step goes
-_ROOM = 0.1  # least slack of the start
-_SHORT_STEPS = 1e-10  # curvature that is added where the program has none
+_DEEP, _NEAR_DEEP = 0.1, 1e-4  # least depth in a cone of a start, and of one with multipliers
 
 
 @dataclass(frozen=True)
 class ConeProgram:
     """Data of the program; the last rows belong to second-order cones of the sizes ``cones``, one after the other.
 
-    ``start`` (n,): a point to start from.
+    ``start`` (n,): a point to start from; ``duals`` (m,): multipliers inside the cones to start from, else those of the
+    identity; ``room``: least slack of the start.
     """
 
     curvature: FloatArray
     linear: FloatArray
-    rows: FloatArray
+    rows: FloatArray | ArrowRows
     limits: FloatArray
     cones: tuple[int, ...] = ()
     start: FloatArray | None = None
+    duals: FloatArray | None = None
+    room: float = 0.1
 
 
 def solve_cone_program(program: ConeProgram, tolerance: float = 1e-13) -> Solution:
-    """Best iterate: at the tolerance, where rounding stopped progress, or at the limit of steps."""
-    rows, limits = program.rows, program.limits
-    m, n = rows.shape
+    """Best iterate: at the tolerance, where rounding stopped progress, or at the limit of steps.
+
+    Wide rows are factored roughly where all digits do not count yet; where that did not end at the tolerance, anew.
+    """
+    rows = program.rows if isinstance(program.rows, ArrowRows) else DenseRows(program.rows)
+    found = _solve(program, rows, tolerance, rows.wide_enough)
+    if rows.wide_enough and found.status is not SolverStatus.SOLVED:
+        return _solve(program, rows, tolerance, roughly=False)
+    return found
+
+
+def _solve(program: ConeProgram, rows: Rows, tolerance: float, roughly: bool) -> Solution:
+    (m, n), limits = rows.shape, program.limits
     cones = Cones.of(m, program.cones)
     split, degree = cones.split, cones.degree
     x = np.zeros(n) if program.start is None else program.start
     unit = cones.unit(m)
-    slack, dual = limits - rows @ x, unit.copy()
-    np.maximum(slack[:split], _ROOM, out=slack[:split])
+    slack, dual = limits - rows.times(x), unit.copy() if program.duals is None else program.duals
+    np.maximum(slack[:split], program.room, out=slack[:split])
+    deep = _DEEP if program.duals is None else _NEAR_DEEP
     for part in cones.parts:
-        if not (slack[part.start] > 0 and depth(slack[part]) > _ROOM):
+        if not (slack[part.start] > 0 and depth(slack[part]) > deep):
             slack[part] = unit[part]
-    least, idle, status = np.inf, 0, SolverStatus.STEP_LIMIT
+    least, idle, crawled, status = np.inf, 0, 0, SolverStatus.STEP_LIMIT
     best = Solution(x, dual, status, np.inf, np.inf, np.inf, 0)
     for taken in range(_MAX_STEPS):
-        dual_residual = program.curvature * x + program.linear + rows.T @ dual
-        primal_residual = rows @ x + slack - limits
+        dual_residual = program.curvature * x + program.linear + rows.adjoint(dual)
+        primal_residual = rows.times(x) + slack - limits
         mean = float(slack @ dual) / degree
         size = 1.0 + float(np.abs(dual).max())
         left = (float(np.abs(primal_residual).max()), float(np.abs(dual_residual).max()), mean * degree)
@@ -70,12 +87,15 @@ def solve_cone_program(program: ConeProgram, tolerance: float = 1e-13) -> Soluti
         status = SolverStatus.SOLVED if least <= tolerance else SolverStatus.ROUNDING
         if error <= tolerance or not mean > _ROUNDING * size or (idle > _PATIENCE and least < _NEAR):
             break
+        if crawled > _HOPELESS:
+            break
         if min(cones.depth(slack), cones.depth(dual)) <= _SURFACE:
             break
         scaling = Scaling.at(slack, dual, cones)
-        newton = _Newton.at(program, scaling, dual_residual, primal_residual)
-        if newton is None:
+        factor = rows.factor(scaling, program.curvature, roughly and idle == 0 and error > _FAR * tolerance)
+        if factor is None:
             break
+        newton = _Newton(rows, scaling, factor, dual_residual, primal_residual)
         square = scaling.product(scaling.point, scaling.point)
         _, dslack, ddual = newton.direction(square)
         step = min(1.0, cones.longest(slack, dslack), cones.longest(dual, ddual))
@@ -84,6 +104,7 @@ def solve_cone_program(program: ConeProgram, tolerance: float = 1e-13) -> Soluti
         second = scaling.product(scaling.unscale(dslack), scaling.scale(ddual))
         dx, dslack, ddual = newton.direction(square + second - centring * mean * unit)
         step = min(1.0, _BACK_OFF * min(cones.longest(slack, dslack), cones.longest(dual, ddual)))
+        crawled = crawled + 1 if step < _CRAWLING else 0
         x, slack, dual = x + step * dx, slack + step * dslack, dual + step * ddual
     else:
         status = SolverStatus.STEP_LIMIT
@@ -92,30 +113,16 @@ def solve_cone_program(program: ConeProgram, tolerance: float = 1e-13) -> Soluti
 
 @dataclass(frozen=True)
 class _Newton:
-    rows: FloatArray
+    rows: Rows
     scaling: Scaling
-    factor: FloatArray
+    factor: Factor
     dual_residual: FloatArray
     primal_residual: FloatArray
-
-    @staticmethod
-    def at(
-        program: ConeProgram, scaling: Scaling, dual_residual: FloatArray, primal_residual: FloatArray
-    ) -> _Newton | None:
-        matrix = scaling.gram(program.rows)
-        # Keeping the step short where nothing else does leaves the residuals, and so the answer, exact.
-        matrix[np.diag_indices(matrix.shape[0])] += np.maximum(program.curvature, _SHORT_STEPS)
-        for jitter in (0.0, 1e-14, 1e-11):
-            shifted = matrix + np.diag(jitter * matrix.diagonal()) if jitter else matrix
-            factor, failed = dpotrf(shifted, lower=True)
-            if not failed:
-                return _Newton(program.rows, scaling, factor, dual_residual, primal_residual)
-        return None
 
     def direction(self, complementarity: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Steps of point, slack and dual towards ``complementarity`` = 0 and feasibility."""
         scaling = self.scaling
         push = scaling.unscale_twice(self.primal_residual) - scaling.unscale(scaling.divide(complementarity))
-        dx, _ = dpotrs(self.factor, -self.dual_residual - self.rows.T @ push, lower=True)
-        moved = self.rows @ dx
+        dx = self.factor.solve(-self.dual_residual - self.rows.adjoint(push))
+        moved = self.rows.times(dx)
         return dx, -self.primal_residual - moved, push + scaling.unscale_twice(moved)

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from models.basics import FloatArray, ProblemError, TransportNorm
 from models.geometry.norms import vector_norm
@@ -141,5 +140,7 @@ def _split_distance(
     # Halves with different class counts cannot be matched without a flip; a finite cost keeps the distance finite.
     flip = label_flip_cost if math.isfinite(label_flip_cost) else float(cost.max(initial=0.0))
     cost = cost + flip * moved
+    from scipy.optimize import linear_sum_assignment  # half a second, which only an estimated radius waits
+
     pairs = linear_sum_assignment(cost)
     return float(cost[pairs].mean())

@@ -6,6 +6,7 @@ for every loss of ``models.losses``. Which formula answers depends on the loss a
 
 - hinge, unbounded or on a box: ``models.worst_case.hinge``;
 - every other loss, unbounded: ``models.worst_case.unbounded``;
+- all classes as one problem (``models.losses.joint``), unbounded: ``models.worst_case.joint_risk``;
 - epsilon_insensitive and pinball on a box: ``models.worst_case.box_regression``;
 - hinge, epsilon_insensitive and pinball on a polytope: ``models.worst_case.polytope``, by CVXPY where a wall is met.
 """
@@ -23,10 +24,12 @@ from models.geometry.supports import PolytopeSupport, Support
 from models.losses.base import Loss
 from models.losses.catalogue import LossName, get_loss
 from models.losses.classification import Hinge
+from models.losses.joint import CrammerSinger
 from models.problem import RiskValue, RobustSpec, SiteProblem
 from models.validation import as_support, check_rows
 from models.worst_case.box_regression import evaluate_box_regression
 from models.worst_case.hinge import evaluate_hinge, hinge_rows
+from models.worst_case.joint_risk import evaluate_crammer_singer
 from models.worst_case.polytope import evaluate_polytope
 from models.worst_case.saddle_point import RiskEvaluation
 from models.worst_case.unbounded import evaluate_classification, evaluate_regression
@@ -119,7 +122,7 @@ class RiskCut:
     a box whichever sign the weights have (``models.worst_case.box_transport``); None on every other support.
 
     ``rows`` (N,), row-level, are the coefficients of the rows in the slope (:class:`RiskEvaluation`): no answer has
-    them, the site's account of its answers does. None: not known.
+    them, the site's account of its answers does; (C - 1, N) of all classes, a vector for each plane. None: not known.
     """
 
     risk: float
@@ -159,6 +162,8 @@ def site_risk(weights: FloatArray, problem: SiteProblem) -> RiskValue:
 
 def _evaluate(weights: FloatArray, problem: SiteProblem) -> RiskEvaluation:
     spec, n_features = problem.spec, problem.features.shape[1]
+    if isinstance(spec.loss, CrammerSinger):
+        return evaluate_crammer_singer(weights, problem)
     wanted = n_features + int(spec.fit_intercept)
     if weights.shape != (wanted,):
         raise ProblemError(f"weights must have shape ({wanted},), got {weights.shape}")
@@ -183,5 +188,7 @@ def _subgradient(evaluated: RiskEvaluation, weights: FloatArray, problem: SitePr
 
 
 def _whole(slope: FloatArray, evaluated: RiskEvaluation, problem: SiteProblem) -> FloatArray:
-    """Slope (D,) with the intercept's part last."""
-    return np.append(slope, evaluated.intercept_slope) if problem.spec.fit_intercept else slope
+    """Slope (D,) with the intercept's part last; that of all classes has them already."""
+    if isinstance(problem.spec.loss, CrammerSinger) or not problem.spec.fit_intercept:
+        return slope
+    return np.append(slope, evaluated.intercept_slope)

@@ -24,8 +24,17 @@ def ensure_certificates(files: TlsFiles, host_names: Sequence[str], server_of: s
     """
     if files.authority.exists() and files.certificate.exists() and files.key.exists():
         return
+    make_certificates([(files, host_names)], server_of)
+
+
+def make_certificates(
+    servers: Sequence[tuple[TlsFiles, Sequence[str]]], server_of: str, *, peers: bool = False
+) -> None:
+    """Make one authority and a certificate of it for each server and its host names or addresses.
+
+    With ``peers`` the servers connect to one another too, and show the same certificates there.
+    """
     authority_key = ec.generate_private_key(ec.SECP256R1())
-    server_key = ec.generate_private_key(ec.SECP256R1())
     authority_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"Ballast {server_of} authority")])
     now = datetime.now(UTC)
     authority = (
@@ -34,25 +43,28 @@ def ensure_certificates(files: TlsFiles, host_names: Sequence[str], server_of: s
         .add_extension(_key_usage(sign_certificates=True), critical=True)
         .sign(authority_key, hashes.SHA256())
     )
-    server = (
-        _builder(
-            x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"Ballast {server_of}")]),
-            authority_name, server_key.public_key(), now,
+    uses = [ExtendedKeyUsageOID.SERVER_AUTH, *([ExtendedKeyUsageOID.CLIENT_AUTH] if peers else [])]
+    for files, host_names in servers:
+        server_key = ec.generate_private_key(ec.SECP256R1())
+        server = (
+            _builder(
+                x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"Ballast {server_of}")]),
+                authority_name, server_key.public_key(), now,
+            )
+            .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in host_names]), critical=False)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(x509.ExtendedKeyUsage(uses), critical=False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False
+            )
+            .sign(authority_key, hashes.SHA256())
         )
-        .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in host_names]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False
-        )
-        .sign(authority_key, hashes.SHA256())
-    )
-    key_text = server_key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    ).decode()
-    write_atomically(files.key, key_text)
-    write_atomically(files.certificate, _pem(server))
-    write_atomically(files.authority, _pem(authority))
+        key_text = server_key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        ).decode()
+        write_atomically(files.key, key_text)
+        write_atomically(files.certificate, _pem(server))
+        write_atomically(files.authority, _pem(authority))
 
 
 def _builder(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from services.contracts.signing import check_public_key
@@ -33,7 +34,9 @@ class BusFiles(TlsFiles):
         self.pid = folder / "nats.pid"
         self.log = folder / "nats.log"
         self.coordinator_seed = folder / "coordinator.nk"
+        self.coordinator_public = folder / "coordinator.pub"  # in a cluster the servers know no more than this
         self.coordinator_former = folder / "coordinator-former.json"  # the key before it, and until when it holds
+        self.coordinator_line = folder / "oem-keys.json"  # statements of all changes, for who checks signatures
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -47,26 +50,82 @@ def write_atomically(path: Path, text: str) -> None:
     os.replace(name, path)
 
 
-def write_server(files: BusFiles, *, host: str, port: int, max_payload: int) -> None:
-    """Write the server's part of the configuration; the users follow, with :func:`users_text`."""
+@dataclass(frozen=True)
+class ClusterPart:
+    """One server's part in a cluster: where it listens for the others, and where they do (``name:port``)."""
+
+    name: str
+    host: str
+    port: int
+    routes: Sequence[str]
+
+
+def write_server(
+    files: BusFiles, *, host: str, port: int, max_payload: int, cluster: ClusterPart | None = None,
+    websocket_port: int | None = None,
+) -> None:
+    """Write the server's part of the configuration; the users follow, with :func:`users_text`.
+
+    With ``websocket_port`` it hears the same users as WebSockets there too, over TLS by the same certificate.
+
+    The server of a cluster runs in its folder, wherever that lies then, and logs to its own stderr.
+    """
+    certificate, key, authority, pid = (
+        each.name if cluster else str(each.resolve())
+        for each in (files.certificate, files.key, files.authority, files.pid)
+    )
+    tls = f"""  cert_file: "{certificate}"
+  key_file: "{key}"
+  ca_file: "{authority}"
+  timeout: 5"""
+    log = "" if cluster else f'log_file: "{files.log.resolve()}"\n'
     write_atomically(
         files.configuration,
         f"""listen: "{host}:{port}"
-server_name: ballast
+server_name: {cluster.name if cluster else "ballast"}
 max_payload: {max_payload}
-pid_file: "{files.pid.resolve()}"
-log_file: "{files.log.resolve()}"
-logtime_utc: true
+pid_file: "{pid}"
+{log}logtime_utc: true
 ping_interval: "20s"
 tls {{
-  cert_file: "{files.certificate.resolve()}"
-  key_file: "{files.key.resolve()}"
-  ca_file: "{files.authority.resolve()}"
-  timeout: 5
+{tls}
 }}
-include ./users.conf
+{_websocket_text(host, websocket_port, certificate, key) if websocket_port else ""}\
+{_cluster_text(cluster, tls) if cluster else ""}include ./users.conf
 """,
     )
+
+
+def _websocket_text(host: str, port: int, certificate: str, key: str) -> str:
+    """For plants whose firewall lets nothing out but HTTPS."""
+    return f"""websocket {{
+listen: "{host}:{port}"
+handshake_timeout: "5s"
+tls {{
+  cert_file: "{certificate}"
+  key_file: "{key}"
+}}
+}}
+"""
+
+
+def _cluster_text(cluster: ClusterPart, tls: str) -> str:
+    """The servers know one another by certificates of the authority, so whoever has none joins nothing.
+
+    They tell clients nothing of one another: they would give addresses that no certificate names.
+    """
+    routes = ", ".join(f'"nats://{route}"' for route in cluster.routes)
+    return f"""cluster {{
+name: ballast
+listen: "{cluster.host}:{cluster.port}"
+no_advertise: true
+routes: [{routes}]
+tls {{
+{tls}
+  verify: true
+}}
+}}
+"""
 
 
 def users_text(coordinator_keys: str, site_keys: Mapping[str, str]) -> str:

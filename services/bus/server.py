@@ -8,14 +8,15 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from services.bus.certificates import ensure_certificates
 from services.bus.configuration import BusFiles, users_text, write_atomically, write_server
 from services.contracts.errors import ConflictError, UnavailableError
+from services.contracts.key_chain import KeyStatement, read_statements, state_change, write_statements
 from services.contracts.private_files import private_folder
+from services.contracts.settings import WILDCARDS
 from services.contracts.signing import new_seed_file, public_key
 
 DEFAULT_MAX_PAYLOAD = 8 * 1024 * 1024  # bytes; eight times what a site's policy lets out at first
@@ -47,13 +48,21 @@ def check_port_free(host: str, port: int, purpose: str) -> None:
             ) from None
 
 
-def prepare(files: BusFiles, *, host: str, port: int, host_names: Sequence[str], site_keys: Mapping[str, str]) -> None:
+def prepare(
+    files: BusFiles, *, host: str, port: int, host_names: Sequence[str], site_keys: Mapping[str, str],
+    websocket_port: int | None = None,
+) -> None:
     """Write all that the server needs to start: certificates, the coordinator's key, configuration, users."""
+    from services.bus.certificates import ensure_certificates  # with cryptography, for the start alone
+
     private_folder(files.folder)
-    ensure_certificates(files, host_names)
+    own = [name for name in (host, "localhost", "127.0.0.1") if name not in WILDCARDS]  # as this host calls itself
+    ensure_certificates(files, list(dict.fromkeys([*host_names, *own])))
     if not files.coordinator_seed.exists():
         new_seed_file(files.coordinator_seed)
-    write_server(files, host=host, port=port, max_payload=DEFAULT_MAX_PAYLOAD)
+    write_server(
+        files, host=host, port=port, max_payload=DEFAULT_MAX_PAYLOAD, websocket_port=websocket_port
+    )
     update_users(files, site_keys)
 
 
@@ -73,6 +82,8 @@ def are_users_current(files: BusFiles, site_keys: Mapping[str, str]) -> bool:
 
 def coordinator_keys(files: BusFiles, now: datetime) -> str:
     """Public keys of the coordinator that hold: its own, and the one before it until its end, apart by a blank."""
+    if files.coordinator_public.exists():
+        return files.coordinator_public.read_text(encoding="ascii").strip()
     present = public_key(files.coordinator_seed)
     if not files.coordinator_former.exists():
         return present
@@ -81,19 +92,37 @@ def coordinator_keys(files: BusFiles, now: datetime) -> str:
     return f"{present} {former['public_key']}" if holds else present
 
 
-def rotate_coordinator(files: BusFiles, former_until: datetime) -> tuple[str, str]:
+def rotate_coordinator(
+    files: BusFiles, former_until: datetime, standing: Iterable[str] | None = None
+) -> tuple[str, str]:
     """Give the coordinator another key; the one before holds until then. The new and the former public key.
+
+    Both sign a statement of the change, which joins those of earlier ones. ``standing`` given: the former key was
+    stolen, and of what it signed only the versions of these digests stand (``services.contracts.key_chain``).
 
     Call :func:`update_users` after it. Whoever is connected stays so until the former key's end.
     """
     former, fresh = public_key(files.coordinator_seed), files.folder / "coordinator.nk.new"
     fresh.unlink(missing_ok=True)
-    key = new_seed_file(fresh)
+    key, now = new_seed_file(fresh), datetime.now(UTC)
+    change = state_change(files.coordinator_seed, fresh, now, former_until, standing)
+    # A statement of a change that was never finished has the present key for its former one.
+    line = [each for each in coordinator_line(files) if each.former != former]
+    write_atomically(files.coordinator_line, write_statements([*line, change]))
     write_atomically(
         files.coordinator_former, json.dumps({"public_key": former, "until": former_until.isoformat()}) + "\n"
     )
     fresh.replace(files.coordinator_seed)
     return key, former
+
+
+def coordinator_line(files: BusFiles) -> tuple[KeyStatement, ...]:
+    """Statements of all changes of the coordinator's key, up to the present one."""
+    if not files.coordinator_line.exists():
+        return ()
+    found = read_statements(files.coordinator_line.read_bytes())
+    present = public_key(files.coordinator_seed) if files.coordinator_seed.exists() else None
+    return tuple(each for each in found if each.former != present)
 
 
 def running_pid(files: BusFiles) -> int | None:
@@ -111,4 +140,4 @@ def running_pid(files: BusFiles) -> int | None:
 
 def command(files: BusFiles) -> list[str]:
     """Command line of the server."""
-    return [find_program(), "--config", str(files.configuration)]
+    return [find_program(), "--config", str(files.configuration.resolve())]

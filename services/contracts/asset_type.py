@@ -8,12 +8,13 @@ import tomllib
 from pathlib import Path
 from typing import Self, TypeVar
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from models.losses.base import Task
 from services.contracts.base import Contract, Slug
 from services.contracts.errors import InvalidInputError
 from services.contracts.target import Target
+from services.contracts.unknown_keys import unknown_key
 from services.contracts.value_range import ValueRange
 
 AnyContract = TypeVar("AnyContract", bound=Contract)
@@ -120,14 +121,33 @@ def read_toml(
     except tomllib.TOMLDecodeError as error:
         raise failure(f"{path} is not TOML: {error}") from None
     except ValidationError as error:
-        raise failure(f"{path}: {explain(error)}") from None
+        raise failure(f"{path}: {explain(error, kind)}") from None
 
 
-def explain(error: ValidationError) -> str:
-    """Pydantic's findings on one line: where, what, without the values (they may be private)."""
+def read_contract(kind: type[AnyContract], path: Path, what: str) -> AnyContract:
+    """Contract in a JSON file where its name ends so, else in a TOML file; ``InvalidInputError`` as ``read_toml``."""
+    if path.suffix != ".json":
+        return read_toml(kind, path, what)
+    try:
+        return kind.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        raise InvalidInputError(f"no {what} file at {path}") from None
+    except OSError as error:
+        raise InvalidInputError(f"the {what} file {path} cannot be read: {error.strerror}") from None
+    except ValidationError as error:
+        raise InvalidInputError(f"{path}: {explain(error, kind)}") from None
+
+
+def explain(error: ValidationError, kind: type[BaseModel] | None = None) -> str:
+    """Pydantic's findings on one line: where, what, without the values (they may be private).
+
+    With the ``kind`` that did not fit, a key that it does not know comes with the one that was meant.
+    """
     found = []
     for item in error.errors(include_url=False, include_input=False, include_context=False):
         where = ".".join(str(part) for part in item["loc"])
         message = item["msg"].removeprefix("Value error, ")
+        if kind is not None and item["type"] == "extra_forbidden":
+            message = unknown_key(kind, item["loc"])
         found.append(f"{where}: {message}" if where else message)
     return "; ".join(found)

@@ -62,9 +62,9 @@ class Frame:
             raise FrameError(f"message does not fit its type: {explain(error)}") from None
 
 
-def digest(frame: bytes) -> str:
-    """SHA-256 of a frame, hexadecimal."""
-    return hashlib.sha256(frame).hexdigest()
+def digest(data: bytes) -> str:
+    """SHA-256 of a frame or a file, hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
 
 
 def pack_arrays(header: Mapping[str, Any], arrays: Mapping[str, FloatArray], sign: Signer | None = None) -> bytes:
@@ -112,7 +112,13 @@ def unpack(frame: bytes, max_bytes: int | None = None) -> Frame:
 def encode(message: Message, sign: Signer | None = None) -> bytes:
     """Frame of a message, signed where a signer is given."""
     arrays = {} if isinstance(message, SiteRefusal | Hello) else message.arrays
-    return pack_arrays(message.model_dump(mode="json", exclude={"arrays"}), arrays, sign)
+    # Plants and servers of an earlier version know none of these: what is not asked or told is not named.
+    unsaid = {name for name in ("tuning", "drift", "exposed") if getattr(message, name, None) is None}
+    told = message.model_dump(mode="json", exclude={"arrays", *unsaid})
+    spec = told.get("spec")
+    if isinstance(spec, dict) and spec.get("network") is None:  # nor one of before networks
+        spec.pop("network", None)
+    return pack_arrays(told, arrays, sign)
 
 
 def decode(frame: bytes, max_bytes: int) -> Message:

@@ -7,40 +7,50 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from services.contracts.base import Contract
+from services.contracts.calibration import CalibrationFacts
 from services.contracts.diagnosis import ContributingSensor, DiagnoseRequest
 from services.contracts.scores import COVERAGE_CONFIDENCE
 
 GUARANTEE: Final = (
     "For measurements drawn from the sites' certified mixture the interval holds the true value with at least the "
     "stated probability: it follows from the certified worst-case risk by Markov's inequality. It speaks of all "
-    "such measurements together, not of one; it is conservative and can reach beyond the target's range."
+    "such measurements together, not of one, and is conservative. The conformal interval follows from counts of the "
+    "plants' held-out measurements: for measurements like these it holds the true value with at least its coverage, "
+    "over the draw of these and of the new one. Value and intervals are cut to the target's range."
 )
 Confidence = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 
 
 class Interval(Contract):
-    """Where the true value lies, in the target's unit; ``kind`` says what proves it."""
+    """Where the true value lies, in the target's unit; ``kind`` says what proves it.
+
+    ``worst_case_markov``: the certified worst-case risk. ``conformal``: held-out measurements (``models.conformal``).
+    """
 
     low: float
     high: float
     confidence: float
-    kind: Literal["worst_case_markov"] = "worst_case_markov"
+    kind: Literal["worst_case_markov", "conformal"] = "worst_case_markov"
 
 
 class Estimate(Contract):
     """Estimate of the target for one measurement.
 
     ``contributing_sensors`` add up, in the target's unit, to the value minus that of a sample with every feature in the
-    middle of its sensor range (with a lifted model: by the slope at the sample). ``clipped`` and ``imputed`` as in a
-    diagnosis.
+    middle of its sensor range (with a lift other than splines: by the slope at the sample), before it is cut to the
+    target's range. ``conformal`` is null for a version without a calibration. ``clipped`` and ``imputed`` as in a
+    diagnosis. With ``abstained`` true the value is not to be trusted, and ``reason`` says why.
     """
 
     value: float
     unit: str
     interval: Interval
+    conformal: Interval | None = None
     contributing_sensors: tuple[ContributingSensor, ...]
     clipped: tuple[str, ...] = ()
     imputed: tuple[str, ...] = ()
+    abstained: bool = False
+    reason: str = ""
 
 
 class EstimateRequest(DiagnoseRequest):
@@ -65,3 +75,4 @@ class EstimateResponse(Contract):
     guarantee: str = GUARANTEE
     held_out_confidence: float = COVERAGE_CONFIDENCE
     held_out_coverage: float | None = None
+    calibration: CalibrationFacts | None = None

@@ -10,7 +10,6 @@ from typing import Final, Literal, Self
 from pydantic import Field, model_validator
 
 from models.basics import ProblemError
-from models.fairness.indices import INDICES, get_index, relative_unfairness
 from services.contracts.base import Contract, RunId, Slug
 
 Basis = Literal["loss", "worst_case_risk"]
@@ -43,6 +42,8 @@ class FairnessGate(Contract):
     @model_validator(mode="after")
     def _index_is_known(self) -> Self:
         if self.index != WORST_SITE:
+            from models.fairness.indices import INDICES, get_index  # with scipy, which a list of plans does not need
+
             try:
                 get_index(self.index)
             except ProblemError:
@@ -62,6 +63,8 @@ class FairnessGate(Contract):
         """The index of these values, one for each site."""
         if self.index == WORST_SITE:
             return max(values)
+        from models.fairness.indices import get_index, relative_unfairness
+
         if self.index == "relative_unfairness":
             return relative_unfairness(values, self.alpha, self.beta)
         return float(get_index(self.index)(values))
@@ -90,6 +93,7 @@ class LorenzPoint(Contract):
 
     sites: float
     losses: float
+    transformed: float | None = Field(default=None, description="losses - sites / 2 (RF section 7)")
 
 
 def figures(sites: Iterable[SiteFairness], basis: Basis) -> dict[str, float | None]:
@@ -126,6 +130,23 @@ class IndexChange(Contract):
     better: bool = Field(description="this version has the lower one, beyond rounding")
 
 
+class GeneralisationBound(Contract):
+    """How far the share of wrong diagnoses on new data may be above that on the training rows (RF Theorem 4).
+
+    ``added`` holds with probability ``1 - delta`` for every mixture of Lambda_phi over the sites and every model of
+    ``vc_dimension``; above 1 it says nothing. ``rows_per_site`` is the fewest that a site trained on.
+    """
+
+    added: float
+    phi: float
+    alpha: float
+    rows_per_site: int
+    vc_dimension: int
+    skewness: float
+    epsilon: float
+    delta: float
+
+
 class FairnessReport(Contract):
     """Fairness of a model version over its sites: scalars, indices, the comparison with the champion, and notes."""
 
@@ -140,4 +161,5 @@ class FairnessReport(Contract):
     champion_version: str | None = Field(default=None, description="None: there is none, or this is it")
     champion_indices: tuple[FairnessIndices, ...] = ()
     changes: tuple[IndexChange, ...] = ()
+    generalisation: GeneralisationBound | None = Field(default=None, description="None: rows or VC dimension unknown")
     notes: tuple[str, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
@@ -21,12 +21,13 @@ class Role(StrEnum):
     """What a caller is; each role may do all that the ones before it may."""
 
     VIEWER = "viewer"
+    ENGINEER = "engineer"
     OPERATOR = "operator"
     ADMINISTRATOR = "administrator"
 
 
-Scope = Literal["read", "diagnose", "operate", "administer"]
-"""A kind of action that a token may be narrowed to, within its role."""
+Scope = Literal["read", "diagnose", "inspect", "operate", "administer"]
+"""A kind of action that a token may be narrowed to, within its role; ``operate`` has ``inspect`` in it."""
 
 
 class ApiToken(Contract):
@@ -51,3 +52,15 @@ class StoredToken(Contract):
 
     token: ApiToken
     secret_sha256: Sha256
+
+
+class ConsoleSession(Contract):
+    """Somebody is signed in to the console. ``session_id`` are the first digits of its secret's SHA-256."""
+
+    ID_DIGITS: ClassVar[int] = 16
+
+    session_id: str = Field(pattern=r"^[0-9a-f]{16}$")
+    token_id: TokenId
+    created_at: AwareDatetime
+    last_used_at: AwareDatetime
+    expires_at: AwareDatetime

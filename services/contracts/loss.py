@@ -14,7 +14,8 @@ from services.contracts.base import Contract
 class LossSpec(Contract):
     """A loss. hinge, smooth_hinge and logistic learn classes; huber, epsilon_insensitive, pinball and squared a target.
 
-    squared has no worst case over a ball: it is for the methods that train without one (standard, fedavg, ...).
+    cross_entropy learns classes too, from the scores of all of them at once: a softmax regression or a network, by
+    methods of local steps. It and squared have no worst case over a ball: they are for methods without one.
 
     ``epsilon`` belongs to huber and epsilon_insensitive and counts in shares of the target's range, since targets are
     scaled to [0, 1]; ``quantile`` belongs to pinball. None: the loss's default. A text stands for its name alone.
@@ -43,6 +44,11 @@ class LossSpec(Contract):
     def task(self) -> Task:
         """``classification`` or ``regression``."""
         return self.loss.task
+
+    @property
+    def of_all_scores(self) -> bool:
+        """Whether it is a loss of the scores of all classes together, not of one margin or residual."""
+        return self.name == "cross_entropy"
 
     def __str__(self) -> str:
         """The loss in words: its name, and its number where one was given."""

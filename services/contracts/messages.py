@@ -3,20 +3,66 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
-from pydantic import Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from models.basics import FloatArray, TransportNorm
-from models.methods.protocol import SupportKind
 from services.contracts.base import Contract, RunId, Slug
 from services.contracts.lift import LiftSpec
 from services.contracts.loss import LossSpec
+from services.contracts.masking import (
+    Delivery,
+    MaskedWords,
+    MaskingAnswer,
+    MaskingCohort,
+    MaskingTask,
+    MaskKey,
+    MaskKeys,
+    OpenRounds,
+    Preparation,
+    SealedOpenings,
+    Unmasked,
+    Unmasking,
+)
+from services.contracts.network import NetworkSpec
 from services.contracts.support import PolytopeSpec, SupportSpec
+from services.contracts.tuning import TuningTask
 
-Kind = Literal["join", "round", "evaluate"]
-"""join: does the site take part, and with which scalars. round: one step of the method. evaluate: held-out scores."""
+if TYPE_CHECKING:
+    from models.methods.protocol import SupportKind
+
+Kind = Literal["join", "agree", "prepare", "tune", "round", "unmask", "open", "evaluate"]
+"""join: does the site take part, and with which scalars. tune: cuts of candidates' risks on rows without a fold, and
+scores on that fold. round: one step of the method. evaluate: held-out scores.
+
+On sums (``services.masking``) also agree: keys of the masks; prepare: shares of a round's secrets; unmask: shares that
+take the masks off a sum; open: two rounds whose sums contradict each other, to the plan's auditor alone.
+"""
+
+Reveal = Literal["sums", "each site"]
+"""What the coordinator sees of a run's rounds: sums over cohorts of plants, or the answer of each plant."""
+
+ON_SUMS: dict[Kind, tuple[type[MaskingTask], type[MaskingAnswer]]] = {
+    "agree": (MaskingCohort, MaskKey),
+    "prepare": (MaskKeys, Preparation),
+    "tune": (Delivery, MaskedWords),
+    "round": (Delivery, MaskedWords),
+    "unmask": (Unmasking, Unmasked),
+    "open": (OpenRounds, SealedOpenings),
+    "evaluate": (Delivery, MaskedWords),
+}
+"""By kind, what a task of a run on sums brings beside its arrays, and what answers it."""
+
+
+MultiClass = Literal["one_vs_rest", "crammer_singer"]
+"""How more than two classes are trained: a plane a class against the rest, or all of them as one problem."""
+
+
+def _is_default(multi_class: object) -> bool:
+    """Written is what is not the default: plants and digests of before know no such key."""
+    return multi_class == "one_vs_rest"
 
 
 class TailConstants(Contract):
@@ -81,6 +127,22 @@ class TrainingSpec(Contract):
     support: SupportSpec = "unbounded"
     fit_intercept: bool = True
     lift: LiftSpec | None = Field(default=None, description="None: the method sees the scaled features themselves")
+    network: NetworkSpec | None = Field(
+        default=None, description="of the loss cross_entropy; None: scores that are linear in the features"
+    )
+    multi_class: MultiClass = Field(
+        default="one_vs_rest", exclude_if=_is_default, description="of more than two classes; crammer_singer: one "
+        "worst case, one mixture of the sites and one certificate for all of them"
+    )
+
+    @model_validator(mode="after")
+    def _classes_fit(self) -> Self:
+        if self.multi_class == "crammer_singer" and (self.loss.name != "hinge" or self.support != "unbounded"):
+            raise ValueError(
+                "crammer_singer is the hinge of all classes on features without bounds: set loss to hinge and support "
+                "to unbounded, or multi_class to one_vs_rest"
+            )
+        return self
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
@@ -90,6 +152,13 @@ class TrainingSpec(Contract):
             raise ValueError(
                 f"the {self.loss.name} loss has a robust risk for unbounded features only; set support to unbounded, "
                 "or take a piecewise linear loss (hinge, epsilon_insensitive, pinball)"
+            )
+        if self.network is not None and not self.loss.of_all_scores:
+            raise ValueError(f"a network is trained with the loss cross_entropy, got {self.loss.name}")
+        if self.loss.of_all_scores and (self.lift is not None or not self.fit_intercept):
+            raise ValueError(
+                "cross_entropy scores the scaled features themselves: leave out the lift (a network bends by itself) "
+                "and keep the intercept"
             )
         if isinstance(self.support, PolytopeSpec) and self.lift is not None:
             raise ValueError("a polytope speaks of the features themselves: leave out the lift, or the polytope")
@@ -104,6 +173,8 @@ class TrainingSpec(Contract):
 
 
 class _WithArrays(Contract):
+    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+
     arrays: dict[str, FloatArray] = Field(default_factory=dict)
 
     @field_validator("arrays")
@@ -131,7 +202,10 @@ class _Answer(_Addressed):
 
 
 class Task(_Addressed, _WithArrays):
-    """What the coordinator asks of one site. ``contract`` is the asset type's fingerprint."""
+    """What the coordinator asks of one site. ``contract`` is the asset type's fingerprint.
+
+    ``reveal`` is the run's; on sums ``masking`` says how the answer is to be masked, as :data:`ON_SUMS` has it by kind.
+    """
 
     type: Literal["task"] = "task"
     method: Slug
@@ -139,6 +213,29 @@ class Task(_Addressed, _WithArrays):
     contract: str
     spec: TrainingSpec
     parameters: dict[str, float] = Field(default_factory=dict)
+    reveal: Reveal = "each site"
+    masking: MaskingTask | None = None
+    tuning: TuningTask | None = Field(default=None, description="what a task tune asks; None with every other")
+
+    @model_validator(mode="after")
+    def _tuning_fits(self) -> Self:
+        if (self.kind == "tune") != (self.tuning is not None):
+            raise ValueError("a task tune says what it asks, and no other does")
+        return self
+
+    @model_validator(mode="after")
+    def _masking_fits(self) -> Self:
+        if self.masking is None:
+            if self.reveal == "sums" and self.kind not in ("join", "evaluate"):
+                raise ValueError(f"a task {self.kind} of a run on sums must say how its answer is to be masked")
+            return self
+        if self.reveal != "sums":
+            raise ValueError("only a run on sums masks answers")
+        if self.kind not in ON_SUMS or not isinstance(self.masking, ON_SUMS[self.kind][0]):
+            raise ValueError(f"a task {self.kind} cannot bring a {type(self.masking).__name__}")
+        if self.masking.run_id != self.run_id:
+            raise ValueError(f"the masks are of run {self.masking.run_id}, the task is of run {self.run_id}")
+        return self
 
 
 class SiteUpdate(_Answer, _WithArrays):
@@ -146,19 +243,38 @@ class SiteUpdate(_Answer, _WithArrays):
 
     Shapes by kind, K heads, D weights, C classes:
     join: ``n_samples`` (), ``radius`` (), ``radius_is_estimate`` () 0 or 1, ``confidence`` () of the ball (0: none is
-    claimed), ``lift_check`` () (0: no lift); round: what the method's ``answer_shapes`` says, each with a leading K;
+    claimed), ``lift_check`` () (0: no lift); tune, of part j: ``risk_j``, ``cut_height_j``, ``norm_weight_j`` (K,),
+    ``slope_j`` (K, D) and on a box ``swing_j`` (K, P), or ``score_j`` as ``models.tuning.scores`` has it; round:
+    what the method's ``answer_shapes`` says, each with a leading K;
     evaluate: ``risk`` (K,) worst-case risk on the training part; on the held-out part ``loss`` (), the mean training
     loss, the heads summed, and for a classification ``confusion`` (C, C) true by predicted counts, for a regression the
-    sums of ``scores.REGRESSION_SUMS``, () each.
+    sums of ``scores.REGRESSION_SUMS``, () each. An evaluation that asks for ``calibration`` (), the number of the
+    grid, gets the whole numbers of ``calibration.calibration_shapes`` alone. Where the task asks for masks there are no
+    arrays, and ``masking`` holds the answer.
     """
 
     type: Literal["update"] = "update"
+    masking: MaskingAnswer | None = None
+    data_digest: str = Field(
+        default="", pattern=r"^([0-9a-f]{64})?$",
+        description="of a join: keyed digest of the rows and terms, by a secret of the vault; empty: none is told",
+    )
+    drift: float | None = Field(
+        default=None, ge=0, le=1, allow_inf_nan=False,
+        description="of a join: how far the readings have moved since the first one; None: not told",
+    )
+    exposed: float | None = Field(
+        default=None, ge=0, le=1, allow_inf_nan=False,
+        description="of a join: share of the rows that differences of answers isolate; None: not told",
+    )
 
 
 RefusalCode = Literal[
     "method_not_allowed", "asset_type_not_allowed", "message_not_allowed", "message_too_large", "too_few_samples",
     "one_class_only", "no_labels", "no_data", "bad_data", "contract_mismatch", "wrong_site", "bad_task",
     "internal_error", "exposure_limit", "budget_spent", "question_refused",
+    "mode_not_allowed", "cohort_not_allowed", "auditor_not_allowed", "masks_missing", "masks_refused", "noise_limit",
+    "noise_refused",
 ]
 
 
@@ -171,11 +287,12 @@ class SiteRefusal(_Answer):
 
 
 class Hello(Contract):
-    """A site agent says that it is connected."""
+    """A site agent says that it is connected. ``instance`` is another at every start of an agent."""
 
     type: Literal["hello"] = "hello"
     site_id: Slug
     version: str
+    instance: str = Field(default="", max_length=32)
 
 
 Message = Task | SiteUpdate | SiteRefusal | Hello

@@ -5,25 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
 from models.basics import FloatArray
-from models.features.lift import FourierLift
+from models.features.lift import Lift
 from models.losses.base import Task
-from models.methods.catalogue import METHODS
+from services.contracts.all_scores import objective_of
 from services.contracts.asset_type import AssetType, explain
 from services.contracts.base import Contract, RunId, Slug
+from services.contracts.calibration import Calibration, CalibrationFacts
 from services.contracts.documents import to_plain
 from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.fairness import SiteFairness
 from services.contracts.lift import LiftMismatchError, draw_lift, lifted_size
-from services.contracts.messages import TrainingSpec
+from services.contracts.messages import Reveal, TrainingSpec
+from services.contracts.noise import NoisePromise
 from services.contracts.plan import MixtureSpec
-from services.contracts.run import Bounds, ExcludedSite, SiteBall
+from services.contracts.run import Bounds, ExcludedSite, SiteBall, SummedSites
 from services.contracts.scores import SCORE_NAMES, ErrorInterval, RegressionScores
+from services.contracts.tuning import TuningCurve
+
+if TYPE_CHECKING:
+    from models.methods.local_sgd.objectives.network import NetworkObjective
 
 SCHEMA = "ballast.model-version/1"
 Confusion = tuple[tuple[int, ...], ...]
@@ -37,6 +43,31 @@ class SiteScore(SiteBall, SiteFairness, RegressionScores):
     """
 
     confusion: Confusion | None = None
+
+
+class ReusedCuts(Contract):
+    """Sites whose cuts of an earlier run count in the bounds, since they signed that nothing changed.
+
+    They are of the run ``run_id``, or of one from which that one took them over in turn.
+    """
+
+    run_id: RunId
+    sites: tuple[Slug, ...]
+
+
+class PlantFreshness(Contract):
+    """How fresh a plant is in a version of a run that waited for nobody.
+
+    ``question``: round of the newest question that it answered, None where it answered none; ``came``: the round in
+    which that answer came. ``at_model``: it told its risk at the model itself, so that the upper bound rests on its
+    word; else it enters by its cuts. ``at_work``: the run ended while it worked on a question.
+    """
+
+    site_id: Slug
+    question: int | None = None
+    came: int | None = None
+    at_model: bool
+    at_work: bool = False
 
 
 class ConvexPart(Bounds):
@@ -53,12 +84,14 @@ class VersionCertificate(Contract):
     ``worst_case_risk`` is that of the weights over the sites' balls, in the worst mixture of ``mixture``, whatever the
     method minimised; None where it is not known. ``objective`` and ``lower_bound`` are of what it minimised,
     ``objective_name`` says what that is: only where it is the worst-case risk they speak of the best robust model.
-    ``mixture`` is the ball around the sites' weights over which the risk is the worst.
+    ``mixture`` is the ball around the sites' weights over which the risk is the worst. ``reveal`` says what the
+    coordinator saw of the sites' answers, and ``cohorts`` on sums over which sites the sums were.
 
     ``mixture_confidence``: with which probability the mixture of the sites' balls holds the mixture of their true
     distributions, None where a site claims none; ``radii_are_estimates``: a site's radius aims at its confidence and
     proves none. ``note``: what the method says of its result, empty for most; ``convex_part``: for an objective that is
-    not convex.
+    not convex. A network, whose objective is not convex either, has no certificate: its ``lower_bound`` is minus
+    infinity.
     """
 
     worst_case_risk: float | None
@@ -69,10 +102,20 @@ class VersionCertificate(Contract):
     rounds: int
     spec: TrainingSpec
     mixture: MixtureSpec = MixtureSpec()
+    reveal: Reveal = "each site"
+    cohorts: tuple[SummedSites, ...] = ()
     solvers: tuple[str, ...] = ()
     mixture_confidence: float | None = None
     radii_are_estimates: bool = False
     convex_part: ConvexPart | None = None
+    tuning: TuningCurve | None = Field(default=None, description="how the terms were chosen; null: as the plan says")
+    noise: NoisePromise | None = Field(
+        default=None, description="noise on the rounds' sums, with which the bounds hold in probability; null: none"
+    )
+    reused: ReusedCuts | None = Field(default=None, description="cuts of an earlier run; null: none")
+    freshness: tuple[PlantFreshness, ...] | None = Field(
+        default=None, description="of a run that waited for nobody, by plant; null: rounds waited for all"
+    )
     note: str = ""
 
 
@@ -91,7 +134,7 @@ class VersionFacts(VersionOrigin, VersionCertificate, RegressionScores):
     """All that readers see of a version: where it comes from, its certificate, its scores and its sites.
 
     A version of a target has the inherited scores and an ``error_interval``, one of classes has F-1. ``certified_gap``
-    is the relative distance of ``objective`` and ``lower_bound``.
+    is the relative distance of ``objective`` and ``lower_bound``, infinite where nothing is proven from below.
     """
 
     asset_type: AssetType
@@ -100,18 +143,25 @@ class VersionFacts(VersionOrigin, VersionCertificate, RegressionScores):
     error_interval: ErrorInterval | None = None
     sites: tuple[SiteScore, ...] = ()
 
+    @property
+    def is_certified(self) -> bool:
+        """Whether its method proves bounds at all: not where the objective is not convex."""
+        return self.spec.network is None
+
 
 class ModelVersion(VersionFacts):
     """A trained model. ``weights`` has shape (K, P + 1): a row a plane, the intercept last (0 without one).
 
     With a lift in ``spec`` P counts the lifted features. ``excluded``: sites that the run went on without, because
     their answers cannot be true; the model has nothing of theirs. A version from before objective and risk were told
-    apart has its objective under ``worst_case_risk``.
+    apart has its objective under ``worst_case_risk``. A softmax regression has a plane for each class, also of two; a
+    network has all of its parameters in one row, (1, D), as ``objectives.network`` orders them.
     """
 
     weights: FloatArray
     absolute_gap: float = Field(default=0.0, description="distance of the bounds that is near enough, as the plan says")
     excluded: tuple[ExcludedSite, ...] = ()
+    calibration: Calibration | None = Field(default=None, description="of sets, intervals and probabilities")
     certificate_sha256: str = Field(default="", description="digest of the certificate file; empty: there is none")
     signed_by: str = Field(default="", description="public key of the OEM's coordinator; empty: unsigned")
     signature: str = Field(default="", description="Ed25519 over all but this and the number, base 64")
@@ -122,6 +172,8 @@ class ModelVersion(VersionFacts):
         """A version that has no objective of its own: ``worst_case_risk`` is the objective of its method."""
         if not isinstance(data, Mapping) or "objective" in data:
             return data
+        from models.methods.catalogue import METHODS  # with every method, which only a version of before needs
+
         method = METHODS.get(str(data.get("method")))
         name = "objective of its method" if method is None else method.objective
         told = {**data, "objective": data.get("worst_case_risk"), "objective_name": name}
@@ -133,7 +185,7 @@ class ModelVersion(VersionFacts):
         return told | {"worst_case_risk": None, "error_interval": None, "coverage": None, "sites": unknown}
 
     @cached_property
-    def lift(self) -> FourierLift | None:
+    def lift(self) -> Lift | None:
         """What is done to the scaled features before the planes see them; ``ConflictError`` where it cannot be drawn.
 
         Another version of numpy may draw other numbers from the same seed: the fingerprint tells.
@@ -158,6 +210,12 @@ class ModelVersion(VersionFacts):
         names = ("certified_gap", "worst_case_risk", "objective", "lower_bound", "f1", *SCORE_NAMES)
         return {"rounds": float(self.rounds), **{name: getattr(self, name) for name in names}}
 
+    @property
+    def calibration_facts(self) -> CalibrationFacts | None:
+        """What readers see of the calibration."""
+        target = self.asset_type.target if self.task == "regression" else None
+        return CalibrationFacts.of(self.calibration, None if target is None else target.width)
+
     def error_interval_at(self, confidence: float) -> ErrorInterval:
         """Interval around an estimate that the certified risk implies at a confidence in (0, 1).
 
@@ -175,15 +233,48 @@ class ModelVersion(VersionFacts):
         missing = self.asset_type.missing_for_task(self.task)
         if missing:
             raise ValueError(missing)
-        wanted = (self.asset_type.heads(self.task), lifted_size(self.spec.lift, len(self.asset_type.features)) + 1)
+        wanted = self._shape
         if self.weights.shape != wanted or not np.isfinite(self.weights).all():
             raise ValueError(f"weights must be finite and of shape {wanted}, got {self.weights.shape}")
         return self
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        n_features = lifted_size(self.spec.lift, len(self.asset_type.features))
+        if self.network is not None:
+            return 1, self.network.size(n_features)
+        of_all = self.spec.loss.of_all_scores
+        return len(self.asset_type.fault_classes) if of_all else self.asset_type.heads(self.task), n_features + 1
+
+    @property
+    def network(self) -> NetworkObjective | None:
+        """The network whose parameters the weights are; None where they are planes."""
+        found = objective_of(self.spec, self.asset_type)
+        return None if found is None or self.spec.network is None else cast("NetworkObjective", found)
+
+    def head_scores(self, scaled: FloatArray) -> FloatArray:
+        """Scores (N, K) of scaled features (N, P): of the trained planes, or of a network's classes."""
+        from models.multiclass import predict_scores  # with the server halves, which only answers need
+
+        network = self.network
+        if network is not None:
+            return network.scores(self.weights[0], scaled)
+        return predict_scores(self.weights, self.lifted(scaled))
 
     def to_document(self) -> dict[str, Any]:
         """The version as JSON, exactly; :meth:`from_document` gives the same version back, bit for bit."""
         document: dict[str, Any] = {"schema": SCHEMA}
         document.update(to_plain(self))
+        if self.calibration is None:  # a version of before has no such field under its signature
+            del document["calibration"]
+        if self.tuning is None:  # a version of before tuning stays what the OEM signed
+            del document["tuning"]
+        if self.reused is None:  # a version of before warm starts
+            del document["reused"]
+        if self.freshness is None:  # a version of before late answers
+            del document["freshness"]
+        if self.spec.network is None:  # nor one of before networks
+            del document["spec"]["network"]
         return document
 
     @classmethod

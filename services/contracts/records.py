@@ -11,6 +11,7 @@ from services.contracts.asset_type import AssetType
 from services.contracts.base import Contract, RunId, Slug
 from services.contracts.identity import Sha256
 from services.contracts.plan import Plan
+from services.contracts.roll import CONNECTED_SECONDS
 
 SiteStatus = Literal["active", "suspended", "removed"]
 VersionStatus = Literal["registered", "gates_passed", "gates_failed"]
@@ -20,8 +21,10 @@ VersionStatus = Literal["registered", "gates_passed", "gates_failed"]
 class Site(Contract):
     """An enrolled plant. Only ``active`` sites are asked; ``public_key`` is the plant's NATS user nkey.
 
-    ``asset_types``: the kinds of machine that it takes part in. ``last_seen``: when its agent last said hello.
+    ``asset_types``: the kinds of machine that it takes part in. ``last_seen``: when its agent was last known
+    to be connected.
     ``former_key``: the key before this one, which holds beside it until ``former_key_until``.
+    ``notice``: what stands in its way, in one line, such as two agents under its key.
     """
 
     site_id: Slug
@@ -35,6 +38,18 @@ class Site(Contract):
     agent_version: str = ""
     former_key: str | None = None
     former_key_until: AwareDatetime | None = None
+    notice: str = ""
+
+    def presence(self, now: datetime) -> str:
+        """Whether its agent is there: "connected", "silent for 5 min" or "never"."""
+        if self.last_seen is None:
+            return "never"
+        silent = (now - self.last_seen).total_seconds()
+        if silent <= CONNECTED_SECONDS:
+            return "connected"
+        units = (("d", 86_400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
+        unit, seconds = next(each for each in units if silent >= each[1])
+        return f"silent for {silent / seconds:.0f} {unit}"
 
     def keys_at(self, now: datetime) -> str:
         """Public keys that hold: the site's, and the one before it until its end, apart by a blank."""
@@ -52,12 +67,27 @@ class AssetTypeRecord(Contract):
 
 
 class PlanRecord(Contract):
-    """A stored plan. A paused plan is not started by its schedule."""
+    """A stored plan. A paused plan is not started by its schedule, an archived one not at all.
+
+    ``version`` counts how often the plan was given, from 1 on.
+    """
 
     plan: Plan
     paused: bool = False
+    archived: bool = False
+    version: int = 1
     created_at: AwareDatetime
     updated_at: AwareDatetime
+
+
+class PlanVersion(Contract):
+    """A plan as somebody gave it. ``actor`` is empty where only the audit trail knows who that was."""
+
+    version: int
+    plan: Plan
+    actor: str
+    reason: str
+    created_at: AwareDatetime
 
 
 class VersionRecord(Contract):

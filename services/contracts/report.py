@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from models.losses.base import Task
 from services.contracts.base import Contract, Slug
+from services.contracts.calibration import CalibrationFacts
 from services.contracts.model_version import Confusion, SiteScore, VersionCertificate, VersionOrigin
 from services.contracts.run import AnswerStatus, ExcludedSite, RoundPoint
 from services.contracts.scores import ErrorInterval, RegressionScores
@@ -39,6 +40,7 @@ class SiteReport(SiteScore):
     accepted: int = 0
     absent: int = 0
     late: int = 0
+    open: int = 0
     refused: int = 0
     rejected: int = 0
     last_accepted_round: int | None = None
@@ -57,12 +59,30 @@ class MissedRound(Contract):
     reason: str = ""
 
 
+class SensorCurve(Contract):
+    """What one sensor adds to a score, or to the target, by its reading: a line through ``readings`` and ``heights``.
+
+    ``readings`` in ``unit``, from the low to the high end of the sensor's range; between two of them the line is
+    straight. ``heights`` are of the score of ``fault_class``, or, where that is empty, of the target in its unit; 0 in
+    the middle of the range.
+    """
+
+    sensor: str
+    unit: str
+    fault_class: str = ""
+    readings: tuple[float, ...]
+    heights: tuple[float, ...]
+
+
 class ModelReport(VersionOrigin, RegressionScores):
     """Everything a reader needs to judge a model version, and no data.
 
     ``f1``, ``worst_site_f1``, ``classes``, ``confusion`` (true class by row) and ``recall`` by class (None: the class
     has no counted row) belong to a model of classes; ``target``, ``unit``, ``worst_site_mae`` and the
     inherited scores to a model of a target.
+
+    ``curves``: a line for each sensor and each class (with two classes, of the fault alone), where the model is one of
+    lines: without a lift, or with splines.
 
     ``missed`` are rounds that a site of the run missed, ``absentees`` (round 0) sites that did not join the run,
     ``excluded`` those that it went on without.
@@ -84,11 +104,13 @@ class ModelReport(VersionOrigin, RegressionScores):
     worst_site_f1: float | None = None
     worst_site_mae: float | None = None
     error_interval: ErrorInterval | None = None
+    calibration_facts: CalibrationFacts | None = None
     sites: tuple[SiteReport, ...] = ()
     rounds: tuple[RoundPoint, ...] = ()
     missed: tuple[MissedRound, ...] = ()
     absentees: tuple[MissedRound, ...] = ()
     excluded: tuple[ExcludedSite, ...] = ()
     gates: tuple[GateResult, ...] = ()
+    curves: tuple[SensorCurve, ...] = ()
     promotable: bool
     seconds: float

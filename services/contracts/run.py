@@ -13,7 +13,7 @@ from services.contracts.messages import SiteRadius
 from services.contracts.plan import Plan
 
 RunStatus = Literal["pending", "running", "completed", "failed", "cancelled"]
-AnswerStatus = Literal["accepted", "absent", "late", "refused_by_site", "rejected", "excluded"]
+AnswerStatus = Literal["accepted", "absent", "late", "refused_by_site", "rejected", "excluded", "open"]
 
 
 Exchange = tuple[bytes, bytes]
@@ -36,7 +36,8 @@ class SiteAnswer(Contract):
 
     ``status``: ``accepted``; ``absent`` (nobody there); ``late`` (no answer by the deadline); ``refused_by_site`` (the
     site said no); ``rejected`` (admission said no); ``excluded`` (its answers cannot be true, and the run goes on
-    without it). ``code`` and ``reason`` say why.
+    without it); ``open`` (it works on the question, and its answer will count in a later round). ``code`` and
+    ``reason`` say why. ``question``: round of the question, where that is an earlier one; 0: the round's own.
     """
 
     site_id: Slug
@@ -47,6 +48,7 @@ class SiteAnswer(Contract):
     bytes_out: int = Field(default=0, ge=0)
     seconds: float = Field(default=0.0, ge=0)
     payload_sha256: str = ""
+    question: int = Field(default=0, ge=0)
 
 
 class RoundPoint(Bounds):
@@ -75,22 +77,61 @@ class SiteBall(SiteRadius):
 
 
 class SiteTermsRecord(SiteBall):
-    """A site's scalars as they entered the run."""
+    """A site's scalars as they entered the run; ``drift`` and ``exposed`` as it told them, None: not told."""
 
     n_samples: int
+    drift: float | None = None
+    exposed: float | None = None
 
 
 class ExcludedSite(Contract):
     """A site that a run went on without from ``round`` on, because its answers cannot be true.
 
     ``code``: ``implausible`` or ``not_finite`` (one answer alone), ``contradiction`` (two of its answers, whose rounds
-    the reason names; the SHA-256 of both stand in the round records).
+    the reason names; the SHA-256 of both stand in the round records), ``copied`` (it and another site tell the same).
     """
 
     site_id: Slug
     round: int = Field(ge=1)
     code: str
     reason: str
+
+
+class SummedSites(Contract):
+    """A cohort: sites of whose answers the coordinator saw sums alone."""
+
+    name: Slug
+    sites: tuple[Slug, ...]
+
+
+class RunStart(Contract):
+    """With what a run began: the asset type's fingerprint, the completed run that it goes on from, and its cohorts.
+
+    No ``cohorts``: they are dealt by the run's id.
+    """
+
+    contract: str
+    after: RunId | None = None
+    cohorts: tuple[SummedSites, ...] = ()
+
+
+STAYS = (
+    "the audit trail; backups made before (delete them when their time is over, or restore none of them); pages that "
+    "the databases have freed, until they are vacuumed"
+)
+"""Where a plant that left still stands after it was forgotten."""
+
+
+class Leaving(Contract):
+    """A plant that left: the run is to make a version that never had it.
+
+    ``at_once``: it is forgotten when the run ends, else when a version without it is champion. ``done``: it is
+    forgotten, and ``site_id`` is a pseudonym.
+    """
+
+    site_id: Slug
+    at_once: bool = False
+    done: bool = False
 
 
 class Run(Contract):
@@ -114,6 +155,8 @@ class Run(Contract):
     flow_run_id: str | None = None
     mlflow_run_id: str | None = None
     model_version: str | None = None
+    start: RunStart | None = Field(default=None, description="null: before the join, and of runs of earlier releases")
+    leaving: Leaving | None = Field(default=None, description="the plant that the run trains without, for good")
 
     @property
     def members(self) -> tuple[SiteTermsRecord, ...]:

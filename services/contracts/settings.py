@@ -1,11 +1,11 @@
 """Settings of the OEM's side: one TOML file in one home folder, each with a working default.
 
-Order: a value in the environment (``BALLAST_DATABASE_URL`` and the like) over ``ballast.toml`` over the default.
+Order: a value in the environment (``BALLAST_DATABASE_URL`` and the like) over ``ballast.toml`` over the default. What
+is secret is better named than said: ``BALLAST_DATABASE_URL_FILE`` and the like name a file that holds the value.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import tomllib
 from collections.abc import Mapping
@@ -16,27 +16,39 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from services.contracts.asset_type import explain
 from services.contracts.errors import InvalidInputError
+from services.contracts.log_lines import LoggingSettings
+from services.contracts.loopback import is_loopback as is_loopback
+from services.contracts.oidc import OidcSettings
+from services.contracts.tracing import ENDPOINT_VARIABLE, TracingSettings
 
 FILE_NAME = "ballast.toml"
 HOME_VARIABLE = "BALLAST_HOME"
+WILDCARDS = ("0.0.0.0", "::")
+"""Hosts by which a server listens on every address of this machine."""
 ENVIRONMENT = {
     "BALLAST_DATABASE_URL": ("database_url",),
     "BALLAST_NATS_SERVERS": ("nats", "servers"),
     "BALLAST_NATS_PORT": ("nats", "port"),
+    "BALLAST_NATS_WEBSOCKET_PORT": ("nats", "websocket_port"),
+    "BALLAST_NATS_SEED_FILE": ("nats", "seed_file"),
+    "BALLAST_NATS_CA_FILE": ("nats", "ca_file"),
     "BALLAST_PREFECT_API_URL": ("prefect", "api_url"),
     "BALLAST_PREFECT_PORT": ("prefect", "port"),
+    "BALLAST_PREFECT_AUTH_FILE": ("prefect", "auth_file"),
+    "BALLAST_PREFECT_DATABASE_URL": ("prefect", "database_url"),
     "BALLAST_MLFLOW_TRACKING_URI": ("mlflow", "tracking_uri"),
+    "BALLAST_MLFLOW_ARTIFACT_ROOT": ("mlflow", "artifact_root"),
     "BALLAST_MLFLOW_PORT": ("mlflow", "port"),
+    "BALLAST_API_HOST": ("api", "host"),
     "BALLAST_API_PORT": ("api", "port"),
+    "BALLAST_API_CERTIFICATE": ("api", "certificate"),
+    "BALLAST_API_KEY": ("api", "key"),
+    ENDPOINT_VARIABLE: ("tracing", "endpoint"),
+    "BALLAST_LOG_FORMAT": ("logging", "format"),
+    "BALLAST_LOG_LEVEL": ("logging", "level"),
 }
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host is this machine for itself alone: ``localhost``, or an address of the loopback."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+IN_A_FILE = "_FILE"
+"""Ending of a variable that names a file with the value, so that no listing of environments shows it."""
 
 
 def _only_loopback(host: str) -> str:
@@ -61,6 +73,9 @@ class NatsSettings(_Section):
     servers: tuple[str, ...] = ()
     host: str = "127.0.0.1"
     port: int = Field(default=4222, ge=1, le=65535)
+    websocket_port: int | None = Field(
+        default=None, ge=1, le=65535, description="plants may connect there by WebSocket over TLS; None: nowhere"
+    )
     host_names: tuple[str, ...] = Field(default=("localhost", "127.0.0.1"), description="names in the certificate")
     seed_file: Path | None = Field(default=None, description="coordinator's nkey seed, for a server that is not ours")
     ca_file: Path | None = None
@@ -70,6 +85,8 @@ class PrefectSettings(_Section):
     """The orchestrator. With ``api_url`` empty ``ballast up`` starts a Prefect server."""
 
     api_url: str = ""
+    auth_file: Path | None = Field(default=None, description="file with user:password, for a server that is not ours")
+    database_url: str = Field(default="", description="of the embedded server; empty: SQLite in the home folder")
     host: LoopbackHost = "127.0.0.1"
     port: int = Field(default=4200, ge=1, le=65535)
 
@@ -105,6 +122,21 @@ class ApiSettings(_Section):
         """Whether the API speaks TLS, and nothing else."""
         return self.certificate is not None or not is_loopback(self.host)
 
+    @property
+    def url(self) -> str:
+        """Address of the API, as this host reaches it."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self.host, self.host)
+        return f"{'https' if self.uses_tls else 'http'}://{host}:{self.port}"
+
+
+class RetentionSettings(_Section):
+    """How long what grows is kept. The audit trail and evidence against sites are kept for ever."""
+
+    rounds_days: int | None = Field(default=None, ge=1, description="rounds of finished runs; not given: for ever")
+    keep_versions: int = Field(default=10, ge=1, description="newest versions of a model whose rounds always stay")
+    events_days: int = Field(default=30, ge=1, le=30, description="events that webhooks and pages follow")
+    prefect_days: int | None = Field(default=90, ge=1, description="flow runs in Prefect's history")
+
 
 class Settings(_Section):
     """All settings of the OEM's side."""
@@ -116,6 +148,10 @@ class Settings(_Section):
     prefect: PrefectSettings = PrefectSettings()
     mlflow: MlflowSettings = MlflowSettings()
     api: ApiSettings = ApiSettings()
+    retention: RetentionSettings = RetentionSettings()
+    logging: LoggingSettings = LoggingSettings()
+    tracing: TracingSettings = TracingSettings()
+    oidc: OidcSettings | None = None
 
     @property
     def database(self) -> str:
@@ -133,14 +169,20 @@ class Settings(_Section):
         return self.home / "secrets"
 
     @property
+    def flows_lock(self) -> Path:
+        """File on which the flows process holds a lock while it runs."""
+        return self.home / "flows.lock"
+
+    @property
     def tls_folder(self) -> Path:
         """Certificate that the API makes for itself where it is given none."""
         return self.home / "tls"
 
     @property
     def nats_servers(self) -> tuple[str, ...]:
-        """Addresses of the plant link."""
-        return self.nats.servers or (f"tls://{self.nats.host}:{self.nats.port}",)
+        """Addresses of the plant link, as this host reaches it."""
+        host = "127.0.0.1" if self.nats.host in WILDCARDS else self.nats.host
+        return self.nats.servers or (f"tls://{host}:{self.nats.port}",)
 
     @property
     def nats_seed(self) -> Path:
@@ -183,12 +225,26 @@ class Settings(_Section):
         except tomllib.TOMLDecodeError as error:
             raise InvalidInputError(f"{file} is not TOML: {error}") from None
         for variable, path in ENVIRONMENT.items():
-            if environment.get(variable):
-                _put(values, path, environment[variable])
+            text = _said(variable, environment)
+            if text:
+                _put(values, path, text)
         try:
             return cls.model_validate({"home": home, **values})
         except ValidationError as error:
-            raise InvalidInputError(f"{file}: {explain(error)}") from None
+            raise InvalidInputError(f"{file}: {explain(error, cls)}") from None
+
+
+def _said(variable: str, environment: Mapping[str, str]) -> str | None:
+    """What the environment says for a variable, itself or by the name of a file; ``InvalidInputError``."""
+    text, file = environment.get(variable), environment.get(variable + IN_A_FILE)
+    if not file:
+        return text
+    if text:
+        raise InvalidInputError(f"give {variable} or {variable + IN_A_FILE}, not both")
+    try:
+        return Path(file).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInputError(f"{variable + IN_A_FILE} names {file}, which cannot be read: {error}") from None
 
 
 def _put(values: dict[str, Any], path: tuple[str, ...], text: str) -> None:

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from services.contracts.errors import ConflictError
+from services.contracts.key_chain import KeyStatement, SignatureError, check_warrant, warrants
 from services.contracts.signing import check_public_key, public_key, signer, verify
 
 UNSIGNED = ("signature", "version")
 """Not covered: the signature itself, and the number that the registry gives afterwards."""
-
-
-class SignatureError(ConflictError):
-    """A version that the OEM did not sign as it stands."""
-
-    code = "bad_signature"
 
 
 def signed_bytes(document: Mapping[str, Any]) -> bytes:
@@ -35,13 +31,20 @@ def signature_of(document: Mapping[str, Any], seed_file: Path) -> str:
     return base64.b64encode(signer(seed_file)(signed_bytes(document))).decode()
 
 
-def check_signature(document: Mapping[str, Any], key: str) -> None:
-    """Refuse a version that the holder of ``key`` (U..., 56 characters) did not sign as it stands.
+def signed_digest(document: Mapping[str, Any]) -> str:
+    """SHA-256 of what a signature covers, hexadecimal: by it a version stands when its key is revoked as stolen."""
+    return hashlib.sha256(signed_bytes(document)).hexdigest()
+
+
+def check_signature(document: Mapping[str, Any], key: str, statements: Sequence[KeyStatement] = ()) -> str:
+    """Refuse a version that the OEM, whose ``key`` is trusted, did not sign as it stands; the key that signed it.
+
+    ``statements`` tell which keys came before and after that one (:mod:`services.contracts.key_chain`).
 
     Raises
     ------
     SignatureError
-        Unsigned, signed by another key, or changed since.
+        Unsigned, signed by a key that may not vouch for it, or changed since.
     InvalidInputError
         ``key`` is not a public key.
     """
@@ -49,11 +52,15 @@ def check_signature(document: Mapping[str, Any], key: str) -> None:
     signature, signed_by = document.get("signature"), document.get("signed_by")
     if not signature:
         raise SignatureError("the version is not signed; ask the OEM for the file of a signed one")
-    if signed_by != key:
+    line = warrants(key, statements)
+    if signed_by not in line:
         raise SignatureError(f"the version is signed by {str(signed_by)[:56]}, not by the OEM's key {key}")
     try:
         raw = base64.b64decode(str(signature), validate=True)
     except (binascii.Error, ValueError):
         raw = b""
-    if not verify(key, signed_bytes(document), raw):
+    signer_key, covered = str(signed_by), signed_bytes(document)
+    if not verify(signer_key, covered, raw):
         raise SignatureError("the version was changed after the OEM signed it: the signature does not hold")
+    check_warrant(line[signer_key], signer_key, document.get("created_at"), covered)
+    return signer_key

@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from models.basics import ProblemError
+from models.features.lift import Lift
 from models.geometry.supports import BoxSupport, PolytopeSupport
 from models.losses.base import Task
 from services.contracts.asset_type import AssetType
@@ -55,9 +56,11 @@ SupportSpec = Annotated[
 
 
 def scaled_support(
-    support: SupportSpec, asset_type: AssetType, task: Task, n_features: int
+    support: SupportSpec, asset_type: AssetType, task: Task, lift: Lift | None = None
 ) -> BoxSupport | PolytopeSupport | None:
-    """Support of the scaled (and lifted) features (N, ``n_features``), and of the scaled target for a regression.
+    """Support of the scaled features (N, P), of the scaled target for a regression; with a lift of the lifted features.
+
+    The sensor ranges are the box [0, 1]^P then, and with a lift the box of its coordinates, which holds their image.
 
     ``ProblemError`` where the polytope does not fit the asset type or the task, or is not one over which a risk is
     defined.
@@ -65,8 +68,13 @@ def scaled_support(
     if support == "unbounded":
         return None
     if isinstance(support, str):
+        n_features = len(asset_type.features)
         low, high = np.zeros(n_features), np.ones(n_features)
+        if lift is not None:
+            low, high = lift.support.low, lift.support.high
         return BoxSupport(low, high, 0.0, 1.0) if task == "regression" else BoxSupport(low, high)
+    if lift is not None:
+        raise ProblemError("a polytope speaks of the features themselves: leave out the lift, or the polytope")
     return _scaled_polytope(support, asset_type, task)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from models.basics import FloatArray
 from services.contracts.codec import SIGNATURE_BYTES, FrameError, unpack
 from services.contracts.errors import InvalidInputError
+from services.contracts.masking import MaskingAnswer, Unmasked
 from services.contracts.messages import Kind, SiteRefusal, SiteUpdate
 
 HEADER_ALLOWANCE = 4096  # bytes; an honest header with names and digests has under 1,000
@@ -27,6 +28,11 @@ Doubt = Callable[[Mapping[str, FloatArray]], str]
 """Why the numbers of a well-formed answer cannot be true, on one line; empty where nothing speaks against them."""
 
 
+def no_doubt(arrays: Mapping[str, FloatArray]) -> str:
+    """Nothing speaks against it."""
+    return ""
+
+
 class AdmissionError(InvalidInputError):
     """An answer that may not be aggregated; ``code`` says which check it failed."""
 
@@ -35,7 +41,7 @@ class AdmissionError(InvalidInputError):
 
 @dataclass(frozen=True)
 class Expected:
-    """What the coordinator waits for from one site."""
+    """What the coordinator waits for from one site: arrays, or what goes under masks (of the type ``masking``)."""
 
     kind: Kind
     site_id: str
@@ -44,12 +50,15 @@ class Expected:
     task_sha256: str
     public_key: str
     shapes: Mapping[str, tuple[int, ...]]
-    doubt: Doubt = lambda arrays: ""
+    doubt: Doubt = no_doubt
+    masking: type[MaskingAnswer] | None = None
+    masking_bytes: int = 0
 
     @property
     def max_bytes(self) -> int:
         """Largest frame that a valid answer can be."""
-        return HEADER_ALLOWANCE + SIGNATURE_BYTES + sum(8 * math.prod(shape) for shape in self.shapes.values())
+        arrays = sum(8 * math.prod(shape) for shape in self.shapes.values())
+        return HEADER_ALLOWANCE + SIGNATURE_BYTES + arrays + self.masking_bytes
 
 
 def admit(frame: bytes, expected: Expected) -> SiteUpdate | SiteRefusal:
@@ -69,6 +78,7 @@ def admit(frame: bytes, expected: Expected) -> SiteUpdate | SiteRefusal:
         raise AdmissionError(f"an update or a refusal was due, got a {message.type}", code="bad_type")
     _check_address(message, expected)
     if isinstance(message, SiteUpdate):
+        _check_masking(message, expected)
         _check_arrays(message, expected)
         if found := expected.doubt(message.arrays):
             raise AdmissionError(found, code="implausible")
@@ -85,6 +95,20 @@ def _check_address(message: SiteUpdate | SiteRefusal, expected: Expected) -> Non
     ):
         if found != wanted:
             raise AdmissionError(f"answer is for {name} {found}, {wanted} was asked", code="wrong_" + name.split()[0])
+
+
+def _check_masking(update: SiteUpdate, expected: Expected) -> None:
+    """What goes under masks must be of the type, the site and the run that was asked."""
+    found, wanted = update.masking, expected.masking
+    if wanted is None and found is None:
+        return
+    if wanted is None or not isinstance(found, wanted):
+        due = "arrays were" if wanted is None else f"a {wanted.__name__} was"
+        got = "arrays" if found is None else f"a {type(found).__name__}"
+        raise AdmissionError(f"{due} due, got {got}", code="wrong_fields")
+    parts = (found.revealed, found.preparation or found.revealed) if isinstance(found, Unmasked) else (found,)
+    if any((part.site_id, part.run_id) != (expected.site_id, expected.run_id) for part in parts):
+        raise AdmissionError("the masks are of another site or run than the answer", code="wrong_site")
 
 
 def _check_arrays(update: SiteUpdate, expected: Expected) -> None:

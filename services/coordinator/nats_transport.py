@@ -6,6 +6,7 @@ import asyncio
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,15 @@ from nats.errors import NoRespondersError
 
 from services.contracts.errors import UnavailableError
 from services.contracts.log_filters import silence_link_libraries
+from services.contracts.roll import ROLL
+from services.contracts.tracing import headers, span
 from services.coordinator.ports import RawAnswer
 
 INBOX = b"_COORD"
 SETTLE_SECONDS = 5.0
 """After a reconnection the sites get this long to come back before one counts as absent."""
+HEARD_SECONDS = 1.0
+"""How long the server has to say that nobody hears a subject; it takes a round trip."""
 
 
 class NatsTransport:
@@ -65,6 +70,23 @@ class NatsTransport:
         """Hand every message on a subject to a handler, across reconnections."""
         await self._client.subscribe(subject, cb=handler)
 
+    async def say(self, site_id: str, word: bytes) -> None:
+        """Say one of :mod:`services.contracts.roll`'s words to all agents of a site; lost where nobody hears it."""
+        with suppress(NatsError, OSError):
+            await self._client.publish(f"site.{site_id}.task", word)
+
+    async def is_heard(self, site_id: str) -> bool:
+        """Whether an agent hears the site's tasks, by the server's word: it says at once where nobody does."""
+        try:
+            await self._client.request(f"site.{site_id}.task", ROLL, timeout=HEARD_SECONDS)
+        except NoRespondersError:
+            return False
+        except TimeoutError:
+            return bool(self._client.is_connected)
+        except (NatsError, OSError):
+            return False
+        return True
+
     async def _on_lost(self) -> None:
         self._lost.set()
 
@@ -83,8 +105,14 @@ class NatsTransport:
         if self._client is None:
             raise UnavailableError("the plant link is not connected")
         deadline = time.monotonic() + deadline_seconds
-        answers = await asyncio.gather(*(self._ask_one(site, frame, deadline) for site, frame in frames.items()))
+        answers = await asyncio.gather(*(self._ask_traced(site, frame, deadline) for site, frame in frames.items()))
         return {answer.site_id: answer for answer in answers}
+
+    async def _ask_traced(self, site_id: str, frame: bytes, deadline: float) -> RawAnswer:
+        with span("question", "client", site_id=site_id, bytes_out=len(frame)) as more:
+            answer = await self._ask_one(site_id, frame, deadline)
+            more |= {"bytes_in": len(answer.frame or b""), "outcome": answer.failure or "answered"}
+            return answer
 
     async def _ask_one(self, site_id: str, frame: bytes, deadline: float) -> RawAnswer:
         started = time.monotonic()
@@ -106,7 +134,9 @@ class NatsTransport:
     async def _request(self, site_id: str, frame: bytes, timeout: float) -> bytes:
         """One request, given up early with ``ConnectionError`` when the connection is lost meanwhile."""
         lost = asyncio.ensure_future(self._lost.wait())
-        request = asyncio.ensure_future(self._client.request(f"site.{site_id}.task", frame, timeout=timeout))
+        carried = headers()
+        more = {} if carried is None else {"headers": carried}
+        request = asyncio.ensure_future(self._client.request(f"site.{site_id}.task", frame, timeout=timeout, **more))
         try:
             await asyncio.wait({lost, request}, return_when=asyncio.FIRST_COMPLETED)
             if not request.done():

@@ -26,11 +26,20 @@ def doubt(kind: str, spec: TrainingSpec, asked: Arrays, said: Arrays, n_features
     ``spec`` is the site's problem as its task stated it, after the join with the radius that it joined with; ``asked``
     and ``said`` are the arrays of task and answer, ``n_features`` counts those of the contract.
     """
+    if kind != "join" and spec.loss.of_all_scores:  # its rows have no margins that a plane's weights bound
+        return counted_doubt(said) if "calibration" in asked else _below_zero(said) or _held_out(said)
+    if kind in ("round", "evaluate") and spec.multi_class == "crammer_singer" and "calibration" not in asked:
+        # Its risk is of all planes together, which no range of one plane bounds; its slopes are as steep as others'.
+        return _below_zero(said) or (_cuts(spec, said) if kind == "round" else _held_out(said))
     if kind == "join":
         return _joined(spec, {name: float(array) for name, array in said.items()}, n_features)
+    if kind == "tune":
+        return _below_zero({name.rpartition("_")[0]: array for name, array in said.items()}) or _scored(said)
     if kind == "round":
         return _below_zero(said) or _risks(spec, asked, said, "point") or _cuts(spec, said)
-    return _below_zero(said) or _risks(spec, asked, said, "weights") or _held_out(said)
+    if "calibration" in asked:
+        return counted_doubt(said)
+    return _below_zero(said) or _risks(spec, asked, said, "weights") or _loss(spec, asked, said) or _held_out(said)
 
 
 def _joined(spec: TrainingSpec, said: Mapping[str, float], n_features: int) -> str:
@@ -83,6 +92,20 @@ def _risks(spec: TrainingSpec, asked: Arrays, said: Arrays, place: str) -> str:
     return ""
 
 
+def _loss(spec: TrainingSpec, asked: Arrays, said: Arrays) -> str:
+    """The mean loss of held-out rows, the heads summed, is at most that of the rows that fare worst."""
+    highest = sum(
+        risk_range(
+            row if spec.fit_intercept else row[:-1], spec.loss.loss, radius=0.0, label_flip_cost=spec.label_flip_cost,
+            transport_norm=spec.transport_norm, fit_intercept=spec.fit_intercept,
+        ).high
+        for row in asked["weights"]
+    )
+    if float(said["loss"]) > highest + _ROUNDING * max(1.0, highest):
+        return f"its mean loss is {float(said['loss']):.6g}, and no rows have one above {highest:.6g} there"
+    return ""
+
+
 def _cuts(spec: TrainingSpec, said: Arrays) -> str:
     """No cut is steeper than a loss over features in [0, 1] can be."""
     loss, radius = spec.loss.loss, spec.radius.value
@@ -97,6 +120,12 @@ def _cuts(spec: TrainingSpec, said: Arrays) -> str:
     return ""
 
 
+def _scored(said: Arrays) -> str:
+    """No count and no sum of errors is below 0."""
+    below = any((array < -_ROUNDING).any() for name, array in said.items() if name.startswith("score"))
+    return "it counted fewer than no held-out rows" if below else ""
+
+
 def _held_out(said: Arrays) -> str:
     """Counts must be whole, and no sum may be larger than so many rows give."""
     counts = said.get("confusion", said.get("n_test", np.zeros(())))
@@ -107,4 +136,15 @@ def _held_out(said: Arrays) -> str:
         for name in ("covered", "target_sum", "target_squares"):
             if not 0.0 <= float(said[name]) <= float(most):
                 return f"its {name.replace('_', ' ')} is {float(said[name]):g} over {int(counts)} held-out rows"
+    return ""
+
+
+def counted_doubt(said: Arrays) -> str:
+    """Counts on a grid are whole, never fall, and no more than the rows."""
+    rows = float(said["n_test"])
+    for name, array in said.items():
+        if (array < 0).any() or not np.array_equal(array, np.round(array)) or (array > rows).any():
+            return f"its {name.replace('_', ' ')} are no whole numbers up to its {rows:g} held-out rows"
+    if any((np.diff(each) < 0).any() for each in said["counts"]):
+        return "its counts fall from one threshold to the next"
     return ""

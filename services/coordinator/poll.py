@@ -5,17 +5,19 @@ A site whose answer to a round cannot be true is excluded: it signed it, and ask
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from models.basics import Arrays
 from services.contracts.asset_type import AssetType
 from services.contracts.codec import digest, encode
-from services.contracts.messages import Kind, SiteRefusal, SiteUpdate, Task, TrainingSpec
+from services.contracts.masking import MaskingTask
+from services.contracts.messages import ON_SUMS, Kind, SiteRefusal, SiteUpdate, Task, TrainingSpec
 from services.contracts.plan import Plan
 from services.contracts.run import Exchange, SiteAnswer
-from services.coordinator.admission import AdmissionError, Expected, admit
+from services.contracts.tuning import TuningTask
+from services.coordinator.admission import AdmissionError, Expected, admit, no_doubt
 from services.coordinator.plausibility import doubt
 from services.coordinator.ports import RawAnswer, SiteTransport
 
@@ -27,7 +29,11 @@ FAILURE_TEXT = {"absent": "nobody answers for the site", "late": "no answer by t
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of every site in one go; ``specs`` and ``arrays`` by site, ``shapes`` of a valid answer."""
+    """What is asked of every site in one go; ``specs`` and ``arrays`` by site, ``shapes`` of a valid answer.
+
+    ``masking`` says, by site, how an answer is to be masked; the answer then has no arrays, and ``most_bytes`` is the
+    most that it may take.
+    """
 
     kind: Kind
     run_id: str
@@ -38,6 +44,9 @@ class Question:
     parameters: Mapping[str, float]
     arrays: Mapping[str, Arrays]
     shapes: Mapping[str, tuple[int, ...]]
+    masking: Mapping[str, MaskingTask] = field(default_factory=dict)
+    most_bytes: int = 0
+    tuning: TuningTask | None = None
 
 
 @dataclass(frozen=True)
@@ -55,14 +64,22 @@ class Poll:
         return tuple(answer for answer in self.answers if answer.status == "excluded")
 
 
-async def poll(question: Question, keys: Mapping[str, str], transport: SiteTransport, deadline_seconds: float) -> Poll:
-    """Ask the sites whose public keys are given."""
-    frames = {site: encode(_task(question, site)) for site in keys}
+async def poll(
+    question: Question, keys: Mapping[str, str], transport: SiteTransport, deadline_seconds: float,
+    live: Mapping[str, str] | None = None,
+) -> Poll:
+    """Ask the sites whose public keys are given.
+
+    ``live`` are the keys that hold when the answers are there: one that was taken away since the question counts no
+    more. None: they are those that are given.
+    """
+    frames = {site: encode(task_of(question, site)) for site in keys}
     raw = await transport.ask(frames, deadline_seconds)
     updates: dict[str, SiteUpdate] = {}
     answers: list[SiteAnswer] = []
-    for site, key in keys.items():
-        answer, update = _account(question, site, key, frames[site], raw[site])
+    held = keys if live is None else live
+    for site in keys:
+        answer, update = account(question, site, held.get(site, ""), frames[site], raw[site])
         answers.append(answer)
         if update is not None:
             updates[site] = update
@@ -70,11 +87,13 @@ async def poll(question: Question, keys: Mapping[str, str], transport: SiteTrans
     return Poll(updates, tuple(answers), max((answer.seconds for answer in raw.values()), default=0.0), exchanges)
 
 
-def _task(question: Question, site: str) -> Task:
+def task_of(question: Question, site: str) -> Task:
+    """What one site is asked."""
     return Task(
         kind=question.kind, site_id=site, run_id=question.run_id, round=question.round, method=question.plan.method,
         asset_type=question.plan.asset_type, contract=question.asset_type.fingerprint, spec=question.specs[site],
-        parameters=dict(question.parameters), arrays=dict(question.arrays.get(site, {})),
+        parameters=dict(question.parameters), arrays=dict(question.arrays.get(site, {})), reveal=question.plan.reveal,
+        masking=question.masking.get(site), tuning=question.tuning if question.kind == "tune" else None,
     )
 
 
@@ -83,9 +102,10 @@ def _doubt(question: Question, site: str, said: Arrays) -> str:
     return doubt(question.kind, question.specs[site], asked, said, n_features)
 
 
-def _account(
+def account(
     question: Question, site: str, key: str, frame: bytes, raw: RawAnswer
 ) -> tuple[SiteAnswer, SiteUpdate | None]:
+    """Account of what came back for a task's frame, and the update where it is admitted; ``key``: that holds now."""
     base = {"site_id": site, "bytes_out": len(frame), "seconds": raw.seconds}
     if raw.frame is None:
         return SiteAnswer(**base, status=raw.failure, code=raw.failure, reason=FAILURE_TEXT[raw.failure]), None
@@ -94,6 +114,10 @@ def _account(
         question.kind, site, question.run_id, question.round, digest(frame), key, question.shapes,
         partial(_doubt, question, site),
     )
+    if site in question.masking:
+        expected = replace(
+            expected, shapes={}, masking=ON_SUMS[question.kind][1], masking_bytes=question.most_bytes, doubt=no_doubt
+        )
     try:
         message = admit(raw.frame, expected)
     except AdmissionError as error:
@@ -102,3 +126,12 @@ def _account(
     if isinstance(message, SiteRefusal):
         return SiteAnswer(**base, status="refused_by_site", code=message.code, reason=message.reason), None
     return SiteAnswer(**base, status="accepted"), message
+
+
+def rejected(answers: Sequence[SiteAnswer], reasons: Mapping[str, str]) -> tuple[SiteAnswer, ...]:
+    """Accounts in which the answers of some sites are rejected, for reasons by site."""
+    return tuple(
+        each.model_copy(update={"status": "rejected", "code": "implausible", "reason": reasons[each.site_id]})
+        if each.site_id in reasons else each
+        for each in answers
+    )

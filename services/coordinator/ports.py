@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from models.basics import FloatArray
-from services.contracts.run import Exchange, RoundRecord, Run, SiteAnswer, SiteTermsRecord
+from models.methods.growth import Added
+from services.contracts.plan import Plan
+from services.contracts.run import Exchange, RoundRecord, Run, RunStart, SiteAnswer, SiteTermsRecord
 
 
 @dataclass(frozen=True)
@@ -34,24 +36,47 @@ class RunStore(Protocol):
         """Run by id; raise ``NotFoundError``."""
 
     def begin_run(
-        self, run_id: str, sites: Sequence[SiteTermsRecord], absentees: Sequence[SiteAnswer] = ()
+        self, run_id: str, sites: Sequence[SiteTermsRecord], absentees: Sequence[SiteAnswer] = (),
+        start: RunStart | None = None, digests: Mapping[str, str] | None = None,
     ) -> Run:
-        """Set a pending run to running, with the sites' scalars and the sites that did not join."""
+        """Set a pending run to running, with the sites' scalars and the sites that did not join.
+
+        ``start``: with what it begins; ``digests``: what each site said of its rows and terms.
+        """
+
+    def get_digests(self, run_id: str) -> dict[str, str]:
+        """What each site said of its rows and terms when it joined, by site id; {} where nothing was."""
+
+    def load_end(self, run_id: str) -> dict[str, FloatArray] | None:
+        """Method state at the end of a completed run; None where it is not kept."""
+
+    def samples_before(self, run_id: str) -> dict[str, int]:
+        """Rows that each site said it had in the last completed run of this run's plan; {} where there is none."""
+
+    def completed_before(self, run_id: str, limit: int = 1) -> list[Run]:
+        """Completed runs of this run's plan, the last one first."""
+
+    def set_tuned(self, run_id: str, plan: Plan, sites: Sequence[SiteTermsRecord]) -> Run:
+        """Give a run that has no round yet the terms that its tuning chose; ``ConflictError`` where it has one."""
 
     def load_state(self, run_id: str) -> tuple[int, dict[str, FloatArray]] | None:
         """Last committed round and the method state after it; None before the first."""
 
     def commit_round(
         self, record: RoundRecord, state: Mapping[str, FloatArray], exchanges: Mapping[str, Exchange] | None = None,
-        evidence: Mapping[str, bytes] | None = None,
+        evidence: Mapping[str, bytes] | None = None, added: Mapping[str, Added] | None = None,
     ) -> None:
         """Commit record, site answers, exclusions and method state at once; ``ConflictError`` if it is not the next.
 
+        ``state`` lacks the arrays that grow by the round; of those ``added`` has the rows that are new.
         ``exchanges`` are kept while the run lasts, ``evidence`` for good; both by site.
         """
 
     def get_exchange(self, run_id: str, round_: int, site_id: str) -> Exchange | None:
         """Task and answer of a committed round; None where there are none."""
+
+    def keep_case(self, run_id: str, cohort: str, case: bytes) -> None:
+        """Keep for good what an auditor is to get of a cohort, in the place of an earlier case of it."""
 
     def finish_run(self, run_id: str, status: str, reason: str) -> Run:
         """Set the final status and drop the method state."""

@@ -6,12 +6,17 @@ import math
 from collections.abc import Iterable, Mapping
 
 from models.basics import Arrays
+from models.cohorts.dealing import deal, without
+from models.methods.catalogue import check_parameters, get_method
+from models.problem import ServerProblem, SiteTerms
+from services.contracts.all_scores import joint_loss, objective_of
 from services.contracts.asset_type import AssetType
 from services.contracts.errors import InvalidInputError
-from services.contracts.lift import pinned
-from services.contracts.messages import RadiusRule, TrainingSpec
+from services.contracts.lift import lifted_size, numbered, pinned
+from services.contracts.messages import RadiusRule, SiteUpdate, TrainingSpec
 from services.contracts.plan import Plan, check_weights
 from services.contracts.run import Run, SiteTermsRecord
+from services.coordinator.sample_counts import capped, weighs_by_samples
 
 JOIN_SHAPES: dict[str, tuple[int, ...]] = {
     "n_samples": (), "radius": (), "radius_is_estimate": (), "confidence": (), "lift_check": (),
@@ -27,7 +32,8 @@ def shared_spec(plan: Plan, asset_type: AssetType) -> TrainingSpec:
     A method that trains without the ball, or trusts labels, does so by its own site half: the problem stays as stated,
     for at the end every model is judged by it.
     """
-    changes: dict[str, object] = {"lift": pinned(plan.spec.lift, len(asset_type.features))}
+    lift = numbered(plan.spec.lift, asset_type.feature_names)
+    changes: dict[str, object] = {"lift": pinned(lift, len(asset_type.features))}
     if not math.isfinite(plan.spec.loss.loss.lipschitz):
         changes["radius"] = NO_BALL
     return plan.spec.model_copy(update=changes)
@@ -52,6 +58,30 @@ def site_specs(run: Run, asset_type: AssetType, sites: Iterable[str]) -> dict[st
     return {site: site_spec(run.plan, asset_type, site, radii.get(site)) for site in sites}
 
 
+def server_problem(run: Run, asset_type: AssetType) -> ServerProblem:
+    """The problem of the run's sites, as a server half sees it."""
+    plan = run.plan
+    method = get_method(plan.method)
+    specs = site_specs(run, asset_type, [site.site_id for site in run.members])
+    objective, n_features = objective_of(plan.spec, asset_type), lifted_size(plan.spec.lift, len(asset_type.features))
+    joint = joint_loss(plan.spec, asset_type)
+    size = n_features if objective is None else objective.size(n_features)
+    if joint is not None:
+        size = joint.planes * (n_features + int(plan.spec.fit_intercept))
+    return ServerProblem(
+        # All parameters of a model of all scores or all classes are one vector, whose intercepts lie inside.
+        n_features=size,
+        sites=tuple(
+            SiteTerms(site.site_id, site.weight, site.radius, specs[site.site_id].label_flip_cost)
+            for site in run.members
+        ),
+        transport_norm=plan.spec.transport_norm,
+        fit_intercept=plan.spec.fit_intercept and objective is None and joint is None,
+        gap=plan.gap, absolute_gap=plan.absolute_gap, parameters=check_parameters(method, plan.parameters),
+        mixture=plan.mixture.ball, box=method.place(plan.spec.support_kind) == "box",
+    )
+
+
 def check_asked(plan: Plan, asked: Iterable[str]) -> None:
     """Explicit weights must be there for all sites that are asked, and sum to 1; :class:`InvalidInputError` if not."""
     try:
@@ -73,13 +103,39 @@ def joined_terms(plan: Plan, asset_type: AssetType, joined: Mapping[str, Arrays]
     ]
 
 
+def with_figures(terms: Iterable[SiteTermsRecord], told: Mapping[str, SiteUpdate]) -> list[SiteTermsRecord]:
+    """The terms with what each site told at the join of its drift and exposure."""
+    return [
+        each.model_copy(update={"drift": told[each.site_id].drift, "exposed": told[each.site_id].exposed})
+        for each in terms
+    ]
+
+
 def _weights(plan: Plan, samples: Mapping[str, float]) -> dict[str, float]:
     """Share of each joined site: explicit ones scaled up to sum to 1, else equal ones or by the sample counts."""
     raw: Mapping[str, float] = plan.explicit_weights
     if not raw:
         raw = samples if plan.site_weights == "samples" else dict.fromkeys(samples, 1.0)
     total = sum(raw[site] for site in samples)
-    return {site: raw[site] / total for site in samples}
+    shares = {site: raw[site] / total for site in samples}
+    return capped(shares, plan.largest_share) if weighs_by_samples(plan) else shares
+
+
+def cohorts_of(run: Run) -> dict[str, tuple[str, ...]]:
+    """Plants by cohort of a run on sums, without those that it goes on without.
+
+    Dealt by chance from the run's id, or at the join around what changed since the run that it follows.
+    """
+    if run.start is not None and run.start.cohorts:
+        dealt = {each.name: each.sites for each in run.start.cohorts}
+    else:
+        dealt = deal([site.site_id for site in run.sites], run.plan.min_cohort, seed=seed_of(run))
+    return without(dealt, {each.site_id for each in run.excluded}, run.plan.min_cohort)
+
+
+def seed_of(run: Run) -> int:
+    """What cohorts of a run are dealt by."""
+    return int(run.run_id[:12], 16)
 
 
 def weights_note(run: Run) -> str:

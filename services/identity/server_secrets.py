@@ -41,9 +41,13 @@ class ServerSecrets:
         made = {
             self.prefect_file: made_once(self.prefect_file, lambda: f"{USER}:{_new()}\n"),
             self.mlflow_file: made_once(self.mlflow_file, lambda: f"{_new()}\n"),
-            self._form_file: made_once(self._form_file, lambda: f"{_new()}\n"),
+            self.mlflow_form_file: made_once(self.mlflow_form_file, lambda: f"{_new()}\n"),
         }
         return frozenset(path for path, is_new in made.items() if is_new)
+
+    def check(self) -> None:
+        """Raise ``UnavailableError`` for a secret that cannot be read, or is cut short."""
+        _ = self.prefect, self.mlflow, self.mlflow_form_key
 
     @property
     def prefect(self) -> str:
@@ -58,10 +62,11 @@ class ServerSecrets:
     @property
     def mlflow_form_key(self) -> str:
         """Key that MLflow signs the tokens of its forms with."""
-        return _read(self._form_file)
+        return _read(self.mlflow_form_file)
 
     @property
-    def _form_file(self) -> Path:
+    def mlflow_form_file(self) -> Path:
+        """File with that key."""
         return self._folder / "mlflow-forms"
 
 

@@ -16,8 +16,8 @@ from nacl.public import Box, PrivateKey, PublicKey
 from nacl.secret import SecretBox
 from numpy.typing import NDArray
 
+from services.contracts.masking import MaskingCohort, MaskingError, MaskKey
 from services.contracts.signing import verify
-from services.masking.messages import MaskingCohort, MaskingError, MaskKey
 
 Words = NDArray[np.uint64]
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from services.contracts.masking import MaskingError
 from services.masking.keys import Words, derive, stream
-from services.masking.messages import MaskingError
 from services.masking.secret_sharing import Elements, to_bytes
 
 SELF, RECOVERY = "self-mask", "recovery key"

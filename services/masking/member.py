@@ -15,6 +15,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from services.contracts.masking import (
+    Delivery,
+    MaskedWords,
+    MaskingCohort,
+    MaskingError,
+    MaskKey,
+    Preparation,
+    Revealed,
+    UnmaskRequest,
+)
 from services.masking.keys import MaskKeyPair, Words, agree, open_sealed, seal, stream
 from services.masking.masks import (
     RECOVERY,
@@ -26,16 +36,6 @@ from services.masking.masks import (
     secret_key,
     share_key,
     words_to_bytes,
-)
-from services.masking.messages import (
-    Delivery,
-    MaskedWords,
-    MaskingCohort,
-    MaskingError,
-    MaskKey,
-    Preparation,
-    Revealed,
-    UnmaskRequest,
 )
 from services.masking.secret_sharing import Elements, from_bytes, new_secret, split, to_bytes
 
@@ -138,6 +138,15 @@ class Member:
             self_shares={site: at.held[site][:half] for site in sorted(answered)},
             recovery_shares={site: at.held[site][half:] for site in sorted(absent)},
         )
+
+    def masks_of(self, number: int) -> tuple[bytes, dict[str, bytes]]:
+        """Secret of the self-mask, and by peer the keys of the pair masks, of a round that was just answered.
+
+        They open this plant's answer: they are for a commitment, and for the auditor who may see it opened.
+        """
+        at = self._at(number)
+        pairs = {peer: pair_key(self._secrets[peer], number) for peer in at.held if peer != self._site}
+        return to_bytes(at.secrets[0]), pairs
 
     def _new_round(self, number: int) -> _Round:
         run_id, members, places = self._cohort.run_id, self._cohort.members, self._cohort.places

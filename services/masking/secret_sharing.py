@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import FloatArray
-from services.masking.messages import MaskingError
+from services.contracts.masking import MaskingError
 
 PRIME: Final = 65521
 LIMBS: Final = 17

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from services.masking.keys import Words, open_sealed, stream
-from services.masking.masks import KEY_BYTES, RECOVERY, SELF, commitment, named, pair_mask, secret_key, words_from_bytes
-from services.masking.messages import (
+from services.contracts.masking import (
     Delivery,
     MaskedWords,
     MaskingCohort,
@@ -18,6 +16,8 @@ from services.masking.messages import (
     Revealed,
     UnmaskRequest,
 )
+from services.masking.keys import Words, open_sealed, stream
+from services.masking.masks import KEY_BYTES, RECOVERY, SELF, commitment, named, pair_mask, secret_key, words_from_bytes
 from services.masking.secret_sharing import Elements, combine, from_bytes
 
 

@@ -14,6 +14,7 @@ from services.contracts.errors import ConflictError, NotFoundError, UnavailableE
 from services.contracts.model_version import ModelVersion
 from services.predictor.estimator import Estimator
 from services.predictor.predictor import Predictor
+from services.predictor.tally import Tally
 
 logger = logging.getLogger(__name__)
 Served = Predictor | Estimator
@@ -46,6 +47,8 @@ class PredictorCache:
     most_versions : predictors kept, the longest unused go first.
     abstain_below_radius : handed to every predictor.
 
+    ``tally`` has the counts of all answers.
+
     A registry that is unavailable does not stop diagnosis: the version that was seen last goes on answering, and the
     log says so.
     """
@@ -63,6 +66,7 @@ class PredictorCache:
         self._recheck = recheck_seconds
         self._most = most_versions
         self._abstain_below = abstain_below_radius
+        self.tally = Tally()
         self._clock = clock
         self._seen: OrderedDict[tuple[str, str], _Seen] = OrderedDict()
         self._ready: OrderedDict[tuple[str, str], Served] = OrderedDict()
@@ -70,23 +74,16 @@ class PredictorCache:
 
     def diagnoser(self, name: str, alias_or_version: str = "champion") -> Predictor:
         """Predictor of a version of classes; ``NotFoundError`` where there is none, ``ConflictError`` for a target."""
-        served = self.get(name, alias_or_version)
-        if isinstance(served, Predictor):
-            return served
-        goal = served.target
-        raise ConflictError(
-            f"model {name} estimates {goal.name} in {goal.unit} and tells no classes: ask /v1/models/{name}/estimate",
-            code="wrong_task",
-        )
+        return a_predictor(self.get(name, alias_or_version), name)
 
     def estimator(self, name: str, alias_or_version: str = "champion") -> Estimator:
         """Estimator of a version of a target; ``NotFoundError`` where there is none, ``ConflictError`` for classes."""
-        served = self.get(name, alias_or_version)
-        if isinstance(served, Estimator):
-            return served
-        raise ConflictError(
-            f"model {name} tells classes and estimates no target: ask /v1/models/{name}/diagnose", code="wrong_task"
-        )
+        return an_estimator(self.get(name, alias_or_version), name)
+
+    def at_hand(self, name: str, alias_or_version: str) -> Served | None:
+        """What serves a version, where that was looked up within the last second; None otherwise. Never waits."""
+        seen = self._seen.get((name, alias_or_version))
+        return None if seen is None or self._clock() >= seen.until else seen.predictor
 
     def get(self, name: str, alias_or_version: str = "champion") -> Served:
         """What serves a version; raise ``NotFoundError`` where there is none."""
@@ -139,10 +136,30 @@ class PredictorCache:
 
     def _open(self, version: ModelVersion) -> Served:
         if version.task == "regression":
-            return Estimator(version)
-        return Predictor(version, abstain_below_radius=self._abstain_below)
+            return Estimator(version, tally=self.tally)
+        return Predictor(version, abstain_below_radius=self._abstain_below, tally=self.tally)
 
     def _forget(self) -> None:
         for kept in (self._seen, self._ready):
             while len(kept) > self._most:
                 kept.popitem(last=False)
+
+
+def a_predictor(served: Served, name: str) -> Predictor:
+    """What serves a model, where it tells classes; ``ConflictError`` for a target."""
+    if isinstance(served, Predictor):
+        return served
+    goal = served.target
+    raise ConflictError(
+        f"model {name} estimates {goal.name} in {goal.unit} and tells no classes: ask /v1/models/{name}/estimate",
+        code="wrong_task",
+    )
+
+
+def an_estimator(served: Served, name: str) -> Estimator:
+    """What serves a model, where it estimates a target; ``ConflictError`` for classes."""
+    if isinstance(served, Estimator):
+        return served
+    raise ConflictError(
+        f"model {name} tells classes and estimates no target: ask /v1/models/{name}/diagnose", code="wrong_task"
+    )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from numbers import Real
+from operator import itemgetter
 
 import numpy as np
 
@@ -14,6 +16,8 @@ from models.basics import FloatArray
 from services.contracts.asset_type import AssetType
 from services.contracts.errors import InvalidInputError
 from services.contracts.value_range import Ranges
+
+_PLAIN = frozenset({float, int})  # what JSON's numbers become; a truth value is no number
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,11 @@ class SampleReader:
         self._known = frozenset(self._names)
         self._ranges = Ranges(asset_type.features)
         self._middle = ((self._ranges.low + self._ranges.high) / 2.0).tolist()
+        # Of one key an itemgetter gives the value itself, of several a tuple of them.
+        several = itemgetter(*self._names)
+        self._pick: Callable[[Mapping[str, float]], tuple[object, ...]] = (
+            several if len(self._names) > 1 else lambda sample: (several(sample),)
+        )
 
     def _check_units(self, units: Mapping[str, str]) -> None:
         for name, unit in units.items():
@@ -56,6 +65,27 @@ class SampleReader:
         self._check_units(units or {})
         if not samples:
             raise InvalidInputError("samples: give at least one")
+        whole = self._whole(samples)
+        return self.checked(*(self._one_by_one(samples) if whole is None else (whole, {})))
+
+    def _whole(self, samples: Sequence[Mapping[str, float]]) -> FloatArray | None:
+        """Values (n, P) where each sample has every feature, nothing else, and plain numbers; None for any others."""
+        width = len(self._names)
+        if set(map(len, samples)) != {width}:
+            return None
+        try:
+            rows = [self._pick(sample) for sample in samples]
+        except KeyError:
+            return None
+        if not set(map(type, chain.from_iterable(rows))) <= _PLAIN:
+            return None
+        try:
+            return np.fromiter(chain.from_iterable(rows), np.float64, len(rows) * width).reshape(len(rows), width)
+        except OverflowError:
+            return None
+
+    def _one_by_one(self, samples: Sequence[Mapping[str, float]]) -> tuple[FloatArray, dict[int, tuple[str, ...]]]:
+        """Values (n, P) and what is imputed, sample by sample; says what does not fit."""
         imputed: dict[int, tuple[str, ...]] = {}
         rows = []
         for index, sample in enumerate(samples):
@@ -63,14 +93,17 @@ class SampleReader:
             if None in row or len(sample) != len(row):
                 imputed[index] = self._fill(index, sample, row)
             rows.append([_number(value, index, name) for value, name in zip(row, self._names, strict=True)])
-        values = np.array(rows)
+        return np.array(rows), {index: names for index, names in imputed.items() if names}
+
+    def checked(self, values: FloatArray, imputed: Mapping[int, tuple[str, ...]]) -> Batch:
+        """Batch of values (n, P) in the contract's order and units; ``InvalidInputError`` for one that does not fit."""
         if not np.isfinite(values).all():
             index, column = (int(at[0]) for at in np.nonzero(~np.isfinite(values)))
             raise InvalidInputError(f"{_at(index, self._names[column])} must be a finite number, got NaN or infinity")
         outside = self._ranges.outside(values)
         clipped = self._clipped(outside) if outside.any() else {}
         scaled = self._ranges.scale(self._ranges.clip(values))
-        return Batch(values, scaled, clipped, {index: names for index, names in imputed.items() if names})
+        return Batch(values, scaled, clipped, imputed)
 
     def _fill(self, index: int, sample: Mapping[str, float], row: list[float | None]) -> tuple[str, ...]:
         """Set missing optional features to the middle of their range; name them, or say what does not fit."""

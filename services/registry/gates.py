@@ -28,6 +28,7 @@ def check_gates(gates: Gates, version: ModelVersion) -> tuple[GateResult, ...]:
         _worst_error(gates.max_site_mae, version),
         _at_least("min_coverage", gates.min_coverage, version.coverage, NO_SCORE),
         _at_least("min_fresh_weight", gates.min_fresh_weight, version.fresh_weight),
+        _calibrated(version),
         *(_fair(gate, version) for gate in gates.fairness),
     )
     return tuple(result for result in results if result is not None)
@@ -43,6 +44,15 @@ def _certified(wanted: float | None, version: ModelVersion) -> GateResult | None
     found = _at_most("max_gap", wanted, version.certified_gap)
     near = version.objective - version.lower_bound <= version.absolute_gap
     return found.model_copy(update={"holds": True, "reason": ""}) if found and near else found
+
+
+def _calibrated(version: ModelVersion) -> GateResult | None:
+    """A plan that asks for a coverage gets it, or no promotion."""
+    found = version.calibration
+    if found is None or not found.asked:
+        return None
+    lack = found.lacks(found.coverage)
+    return GateResult(name="coverage", wanted=found.coverage, found=found.most, holds=not lack, reason=lack)
 
 
 def _worst_site(wanted: float | None, version: ModelVersion) -> GateResult | None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from models.methods.catalogue import METHODS
+from services.contracts.asset_type import AssetType
 from services.contracts.base import Slug
 from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError
 from services.contracts.model_version import ModelSummary, ModelVersion, VersionSummary
+from services.contracts.run import Run
+from services.registry.descriptions import version_description
 
 CHAMPION = "champion"
 CHALLENGER = "challenger"
@@ -23,6 +26,8 @@ RUN_ID = "ballast.run_id"
 ASSET_TYPE = "ballast.asset_type"
 DOCUMENT_SHA256 = "ballast.document_sha256"
 CHAMPIONS = "ballast.champions"
+LONGEST_TAG = 5000
+"""Characters of a tag that MLflow holds; units of more sensors stand in the model's metadata alone."""
 _SUMMARY_TAGS = {
     "run_id": RUN_ID, "plan": "ballast.plan", "method": "ballast.method", "asset_type": ASSET_TYPE,
     "fingerprint": "ballast.fingerprint", "rounds": "ballast.rounds", "certified_gap": "ballast.gap",
@@ -65,16 +70,35 @@ def run_tags(version: ModelVersion) -> dict[str, str]:
         "ballast.loss": str(version.spec.loss),
         "ballast.gap": repr(version.certified_gap),
         "ballast.objective": repr(version.objective),
+        "ballast.lower_bound": repr(version.lower_bound),
+        "ballast.reveal": version.reveal,
+        "ballast.certificate": version.certificate_sha256 or "none",
         "ballast.fingerprint": version.asset_type.fingerprint,
+        "mlflow.note.content": version_description(version),
+    }
+
+
+def started_tags(run: Run, asset_type: AssetType) -> dict[str, str]:
+    """Tags of the MLflow run of a training that has begun; the rest comes with its version."""
+    return {
+        RUN_ID: run.run_id,
+        ASSET_TYPE: asset_type.name,
+        "ballast.plan": run.plan.name,
+        "ballast.method": run.plan.method,
+        "ballast.task": run.plan.spec.loss.task,
+        "ballast.loss": str(run.plan.spec.loss),
+        "ballast.reveal": run.plan.reveal,
+        "ballast.fingerprint": asset_type.fingerprint,
+        **{f"ballast.set.{name}": repr(value) for name, value in (run.plan.overrides or {}).items()},
     }
 
 
 def version_tags(version: ModelVersion, document_sha256: str) -> dict[str, str]:
     """Label of a version: everything that a list shows, and the digest that proves the document."""
-    tags = run_tags(version) | {
+    tags = {name: value for name, value in run_tags(version).items() if name.startswith("ballast.")} | {
+        **_units_tag(version),
         "ballast.asset_type_version": str(version.asset_type.version),
         "ballast.rounds": str(version.rounds),
-        "ballast.lower_bound": repr(version.lower_bound),
         "ballast.fresh_weight": repr(version.fresh_weight),
         "ballast.created_at": version.created_at.isoformat(),
         "ballast.solvers": "; ".join(version.solvers) or "none",
@@ -82,6 +106,19 @@ def version_tags(version: ModelVersion, document_sha256: str) -> dict[str, str]:
     }
     figures = {name: version.figures[name] for name in ("worst_case_risk", "f1", "mae", "coverage")}
     return tags | {f"ballast.{name}": repr(figure) for name, figure in figures.items() if figure is not None}
+
+
+def units(version: ModelVersion) -> dict[str, str]:
+    """Units of the sensors, and of the target where the model estimates one: a signature of MLflow's has none."""
+    named = {feature.name: feature.unit for feature in version.asset_type.features}
+    if version.task == "regression" and version.asset_type.target is not None:
+        named[version.asset_type.target.name] = version.asset_type.target.unit
+    return named
+
+
+def _units_tag(version: ModelVersion) -> dict[str, str]:
+    text = json.dumps(units(version), ensure_ascii=False)
+    return {"ballast.units": text} if len(text) <= LONGEST_TAG else {}
 
 
 def summary(entry: Any, aliases: Mapping[str, str]) -> VersionSummary:
@@ -106,6 +143,8 @@ def summary(entry: Any, aliases: Mapping[str, str]) -> VersionSummary:
 
 def _risk(tags: Mapping[str, str]) -> float | None:
     """Worst-case risk; a label without an objective is from before the two were told apart, and names the objective."""
+    from models.methods.catalogue import METHODS  # with every method, which only a version's tags need
+
     method = METHODS.get(tags["ballast.method"])
     if "ballast.objective" not in tags and not (method is not None and method.is_robust):
         return None

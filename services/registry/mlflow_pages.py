@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from starlette.datastructures import Headers
@@ -16,7 +17,8 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from services.registry.mlflow_environment import silence_mlflow
-from services.registry.mlflow_users import ARTIFACTS, ORIGIN, STORE
+from services.registry.mlflow_users import ARTIFACTS, ORIGIN, SECRETS, STORE
+from services.registry.served_artifacts import ServedArtifacts
 
 _FORBIDDEN: Final = "requests of other pages are not taken\n"
 
@@ -25,16 +27,23 @@ def create_app(environment: Mapping[str, str] | None = None) -> ASGIApp:
     """MLflow's application with basic auth, on the store and the folder that the environment names."""
     given = os.environ if environment is None else environment
     silence_mlflow()
+    # Here, for this process: what it was started with can be listed, what it sets itself cannot.
+    for file, name in SECRETS.items():
+        os.environ[name] = Path(given[file]).read_text(encoding="ascii").strip()
     from mlflow import server
 
     # What `mlflow server` tells its workers, without the second process that would only wait for them.
-    os.environ[server.BACKEND_STORE_URI_ENV_VAR] = given[STORE]
+    os.environ[server.BACKEND_STORE_URI_ENV_VAR] = Path(given[STORE]).read_text(encoding="utf-8").strip()
     os.environ[server.ARTIFACT_ROOT_ENV_VAR] = given[ARTIFACTS]
     os.environ["_MLFLOW_SGI_NAME"] = "uvicorn"
+    is_here = given[ARTIFACTS].startswith("file:")
+    if is_here:
+        os.environ[server.SERVE_ARTIFACTS_ENV_VAR] = "true"
+        os.environ[server.ARTIFACTS_DESTINATION_ENV_VAR] = given[ARTIFACTS]
     from mlflow.server import auth
 
     app: Any = auth.create_app()
-    return OwnPagesOnly(app, given[ORIGIN])
+    return OwnPagesOnly(ServedArtifacts(app, given[ARTIFACTS]) if is_here else app, given[ORIGIN])
 
 
 class OwnPagesOnly:

@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from services.contracts.asset_type import AssetType
 from services.contracts.errors import ConflictError
 from services.contracts.model_version import ModelSummary, ModelVersion, VersionSummary
 from services.contracts.plan import Gates
 from services.contracts.report import ModelReport
-from services.contracts.run import RoundRecord
+from services.contracts.run import RoundRecord, Run
 from services.registry import history, labels
 from services.registry.error_translation import mlflow_errors
 from services.registry.gates import check_gates, failed_gates
@@ -42,6 +43,17 @@ class ModelRegistry:
     def prepare(self) -> None:
         """Import MLflow and open the store, making its tables where they are missing."""
         _ = self._store.client
+
+    def start_run(self, run: Run, asset_type: AssetType) -> str:
+        """Show in MLflow that a run has begun; id of its MLflow run, which :meth:`register` then completes."""
+        labels.check_new_name(run.plan.name)
+        with self._writing, mlflow_errors(f"note the start of run {run.run_id}"):
+            return self._store.start_run(run, asset_type)
+
+    def end_run(self, run: Run, *, cancelled: bool = False) -> None:
+        """Show in MLflow that a run ended without a version."""
+        with self._writing, mlflow_errors(f"note the end of run {run.run_id}"):
+            self._store.end_run(run, "KILLED" if cancelled else "FAILED")
 
     def register(
         self,
@@ -193,6 +205,19 @@ class ModelRegistry:
                 self._store.client.delete_registered_model_alias(name, alias)
             else:
                 self._store.client.set_registered_model_alias(name, alias, version)
+
+    def forget(self, name: str, versions: Sequence[str]) -> tuple[str, ...]:
+        """Delete versions for good, with their runs, files and figures; what could not be deleted, in words.
+
+        Aliases of theirs go too. A version that is not there any more is no error.
+        """
+        left: list[str] = []
+        with self._writing, mlflow_errors(f"delete versions of model {name}"):
+            entries = {str(entry.version): entry for entry in self._store.entries(name)}
+            for number in versions:
+                if number in entries:
+                    left += self._store.forget(entries[number])
+        return tuple(left)
 
     def mlflow_run_id(self, name: str, alias_or_version: str) -> str:
         """Id of the MLflow run that a version came from."""

@@ -9,15 +9,26 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from services.contracts.asset_type import AssetType
 from services.contracts.errors import ConflictError, NotFoundError
 from services.contracts.model_version import ModelVersion
 from services.contracts.report import ModelReport
-from services.contracts.run import RoundRecord
+from services.contracts.run import RoundRecord, Run
 from services.registry import labels
+from services.registry.datasets import dataset_inputs
+from services.registry.descriptions import model_description, version_description
 from services.registry.error_translation import mlflow_errors
 from services.registry.mlflow_environment import silence_mlflow
 from services.registry.model_files import DOCUMENT, document_text, read_document, sha256, write_model
-from services.registry.run_log import BATCH, REPORT, metric_rows, parameters, read_report, write_report_files
+from services.registry.run_log import (
+    BATCH,
+    REPORT,
+    final_metrics,
+    metric_rows,
+    parameters,
+    read_report,
+    write_report_files,
+)
 from services.registry.store_lock import opening
 from services.verification.version import CERTIFICATE
 
@@ -51,7 +62,7 @@ class MlflowStore:
     def ensure_model(self, version: ModelVersion) -> None:
         """Create the model of a version where it is missing; ``ConflictError`` where the name is somebody else's."""
         tags = {labels.MANAGED: "true", labels.ASSET_TYPE: version.asset_type.name}
-        about = version.asset_type.description or f"Fault diagnosis of {version.asset_type.name}"
+        about = model_description(version.asset_type)
         _unless_there(lambda: self.client.create_registered_model(version.name, tags, about))
         held = self.client.get_registered_model(version.name).tags
         if held.get(labels.MANAGED) != "true":
@@ -131,17 +142,74 @@ class MlflowStore:
         with tempfile.TemporaryDirectory() as scratch:
             return Path(self.client.download_artifacts(run_id, CERTIFICATE, scratch)).read_bytes()
 
+    def forget(self, entry: Any) -> list[str]:
+        """Delete a version, its logged model, its run and their files; what only MLflow's own host can delete."""
+        run = self.client.get_run(entry.run_id)
+        places, model_id = [run.info.artifact_uri, entry.source], str(getattr(entry, "model_id", None) or "")
+        for alias, number in self.model(entry.name)[0].items():
+            if number == str(entry.version):
+                self.client.delete_registered_model_alias(entry.name, alias)
+        # The version goes last: what is found again after a crash is found by it.
+        left = [] if all([_without_files(place) for place in places]) else [f"files under {run.info.artifact_uri}"]
+        if not self._purged(entry.run_id, model_id):
+            left.append(f"run {entry.run_id} is marked as deleted; `mlflow gc` on MLflow's own host takes it away")
+        for tag in entry.tags:
+            self.client.delete_model_version_tag(entry.name, entry.version, tag)
+        self.client.delete_model_version(entry.name, entry.version)
+        return left
+
+    def _purged(self, run_id: str, model_id: str) -> bool:
+        """Whether run and logged model could be deleted for good: MLflow's client alone can but mark them."""
+        from mlflow.tracking._tracking_service.utils import _get_store
+
+        store = _get_store(self._uri)
+        hard = hasattr(store, "_hard_delete_run") and hasattr(store, "_hard_delete_logged_model")
+        if model_id:
+            self.client.delete_logged_model(model_id)
+        self.client.delete_run(run_id)
+        if hard:
+            if model_id:
+                store._hard_delete_logged_model(model_id)  # noqa: SLF001 - what `mlflow gc` calls
+            store._hard_delete_run(run_id)  # noqa: SLF001
+        return hard
+
     # ---- runs
 
     def open_run(self, version: ModelVersion) -> str:
-        """MLflow run of a Ballast run: the one that a broken registration left, or a new one."""
-        experiment = self._experiment(version.name)
-        found = self.client.search_runs([experiment], f"tags.`{labels.RUN_ID}` = '{version.run_id}'", max_results=1)
+        """MLflow run of a Ballast run: the one of its start or of a broken registration, or a new one."""
+        from mlflow.entities import RunTag
+
+        tags = labels.run_tags(version)
+        mlflow_run = self._run_of(version.name, version.run_id, int(version.created_at.timestamp() * 1000), tags)
+        self.client.log_batch(mlflow_run, tags=[RunTag(key, value) for key, value in tags.items()])
+        return mlflow_run
+
+    def start_run(self, run: Run, asset_type: AssetType) -> str:
+        """MLflow run of a Ballast run that begins, or goes on."""
+        started = int(run.created_at.timestamp() * 1000)
+        mlflow_run = self._run_of(run.plan.name, run.run_id, started, labels.started_tags(run, asset_type))
+        self.client.set_terminated(mlflow_run, "RUNNING")
+        return mlflow_run
+
+    def end_run(self, run: Run, status: str) -> None:
+        """Say how a run without a version ended, where MLflow has it."""
+        experiment = self.client.get_experiment_by_name(_experiment_title(run.plan.name))
+        for found in self._runs_of(experiment.experiment_id, run.run_id) if experiment is not None else ():
+            self.client.set_terminated(found.info.run_id, status)
+
+    def _run_of(self, model: str, run_id: str, started: int, tags: Mapping[str, str]) -> str:
+        experiment = self._experiment(model)
+        found = self._runs_of(experiment, run_id)
         if found:
             return str(found[0].info.run_id)
-        started = int(version.created_at.timestamp() * 1000)
-        title = f"{version.plan}-{version.run_id[:8]}"
-        return str(self.client.create_run(experiment, started, labels.run_tags(version), title).info.run_id)
+        title = f"{model}-{run_id[:8]}"
+        return str(self.client.create_run(experiment, started, dict(tags), title).info.run_id)
+
+    def _runs_of(self, experiment: str, run_id: str) -> Sequence[Any]:
+        found: Sequence[Any] = self.client.search_runs(
+            [experiment], f"tags.`{labels.RUN_ID}` = '{run_id}'", max_results=1
+        )
+        return found
 
     def log_run(
         self,
@@ -151,10 +219,11 @@ class MlflowStore:
         report: ModelReport | Mapping[str, Any],
         attachments: Mapping[str, str | bytes],
     ) -> None:
-        """Log parameters, all metrics in as few calls as MLflow takes, and the report's files."""
+        """Log parameters, what the plants told, all metrics in as few calls as MLflow takes, and the report's files."""
         from mlflow.entities import Metric, Param
 
         self.client.log_batch(mlflow_run, params=[Param(key, value) for key, value in parameters(version).items()])
+        self.client.log_inputs(mlflow_run, datasets=dataset_inputs(version, report))
         metrics = [Metric(*row) for row in metric_rows(version, rounds)]
         for start in range(0, len(metrics), BATCH):
             self.client.log_batch(mlflow_run, metrics=metrics[start : start + BATCH])
@@ -164,7 +233,7 @@ class MlflowStore:
 
     def create_version(self, mlflow_run: str, version: ModelVersion) -> Any:
         """Log the model of a version and enter it in the registry, labelled, in one write."""
-        from mlflow.entities import LoggedModelOutput
+        from mlflow.entities import LoggedModelOutput, Metric
 
         text = document_text(version)
         experiment = self.client.get_run(mlflow_run).info.experiment_id
@@ -180,6 +249,13 @@ class MlflowStore:
             write_model(folder, Path(scratch), version, text, identity)
             self.client.log_model_artifacts(logged.model_id, str(folder))
         self.client.finalize_logged_model(logged.model_id, "READY")
+        # With the model's id as well as the run's: pages that compare models read these, pages of runs the others.
+        self.client.log_model_params(logged.model_id, parameters(version))
+        at = int(version.created_at.timestamp() * 1000)
+        self.client.log_batch(mlflow_run, metrics=[
+            Metric(name, value, at, version.rounds, model_id=logged.model_id, run_id=mlflow_run)
+            for name, value in final_metrics(version).items()
+        ])
         self.client.log_outputs(mlflow_run, [LoggedModelOutput(logged.model_id, step=version.rounds)])
         # The address of the files, not models:/<id>: MLflow would look that id up in its global store, not in ours.
         return self.client.create_model_version(
@@ -187,18 +263,33 @@ class MlflowStore:
             source=logged.artifact_location,
             run_id=mlflow_run,
             tags=labels.version_tags(version, sha256(text)),
-            description=f"Certified gap {version.certified_gap:.3g} after {version.rounds} rounds of {version.method}",
+            description=version_description(version),
             model_id=logged.model_id,
         )
 
     def _experiment(self, name: str) -> str:
-        title = f"ballast-{name}"
+        title = _experiment_title(name)
         location = f"{self._root.rstrip('/')}/{name}" if self._root else None
         _unless_there(lambda: self.client.create_experiment(title, artifact_location=location))
         held = self.client.get_experiment_by_name(title)
         if held is None or held.lifecycle_stage != "active":
             raise ConflictError(f"the experiment {title} was deleted in MLflow: restore it there")
         return str(held.experiment_id)
+
+
+def _without_files(place: str) -> bool:
+    """Delete a folder of artifacts; whether it is gone."""
+    from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+
+    try:
+        get_artifact_repository(place).delete_artifacts()
+    except (NotImplementedError, OSError) as error:
+        return isinstance(error, FileNotFoundError)
+    return True
+
+
+def _experiment_title(model: str) -> str:
+    return f"ballast-{model}"
 
 
 def _unless_there(create: Callable[[], object]) -> None:

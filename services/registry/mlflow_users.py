@@ -10,16 +10,23 @@ from services.registry.mlflow_environment import QUIET
 
 ORIGIN: Final = "BALLAST_MLFLOW_ORIGIN"
 """Variable with the address under which the pages are opened."""
-STORE: Final = "BALLAST_MLFLOW_STORE"
+STORE: Final = "BALLAST_MLFLOW_STORE_FILE"
+"""Variable with the file that holds the store's address, in which there may be a password."""
 ARTIFACTS: Final = "BALLAST_MLFLOW_ARTIFACTS"
+SECRETS: Final = {
+    "BALLAST_MLFLOW_PASSWORD_FILE": "MLFLOW_AUTH_ADMIN_PASSWORD",
+    "BALLAST_MLFLOW_FORM_KEY_FILE": "MLFLOW_FLASK_SERVER_SECRET_KEY",
+}
+"""Variables that name files, and the variables of MLflow that the process puts their content into, for itself."""
 
 
 def pages_environment(
-    home: Path, *, user: str, password: str, form_key: str, host: str, port: int, tracking_uri: str, artifact_root: str
+    home: Path, *, user: str, password: Path, form_key: Path, host: str, port: int, tracking_uri: str,
+    artifact_root: str,
 ) -> dict[str, str]:
     """Write MLflow's configuration of users into the home folder; the environment of the process with its pages.
 
-    ``password`` and ``form_key`` are in the environment alone, which only the process's own user can read.
+    ``password`` and ``form_key`` are files; the environment names them, and holds nothing of what they hold.
     """
     users = home / "mlflow-users.db"
     configuration = home / "mlflow-users.ini"
@@ -31,20 +38,22 @@ def pages_environment(
             f"admin_username = {user}\nauthorization_function = "
             "mlflow.server.auth:authenticate_request_basic_auth\nauth_cache_ttl_seconds = 60\n"
         )
+    store = home / "mlflow-store.txt"
+    with open(store, "w", encoding="utf-8", opener=private_opener) as file:
+        file.write(tracking_uri + "\n")
     # Under this one name: another user's server may answer to `localhost` on the other kind of address (::1).
     name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     return {
         **QUIET,
         "MLFLOW_AUTH_CONFIG_PATH": str(configuration),
         "MLFLOW_AUTH_ADMIN_USERNAME": user,
-        "MLFLOW_AUTH_ADMIN_PASSWORD": password,
-        "MLFLOW_FLASK_SERVER_SECRET_KEY": form_key,
+        **{name: str(path.resolve()) for name, path in zip(SECRETS, (password, form_key), strict=True)},
         "MLFLOW_BASIC_AUTH_FAIL_CLOSED": "true",
         "MLFLOW_SERVER_DISABLE_SECURITY_MIDDLEWARE": "false",
         "MLFLOW_SERVER_ALLOWED_HOSTS": name,
         "MLFLOW_SERVER_X_FRAME_OPTIONS": "DENY",
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
-        STORE: tracking_uri,
+        STORE: str(store.resolve()),
         ARTIFACTS: artifact_root,
         ORIGIN: f"http://{name}",
     }

@@ -11,6 +11,7 @@ from typing import Any
 
 from services.contracts.errors import ConflictError
 from services.contracts.model_version import ModelVersion
+from services.registry.labels import units
 
 DOCUMENT = "model.json"
 CODE = Path(__file__).with_name("pyfunc_model.py")
@@ -49,10 +50,8 @@ def write_model(folder: Path, scratch: Path, version: ModelVersion, text: str, i
     document.write_text(text, encoding="utf-8")
     features = version.asset_type.features
     example = pd.DataFrame([{feature.name: (feature.low + feature.high) / 2.0 for feature in features}])
-    units = {feature.name: feature.unit for feature in features}
-    if version.task == "regression" and version.asset_type.target is not None:
-        units[version.asset_type.target.name] = version.asset_type.target.unit
-    description = Model(metadata={"units": units, "run_id": version.run_id, "plan": version.plan}, **identity)
+    told = {"units": units(version), "run_id": version.run_id, "plan": version.plan}
+    description = Model(metadata=told, **identity)
     with _SAVING:
         mlflow.pyfunc.save_model(
             path=folder,
@@ -72,9 +71,10 @@ def write_model(folder: Path, scratch: Path, version: ModelVersion, text: str, i
 def _signature(version: ModelVersion) -> Any:
     from mlflow.models import ModelSignature
     from mlflow.types import DataType
-    from mlflow.types.schema import ColSpec, Map, Schema
+    from mlflow.types.schema import AnyType, ColSpec, Map, Schema
 
-    inputs = [ColSpec("double", feature.name, required=feature.required) for feature in version.asset_type.features]
+    # Not "double": MLflow refuses columns of whole numbers for it. The serving code checks what stands in a column.
+    inputs = [ColSpec(AnyType(), feature.name, required=feature.required) for feature in version.asset_type.features]
     if version.task == "regression":
         outputs = [ColSpec("double", "value"), ColSpec("string", "unit"), ColSpec(Map(DataType.double), "interval")]
         return ModelSignature(inputs=Schema(inputs), outputs=Schema(outputs))

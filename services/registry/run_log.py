@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from services.contracts.documents import to_plain
 from services.contracts.errors import ConflictError, InvalidInputError
+from services.contracts.fairness import figures as site_figures
 from services.contracts.model_version import ModelVersion
 from services.contracts.report import ModelReport
 from services.contracts.run import RoundRecord
@@ -47,8 +48,9 @@ def parameters(version: ModelVersion) -> dict[str, str]:
         "mixture": f"{version.mixture.norm} {version.mixture.radius!r}",
         "fit_intercept": str(spec.fit_intercept).lower(),
         "solvers": "; ".join(version.solvers) or "none",
-        "lift": "none" if spec.lift is None else f"fourier {spec.lift.components} {spec.lift.bandwidth!r}",
+        "lift": "none" if spec.lift is None else spec.lift.words,
         "sites": str(len(version.sites)),
+        "reveal": version.reveal,
     }
 
 
@@ -58,8 +60,18 @@ def _target(version: ModelVersion) -> str:
 
 
 def final_metrics(version: ModelVersion) -> dict[str, float]:
-    """Figures of the finished model, the sites' under ``site/<id>/``; what is not finite is left out."""
-    figures = version.figures
+    """Figures of the finished model, the sites' under ``site/<id>/``; what is not finite is left out.
+
+    The names are the same for every version, so that MLflow's pages put versions side by side.
+    """
+    from models.fairness.indices import gini  # with scipy, which a list of versions does not need
+
+    figures: dict[str, float | None] = {**version.figures, "fresh_weight_at_end": version.fresh_weight}
+    for basis in ("loss", "worst_case_risk"):
+        known = [value for value in site_figures(version.sites, basis).values() if value is not None and value >= 0]
+        if len(known) > 1 and sum(known) > 0:
+            figures[f"fairness/{basis}/gini"] = gini(known)
+            figures[f"fairness/{basis}/worst_site"] = max(known)
     for site in version.sites:
         figures |= {f"site/{site.site_id}/{name}": getattr(site, name) for name in SITE_METRICS}
     return {name: value for name, value in figures.items() if value is not None and math.isfinite(value)}

@@ -35,6 +35,7 @@ def fairness_page(report: FairnessReport) -> str:
             notes,
             _indices(report),
             chart[chart.find("<svg") :] if chart else "",
+            _generalisation(report),
             _sites(report),
         )
         if part
@@ -46,6 +47,23 @@ def _indices(report: FairnessReport) -> str:
     columns = index_columns(report)
     rows = [[text, *(figure(getattr(found, name)) for found in columns.values())] for name, text in EXPLAINED.items()]
     return table("Indices", ("index", *columns), rows) if columns else ""
+
+
+def _generalisation(report: FairnessReport) -> str:
+    found = report.generalisation
+    if found is None:
+        return ""
+    over = (
+        "the mixtures of the sites that relative fairness weighs" if found.phi else
+        f"every mixture in which no site weighs above {figure(1 / found.alpha)} times its equal share"
+    )
+    says = "" if found.added < 1 else " Above 1 it says nothing: there are too few rows for so many weights."
+    return (
+        f"<p>On new data the share of wrong diagnoses is at most {figure(found.added)} above that of the training "
+        f"rows, with probability {figure(1 - found.delta)}, for {over} (relative-fairness paper, Theorem 4: "
+        f"{found.rows_per_site} rows a site, VC dimension {found.vc_dimension}, skewness {figure(found.skewness)})."
+        f"{says}</p>"
+    )
 
 
 def index_columns(report: FairnessReport) -> dict[str, FairnessIndices]:

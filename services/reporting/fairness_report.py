@@ -5,19 +5,32 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from models.fairness.indices import atkinson, best_share, gini, lorenz_curve, palma, twenty_twenty, worst_share
+from models.fairness.indices import (
+    atkinson,
+    best_share,
+    gini,
+    lorenz_curve,
+    palma,
+    transformed_lorenz_curve,
+    twenty_twenty,
+    worst_share,
+)
+from models.methods.catalogue import METHODS
 from services.contracts.fairness import (
     BASIS_NAMES,
     FEW_SITES,
     Basis,
     FairnessIndices,
     FairnessReport,
+    GeneralisationBound,
     IndexChange,
     LorenzPoint,
     SiteFairness,
     figures,
 )
 from services.contracts.model_version import ModelVersion
+from services.contracts.run import Run
+from services.reporting.generalisation import version_bound
 
 BASES: tuple[Basis, ...] = ("loss", "worst_case_risk")
 COMPARED = (
@@ -28,8 +41,13 @@ COMPARED = (
 ROUNDING = 1e-12  # relative; sums of some hundred float64 differ by less
 
 
-def fairness_report(version: ModelVersion, champion: ModelVersion | None = None) -> FairnessReport:
-    """Report of a version beside the champion (None: there is none). Pure: the same input gives the same report."""
+def fairness_report(
+    version: ModelVersion, champion: ModelVersion | None = None, run: Run | None = None
+) -> FairnessReport:
+    """Report of a version beside the champion (None: there is none). Pure: the same input gives the same report.
+
+    With its ``run`` the bound on new data (RF Theorem 4) stands there too.
+    """
     if champion is not None and champion.version == version.version:
         champion = None
     sites = tuple(SiteFairness.of_record(site) for site in sorted(version.sites, key=lambda site: site.site_id))
@@ -43,8 +61,16 @@ def fairness_report(version: ModelVersion, champion: ModelVersion | None = None)
         champion_version=champion.version if champion is not None else None,
         champion_indices=there,
         changes=tuple(_changes(here, there)),
+        generalisation=_bound(version, run),
         notes=tuple(_notes(version, champion, sites, here)),
     )
+
+
+def _bound(version: ModelVersion, run: Run | None) -> GeneralisationBound | None:
+    if run is None:
+        return None
+    parameters = {**METHODS[run.plan.method].parameters, **run.plan.parameters} if run.plan.method in METHODS else {}
+    return version_bound(version, [site.n_samples for site in run.members], parameters)
 
 
 def _all_indices(sites: Sequence[SiteFairness]) -> tuple[FairnessIndices, ...]:
@@ -58,7 +84,7 @@ def _indices(sites: Sequence[SiteFairness], basis: Basis) -> FairnessIndices | N
         return None
     values = list(known.values())
     weights = [site.weight for site in sites if site.site_id in known]
-    x, curve = lorenz_curve(values)
+    (x, curve), (_, transformed) = lorenz_curve(values), transformed_lorenz_curve(values)
     total = math.fsum(weights)
     weighted = math.fsum(w * v for w, v in zip(weights, values, strict=True)) / total if total > 0 else 0.0
     return FairnessIndices(
@@ -74,7 +100,10 @@ def _indices(sites: Sequence[SiteFairness], basis: Basis) -> FairnessIndices | N
         best_share=best_share(values),
         worst_site=max(values),
         mean=weighted,
-        lorenz=tuple(LorenzPoint(sites=float(a), losses=float(b)) for a, b in zip(x, curve, strict=True)),
+        lorenz=tuple(
+            LorenzPoint(sites=float(a), losses=float(b), transformed=float(c))
+            for a, b, c in zip(x, curve, transformed, strict=True)
+        ),
     )
 
 

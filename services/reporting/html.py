@@ -3,15 +3,39 @@
 from __future__ import annotations
 
 import math
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from html import escape
 
-STYLE = """
-body { font: 15px/1.5 sans-serif; color: #000; background: #fff; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
-table { border-collapse: collapse; margin: .5rem 0 1.5rem } caption { text-align: left; font-weight: bold }
-th, td { border: 1px solid #666; padding: .2rem .6rem; text-align: left } td.n { text-align: right }
-td:first-child { white-space: nowrap }
-svg { max-width: 100%; height: auto }
+_TOKENS = """
+:root { color-scheme: light dark; --bg: #f5f6f8; --surface: #fff; --raised: #eef1f5; --ink: #161a20; --quiet: #545c69;
+  --line: #d5dae1; --mono: ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace }
+@media (prefers-color-scheme: dark) { :root { --bg: #11141a; --surface: #191d24; --raised: #232933; --ink: #e9ebef;
+  --quiet: #a9b2bf; --line: #353d49 } }
+body { font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif;
+  color: var(--ink); background: var(--bg); max-width: 64rem; margin: 2rem auto; padding: 0 1.5rem }
+h1 { font-size: 1.5rem; line-height: 1.25; overflow-wrap: anywhere } h2 { font-size: 1.1875rem; margin-top: 2.25rem }
+a { color: inherit }
+"""
+"""The looks of the console's pages (``services/looks/console.css``), for pages that stand alone."""
+
+STYLE = _TOKENS + """
+table { border-collapse: collapse; margin: .75rem 0 1.5rem; background: var(--surface); border: 1px solid var(--line);
+  border-radius: 6px; font-variant-numeric: tabular-nums; display: block; overflow-x: auto; width: fit-content;
+  max-width: 100% }
+caption { text-align: left; font-weight: 600; padding: .6rem .75rem .3rem }
+th, td { border-bottom: 1px solid var(--line); padding: .35rem .75rem; text-align: left; vertical-align: top }
+th { font-size: 13px; color: var(--quiet) } tr:last-child td { border-bottom: 0 }
+td.n { text-align: right } td:first-child { white-space: nowrap }
+svg { max-width: 100%; height: auto; background: #fff; color: #161a20; border: 1px solid var(--line);
+  border-radius: 6px }
+"""
+
+HOME_STYLE = _TOKENS + """
+h2 { border-bottom: 1px solid var(--line) } h3 { margin: 1.5rem 0 .2rem; font: bold 15px var(--mono) }
+pre { background: var(--raised); padding: .6rem; overflow-x: auto; border-radius: 6px }
+.role { font-weight: normal; font-family: sans-serif }
 """
 
 
@@ -21,6 +45,11 @@ def page(title: str, body: str, style: str = STYLE) -> str:
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f"<title>{escape(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
     )
+
+
+def style_digest(style: str = STYLE) -> str:
+    """What a content security policy names a page's style by, so that it allows this one and no other."""
+    return f"'sha256-{b64encode(sha256(style.encode()).digest()).decode()}'"
 
 
 def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

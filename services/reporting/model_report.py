@@ -12,6 +12,7 @@ from models.evaluation.scores import class_recalls
 from services.contracts.model_version import Confusion, ModelVersion, SiteScore
 from services.contracts.report import CertificateReport, GateResult, MissedRound, ModelReport, SiteReport
 from services.contracts.run import RoundPoint, RoundRecord, Run, SiteAnswer
+from services.reporting.sensor_curves import sensor_curves
 
 
 def model_report(
@@ -57,10 +58,11 @@ def model_report(
             MissedRound.of_record(answer, round=record.round)
             for record in ordered
             for answer in record.answers
-            if answer.status != "accepted"
+            if answer.status not in ("accepted", "open")
         ),
         absentees=tuple(MissedRound.of_record(answer, round=0) for answer in run.absentees),
         gates=tuple(gates),
+        curves=sensor_curves(version),
         promotable=all(gate.holds for gate in gates),
         seconds=math.fsum(record.seconds for record in ordered),
     )
@@ -83,6 +85,7 @@ def _site(score: SiteScore, n_samples: int | None, answers: Sequence[tuple[int, 
         accepted=counts["accepted"],
         absent=counts["absent"],
         late=counts["late"],
+        open=counts["open"],
         refused=counts["refused_by_site"],
         rejected=counts["rejected"],
         last_accepted_round=max((at for at, answer in answers if answer.status == "accepted"), default=None),

@@ -11,9 +11,14 @@ from services.contracts.plan import MixtureSpec
 from services.contracts.report import CertificateReport, GateResult, MissedRound, ModelReport, SiteReport
 from services.contracts.run import ExcludedSite
 from services.contracts.support import support_name
+from services.reporting.calibration_rows import calibration_rows
+from services.reporting.curve_chart import curve_charts
 from services.reporting.gap_chart import gap_chart
 from services.reporting.html import figure, page, table
+from services.reporting.several_classes import several_classes
+from services.reporting.tuning_section import tuning_section
 
+MOST_SENSORS = 60
 MOST_MISSED = 200  # rows of a table that a person still reads; report.json has all
 
 
@@ -29,11 +34,12 @@ def report_page(report: ModelReport) -> str:
         f"<h1>{escape(title)}</h1>",
         f"<p>{escape(_verdict(report))}</p>",
         _certificate(report),
-        "<h2>Certified gap by round</h2>",
-        gap_chart(report.rounds, report.wanted_gap),
+        tuning_section(report.certificate.tuning),
+        *_gaps(report),
         _gates(report.gates),
         _sites(report),
         *_confusions(report),
+        *_curves(report),
         _excluded(report.excluded),
         _missed("Sites that did not join the run", report.absentees),
         _missed("Rounds that sites missed", report.missed),
@@ -42,20 +48,35 @@ def report_page(report: ModelReport) -> str:
     return page(title, body)
 
 
+def _gaps(report: ModelReport) -> list[str]:
+    if report.certificate.spec.network is not None:
+        return []
+    return ["<h2>Certified gap by round</h2>", gap_chart(report.rounds, report.wanted_gap)]
+
+
 def _verdict(report: ModelReport) -> str:
     certificate = report.certificate
+    answered = "the last round" if certificate.freshness is None else "at the model itself"
     fresh = "" if certificate.fresh_weight >= 1 else (
-        f" Only {certificate.fresh_weight:.1%} of the sites' weight answered the last round; "
+        f" Only {certificate.fresh_weight:.1%} of the sites' weight answered {answered}; "
         "the absent sites enter the bounds by their last answers."
     )
     gates = "No gate was asked for." if not report.gates else (
         "Every gate holds." if report.promotable else "Not every gate holds."
     )
+    summed = several_classes(certificate.spec, len(report.classes))
+    if certificate.spec.network is not None:
+        return (
+            "The model has no certificate: the objective of a network is not convex, so nothing proves how far it is "
+            f"from the best. What the method minimised is the {certificate.objective_name}: "
+            f"{figure(certificate.objective)} after {certificate.rounds} rounds ({report.seconds:.1f} s). "
+            f"Held-out rows speak for the model alone.{fresh} {gates}"
+        )
     return (
         f"The worst-case risk of the model is {figure(certificate.worst_case_risk)}. What the method minimised is the "
         f"{certificate.objective_name}: after {certificate.rounds} rounds ({report.seconds:.1f} s) it is at most "
         f"{figure(certificate.objective)}, and no model has one below {figure(certificate.lower_bound)}: "
-        f"certified relative gap {figure(certificate.gap)}.{fresh} {gates}"
+        f"certified relative gap {figure(certificate.gap)}.{summed and ' ' + summed}{fresh} {gates}"
     )
 
 
@@ -75,13 +96,17 @@ def _certificate(report: ModelReport) -> str:
             figure(spec.label_flip_cost),
         ),
         ("radius", _rule(spec.radius)),
+        ("what the coordinator saw", _seen(report.certificate)),
+        ("noise on the sums", _noise(report.certificate)),
         ("ball around the sites' weights", _mixture(report.certificate.mixture)),
         ("confidence of the mixture", _confidence(report.certificate)),
         ("lift", _lift(spec.lift)),
+        *([] if spec.network is None else [("network", spec.network.words)]),
         ("support", support_name(spec.support).replace("_", " ")),
         ("intercept", "yes" if spec.fit_intercept else "no"),
         *_said(report.certificate),
         *(_class_scores(report) if report.unit is None else _target_scores(report, report.unit)),
+        *calibration_rows(report.calibration_facts, report.unit),
     ]
     return table("The model", (), [[name, value] for name, value in rows])
 
@@ -122,6 +147,24 @@ def _said(certificate: CertificateReport) -> list[tuple[str, str]]:
     return rows
 
 
+def _seen(certificate: CertificateReport) -> str:
+    if certificate.reveal == "each site":
+        return "the answers of each site"
+    count = len(certificate.cohorts)
+    return f"masked sums over {count} {'cohort' if count == 1 else 'cohorts'} of sites, no site's own answers"
+
+
+def _noise(certificate: CertificateReport) -> str:
+    noise = certificate.noise
+    if noise is None:
+        return "none"
+    return (
+        f"epsilon {figure(noise.epsilon)} at delta {figure(noise.delta)} for a row, over {noise.rounds} rounds; the "
+        f"bounds hold with probability {figure(noise.confidence)}, the lower one for weights of a norm up to "
+        f"{figure(noise.within)}"
+    )
+
+
 def _mixture(mixture: MixtureSpec) -> str:
     if mixture.radius == 0:
         return "none: the weights are trusted"
@@ -146,11 +189,20 @@ def _confidence(certificate: CertificateReport) -> str:
 def _lift(lift: LiftSpec | None) -> str:
     if lift is None:
         return "none"
-    kept = "with" if lift.keep_linear else "without"
-    return (
-        f"{lift.components} random Fourier features, bandwidth {figure(lift.bandwidth)}, seed {lift.seed}, {kept} the "
-        f"features themselves ({(lift.fingerprint or 'not pinned')[:16]})"
-    )
+    return f"{lift.words} ({(lift.fingerprint or 'not pinned')[:16]})"
+
+
+def _curves(report: ModelReport) -> list[str]:
+    """A picture for each sensor, those that move a score the most first."""
+    charts = curve_charts(report.curves, MOST_SENSORS)
+    if not charts:
+        return []
+    sensors = len({curve.sensor for curve in report.curves})
+    of = "the score of a class" if report.unit is None else f"{report.target} in {report.unit}"
+    note = f"What each reading adds to {of}, from 0 in the middle of the sensor's range."
+    if sensors > len(charts):
+        note += f" The {len(charts)} of {sensors} sensors that add the most; report.json has all."
+    return ["<h2>What each sensor says</h2>", f"<p>{escape(note)}</p>", *charts]
 
 
 def _gates(gates: Sequence[GateResult]) -> str:
@@ -182,7 +234,23 @@ def _sites(report: ModelReport) -> str:
         ]
         for site in report.sites
     ]
-    return table("Sites", head, rows)
+    return table("Sites", head, rows) + _freshness(report)
+
+
+def _freshness(report: ModelReport) -> str:
+    """How fresh each plant is; empty where the rounds waited for all."""
+    found = report.certificate.freshness
+    if found is None:
+        return ""
+    rows = [
+        [
+            each.site_id, figure(each.question), figure(each.came), "yes" if each.at_model else "NO: by its cuts",
+            "yes" if each.at_work else "",
+        ]
+        for each in found
+    ]
+    head = ("site", "newest question answered", "in round", "told its risk at the model", "at work at the end")
+    return table("How fresh each plant is", head, rows)
 
 
 def _site_scores(site: SiteReport, unit: str | None) -> tuple[str, ...]:

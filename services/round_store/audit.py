@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import insert, select, update
@@ -32,7 +33,7 @@ class AuditRepository(Repository):
         For a change that is made elsewhere before its event is appended.
         """
         with self._scope.write() as session:
-            _head(session, lock=True)
+            audit_head(session, lock=True)
 
     def append(
         self,
@@ -47,7 +48,7 @@ class AuditRepository(Repository):
     ) -> AuditEvent:
         """Append an event; writers take turns, so the chain never forks."""
         with self._scope.write() as session:
-            head = _head(session, lock=True)
+            head = audit_head(session, lock=True)
             event = AuditEvent.sealed(
                 number=head.number + 1,
                 at=utc_now(session),
@@ -74,12 +75,21 @@ class AuditRepository(Repository):
         target: str | None = None,
         limit: int = 100,
         offset: int = 0,
+        before: int | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
     ) -> list[AuditEvent]:
-        """Events, newest first; of one actor, action or target where given."""
+        """Events, newest first; of one actor, action, target or time, or numbered below ``before``, where given."""
         wanted = narrowed(
             select(AuditEventRow).order_by(AuditEventRow.number.desc()),
             (AuditEventRow.actor, actor), (AuditEventRow.action, action), (AuditEventRow.target, target),
         )
+        if before is not None:
+            wanted = wanted.where(AuditEventRow.number < before)
+        if since is not None:
+            wanted = wanted.where(AuditEventRow.at >= since)
+        if until is not None:
+            wanted = wanted.where(AuditEventRow.at < until)
         with self._scope.read() as session:
             return [AuditEvent.of_record(row) for row in session.scalars(page(wanted, limit, offset))]
 
@@ -90,7 +100,7 @@ class AuditRepository(Repository):
         database and does, keep ``head`` elsewhere from time to time and compare.
         """
         with self._scope.read() as session:
-            head = _head(session)
+            head = audit_head(session)
             number, previous = 0, GENESIS
             wanted = select(AuditEventRow).order_by(AuditEventRow.number).execution_options(yield_per=500)
             with session.scalars(wanted) as rows:
@@ -117,7 +127,8 @@ def _problem(row: AuditEventRow, number: int, previous: str) -> str:
     return "" if event.expected_hash() == row.hash else f"event {number} was changed after it was written"
 
 
-def _head(session: Session, *, lock: bool = False) -> AuditHeadRow:
+def audit_head(session: Session, *, lock: bool = False) -> AuditHeadRow:
+    """Row that says where the trail ends; locked, it is the writers' turn. ``UnavailableError`` where it is lost."""
     row = session.get(AuditHeadRow, HEAD, with_for_update=lock or None, populate_existing=True)
     if row is None:
         raise UnavailableError("the audit trail has lost its head; restore the database from a backup")

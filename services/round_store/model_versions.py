@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.records import AliasChange, VersionRecord, VersionStatus
 from services.round_store.documents import metadata, sentence
+from services.round_store.events import note
 from services.round_store.queries import insert_new, page, stored_row
 from services.round_store.session import Repository, utc_now
 from services.round_store.tables import AliasChangeRow, ModelVersionRow, RunRow
@@ -20,7 +21,10 @@ class ModelVersionRepository(Repository):
     """Where each version in the registry came from, what it scored, and which aliases it bore when."""
 
     def add(self, name: str, version: str, run_id: str, metrics: Mapping[str, Any]) -> VersionRecord:
-        """Record a version that the registry holds; ``ConflictError`` when it is recorded, ``NotFoundError`` no run."""
+        """Record a version that the registry holds; what its run recorded before it was killed is given back.
+
+        ``ConflictError`` when it is recorded for another run, ``NotFoundError`` where there is no such run.
+        """
         with self._scope.write() as session:
             stored_row(session, RunRow, run_id, f"no run {run_id}")
             row = ModelVersionRow(
@@ -33,7 +37,9 @@ class ModelVersionRepository(Repository):
                 created_at=utc_now(session),
             )
             taken = f"version {version} of model {name} is recorded already"
-            if session.get(ModelVersionRow, (name, version)) is not None:
+            if (known := session.get(ModelVersionRow, (name, version))) is not None:
+                if known.run_id == run_id:
+                    return VersionRecord.of_record(known)
                 raise ConflictError(taken)
             insert_new(session, row, taken)
             return VersionRecord.of_record(row)
@@ -43,6 +49,8 @@ class ModelVersionRepository(Repository):
         with self._scope.write() as session:
             row = _row(session, name, version)
             row.status, row.reason = status, sentence(reason)
+            if status == "gates_failed":
+                note(session, "gate.refused", plan=name, run_id=row.run_id, version=version, reason=reason)
             return VersionRecord.of_record(row)
 
     def get(self, name: str, version: str) -> VersionRecord:
@@ -76,6 +84,8 @@ class ModelVersionRepository(Repository):
             )
             session.add(row)
             session.flush()
+            if alias == "champion":
+                note(session, "model.promoted", plan=name, version=version, reason=reason)
             return AliasChange.of_record(row)
 
     def follow_alias(self, name: str, alias: str, version: str | None, actor: str, reason: str) -> AliasChange | None:
@@ -98,6 +108,14 @@ class ModelVersionRepository(Repository):
         """Names of the models of which the store knows a version."""
         with self._scope.read() as session:
             return list(session.scalars(select(ModelVersionRow.name).distinct().order_by(ModelVersionRow.name)))
+
+
+def tell_unfinished(session: Session, run_id: str, reason: str) -> None:
+    """Say of a version whose gates nobody judged, for its run ended before, that they do not hold, and why."""
+    wanted = select(ModelVersionRow).where(ModelVersionRow.run_id == run_id, ModelVersionRow.status == "registered")
+    for row in session.scalars(wanted):
+        row.status, row.reason = "gates_failed", sentence(reason)
+        note(session, "gate.refused", plan=row.name, run_id=run_id, version=row.version, reason=reason)
 
 
 def _last_change(session: Session, name: str, alias: str) -> AliasChangeRow | None:

@@ -1,27 +1,18 @@
-"""Rounds and the method state between rows and contracts."""
+"""Rounds between rows and contracts."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
 
-from models.basics import FloatArray
-from services.contracts.codec import FrameError, pack_arrays, unpack
-from services.contracts.errors import BallastError, InvalidInputError
+from services.contracts.errors import InvalidInputError
 from services.contracts.run import Exchange, ExcludedSite, RoundRecord, SiteAnswer
 from services.round_store.documents import sentence
-from services.round_store.queries import rows_touched
 from services.round_store.session import utc_now
-from services.round_store.tables import EvidenceRow, RoundRow, RunExchangeRow, RunStateRow, SiteUpdateRow
-
-
-class DamagedStateError(BallastError):
-    """The stored state of a run is not what was committed."""
-
-    code = "damaged_state"
+from services.round_store.tables import EvidenceRow, RoundRow, RunExchangeRow, SiteUpdateRow
 
 
 def check_record(record: RoundRecord) -> None:
@@ -54,38 +45,15 @@ def exclusions(record: RoundRecord) -> list[ExcludedSite]:
     ]
 
 
-def replace_state(session: Session, run_id: str, round_: int, state: Mapping[str, FloatArray]) -> None:
-    """Put the method state after a round in the place of the one before it."""
-    values = {"round": round_, "frame": pack_arrays({"run_id": run_id, "round": round_}, state)}
-    found = session.execute(update(RunStateRow).where(RunStateRow.run_id == run_id).values(**values))
-    if not rows_touched(found):
-        session.execute(insert(RunStateRow).values(run_id=run_id, **values))
-
-
-def read_state(session: Session, run_id: str) -> tuple[int, dict[str, FloatArray]] | None:
-    """Last committed round and the state after it; :class:`DamagedStateError` where it is not what was committed."""
-    row = session.get(RunStateRow, run_id)
-    if row is None:
-        return None
-    try:
-        frame = unpack(row.frame)
-    except FrameError as error:
-        raise DamagedStateError(f"the stored state of run {run_id} is damaged: {error}") from None
-    if frame.header != {"run_id": run_id, "round": row.round}:
-        raise DamagedStateError(f"the stored state of run {run_id} belongs to another run or round")
-    return row.round, dict(frame.arrays)
-
-
-def drop_state(session: Session, run_id: str) -> None:
-    """Forget the method state."""
-    session.execute(delete(RunStateRow).where(RunStateRow.run_id == run_id))
-
-
 def insert_exchanges(session: Session, record: RoundRecord, exchanges: Mapping[str, Exchange]) -> None:
-    """Keep the frames that crossed the border in a round, by site."""
+    """Keep the frames that crossed the border in a round, by site, under the round of the question."""
     if exchanges:
-        of_round = {"run_id": record.run_id, "round": record.round}
-        rows = [of_round | {"site_id": site, "task": task, "answer": said} for site, (task, said) in exchanges.items()]
+        asked = {answer.site_id: answer.question or record.round for answer in record.answers}
+        rows = [
+            {"run_id": record.run_id, "round": asked.get(site, record.round), "site_id": site, "task": task,
+             "answer": said}
+            for site, (task, said) in exchanges.items()
+        ]
         session.execute(insert(RunExchangeRow), rows)
 
 
@@ -94,6 +62,18 @@ def insert_evidence(session: Session, run_id: str, evidence: Mapping[str, bytes]
     if evidence:
         rows = [{"run_id": run_id, "site_id": site, "document": found} for site, found in evidence.items()]
         session.execute(insert(EvidenceRow), rows)
+
+
+def replace_case(session: Session, run_id: str, cohort: str, case: bytes) -> None:
+    """Keep a case for an auditor as evidence, under the name of its cohort."""
+    session.execute(delete(EvidenceRow).where(EvidenceRow.run_id == run_id, EvidenceRow.site_id == cohort))
+    insert_evidence(session, run_id, {cohort: case})
+
+
+def read_evidence(session: Session, run_id: str) -> dict[str, bytes]:
+    """What is kept of a run, by site or cohort."""
+    rows = session.scalars(select(EvidenceRow).where(EvidenceRow.run_id == run_id).order_by(EvidenceRow.site_id))
+    return {row.site_id: row.document for row in rows}
 
 
 def drop_exchanges(session: Session, run_id: str) -> None:

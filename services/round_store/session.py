@@ -21,7 +21,12 @@ from services.contracts.errors import InvalidInputError
 from services.round_store.failures import explained
 
 BUSY_SECONDS = 15.0
-"""How long a SQLite writer waits for the one before it."""
+"""How long a SQLite writer waits for the one before it, unless whoever opens the store says otherwise."""
+
+
+LOG_PAGES = 8000
+"""Pages of SQLite's log, 32 MB, after which it is written back into the file: a large round is several MB, and with
+SQLite's own 1000 every commit of one would write it twice."""
 
 
 class SessionProvider(Protocol):
@@ -95,7 +100,7 @@ def utc_now(session: Session) -> datetime:
     return datetime.now(UTC)
 
 
-def make_engine(url: str | URL, *, create: bool = False) -> Engine:
+def make_engine(url: str | URL, *, create: bool = False, busy_seconds: float = BUSY_SECONDS) -> Engine:
     """Engine of a URL; connects to nothing yet.
 
     Parameters
@@ -103,6 +108,7 @@ def make_engine(url: str | URL, *, create: bool = False) -> Engine:
     url : ``sqlite:///relative.db``, ``sqlite:////absolute.db`` (``?mode=ro`` opens it read-only) or
         ``postgresql://user:password@host:port/name``.
     create : whether a SQLite file that is not there may be created: only migrations do.
+    busy_seconds : how long a SQLite writer waits for the one before it.
 
     Raises
     ------
@@ -117,7 +123,7 @@ def make_engine(url: str | URL, *, create: bool = False) -> Engine:
     mode = parsed.query.get("mode", "rwc" if create else "rw")
     path = quote(str(Path(str(parsed.database)).absolute()))
     target = URL.create("sqlite", database=f"file:{path}", query={"mode": str(mode), "uri": "true"})
-    engine = create_engine(target, connect_args={"timeout": BUSY_SECONDS}, **options)
+    engine = create_engine(target, connect_args={"timeout": busy_seconds}, **options)
     event.listen(engine, "connect", _on_sqlite_connect)
     event.listen(engine, "begin", _on_sqlite_begin)
     return engine
@@ -146,6 +152,7 @@ def _on_sqlite_connect(connection: sqlite3.Connection, _record: object) -> None:
     connection.isolation_level = None
     connection.execute("PRAGMA foreign_keys=ON")
     connection.execute("PRAGMA synchronous=FULL")
+    connection.execute(f"PRAGMA wal_autocheckpoint={LOG_PAGES}")
     _write_ahead(connection)
 
 

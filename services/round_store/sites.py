@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import or_, select, update
 from sqlalchemy.orm import Session
 
 from services.contracts.errors import ConflictError
+from services.contracts.events import EventKind
 from services.contracts.records import Site, SiteStatus
+from services.contracts.roll import CONNECTED_SECONDS
 from services.round_store.documents import sentence
+from services.round_store.events import note
 from services.round_store.queries import insert_new, narrowed, rows_touched, stored_row
 from services.round_store.session import Repository, utc_now
 from services.round_store.tables import SiteRow
@@ -42,6 +45,7 @@ class SiteRepository(Repository):
             row = row or SiteRow()
             for name, value in (dict(site) | {"asset_types": [*asset_types]}).items():
                 setattr(row, name, value)
+            row.silent_at = None
             insert_new(session, row, f"site {site_id} or its key has just been enrolled by someone else")
             return site
 
@@ -89,12 +93,37 @@ class SiteRepository(Repository):
     def seen(self, site_id: str, agent_version: str) -> bool:
         """Note that an agent said hello; False when no site of that id is enrolled."""
         with self._scope.write() as session:
+            back = _back(session, [site_id])
             touched = session.execute(
                 update(SiteRow)
                 .where(SiteRow.site_id == site_id, SiteRow.status != "removed")
                 .values(last_seen=utc_now(session), agent_version=sentence(agent_version, 40))
             )
+            _note_all(session, back)
             return rows_touched(touched) == 1
+
+    def connected(self, site_ids: Sequence[str]) -> None:
+        """Note that these sites are connected now, and of the others which have fallen silent."""
+        with self._scope.write() as session:
+            now = utc_now(session)
+            changes = _back(session, site_ids)
+            if site_ids:
+                session.execute(update(SiteRow).where(SiteRow.site_id.in_(site_ids)).values(last_seen=now))
+            silent = select(SiteRow).where(
+                SiteRow.status == "active", SiteRow.silent_at.is_(None),
+                SiteRow.last_seen < now - timedelta(seconds=CONNECTED_SECONDS),
+            )
+            for row in session.scalars(silent.order_by(SiteRow.site_id).with_for_update()).all():
+                row.silent_at = now
+                changes.append(("site.silent", row.site_id, f"last seen {row.last_seen:%Y-%m-%d %H:%M:%S} UTC"))
+            _note_all(session, changes)
+
+    def set_notice(self, site_id: str, notice: str) -> bool:
+        """Say what stands in a site's way, nothing where it is empty; whether that is new."""
+        with self._scope.write() as session:
+            row = _row(session, site_id, lock=True)
+            changed, row.notice = row.notice != notice, sentence(notice)
+            return changed
 
     def _set_status(self, site_id: str, status: SiteStatus) -> Site:
         with self._scope.write() as session:
@@ -104,6 +133,24 @@ class SiteRepository(Repository):
             if row.status != status:
                 row.status, row.updated_at = status, utc_now(session)
             return Site.of_record(row)
+
+
+def _note_all(session: Session, changes: Sequence[tuple[EventKind, str, str]]) -> None:
+    """Write events of sites, after all rows were changed: who changes a site locks it first, then the trail."""
+    session.flush()
+    for kind, site_id, reason in changes:
+        note(session, kind, site_id=site_id, reason=reason)
+
+
+def _back(session: Session, site_ids: Sequence[str]) -> list[tuple[EventKind, str, str]]:
+    """Events of those of these sites that were silent, or never there, until now."""
+    away = or_(SiteRow.silent_at.is_not(None), SiteRow.last_seen.is_(None))
+    wanted = select(SiteRow).where(SiteRow.site_id.in_(site_ids), SiteRow.status != "removed", away)
+    found: list[tuple[EventKind, str, str]] = []
+    for row in session.scalars(wanted.order_by(SiteRow.site_id).with_for_update()).all():
+        found.append(("site.back", row.site_id, "for the first time" if row.last_seen is None else ""))
+        row.silent_at = None
+    return found
 
 
 def _check_key_is_free(session: Session, site_id: str, public_key: str) -> None:

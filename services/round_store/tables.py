@@ -32,6 +32,8 @@ class SiteRow(Base):
     agent_version: Mapped[str]
     former_key: Mapped[str | None]
     former_key_until: Mapped[datetime | None]
+    notice: Mapped[str]
+    silent_at: Mapped[datetime | None]
 
 
 class AssetTypeRow(Base):
@@ -47,7 +49,7 @@ class AssetTypeRow(Base):
 
 
 class PlanRow(Base):
-    """A plan."""
+    """A plan as it is now."""
 
     __tablename__ = "plans"
 
@@ -56,6 +58,21 @@ class PlanRow(Base):
     paused: Mapped[bool]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
+    version: Mapped[int]
+    archived: Mapped[bool]
+
+
+class PlanVersionRow(Base):
+    """A plan as it was given once, the present one too, and by whom."""
+
+    __tablename__ = "plan_versions"
+
+    name: Mapped[str] = mapped_column(ForeignKey("plans.name"), primary_key=True)
+    version: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    document: Mapped[dict[str, Any]]
+    actor: Mapped[str]
+    reason: Mapped[str]
+    created_at: Mapped[datetime]
 
 
 class RunRow(Base):
@@ -93,15 +110,33 @@ class RunRow(Base):
     model_version: Mapped[str | None]
     lease_owner: Mapped[str | None]
     lease_until: Mapped[datetime | None]
+    start: Mapped[dict[str, Any] | None]
+    digests: Mapped[dict[str, Any] | None]
+    leaving: Mapped[dict[str, Any] | None]
 
 
 class RunStateRow(Base):
-    """The method state after a run's last committed round, as one frame of float64 arrays; gone when the run ends."""
+    """The method state after a run's last committed round, as one frame of float64 arrays.
+
+    Gone when the run ends, but for a plan's last completed one where the next goes on from it.
+
+    What grows by the round stands in ``run_state_parts``; the header's ``grown`` says how many rows there are of each.
+    """
 
     __tablename__ = "run_states"
 
     run_id: Mapped[str] = mapped_column(ForeignKey("runs.run_id"), primary_key=True)
     round: Mapped[int]
+    frame: Mapped[bytes]
+
+
+class RunStatePartRow(Base):
+    """Rows that a round added to the arrays of the method state that grow; gone with the state."""
+
+    __tablename__ = "run_state_parts"
+
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.run_id"), primary_key=True)
+    round: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     frame: Mapped[bytes]
 
 
@@ -118,7 +153,7 @@ class RunExchangeRow(Base):
 
 
 class EvidenceRow(Base):
-    """The signed answers by which a site contradicted itself, as an evidence file."""
+    """The signed answers by which a site contradicted itself, as a file; of a cohort, a case for an auditor."""
 
     __tablename__ = "evidence"
 
@@ -160,6 +195,7 @@ class SiteUpdateRow(Base):
     bytes_out: Mapped[int]
     seconds: Mapped[float]
     payload_sha256: Mapped[str]
+    question: Mapped[int] = mapped_column(server_default="0")
 
 
 class ModelVersionRow(Base):
@@ -212,6 +248,18 @@ class ApiTokenRow(Base):
     revoked_at: Mapped[datetime | None]
     last_used_at: Mapped[datetime | None]
     scopes: Mapped[list[Any] | None]
+
+
+class ConsoleSessionRow(Base):
+    """A session of the console: the hash of its cookie's secret, never the secret."""
+
+    __tablename__ = "console_sessions"
+
+    secret_sha256: Mapped[str] = mapped_column(primary_key=True)
+    token_id: Mapped[str] = mapped_column(ForeignKey("api_tokens.token_id"))
+    created_at: Mapped[datetime]
+    last_used_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
 
 
 class AuditEventRow(Base):

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import secrets
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from services.contracts.asset_type import AssetType
+from services.contracts.command_line import product_version
 from services.contracts.messages import Hello
 from services.contracts.signing import public_key, signer
+from services.contracts.tracing import end_tracing, set_up_tracing
 from services.site_agent.egress import Egress
+from services.site_agent.health import beat
 from services.site_agent.ledger import Ledger
-from services.site_agent.local_round import LocalRound, data_summary, exposure_account
+from services.site_agent.local_round import LocalRound
 from services.site_agent.logs import LOG
+from services.site_agent.masked_runs import MaskedRuns
+from services.site_agent.own_screen import data_summary, drift_account, exposure_account
 from services.site_agent.policy import SitePolicy
 from services.site_agent.settings import SiteSettings
 
-
-def product_version() -> str:
-    """Version of the installed distribution."""
-    try:
-        return version("ballast-diagnosis")
-    except PackageNotFoundError:
-        return "unknown"
+STOP_SECONDS = 10.0  # how long a task that is worked on may take once the agent is told to stop
 
 
 @contextmanager
@@ -36,7 +37,8 @@ def open_local_round(settings: SiteSettings) -> Iterator[tuple[LocalRound, Egres
     sign = signer(settings.nkey_seed)
     with Ledger(settings.ledger) as ledger:
         egress = Egress(ledger, sign, policy.max_message_bytes)
-        door = LocalRound(settings.site_id, settings.data, asset_type, policy, egress, settings.exposure)
+        masks = MaskedRuns(settings.site_id, public_key(settings.nkey_seed), sign, policy)
+        door = LocalRound(settings.site_id, settings.data, asset_type, policy, egress, settings.exposure, masks)
         try:
             yield door, egress
         finally:
@@ -54,6 +56,26 @@ def exposure(settings: SiteSettings) -> tuple[dict[str, Any], list[str]]:
     return exposure_account(settings.exposure, SitePolicy.from_toml(settings.policy))
 
 
+def drift(settings: SiteSettings, *, anew: bool = False, looking: bool = False) -> tuple[dict[str, Any], list[str]]:
+    """How far the readings have moved, as figures and in plain words; ``anew``: held against the rows of now.
+
+    Who is only ``looking`` writes nothing.
+    """
+    return drift_account(settings, AssetType.from_toml(settings.asset_type), anew=anew, looking=looking)
+
+
+def _on_signal(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    """Begin to stop. A second signal ends the process at once, and so does the clock where a task takes too long."""
+    stop.set()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.remove_signal_handler(number)
+        signal.signal(number, signal.SIG_DFL)
+    # What is in the ledger was sent or will be asked again: there is nothing to lose that a task at work would finish.
+    deadline = threading.Timer(STOP_SECONDS, os._exit, (0,))
+    deadline.daemon = True
+    deadline.start()
+
+
 async def serve(settings: SiteSettings, connect_timeout: float | None = None) -> None:
     """Answer tasks until SIGINT or SIGTERM; raise ``BallastError`` when going on is hopeless."""
     from services.site_agent.link import Address, PlantLink
@@ -61,17 +83,22 @@ async def serve(settings: SiteSettings, connect_timeout: float | None = None) ->
     address = Address(
         site_id=settings.site_id, servers=settings.servers, seed_file=settings.nkey_seed,
         public_key=public_key(settings.nkey_seed), authority=settings.ca, needs_tls=settings.needs_tls,
+        proxy=settings.proxy, proxy_auth=settings.proxy_auth,
     )
-    hello = Hello(site_id=settings.site_id, version=product_version())
+    set_up_tracing(settings.tracing, "ballast-site")
+    hello = Hello(site_id=settings.site_id, version=product_version(), instance=secrets.token_hex(8))
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     with open_local_round(settings) as (local_round, egress):
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, stop.set)
+            loop.add_signal_handler(number, _on_signal, loop, stop)
         link = PlantLink(address, local_round.answer, lambda: egress.release(hello))
         warm_up = asyncio.create_task(asyncio.to_thread(local_round.warm_up))
+        beats = asyncio.create_task(beat(settings, lambda: link.is_connected))
         try:
             await link.run(stop, connect_timeout)
         finally:
+            beats.cancel()
             await warm_up
+            end_tracing()
     LOG.info("stopped")

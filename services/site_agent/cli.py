@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import csv
 import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from services.contracts.command_line import (
+    SHELLS,
+    ShowVersion,
+    add_json,
+    completion,
+    print_json,
+    reader_left,
+    tell,
+)
 from services.contracts.errors import BallastError, InvalidInputError
 from services.site_agent.settings import CsvSource, SiteSettings
 from services.site_agent.site_setup import DEFAULT_SERVER, SiteSetup, create_site
 
 DEFAULT_CONFIG = Path("site.toml")
+DEFAULT_PORT = 8790
+WITHOUT_JSON = frozenset({"run", "console"})
+"""Commands that go on until they are told to stop."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -22,11 +35,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = _parser().parse_args(arguments)
     try:
         code: int = chosen.run(chosen)
+        sys.stdout.flush()
     except BallastError as error:
         print(f"ballast-site: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:
+        return reader_left()
     return code
 
 
@@ -35,14 +51,36 @@ def _init(chosen: argparse.Namespace) -> int:
         SiteSetup(
             site_id=chosen.site_id, folder=chosen.dir, asset_type=chosen.asset_type, data=chosen.data,
             servers=tuple(chosen.server or [DEFAULT_SERVER]), authority=chosen.ca,
-            methods=tuple(chosen.allow_method or ()), oem_key=chosen.oem_key,
+            methods=tuple(chosen.allow_method or ()), oem_key=chosen.oem_key, own_scores=chosen.own_scores,
+            seen_alone=chosen.seen_alone, figures=chosen.tell_figures,
         )
     )
-    print(f"Site {chosen.site_id} is set up in {chosen.dir}. Read policy.toml: it says what may leave this plant.")
+    lines = [f"Site {chosen.site_id} is set up in {chosen.dir}. Read policy.toml: it says what may leave this plant."]
     if chosen.asset_type is None:
-        print("Put the OEM's asset_type.toml there and list its name in policy.toml under asset_types.")
-    print("Give this public key to the OEM:")
-    print(key)
+        lines += ["Put the OEM's asset_type.toml there and list its name in policy.toml under asset_types."]
+    result = {"site_id": chosen.site_id, "folder": str(chosen.dir), "public_key": key}
+    tell(chosen, result, *lines, "Give this public key to the OEM:", key)
+    return 0
+
+
+def _enrol(chosen: argparse.Namespace) -> int:
+    from services.contracts.enrolment import read_code
+    from services.site_agent.enrol import enrol
+
+    code = sys.stdin.readline() if chosen.code == "-" else chosen.code
+    site_id = read_code(code).site_id
+    folder = chosen.dir or Path(site_id)
+    setup = SiteSetup(
+        site_id=site_id, folder=folder, data=chosen.data, methods=tuple(chosen.allow_method or ()),
+        own_scores=chosen.own_scores, seen_alone=chosen.seen_alone, figures=chosen.tell_figures,
+    )
+    key, asset_type = enrol(setup, chosen.url, code)
+    tell(
+        chosen, {"site_id": site_id, "folder": str(folder), "public_key": key, "asset_type": asset_type},
+        f"Site {site_id} is enrolled for {asset_type}; its key is {key}, whose private half is in {folder} alone.",
+        "Read policy.toml there: it says what may leave this plant. Then:",
+        f"ballast-site run --config {folder / 'site.toml'}",
+    )
     return 0
 
 
@@ -51,7 +89,7 @@ def _run(chosen: argparse.Namespace) -> int:
     from services.site_agent.logs import PRIVATE, open_logs
 
     settings = SiteSettings.from_toml(chosen.config)
-    with open_logs(settings.log, settings.site_id):
+    with open_logs(settings.log, settings.site_id, settings.logging):
         try:
             asyncio.run(serve(settings, chosen.timeout))
         except BallastError as error:
@@ -63,8 +101,16 @@ def _run(chosen: argparse.Namespace) -> int:
 def _check(chosen: argparse.Namespace) -> int:
     from services.site_agent.agent import check
 
-    for line in check(SiteSettings.from_toml(chosen.config)):
-        print(line)
+    lines = [*check(SiteSettings.from_toml(chosen.config))]
+    tell(chosen, {"findings": lines}, *lines)
+    return 0
+
+
+def _health(chosen: argparse.Namespace) -> int:
+    from services.site_agent.health import check_alive
+
+    since = check_alive(SiteSettings.from_toml(chosen.config))
+    print(f"connected {since:.0f} s ago")
     return 0
 
 
@@ -72,8 +118,22 @@ def _exposure(chosen: argparse.Namespace) -> int:
     from services.site_agent.agent import exposure
 
     summary, lines = exposure(SiteSettings.from_toml(chosen.config))
-    for line in [json.dumps(summary)] if chosen.json else lines:
-        print(line)
+    tell(chosen, summary, *lines)
+    return 0
+
+
+def _drift(chosen: argparse.Namespace) -> int:
+    from services.site_agent.agent import drift
+
+    figures, lines = drift(SiteSettings.from_toml(chosen.config), anew=chosen.from_now)
+    tell(chosen, figures, *lines)
+    return 0
+
+
+def _console(chosen: argparse.Namespace) -> int:
+    from services.site_agent.console.command import serve
+
+    serve(SiteSettings.from_toml(chosen.config), chosen.port)
     return 0
 
 
@@ -91,7 +151,11 @@ def _diagnose(chosen: argparse.Namespace) -> int:
             "the OEM's public key is not known, so the model cannot be checked: give --oem-key, or --config with "
             "oem_key in it; --unsigned uses the model whoever made it"
         )
-    for line in diagnose(read_model(chosen.model, None if chosen.unsigned else key), columns):
+    rows = diagnose(read_model(chosen.model, None if chosen.unsigned else key), columns, chosen.coverage)
+    if chosen.json:
+        print_json({"rows": [*csv.DictReader(rows)]})
+        return 0
+    for line in rows:
         print(line)
     return 0
 
@@ -106,8 +170,7 @@ def _verify(chosen: argparse.Namespace) -> int:
     except NoCertificateError as error:
         print(f"ballast-site: {error}", file=sys.stderr)
         return 2
-    for line in lines:
-        print(line)
+    tell(chosen, {"proven": lines}, *lines)
     return 0
 
 
@@ -121,7 +184,9 @@ def _ledger_verify(chosen: argparse.Namespace) -> int:
 
     entries = verify(_ledger_path(chosen))
     span = f", from {entries[0]['time']} to {entries[-1]['time']}" if entries else ""
-    print(f"sound: {len(entries)} entries, {sum(entry['bytes'] for entry in entries)} bytes left{span}")
+    size = sum(entry["bytes"] for entry in entries)
+    told = f"sound: {len(entries)} entries, {size} bytes left{span}"
+    tell(chosen, {"sound": True, "entries": len(entries), "bytes": size}, told)
     return 0
 
 
@@ -149,14 +214,16 @@ def _isolated(figures: dict[str, Any] | None) -> str:
 def _key_show(chosen: argparse.Namespace) -> int:
     from services.contracts.signing import public_key
 
-    print(public_key(SiteSettings.from_toml(chosen.config).nkey_seed))
+    key = public_key(SiteSettings.from_toml(chosen.config).nkey_seed)
+    tell(chosen, {"public_key": key}, key)
     return 0
 
 
 def _key_new(chosen: argparse.Namespace) -> int:
     from services.site_agent.key_change import make_next_key
 
-    print(make_next_key(SiteSettings.from_toml(chosen.config).nkey_seed))
+    key = make_next_key(SiteSettings.from_toml(chosen.config).nkey_seed)
+    tell(chosen, {"next_public_key": key}, key)
     return 0
 
 
@@ -164,7 +231,12 @@ def _key_use(chosen: argparse.Namespace) -> int:
     from services.site_agent.key_change import use_next_key
 
     key = use_next_key(SiteSettings.from_toml(chosen.config).nkey_seed)
-    print(f"the key is {key} now; restart the agent")
+    tell(chosen, {"public_key": key}, f"the key is {key} now; restart the agent")
+    return 0
+
+
+def _completion(chosen: argparse.Namespace) -> int:
+    print(completion(_parser(), chosen.shell), end="")
     return 0
 
 
@@ -186,47 +258,82 @@ def _command(commands: Any, name: str, help_text: str, action: Callable[[argpars
     command = commands.add_parser(name, help=help_text)
     command.add_argument("--config", type=Path, default=DEFAULT_CONFIG, help="settings file (default site.toml)")
     command.set_defaults(run=action)
+    if name not in WITHOUT_JSON:
+        add_json(command)
     return command
+
+
+def _site_arguments(parser: argparse.ArgumentParser) -> None:
+    """What a new site is told, however it is made."""
+    parser.add_argument("--data", type=Path, help="a CSV or Parquet file, or a simulator's plant folder")
+    parser.add_argument(
+        "--allow-method", action="append", metavar="NAME",
+        help="method to allow, may be repeated (default: all)",
+    )
+    parser.add_argument(
+        "--own-scores", action="store_true", help="release this plant's own scores in runs on sums (reports show them)"
+    )
+    parser.add_argument(
+        "--seen-alone", action="store_true", help="allow runs in which the OEM sees this plant's own answers"
+    )
+    parser.add_argument(
+        "--tell-figures", action="store_true",
+        help="tell how far readings have drifted, and what answers expose, with each join (the OEM's console shows it)",
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ballast-site", description="Site agent: trains with the OEM without giving sensor data away."
     )
+    parser.add_argument("--version", action=ShowVersion)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     init = commands.add_parser("init", help="make key, settings and policy of a new site")
     init.add_argument("--site-id", required=True, help="name agreed with the OEM: lower-case letters, digits, dashes")
     init.add_argument("--dir", type=Path, required=True, help="folder to make")
     init.add_argument("--asset-type", type=Path, help="the OEM's asset type file; it is copied")
-    init.add_argument("--data", type=Path, help="a CSV or Parquet file, or a simulator's plant folder")
     init.add_argument("--server", action="append", help=f"NATS address, may be repeated (default {DEFAULT_SERVER})")
     init.add_argument("--ca", type=Path, help="certificate of the OEM's authority")
-    init.add_argument(
-        "--allow-method", action="append", metavar="NAME",
-        help="method to allow, may be repeated (default: all)",
-    )
     init.add_argument("--oem-key", metavar="U...", help="the OEM's public key: versions are checked with it")
+    _site_arguments(init)
     init.set_defaults(run=_init)
+    add_json(init)
+
+    joins = commands.add_parser("enrol", help="make a new site and enrol it, by a code that the OEM gave")
+    joins.add_argument("--url", required=True, help="address of the OEM's server, https://host:port")
+    joins.add_argument("--code", required=True, help="the one-time code that the OEM gave (blse_...); - reads it")
+    joins.add_argument("--dir", type=Path, help="folder to make (default: the site's name)")
+    _site_arguments(joins)
+    joins.set_defaults(run=_enrol)
+    add_json(joins)
 
     run = _command(commands, "run", "answer the OEM's tasks until told to stop", _run)
     run.add_argument(
         "--timeout", type=_seconds, help="give up when no server answers in this many seconds (default: never)"
     )
     _command(commands, "check", "open the data and say what fits the contract and what does not", _check)
+    _command(commands, "health", "say whether the agent runs and is connected; 1 where not", _health)
 
-    exposed = _command(commands, "exposure", "say what the answers so far isolate of the data", _exposure)
-    exposed.add_argument("--json", action="store_true", help="the figures as one JSON object")
+    _command(commands, "exposure", "say what the answers so far isolate of the data", _exposure)
+
+    drift = _command(commands, "drift", "say how far the readings have moved since this plant first took part", _drift)
+    drift.add_argument("--from-now", action="store_true", help="hold what comes against the rows of now")
+
+    console = _command(commands, "console", "serve a page of all this to this machine alone", _console)
+    console.add_argument("--port", type=_count, default=DEFAULT_PORT, help=f"port (default {DEFAULT_PORT})")
 
     diagnose = commands.add_parser("diagnose", help="diagnose measurements inside the plant; nothing is sent")
     diagnose.add_argument("--model", type=Path, required=True, help="model version file (JSON) from the OEM")
     diagnose.add_argument("--input", type=Path, required=True, help="CSV file of measurements; it needs no labels")
     diagnose.add_argument("--config", type=Path, help="settings file, for the columns and units of this plant's CSV")
     diagnose.add_argument("--oem-key", metavar="U...", help="the OEM's public key (default: oem_key in the settings)")
+    diagnose.add_argument("--coverage", type=float, help="of class sets and intervals (default: the version's own)")
     diagnose.add_argument("--unsigned", action="store_true", help="use the model whoever made it; nothing is checked")
     diagnose.set_defaults(run=_diagnose)
+    add_json(diagnose)
 
     verify = _command(commands, "verify", "prove a model's bounds again, and its risk on the own rows", _verify)
-    verify.add_argument("model", type=Path, help="model version file (JSON) from the OEM")
+    verify.add_argument("model", type=Path, help="zip file or folder of a version from the OEM, or its model.json")
     verify.add_argument("--certificate", type=Path, help="its certificate file (default: certificate.npz beside it)")
     verify.add_argument("--oem-key", metavar="U...", help="the OEM's public key (default: oem_key in the settings)")
 
@@ -241,9 +348,11 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("path", type=Path, nargs="?", help="ledger file (default: the one in the settings)")
         if name == "show":
             command.add_argument("--last", type=_count, help="only the last N entries")
-            command.add_argument("--json", action="store_true", help="one JSON object a line")
     key = commands.add_parser("key", help="this site's key").add_subparsers(required=True, metavar="COMMAND")
     _command(key, "show", "print the public key", _key_show)
     _command(key, "new", "make the next key and print its public half, for the OEM; the present one stays", _key_new)
     _command(key, "use", "put the next key in the place of the present one, once the OEM has it", _key_use)
+    shells = commands.add_parser("completion", help="print what makes a shell complete this command")
+    shells.add_argument("shell", choices=SHELLS)
+    shells.set_defaults(run=_completion)
     return parser

@@ -23,8 +23,11 @@ class Egress:
         self._sign = sign
         self._max_bytes = max_bytes
 
-    def release(self, message: OutboundMessage, exposure: Mapping[str, float] | None = None) -> bytes:
-        """Signed frame of a message that is in the ledger, on the disk, ``exposure`` beside it.
+    def release(
+        self, message: OutboundMessage, exposure: Mapping[str, float] | None = None,
+        peers: Mapping[str, str] | None = None,
+    ) -> bytes:
+        """Signed frame of a message that is in the ledger, on the disk, ``exposure`` and ``peers`` beside it.
 
         ``TooLargeError`` where the frame is over the policy's limit, ``LedgerError`` where the ledger could not take
         the line.
@@ -32,7 +35,7 @@ class Egress:
         frame = encode(message, self._sign)
         if len(frame) > self._max_bytes:
             raise TooLargeError(f"{message.type} of {len(frame)} bytes, the policy allows {self._max_bytes}")
-        self._ledger.append(message, frame, exposure)
+        self._ledger.append(message, frame, exposure, peers)
         return frame
 
     def rounds_answered(self, run_id: str) -> int:

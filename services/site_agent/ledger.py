@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from services.contracts.codec import digest
+from services.contracts.masking import MaskedWords, SealedOpenings
 from services.contracts.messages import Hello, SiteRefusal, SiteUpdate
 from services.site_agent.ledger_check import FIRST_HASH, LedgerError, entry_hash, head_path, read_ledger
 
@@ -26,7 +27,10 @@ OutboundMessage = SiteUpdate | SiteRefusal | Hello
 
 
 def describe(message: OutboundMessage) -> dict[str, Any]:
-    """What the ledger says of a message: its kind, run and round, the names and shapes of its arrays; no values."""
+    """What the ledger says of a message: its kind, run and round, the names and shapes of its arrays; no values.
+
+    Of what goes under masks: what it is, and how many words; of openings, to whom.
+    """
     arrays = message.arrays if isinstance(message, SiteUpdate) else {}
     entry: dict[str, Any] = {
         "message": message.type,
@@ -35,6 +39,17 @@ def describe(message: OutboundMessage) -> dict[str, Any]:
     }
     if not isinstance(message, Hello):
         entry |= {"run": message.run_id, "round": message.round, "kind": message.kind}
+    if isinstance(message, SiteUpdate) and message.masking is not None:
+        entry["masking"] = {"message": type(message.masking).__name__}
+        if isinstance(message.masking, MaskedWords):
+            entry["masking"]["words"] = len(message.masking.words) // 8
+        if isinstance(message.masking, SealedOpenings):
+            entry["masking"]["auditor"] = message.masking.auditor
+    if isinstance(message, SiteUpdate) and message.data_digest:
+        entry["data_digest"] = message.data_digest
+    if isinstance(message, SiteUpdate):
+        figures = {"drift": message.drift, "exposed": message.exposed}
+        entry |= {name: value for name, value in figures.items() if value is not None}
     if isinstance(message, SiteRefusal):
         entry["code"] = message.code
     return entry
@@ -89,10 +104,14 @@ class Ledger:
         """How many rounds of a run have been answered, repeats too."""
         return self._rounds[run_id]
 
-    def append(self, message: OutboundMessage, frame: bytes, exposure: Mapping[str, float] | None = None) -> None:
+    def append(
+        self, message: OutboundMessage, frame: bytes, exposure: Mapping[str, float] | None = None,
+        peers: Mapping[str, str] | None = None,
+    ) -> None:
         """Write a message down; when this returns, the line is on the disk and the frame may be sent.
 
-        ``exposure`` are the figures of what the answers isolate with this one; lines without them are as before.
+        ``exposure`` are the figures of what the answers isolate with this one, ``peers`` the plants that masks are
+        agreed on with, by their keys; lines without them are as before.
         ``LedgerError`` where the line could not be written: the frame must not be sent. The ledger takes no further
         line.
         """
@@ -104,6 +123,7 @@ class Ledger:
                 "sequence": self._count + 1,
                 **describe(message),
                 **({} if exposure is None else {"exposure": dict(exposure)}),
+                **({} if peers is None else {"peers": dict(peers)}),
                 "bytes": len(frame),
                 "sha256": digest(frame),
                 "previous": self._last_hash,

@@ -57,7 +57,12 @@ def verify(path: Path) -> tuple[dict[str, Any], ...]:
 
 
 def read_ledger(path: Path) -> LedgerReading:
-    """Read a ledger (none is an empty one) and say all that is wrong with it; :class:`LedgerError` if unreadable."""
+    """Read a ledger (none is an empty one) and say all that is wrong with it; :class:`LedgerError` if unreadable.
+
+    It may be read while an agent writes it: the head is read first, so what is added meanwhile is more than the head
+    counts, and never less.
+    """
+    head = _read_head(head_path(path))
     try:
         data = path.read_bytes() if path.exists() else b""
     except OSError as error:
@@ -73,7 +78,7 @@ def read_ledger(path: Path) -> LedgerReading:
         else:
             entries.append(entry)
     problems += _chain_problems(entries, unreadable=len(lines) - len(entries))
-    problems += _head_problems(path, entries, bool(problems))
+    problems += _head_problems(head_path(path).name, head, entries, bool(problems))
     return LedgerReading(tuple(entries), tuple(problems), len(unfinished))
 
 
@@ -114,19 +119,27 @@ def _missing(numbers: list[int]) -> str:
     return f"{span} missing"
 
 
-def _head_problems(path: Path, entries: list[dict[str, Any]], known_bad: bool) -> list[str]:
-    """Entries cut off at the end, or a last entry that was replaced, by the count and hash in the head file."""
-    head = head_path(path)
+def _read_head(head: Path) -> str | None:
+    """Text of the head file; None where there is none, and what is no head where it cannot be read."""
     try:
-        text = head.read_text(encoding="ascii")
-        if not text and not entries:
-            return []  # a crash between making the file and filling it
-        count_text, last_hash = text.split()
-        count = int(count_text)
+        return head.read_text(encoding="ascii")
     except FileNotFoundError:
-        return [f"{head.name} is missing, so entries cut off at the end cannot be noticed"] if entries else []
+        return None
     except (OSError, ValueError):
-        return [f"{head.name} was changed: it does not hold a count and a hash"]
+        return "unreadable"
+
+
+def _head_problems(name: str, head: str | None, entries: list[dict[str, Any]], known_bad: bool) -> list[str]:
+    """Entries cut off at the end, or a last entry that was replaced, by the count and hash in the head file."""
+    if head is None:
+        return [f"{name} is missing, so entries cut off at the end cannot be noticed"] if entries else []
+    if not head and not entries:
+        return []  # a crash between making the file and filling it
+    try:
+        count_text, last_hash = head.split()
+        count = int(count_text)
+    except ValueError:
+        return [f"{name} was changed: it does not hold a count and a hash"]
     if known_bad:
         return []
     if count > len(entries):

@@ -21,13 +21,17 @@ from nats.errors import Error as NatsError
 
 from services.contracts.errors import BallastError, UnavailableError
 from services.contracts.log_filters import silence_link_libraries
+from services.contracts.roll import TWINS, WORDS
+from services.contracts.tracing import span
 from services.site_agent.logs import LOG
 
 RECONNECT_SECONDS = 0.5  # quick for the plant, and two tries a second are no load for the server
 KEY_GRACE_SECONDS = 3.0
 """A key that was enrolled a moment ago may not have reached the server yet: so long a refused key is tried again."""
-TASKS_WAITING = 64
-"""Tasks that may wait while one is worked on; more are dropped, and asked again by the coordinator."""
+TASKS_WAITING = 1024
+"""Tasks and looks whether the agent is there that may wait while one task is worked on; more are dropped, and asked
+again by the coordinator. At a look every ten seconds this is enough for a task of hours."""
+HELLO_SECONDS = 1.0  # between two hellos at most so often: each of them is a line in the ledger
 
 
 class LinkError(BallastError):
@@ -46,6 +50,8 @@ class Address:
     public_key: str
     authority: Path | None
     needs_tls: bool
+    proxy: str | None = None
+    proxy_auth: Path | None = None
 
     @property
     def task_subject(self) -> str:
@@ -71,8 +77,15 @@ class PlantLink:
         self._hello = hello
         self._outage_said = False
         self._connected_once = False
+        self._greeted: Client | None = None
+        self._greeted_at = float("-inf")
         self._refused_since: float | None = None
         self._failure: asyncio.Future[BallastError] | None = None
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the server has heard the agent's hello over the present connection."""
+        return self._greeted is not None and bool(self._greeted.is_connected)
 
     async def run(self, stop: asyncio.Event, connect_timeout: float | None = None) -> None:
         """Serve tasks until ``stop`` is set.
@@ -93,7 +106,7 @@ class PlantLink:
     async def _serve_one_connection(
         self, stop: asyncio.Event, context: ssl.SSLContext | None, timeout: float | None
     ) -> None:
-        client = Client()
+        client = self._client()
         closed = asyncio.Event()
         closing = False
 
@@ -129,6 +142,15 @@ class PlantLink:
             with contextlib.suppress(NatsError, OSError, asyncio.TimeoutError):
                 await client.close()
 
+    def _client(self) -> Client:
+        if not any(server.startswith(("ws://", "wss://")) for server in self._address.servers):
+            return Client()
+        try:
+            from services.site_agent.web_socket import WebSocketClient
+        except ImportError:
+            raise LinkError("a WebSocket needs aiohttp: pip install 'ballast-diagnosis[websocket]'") from None
+        return WebSocketClient(self._address.proxy, self._address.proxy_auth)
+
     async def _first_of(self, work: Any, stop: asyncio.Event, timeout: float | None) -> bool:
         """Wait for the work, a stop or a failure, which is raised; False when the time is up."""
         if self._failure is None:
@@ -162,19 +184,35 @@ class PlantLink:
         except BallastError as error:
             self._fail(error)
             return
-        LOG.info("connected %s to %s", "again" if self._connected_once else "as a site", _netloc(client))
+        if client is not self._greeted:
+            LOG.info("connected %s to %s", "again" if self._connected_once else "as a site", _netloc(client))
+        self._greeted, self._greeted_at = client, time.monotonic()
         self._connected_once = True
         self._outage_said = False
         self._refused_since = None
 
+    async def _on_word(self, client: Client, message: Any) -> None:
+        """Heed what is no task: say hello again, or tell the plant that it runs two agents."""
+        if message.data == TWINS:
+            LOG.warning("another agent answers under this site's key too; stop one of them")
+        elif not message.reply:
+            await asyncio.sleep(max(0.0, self._greeted_at + HELLO_SECONDS - time.monotonic()))
+            await self._greet(client)
+
     async def _on_task(self, client: Client, message: Any) -> None:
+        if message.data in WORDS:
+            await self._on_word(client, message)
+            return
         if not message.reply:
             LOG.warning("a task without a reply address was ignored")
             return
         if self._address.needs_tls and not is_encrypted(client):
             return  # _greet ends the agent
         try:
-            frame = await asyncio.to_thread(self._answer, bytes(message.data))
+            size = len(message.data)
+            with span("answer", "server", message.headers, site_id=self._address.site_id, bytes_in=size) as more:
+                frame = await asyncio.to_thread(self._answer, bytes(message.data))
+                more["bytes_out"] = len(frame)
         except BallastError as error:
             self._fail(error)
             return
@@ -184,6 +222,7 @@ class PlantLink:
             LOG.warning("an answer could not be sent: %s", str(error) or type(error).__name__)
 
     async def _on_disconnected(self) -> None:
+        self._greeted = None
         if self._connected_once and not self._outage_said:
             self._outage_said = True
             LOG.warning("connection lost; trying again until the server is back")
@@ -194,10 +233,11 @@ class PlantLink:
             self._fail(failure)
         elif _is_key_refused(error):
             pass  # within the grace period
-        elif isinstance(error, OSError | asyncio.TimeoutError):
+        elif isinstance(error, OSError | asyncio.TimeoutError) or _is_of_the_way(error):
             if not self._outage_said:
                 self._outage_said = True
-                LOG.warning("no server at %s yet; trying until it is there", ", ".join(self._address.servers))
+                way = f" ({error})" if self._address.proxy else ""
+                LOG.warning("no server at %s yet%s; trying until it is there", ", ".join(self._address.servers), way)
         else:
             LOG.warning("plant link: %s", str(error) or type(error).__name__)
 
@@ -218,6 +258,7 @@ class PlantLink:
             return LinkError(
                 f"the server knows this key, but not as site {self._address.site_id}: {text.removeprefix('nats: ')}"
             )
+        error = getattr(error, "certificate_error", error)  # as aiohttp tells it
         if isinstance(error, ssl.SSLCertVerificationError) and not self._connected_once:
             return LinkError(
                 f"the server's certificate does not fit ({error.verify_message}); "
@@ -231,7 +272,8 @@ class PlantLink:
 
     def _tls_context(self) -> ssl.SSLContext | None:
         if self._address.authority is None:
-            return None
+            sealed = any(server.startswith("wss://") for server in self._address.servers)
+            return ssl.create_default_context() if sealed else None
         try:
             return ssl.create_default_context(cafile=str(self._address.authority))
         except FileNotFoundError:
@@ -242,13 +284,19 @@ class PlantLink:
 
 def is_encrypted(client: Client) -> bool:
     """Whether the connection runs over TLS. The client library upgrades only when the server asks for it."""
-    writer = getattr(client._transport, "_io_writer", None)  # noqa: SLF001 - the library has no public way to ask
+    transport = client._transport  # noqa: SLF001 - the library has no public way to ask
+    writer = getattr(transport, "_io_writer", None) or getattr(transport, "_ws", None)
     return writer is not None and writer.get_extra_info("ssl_object") is not None
+
+
+def _is_of_the_way(error: Exception) -> bool:
+    """Whether a WebSocket's way to the server is shut, as by a proxy that asks for another password."""
+    return type(error).__module__.startswith("aiohttp.")
 
 
 def _is_key_refused(error: Exception) -> bool:
     text = str(error).lower()
-    return "authorization violation" in text or "authentication" in text
+    return not _is_of_the_way(error) and ("authorization violation" in text or "authentication" in text)
 
 
 def _netloc(client: Client) -> str:

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+
+import numpy as np
 
 from models.evaluation.robustness_radius import robustness_radius
-from models.multiclass import predict_class, predict_scores
-from services.contracts.errors import InvalidInputError
+from models.methods.local_sgd.objectives.network_answers import network_radius
+from models.multiclass import class_of, predict_scores
+from services.contracts.calibrated import calibrated_sets, novelty
+from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.model_version import ModelVersion
 from services.contracts.scores import COVERAGE_CONFIDENCE
 from services.contracts.signed_documents import check_signature
-from services.site_agent.local_round import scaled_measurements
+from services.site_agent.own_screen import scaled_measurements
 from services.site_agent.settings import CsvSource
+from services.verification.bundle import read_files
 
 HEADER = "row,fault_class,severity,robustness_radius"
+SETS_HEADER = ",class_set,coverage,probability,abstained,reason"
 ESTIMATE_HEADER = "row,value,unit,low,high,confidence"
+CONFORMAL_HEADER = ",conformal_low,conformal_high,coverage,abstained,reason"
 
 
 def read_model(path: Path, key: str | None) -> ModelVersion:
-    """Model version of a JSON file, as the OEM's registry writes it, signed by the OEM's ``key``.
+    """Model version of a JSON file, as the OEM's registry writes it, signed by the OEM's ``key`` or one of its line.
+
+    The line of the OEM's keys is read from ``oem-keys.json`` beside the file, where it is there.
 
     ``key`` None: whoever signed it, or nobody.
 
@@ -32,52 +39,84 @@ def read_model(path: Path, key: str | None) -> ModelVersion:
     InvalidInputError
         The file holds no version.
     """
-    document = read_document(path)
+    if not path.exists():
+        raise InvalidInputError(f"no model file at {path}")
+    files = read_files(path)
     if key is not None:
-        check_signature(document, key)
-    return ModelVersion.from_document(document)
+        check_signature(files.document, key, files.line)
+    return ModelVersion.from_document(files.document)
 
 
-def read_document(path: Path) -> dict[str, Any]:
-    """JSON object of a file; :class:`InvalidInputError` when it holds none."""
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InvalidInputError(f"no model file at {path}") from None
-    except OSError as error:
-        raise InvalidInputError(f"the model file {path} cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        raise InvalidInputError(f"{path} is not JSON") from None
-    if not isinstance(document, dict):
-        raise InvalidInputError(f"{path} is not a model version: a JSON object is needed")
-    return document
-
-
-def diagnose(version: ModelVersion, source: CsvSource) -> Iterator[str]:
+def diagnose(version: ModelVersion, source: CsvSource, coverage: float | None = None) -> Iterator[str]:
     """Lines of a CSV table: for each measurement its class, severity, and the smallest move that would change it.
 
-    The radius is in scaled features, in the model's transport norm; with a lifted model it is a lower bound. A model of
-    a target gives its estimate and the interval that the worst-case risk implies, in the target's unit.
+    The radius is in scaled features, in the model's transport norm; with a lifted model or a network it is a lower
+    bound. A model of a target gives its estimate and the interval that the worst-case risk implies, in the target's
+    unit, both cut to its range. A version with a calibration gives besides the set of classes, or the interval, of a
+    ``coverage`` (None: its own), the probability of the class, and whether to trust it.
+
+    Raises
+    ------
+    InvalidInputError
+        The coverage is none between 0 and 1.
+    ConflictError
+        The version carries no calibration, or its counts are too few for the coverage.
     """
+    if version.calibration is None and coverage is not None:
+        raise ConflictError(f"model {version.name} carries no calibration, so it gives no answer of a stated coverage")
     if version.task == "regression":
-        yield from _estimates(version, source)
+        yield from _estimates(version, source, coverage)
         return
     features = scaled_measurements(source, version.asset_type)
-    classes = predict_class(version.weights, version.lifted(features))
-    radii = robustness_radius(version.weights, features, version.spec.transport_norm, version.lift)
-    yield HEADER
-    for row, (number, radius) in enumerate(zip(classes.tolist(), radii.tolist(), strict=True), start=1):
+    heads, network, norm = version.head_scores(features), version.network, version.spec.transport_norm
+    classes = class_of(heads)
+    if network is None:
+        radii = robustness_radius(version.weights, features, norm, version.lift)
+    else:
+        radii = network_radius(network, version.weights[0], features, norm)
+    calibrated = [""] * len(features)
+    if version.calibration is not None:
+        names = version.asset_type.class_names
+        found = calibrated_sets(version.calibration, names, heads, features, coverage)
+        told = "" if found.coverage is None else f"{found.coverage:g}"
+        columns = zip(classes.tolist(), found.sets, found.probabilities, found.reasons, strict=True)
+        calibrated = [
+            f",{' '.join(held or ())},{told},{_probability(likely, names[number])},{_trust(reason)}"
+            for number, held, likely, reason in columns
+        ]
+    yield HEADER + ("" if version.calibration is None else SETS_HEADER)
+    for row, (number, radius, more) in enumerate(zip(classes.tolist(), radii.tolist(), calibrated, strict=True), 1):
         fault = version.asset_type.fault_classes[number]
-        yield f"{row},{fault.name},{fault.severity},{radius:.6g}"
+        yield f"{row},{fault.name},{fault.severity},{radius:.6g}{more}"
 
 
-def _estimates(version: ModelVersion, source: CsvSource) -> Iterator[str]:
+def _probability(likely: dict[str, float] | None, name: str) -> str:
+    return "" if likely is None else f"{likely[name]:.4g}"
+
+
+def _trust(reason: str) -> str:
+    return f"{'yes' if reason else 'no'},{reason}"
+
+
+def _estimates(version: ModelVersion, source: CsvSource, coverage: float | None) -> Iterator[str]:
     target, around = version.asset_type.target, version.error_interval_at(COVERAGE_CONFIDENCE)
     if target is None:
         raise InvalidInputError("the model names no target")
-    features = scaled_measurements(source, version.asset_type)
+    features, found = scaled_measurements(source, version.asset_type), version.calibration
     scaled = predict_scores(version.weights, version.lifted(features))[:, 0]
-    yield ESTIMATE_HEADER
-    for row, value in enumerate(target.unscale(scaled).tolist(), start=1):
-        low, high = value - around.below, value + around.above
-        yield f"{row},{value:.6g},{target.unit},{low:.6g},{high:.6g},{around.confidence:g}"
+    chosen = None if found is None else found.check(coverage)
+    reasons = [""] * len(features) if found is None else novelty(found, np.abs(scaled - 0.5), features)
+    yield ESTIMATE_HEADER + ("" if found is None else CONFORMAL_HEADER)
+
+    def cut(value: float) -> str:
+        return f"{min(max(value, target.low), target.high):.6g}"
+
+    for row, (value, reason) in enumerate(zip(target.unscale(scaled).tolist(), reasons, strict=True), start=1):
+        low, high, more = value - around.below, value + around.above, ""
+        if found is not None:
+            ends = ("", "", "")
+            if chosen is not None:
+                least, most = found.residuals(chosen)
+                ends = (cut(value - target.width * most), cut(value - target.width * least), f"{chosen:g}")
+            more = f",{','.join(ends)},{_trust(reason)}"
+        yield f"{row},{cut(value)},{target.unit},{cut(low)},{cut(high)},{around.confidence:g}{more}"

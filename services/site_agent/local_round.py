@@ -6,52 +6,55 @@ goes out has the shape of the model, whatever the number of rows.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from pydantic import ValidationError
-
 from models.basics import FloatArray, ProblemError
-from models.losses.base import Task as LearningTask
+from models.cohorts.fixed_point import Words, asked_points, to_words
 from models.methods.catalogue import get_method
+from models.methods.guard import Guard
 from models.methods.row_account import Accounted
 from models.problem import SiteProblem
+from services.contracts.all_scores import objective_of
 from services.contracts.asset_type import AssetType
-from services.contracts.codec import Frame, FrameError, digest, unpack
-from services.contracts.errors import InvalidInputError
-from services.contracts.lift import LiftMismatchError, draw_lift, lift_check
-from services.contracts.messages import SiteRefusal, SiteUpdate, Task, TrainingSpec
+from services.contracts.codec import Frame, FrameError
+from services.contracts.lift import SplineLiftSpec, draw_lift, lift_check
+from services.contracts.log_lines import about
+from services.contracts.masking import Delivery, MaskingCohort
+from services.contracts.messages import RadiusRule, SiteRefusal, SiteUpdate, Task, TrainingSpec
+from services.contracts.tracing import span
+from services.masking.scores import score_words
 from services.site_agent.egress import Egress, TooLargeError
+from services.site_agent.held_out import told_of_model
 from services.site_agent.local_solve import (
-    check_interval,
-    check_weights,
-    confusion_counts,
     head_risks,
-    held_out_loss,
     join_answer,
     lifted,
-    regression_sums,
     site_problems,
     solve_round,
 )
+from services.site_agent.local_tuning import tuning_answer, tuning_words
 from services.site_agent.logs import LOG, PRIVATE
+from services.site_agent.masked_runs import MaskedRuns
+from services.site_agent.noisy_round import NoisyAnswers
 from services.site_agent.policy import Refusal, SitePolicy
-from services.site_agent.questions import Questions, asked_weights, check_steepness
-from services.site_agent.settings import CsvSource, DataSource, SiteSettings
-from services.site_agent.vault.csv_source import read_measurements
-from services.site_agent.vault.dataset import Dataset, Part, apply_contract
-from services.site_agent.vault.exposure_gate import NOTHING, ExposureGate
-from services.site_agent.vault.exposure_record import ExposureRecord, ExposureRecordError
-from services.site_agent.vault.exposure_words import exposure_lines, exposure_summary
+from services.site_agent.questions import Heads, Questions, asked_weights, check_steepness
+from services.site_agent.refusals import as_refusals
+from services.site_agent.settings import DataSource
+from services.site_agent.task_frame import read_task, salvage
+from services.site_agent.vault.dataset import Dataset
+from services.site_agent.vault.drift import DriftRecord, drift
+from services.site_agent.vault.exposure_gate import NOTHING, ExposureGate, data_digest
+from services.site_agent.vault.exposure_record import ExposureRecord
+from services.site_agent.vault.noise_account import NoiseRecord
 from services.site_agent.vault.reader import Vault
+from services.site_agent.vault.row_digest import row_digest
 from services.site_agent.vault.table import VaultError
 
-NO_RUN = "0" * 32
-"""Run id in the refusal of a task that names none."""
+_TUNED_KEPT = 2000  # candidates and folds of the last tunings, for as many runs as a plant takes part in at once
 
 
 class LocalRound:
@@ -59,9 +62,11 @@ class LocalRound:
 
     def __init__(
         self, site_id: str, source: DataSource, asset_type: AssetType, policy: SitePolicy, egress: Egress,
-        exposure: Path | None = None,
+        exposure: Path | None = None, masks: MaskedRuns | None = None,
     ) -> None:
         """``exposure`` is the file with the record of what was answered; without one it lasts as long as this.
+
+        ``masks`` are those of the runs on sums; without them none is taken part in.
 
         Raises
         ------
@@ -75,8 +80,12 @@ class LocalRound:
         self._vault = Vault(source, asset_type)
         self._record = ExposureRecord(exposure)
         self._gate = ExposureGate(self._record, policy)
-        self._questions = Questions()
-        self._problems: tuple[Dataset, TrainingSpec, tuple[SiteProblem, ...]] | None = None
+        self._noise_record = NoiseRecord(exposure)
+        self._noise = NoisyAnswers(self._noise_record, policy)
+        self._drift = DriftRecord(exposure)
+        self._questions, self._tuned = Questions(), Questions(_TUNED_KEPT)
+        self._masks = masks
+        self._kept: tuple[Dataset, TrainingSpec, Heads] | None = None
 
     def answer(self, task_frame: bytes) -> bytes:
         """Signed frame of a ``SiteUpdate`` or ``SiteRefusal``; it stands in the ledger when this returns.
@@ -84,11 +93,19 @@ class LocalRound:
         The same task over the same data gets the same bytes again. ``LedgerError`` where the ledger could not take the
         answer's line: nothing may be sent.
         """
-        reply_to, parsed = _salvage(task_frame, self._site_id)
+        reply_to, parsed = salvage(task_frame, self._site_id)
+        with about(run_id=reply_to["run_id"], round=reply_to["round"]):
+            return self._answered(task_frame, reply_to, parsed)
+
+    def _answered(self, task_frame: bytes, reply_to: dict[str, Any], parsed: Frame | FrameError) -> bytes:
         try:
-            task = self._read(parsed, len(task_frame))
-            found, exposure = self._compute(task)
-            frame = self._egress.release(SiteUpdate(**reply_to, arrays=found), exposure)
+            task = read_task(
+                parsed, len(task_frame), self._site_id, self._asset_type, self._policy, self._egress.rounds_answered
+            )
+            with span("local solve", run_id=task.run_id, round=task.round, kind_of_task=task.kind):
+                content, exposure = self._content(task)
+            peers = task.masking.keys if isinstance(task.masking, MaskingCohort) else None
+            frame = self._egress.release(SiteUpdate(**reply_to, **content), exposure, peers)
         except TooLargeError as error:
             return self._refuse(Refusal("message_too_large", str(error)), reply_to)
         except Refusal as refusal:
@@ -97,8 +114,10 @@ class LocalRound:
         return frame
 
     def close(self) -> None:
-        """Let go of the record."""
+        """Let go of the records."""
         self._record.close()
+        self._noise_record.close()
+        self._drift.close()
 
     def warm_up(self) -> None:
         """Read the data before the first task asks; what does not fit goes to the log."""
@@ -112,208 +131,145 @@ class LocalRound:
         LOG.info("data opened")
         PRIVATE.info("%d training rows, %d held out", len(dataset.train), len(dataset.test))
 
-    def _read(self, frame: Frame | FrameError, size: int) -> Task:
-        """Task of a frame, if it is one, is for this site, and the policy and the contract allow it."""
-        if size > self._policy.max_message_bytes:
-            raise Refusal("message_too_large", f"{size} bytes, the policy allows {self._policy.max_message_bytes}")
-        if isinstance(frame, FrameError):
-            raise Refusal("bad_task", str(frame))
-        try:
-            task = frame.message()
-        except FrameError as error:
-            raise Refusal("bad_task", str(error)) from None
-        if not isinstance(task, Task):
-            raise Refusal("bad_task", f"a task was due, got a {task.type}")
-        if task.site_id != self._site_id:
-            raise Refusal("wrong_site", f"the task is for site {task.site_id}")
-        self._policy.check_task(task, self._egress.rounds_answered(task.run_id))
-        if task.asset_type != self._asset_type.name:
-            raise Refusal("asset_type_not_allowed", f"this site holds {self._asset_type.name}, not {task.asset_type}")
-        if task.contract != self._asset_type.fingerprint:
-            raise Refusal("contract_mismatch", "the OEM's asset type file differs from the one here")
-        missing = self._asset_type.missing_for_task(task.spec.loss.task)
-        if missing:
-            raise Refusal("no_labels", missing)
-        return task
+    def _content(self, task: Task) -> tuple[dict[str, Any], dict[str, float] | None]:
+        """What the answer holds: its arrays, or on sums what goes under masks; and what the answers isolate with it."""
+        if task.masking is None:
+            found, exposure = self._compute(task)
+            return {"arrays": found, **(self._told(task, found) if task.kind == "join" else {})}, exposure
+        if self._masks is None:
+            raise Refusal("mode_not_allowed", "no masks are made here")
+        if not isinstance(task.masking, Delivery):
+            return {"masking": self._masks.answer(task.masking)}, None
+        cohort, share = self._masks.cohort(task.run_id), self._masks.share(task.run_id)
+        if task.kind == "round" and cohort.noise is not None:
+            noisy, exposure = self._noisy(task, cohort)
+            return {"masking": self._masks.mask(task.masking, noisy)}, exposure
+        found, exposure = self._compute(task)
+        if task.kind == "evaluate":
+            return {"masking": self._masks.mask(task.masking, score_words(found, share))}, exposure
+        if task.kind == "tune":
+            return {"masking": self._masks.mask(task.masking, tuning_words(task, found, share))}, exposure
+        words = to_words(found, share, asked_points(task.arrays))
+        return {"masking": self._masks.mask(task.masking, words, self._masks.question(task, found))}, exposure
+
+    def _noisy(self, task: Task, cohort: MaskingCohort) -> tuple[Words, dict[str, float]]:
+        """Words with noise in them: they isolate nothing, and stand in the account of noise."""
+        with as_refusals(task):
+            whole, dataset = self._data(task)
+            heads = self._heads(task, dataset)
+            if "point" in task.arrays:
+                check_steepness(task.arrays["point"], heads, self._policy.steepness_limit)
+            words = self._noise.words(task, cohort, heads.problems, data_digest(whole.train))
+            known = whole.train.known(task.spec.loss.task)
+            return words, asdict(self._gate.admit(whole.train, known, task.run_id, NOTHING))
 
     def _compute(self, task: Task) -> tuple[dict[str, FloatArray], dict[str, float]]:
         """Arrays of the answer, and what the answers isolate with it, which stands in the record then."""
-        try:
-            whole = self._vault.dataset(task.run_id)
-            dataset = whole.rows_for(task.spec.loss.task)
-            self._policy.check_samples(len(dataset.train), len(dataset.test), task.kind)
-            if task.spec.loss.task == "classification":
-                dataset.refuse_one_class()
-            self._gate.check_budget(whole.train, task.run_id)
-            found = self._found(task, dataset)
+        with as_refusals(task):
+            whole, dataset = self._data(task)
             known = whole.train.known(task.spec.loss.task)
-            figures = self._gate.admit(whole.train, known, task.run_id, found.account)
+            guard = self._gate.guard(whole.train, known)
+            found = self._found(task, dataset, guard)
+            figures = self._gate.admit(whole.train, known, task.run_id, found.account, guard.choices)
             if task.kind == "round":
                 self._questions.note(task.run_id, task.arrays, found.arrays.get("risk"))
             return found.arrays, asdict(figures)
-        except VaultError as error:
-            raise Refusal(error.refusal_code, str(error)) from None
-        except LiftMismatchError as error:
-            raise Refusal("contract_mismatch", str(error)) from None
-        except ProblemError as error:
-            raise Refusal("bad_task", str(error)) from None
-        except ExposureRecordError as error:
-            raise Refusal("internal_error", str(error)) from None
-        except (ArithmeticError, LookupError, TypeError, ValueError, RuntimeError, MemoryError) as error:
-            PRIVATE.exception("task %s of run %s failed", task.kind, task.run_id)
-            raise Refusal("internal_error", f"{type(error).__name__}: {error}") from None
 
-    def _found(self, task: Task, dataset: Dataset) -> Accounted:
+    def _data(self, task: Task) -> tuple[Dataset, Dataset]:
+        """All rows and those that the task learns from, where the policy allows an answer over them."""
+        whole = self._vault.dataset(task.run_id)
+        dataset = whole.rows_for(task.spec.loss.task)
+        self._policy.check_samples(len(dataset.train), len(dataset.test), task.kind)
+        if task.spec.loss.task == "classification":
+            dataset.refuse_one_class()
+        self._gate.check_budget(whole.train, task.run_id)
+        return whole, dataset
+
+    def _found(self, task: Task, dataset: Dataset, guard: Guard) -> Accounted:
         match task.kind:
             case "join":
                 return Accounted(self._join(task, dataset), NOTHING)
             case "round":
-                return self._round(task, dataset)
+                return self._round(task, dataset, guard)
+            case "tune":
+                check = partial(self._check_tuned, task)
+                return tuning_answer(task, dataset.train, self._asset_type, self._policy, guard, check)
             case "evaluate":
-                return Accounted(self._evaluate(task, dataset), NOTHING)
+                heads = self._heads(task, dataset)
+                told = told_of_model(task, dataset, heads, self._asset_type, self._policy, self._questions)
+                return Accounted(told, NOTHING)
+            case "agree" | "prepare" | "unmask" | "open":
+                raise Refusal("bad_task", f"a task {task.kind} asks nothing of the data")
 
     def _join(self, task: Task, dataset: Dataset) -> dict[str, FloatArray]:
         train, spec = dataset.train, task.spec
         check = lift_check(draw_lift(spec.lift, train.features.shape[1]))
         return join_answer(spec, lifted(spec, train.features), train.outcomes(spec.loss.task), check)
 
-    def _heads(self, task: Task, dataset: Dataset) -> tuple[SiteProblem, ...]:
+    def _told(self, task: Task, joined: Mapping[str, FloatArray]) -> dict[str, Any]:
+        """What a join tells beside its arrays, as far as the policy allows."""
+        told: dict[str, Any] = {"data_digest": self._digest(task, joined)}
+        with as_refusals(task):
+            train = self._data(task)[0].train
+            first = self._drift.begin(task.contract, train.features)
+            if self._policy.tell_drift:
+                told["drift"] = drift(first, train.features)
+            if self._policy.tell_exposure:
+                told["exposed"] = round(self._gate.figures(train).by_differences / len(train), 4)
+        return told
+
+    def _digest(self, task: Task, joined: Mapping[str, FloatArray]) -> str:
+        """Keyed digest of the rows and terms with the radius that the site joined with; empty: it tells none."""
+        if not self._policy.tell_unchanged:
+            return ""
+        ball = RadiusRule(rule="fixed", value=float(joined["radius"]))
+        settled = task.model_copy(update={"spec": task.spec.model_copy(update={"radius": ball})})
+        with as_refusals(task):
+            try:
+                problems = self._heads(settled, self._data(settled)[1]).problems
+            except ProblemError:
+                return ""  # what the rows lack is said where a round asks about them
+            return row_digest(self._record.secret(), self._site_id, task.contract, problems)
+
+    def _heads(self, task: Task, dataset: Dataset) -> Heads:
         """Problem of each head; the last ones are kept, for every round of a run asks about the same."""
-        kept = self._problems
+        kept = self._kept
         if kept is None or kept[0] is not dataset or kept[1] != task.spec:
             spec, train = task.spec, dataset.train
             rows, outcomes = lifted(spec, train.features), train.outcomes(spec.loss.task)
-            kept = self._problems = (dataset, spec, site_problems(spec, rows, outcomes, self._asset_type))
+            kept = self._kept = (dataset, spec, Heads(site_problems(spec, rows, outcomes, self._asset_type)))
         return kept[2]
 
-    def _round(self, task: Task, dataset: Dataset) -> Accounted:
+    def _round(self, task: Task, dataset: Dataset, guard: Guard) -> Accounted:
         heads = self._heads(task, dataset)
-        found = solve_round(task.method, task.parameters, task.arrays, heads, self._policy.min_samples)
+        objective = objective_of(task.spec, self._asset_type, self._policy.min_samples)
+        # Solved first, for that holds the message to its shapes; a refused question's answer stays in here.
+        memory = self._masks.memory(task.run_id) if self._masks is not None and task.masking is not None else None
+        found, kept = solve_round(
+            task.method, task.parameters, task.arrays, heads.problems, self._policy.min_samples, memory, guard,
+            objective,
+        )
         if not get_method(task.method).ignores_radius:
             for weights in asked_weights(task.arrays):
                 check_steepness(weights, heads, self._policy.steepness_limit)
-        if "point" in task.arrays:
+        if "point" in task.arrays and objective is None:  # nothing bounds what those of all scores change by
             self._questions.check_nearness(task.run_id, task.arrays, heads, self._policy.nearness_limit)
+        if self._masks is not None and memory is not None:
+            self._masks.remember(task.run_id, kept)
+        if isinstance(task.spec.lift, SplineLiftSpec):
+            # A segment that few rows reach has a slope of these few, whatever the count of rows in the whole vector.
+            return replace(found, account=replace(found.account, whole=False))
         return found
 
-    def _evaluate(self, task: Task, dataset: Dataset) -> dict[str, FloatArray]:
-        heads, held_out = self._heads(task, dataset), lifted(task.spec, dataset.test.features)
-        weights = check_weights(task.arrays.get("weights"), len(heads), held_out.shape[1])
-        test, loss, n_classes = dataset.test, task.spec.loss.loss, len(self._asset_type.fault_classes)
-        answer = {
-            "risk": head_risks(weights, heads),
-            "loss": held_out_loss(weights, held_out, test.outcomes(loss.task), loss, n_classes),
-        }
-        if loss.task == "regression":
-            interval, quantile = check_interval(task.arrays.get("interval")), task.spec.loss.quantile or 0.5
-            return answer | regression_sums(weights, held_out, test.targets, interval, quantile)
-        counts = confusion_counts(weights, held_out, test.classes, n_classes, self._policy.min_class_samples)
-        return answer | {"confusion": counts}
+    def _check_tuned(self, task: Task, part: str, points: FloatArray, problems: tuple[SiteProblem, ...]) -> None:
+        """The same of a part of a tuning: each candidate and fold is a risk of its own."""
+        heads, name, message = Heads(problems), f"{task.run_id} {part}", {"point": points}
+        check_steepness(points, heads, self._policy.steepness_limit)
+        self._tuned.check_nearness(name, message, heads, self._policy.nearness_limit)
+        self._tuned.note(name, message, head_risks(points, problems, whole=True))
 
     def _refuse(self, refusal: Refusal, reply_to: dict[str, Any]) -> bytes:
         """Refusal with the fixed sentence of its code; the detail goes to the site's own log alone."""
         LOG.warning("refused %s of run %s: %s", reply_to["kind"], reply_to["run_id"][:8], refusal.reason)
         PRIVATE.warning("%s: %s", refusal.refusal_code, refusal)
         return self._egress.release(SiteRefusal(**reply_to, code=refusal.refusal_code, reason=refusal.reason))
-
-
-def exposure_account(path: Path, policy: SitePolicy) -> tuple[dict[str, Any], list[str]]:
-    """What the answers so far isolate, as figures and in plain words, for the plant's own screen.
-
-    Raises
-    ------
-    ExposureRecordError
-        The record at ``path`` cannot be read.
-    """
-    summary = exposure_summary(path, policy)
-    return summary, exposure_lines(summary)
-
-
-def data_summary(source: DataSource, asset_type: AssetType, policy: SitePolicy) -> list[str]:
-    """What the data hold, for the plant's own screen.
-
-    ``VaultError`` where something does not fit the contract, or the rows serve nothing that the asset type is for;
-    ``Refusal`` where there are fewer rows than the policy asks for.
-    """
-    dataset = Vault(source, asset_type).current()
-    lines = [f"asset type {asset_type.name}: {len(asset_type.features)} features, all that are required are there"]
-    lines += [_part_line("training", dataset.train, asset_type), _part_line("held out", dataset.test, asset_type)]
-    for name, count in dataset.clipped.items():
-        which = "sensor range" if name in asset_type.feature_names else "range"
-        lines.append(f"{name}: {count} values outside the {which} were clipped to it")
-    if dataset.absent:
-        lines.append(f"optional features that are not measured: {', '.join(dataset.absent)}")
-    both: tuple[LearningTask, ...] = ("classification", "regression")
-    tasks = [task for task in both if not asset_type.missing_for_task(task)]
-    problems: list[VaultError | Refusal] = []
-    for task in tasks:
-        try:
-            _check_task(dataset, task, policy)
-        except (VaultError, Refusal) as error:
-            problems.append(error)
-            lines.append(f"no {task}: {error}")
-    if len(problems) == len(tasks):
-        raise problems[0]
-    return lines
-
-
-def _check_task(dataset: Dataset, task: LearningTask, policy: SitePolicy) -> None:
-    rows = dataset.rows_for(task)
-    if task == "classification":
-        rows.refuse_one_class()
-    policy.check_samples(len(rows.train), len(rows.test), "evaluate")
-
-
-def own_risks(
-    settings: SiteSettings, asset_type: AssetType, spec: TrainingSpec, weights: Sequence[FloatArray]
-) -> FloatArray:
-    """Worst-case risk (n, K) of the planes of n weights (K, P + 1) on the plant's own training rows, for its screen.
-
-    Raises
-    ------
-    VaultError
-        Something does not fit the contract of ``asset_type``.
-    InvalidInputError
-        The rows do not fit the problem of ``spec``.
-    """
-    dataset = Vault(settings.data, asset_type).current().rows_for(spec.loss.task)
-    try:
-        rows, outcomes = lifted(spec, dataset.train.features), dataset.train.outcomes(spec.loss.task)
-        heads = site_problems(spec, rows, outcomes, asset_type)
-        return np.stack([head_risks(each, heads) for each in weights])
-    except (ProblemError, LiftMismatchError) as error:
-        raise InvalidInputError(f"the plant's rows do not fit the version: {error}") from None
-
-
-def scaled_measurements(source: CsvSource, asset_type: AssetType) -> FloatArray:
-    """Features (N, P) in [0, 1] of measurements without labels, for diagnoses inside the plant.
-
-    ``VaultError`` where something does not fit the contract.
-    """
-    return apply_contract(*read_measurements(source, asset_type), asset_type).features
-
-
-def _part_line(name: str, part: Part, asset_type: AssetType) -> str:
-    counts = Counter(part.classes.tolist())
-    held = [f"{class_name} {counts[number]}" for number, class_name in enumerate(asset_type.class_names)]
-    if asset_type.target is not None:
-        held.append(f"values of the target {asset_type.target.name} {int(part.known('regression').sum())}")
-    return f"{name}: {len(part)} rows ({', '.join(held)})"
-
-
-def _salvage(data: bytes, site_id: str) -> tuple[dict[str, Any], Frame | FrameError]:
-    """What an answer refers to, and the frame taken apart, or why it is none.
-
-    Kind, run and round as the task names them, or a placeholder where it does not.
-    """
-    reply_to = {"kind": "join", "site_id": site_id, "run_id": NO_RUN, "round": 0, "task_sha256": digest(data)}
-    try:
-        frame = unpack(data)
-    except FrameError as error:
-        return reply_to, error
-    named = reply_to | {key: frame.header.get(key) for key in ("kind", "run_id", "round")}
-    try:
-        SiteRefusal(**named, code="bad_task", reason="")
-    except ValidationError:
-        return reply_to, frame
-    return named, frame

@@ -8,18 +8,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import Arrays, FloatArray, ProblemError
+from models.conformal.grid import GRID_NUMBER, counts_at_or_below, score_grid
+from models.conformal.scores import class_scores, own_margins, reaches, score_sizes
+from models.conformal.temperature import confidence_counts
 from models.geometry.supports import BoxSupport
-from models.losses.base import Loss
+from models.losses.base import Loss, Task
+from models.losses.joint import CrammerSinger
 from models.losses.regression import Pinball
 from models.methods.catalogue import check_parameters, get_method
+from models.methods.guard import Guard
+from models.methods.local_sgd.objectives.network import NetworkObjective
+from models.methods.local_sgd.objectives.softmax import cross_entropy
+from models.methods.local_sgd.scores_of_all import ScoresObjective, method_of
 from models.methods.protocol import Method
 from models.methods.row_account import Accounted
-from models.multiclass import OneVsRestServer, accounted_heads, head_labels, predict_class, predict_scores
+from models.multiclass import (
+    OneVsRestServer,
+    accounted_heads,
+    answer_heads_remembering,
+    class_of,
+    head_labels,
+    predict_scores,
+)
 from models.problem import RobustSpec, SiteProblem
 from models.validation import check_site_problem
+from models.worst_case.joint_risk import joint_weights
 from models.worst_case.radius import LightTail, confidence_radius, estimated_radius, samples_radius
 from models.worst_case.risk import site_risk
+from services.contracts.all_scores import joint_loss
 from services.contracts.asset_type import AssetType
+from services.contracts.calibration import ROWS
 from services.contracts.lift import draw_lift
 from services.contracts.messages import SiteRadius, TrainingSpec
 from services.contracts.scores import REGRESSION_SUMS
@@ -79,11 +97,14 @@ def site_problems(
 ) -> tuple[SiteProblem, ...]:
     """Problem of each head: (lifted) training rows (N, P), ``outcomes`` as in :func:`radius_of`, the site's own ball.
 
-    A regression has one head, its labels are the targets. Rows that lie outside the support are refused with
-    :class:`ProblemError`.
+    A regression has one head, its labels are the targets; so have a loss of all scores and all classes as one problem,
+    whose labels are class indices.
+    Rows that lie outside the support are refused with :class:`ProblemError`.
     """
     robust = robust_spec(spec, features, outcomes, asset_type)
-    if spec.loss.task == "regression":
+    if spec.loss.of_all_scores:
+        return (SiteProblem(features, outcomes.astype(np.float64), robust),)
+    if spec.loss.task == "regression" or isinstance(robust.loss, CrammerSinger):
         labels = outcomes.astype(np.float64)[np.newaxis]
     else:
         labels = head_labels(outcomes.astype(np.intp), len(asset_type.fault_classes))
@@ -98,12 +119,15 @@ def robust_spec(
 ) -> RobustSpec:
     """The ball with the site's own radius, for (lifted) features (N, P) and ``outcomes`` as in :func:`radius_of`.
 
-    Scaled features lie in the box [0, 1]^P of their sensor ranges, and lifted ones in a box [0, 1] too.
+    Scaled features lie in the box [0, 1]^P of their sensor ranges, and lifted ones in the box of their lift.
     """
     return RobustSpec(
         radius=radius_of(spec, features, outcomes).radius, label_flip_cost=spec.label_flip_cost,
-        transport_norm=spec.transport_norm, fit_intercept=spec.fit_intercept, loss=spec.loss.loss,
-        support=scaled_support(spec.support, asset_type, spec.loss.task, features.shape[1]),
+        transport_norm=spec.transport_norm, fit_intercept=spec.fit_intercept,
+        loss=joint_loss(spec, asset_type) or spec.loss.loss,
+        support=scaled_support(
+            spec.support, asset_type, spec.loss.task, draw_lift(spec.lift, len(asset_type.features))
+        ),
     )
 
 
@@ -115,6 +139,13 @@ def check_weights(weights: FloatArray | None, n_heads: int, n_features: int) -> 
     return weights
 
 
+def scores_at(weights: FloatArray, features: FloatArray, objective: ScoresObjective | None = None) -> FloatArray:
+    """Scores (n, K) of features (n, P) under planes (K, P + 1), or the parameters (1, D) of a network."""
+    if isinstance(objective, NetworkObjective):
+        return objective.scores(weights[0], features)
+    return predict_scores(weights, features)
+
+
 def check_interval(interval: FloatArray | None) -> FloatArray:
     """Ends (2,) of the residuals' interval of an evaluation, or :class:`ProblemError`."""
     if interval is None or interval.shape != (2,) or not np.isfinite(interval).all():
@@ -122,25 +153,37 @@ def check_interval(interval: FloatArray | None) -> FloatArray:
     return interval
 
 
+def check_grid(number: FloatArray) -> None:
+    """The grid that is asked for must be the fixed one: on a finer one a count is a row's score."""
+    if number.shape != () or float(number) != GRID_NUMBER:
+        raise ProblemError(f"held-out scores are counted on grid {GRID_NUMBER} alone")
+
+
 def confusion_counts(
-    weights: FloatArray, features: FloatArray, classes: IntArray, n_classes: int, least_rows: int
+    weights: FloatArray, features: FloatArray, classes: IntArray, n_classes: int, least_rows: int,
+    objective: ScoresObjective | None = None,
 ) -> FloatArray:
     """Counts (C, C) of true class by diagnosed class; 0 for a class with fewer than ``least_rows`` rows."""
     counts = np.zeros((n_classes, n_classes))
-    np.add.at(counts, (classes, predict_class(weights, features)), 1.0)
+    np.add.at(counts, (classes, class_of(scores_at(weights, features, objective))), 1.0)
     counts[counts.sum(axis=1) < least_rows] = 0.0
     return counts
 
 
 def held_out_loss(
-    weights: FloatArray, features: FloatArray, outcomes: FloatArray | IntArray, loss: Loss, n_classes: int
+    weights: FloatArray, features: FloatArray, outcomes: FloatArray | IntArray, loss: Loss, n_classes: int,
+    objective: ScoresObjective | None = None,
 ) -> FloatArray:
     """Mean loss () of held-out rows (n, P) at weights (K, P + 1), the heads summed; ``outcomes`` as for training."""
     if not len(features):
         return np.array(0.0)
+    if objective is not None:
+        return np.array(cross_entropy(scores_at(weights, features, objective), outcomes.astype(np.intp))[0])
     scores = predict_scores(weights, features).T
     if loss.task == "regression":
         return np.array(loss.value(scores[0] - outcomes).mean())
+    if isinstance(loss, CrammerSinger):
+        return np.array(np.maximum(0.0, 1.0 + own_margins(scores.T, outcomes.astype(np.intp))).mean())
     margins = head_labels(outcomes.astype(np.intp), n_classes) * scores
     return np.array(loss.value(margins).mean(axis=1).sum())
 
@@ -161,10 +204,46 @@ def regression_sums(
     return {name: np.array(float(value)) for name, value in zip(REGRESSION_SUMS, sums, strict=True)}
 
 
-def head_risks(weights: FloatArray, problems: Sequence[SiteProblem]) -> FloatArray:
-    """Exact worst-case risk (K,) of each head at weights (K, P + 1) on the training rows."""
+def calibration_counts(
+    weights: FloatArray, features: FloatArray, scaled: FloatArray, outcomes: FloatArray | IntArray, task: Task,
+    objective: ScoresObjective | None = None,
+) -> dict[str, FloatArray]:
+    """Whole numbers of held-out rows (n, D), lifted, and (n, P), ``scaled``: what ``calibration_shapes`` says.
+
+    ``outcomes`` (n,) are class indices or scaled targets. Counts are over all rows, of whichever class, so that none of
+    them tells of a class with few; the grid is the fixed one, and the task cannot ask for another.
+    """
+    heads, grid = scores_at(weights, features, objective), score_grid()
+    found: dict[str, FloatArray] = {"n_test": np.array(float(len(features)))}
+    if task == "regression":
+        errors, sizes = heads[:, 0] - outcomes, np.abs(heads[:, 0] - 0.5)
+    else:
+        scores, classes = class_scores(heads), outcomes.astype(np.intp)
+        errors, sizes = own_margins(scores, classes), score_sizes(heads)
+        found["confidences"] = confidence_counts(scores)
+        found["right"] = np.array(float((scores.argmax(axis=1) == classes).sum()))
+    rows = zip(ROWS, (errors, sizes, reaches(scaled)), strict=True)
+    return found | {"counts": np.stack([counts_at_or_below(values, grid) for _, values in rows])}
+
+
+def head_risks(
+    weights: FloatArray, problems: Sequence[SiteProblem], *, whole: bool = False,
+    objective: ScoresObjective | None = None,
+) -> FloatArray:
+    """Exact worst-case risk (K,) of each head at weights (K, P + 1) on the training rows.
+
+    ``whole``: the weights are as the heads' problems have them, (K, D). With an ``objective`` of all scores, which has
+    no ball, its mean loss (1,).
+    """
+    if objective is not None:
+        (rows,) = problems
+        return np.array([cross_entropy(scores_at(weights, rows.features, objective), rows.labels.astype(np.intp))[0]])
+    first = problems[0]
+    if isinstance(first.spec.loss, CrammerSinger) and not whole:
+        weights = joint_weights(weights, first.spec.fit_intercept)[np.newaxis]
+        whole = True
     return np.array([
-        site_risk(row if head.spec.fit_intercept else row[:-1], head).value
+        site_risk(row if whole or head.spec.fit_intercept else row[:-1], head).value
         for row, head in zip(weights, problems, strict=True)
     ])
 
@@ -175,36 +254,48 @@ def solve_round(
     message: Arrays,
     problems: Sequence[SiteProblem],
     least_rows: int,
-) -> Accounted:
+    memory: Arrays | None = None,
+    guard: Guard | None = None,
+    objective: ScoresObjective | None = None,
+) -> tuple[Accounted, Arrays]:
     """Answer of the method's site half to K problems, every array with a leading axis K, and its account by rows.
 
-    ``least_rows`` is the site's own: no step of the method goes by fewer of its rows. ``ProblemError`` for no such
-    method or parameter, or a message that does not fit it; ``RuntimeError`` where the site half gave something of
-    another shape than the method states, or not finite: it must not leave.
+    On sums ``memory`` is what the site remembers of its own answers in the run, which comes back with this one in it;
+    None: each answer is seen, and nothing is remembered. ``least_rows`` is the site's own: no step of the method goes
+    by fewer of its rows. ``guard`` chooses what leaves in place of a cut that would isolate a row. ``objective``: of
+    all scores, what the steps descend on in place of the problem's loss of margins. ``ProblemError``
+    for no such method or parameter, or a message that does not fit it; ``RuntimeError`` where the site half gave
+    something of another shape than the method states, or not finite: it must not leave.
     """
-    method = get_method(method_name)
+    method, n_features = get_method(method_name), problems[0].features.shape[1]
+    if objective is not None:
+        method = method_of(method, objective, n_features)
     complete = {**check_parameters(method, parameters), "least_rows": float(least_rows)}
     for name, array in message.items():
         if not np.isfinite(array).all():
             raise ProblemError(f"message array {name} holds a value that is not finite")
     try:
-        answer = accounted_heads(method.site, problems, message, complete)
+        if memory is not None:
+            answer, memory = answer_heads_remembering(method.site, problems, message, complete, memory, guard)
+        else:
+            answer = accounted_heads(method.site, problems, message, complete, guard)
     except KeyError as error:
         raise ProblemError(f"the message has no array {error}") from None
-    first = problems[0]
-    shapes = _stated_shapes(method, complete, first.features.shape[1], len(problems), first.spec)
+    shapes = _stated_shapes(method, complete, problems[0], len(problems), objective)
     _check_answer(answer.arrays, shapes)
-    return answer
+    return answer, memory or {}
 
 
 def _stated_shapes(
-    method: Method, parameters: Mapping[str, float], n_features: int, n_heads: int, spec: RobustSpec
+    method: Method, parameters: Mapping[str, float], first: SiteProblem, n_heads: int,
+    objective: ScoresObjective | None = None,
 ) -> dict[str, tuple[int, ...]]:
     """Shapes that the method's server half admits; they are asked of it with its parameters and the model's size."""
-    boxed = method.place("box") == "box" and isinstance(spec.support, BoxSupport)
-    return OneVsRestServer(method.server, n_heads).answer_shapes(
-        n_features + int(spec.fit_intercept), n_features if boxed else 0, parameters
-    )
+    n_features = first.features.shape[1]
+    boxed = method.place("box") == "box" and isinstance(first.spec.support, BoxSupport)
+    dimension = first.dimension if objective is None else objective.size(n_features)
+    n_swings = n_features if boxed else 0
+    return OneVsRestServer(method.server, n_heads).answer_shapes(dimension, n_swings, parameters)
 
 
 def _check_answer(answer: Arrays, shapes: Mapping[str, tuple[int, ...]]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from services.contracts.log_lines import LoggingSettings, formatter
 from services.site_agent.settings import SettingsError
 
 LOG = logging.getLogger("ballast.site")
@@ -18,7 +19,7 @@ PRIVATE.addHandler(logging.NullHandler())
 
 
 @contextmanager
-def open_logs(path: Path, site_id: str) -> Iterator[None]:
+def open_logs(path: Path, site_id: str, wanted: LoggingSettings | None = None) -> Iterator[None]:
     """Write both loggers to the site's log (mode 0600), and the first one to the console as well.
 
     :class:`SettingsError` where the log cannot be written.
@@ -29,11 +30,14 @@ def open_logs(path: Path, site_id: str) -> Iterator[None]:
         file = logging.FileHandler(path, encoding="utf-8")
     except OSError as error:
         raise SettingsError(f"the log {path} cannot be written: {error.strerror}") from None
-    file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    wanted = wanted or LoggingSettings()
+    in_file = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+    on_console = logging.Formatter(f"%(asctime)s {site_id}: %(message)s", datefmt="%H:%M:%S")
+    file.setFormatter(formatter(wanted, in_file, site_id=site_id))
     console = logging.StreamHandler()
-    console.setFormatter(logging.Formatter(f"%(asctime)s {site_id}: %(message)s", datefmt="%H:%M:%S"))
-    LOG.setLevel(logging.INFO)
-    PRIVATE.setLevel(logging.INFO)
+    console.setFormatter(formatter(wanted, on_console, site_id=site_id))
+    LOG.setLevel(wanted.level.upper())
+    PRIVATE.setLevel(wanted.level.upper())
     pairs = ((LOG, file), (LOG, console), (PRIVATE, file))
     for logger, handler in pairs:
         logger.addHandler(handler)

@@ -12,8 +12,12 @@ from models.methods.catalogue import METHODS
 from services.contracts.asset_type import read_toml
 from services.contracts.base import Contract, Slug
 from services.contracts.errors import BallastError
-from services.contracts.messages import Kind, RefusalCode, Task
+from services.contracts.masking import LEAST_MEMBERS, MaskingCohort
+from services.contracts.messages import Kind, RefusalCode, Reveal, Task
 from services.site_agent.settings import SettingsError
+
+_LEAST_SHARE = 1e-3
+"""A plant with less counts for nothing in a sum: the others' part would show nearly alone."""
 
 REASONS: dict[RefusalCode, str] = {
     "method_not_allowed": "the site's policy does not allow this method",
@@ -31,6 +35,13 @@ REASONS: dict[RefusalCode, str] = {
     "exposure_limit": "with this answer the site's answers would isolate more of its rows than its policy allows",
     "budget_spent": "the site's policy allows no more answers in this run, or no more runs today, on the same data",
     "question_refused": "no honest run asks this: it is too steep for the problem, or next to an earlier question",
+    "mode_not_allowed": "the site's policy does not allow what the run reveals of its answers",
+    "cohort_not_allowed": "the site's policy does not allow this cohort: its size, its plants, their keys or shares",
+    "auditor_not_allowed": "the site's policy does not list the auditor that the plan names, or the message open",
+    "masks_missing": "the site holds no masks for this: agree on keys anew",
+    "masks_refused": "the masks were neither made nor taken off: something is wrong, or an answer would show",
+    "noise_limit": "with this answer the site would tell more of a row than its policy allows, noise or no noise",
+    "noise_refused": "the noise of the run hides too little of this site's rows, or the task does not go with noise",
     "internal_error": "the site could not compute an answer; the site's own log says why",
 }
 """One fixed sentence for each code: a refusal quotes neither data nor anything made from data."""
@@ -59,8 +70,23 @@ class SitePolicy(Contract):
 
     The others speak of all answers since the training rows last changed, whichever runs they were for.
     ``exposure_limit`` is the share of the rows that differences of answers may isolate, ``leverage_limit`` the share
-    that any combination of them may (``vault.exposure``). ``max_answers_per_run`` and ``max_runs_per_day`` (24 hours)
+    that any combination of them may (``vault.exposure``); ``allow_unaccounted`` lets answers out that may say more than
+    these count. ``max_answers_per_run`` and ``max_runs_per_day`` (24 hours)
     are budgets. ``steepness_limit`` and ``nearness_limit`` say which questions have no honest purpose (``questions``).
+
+    ``reveal`` lists what a run may show the coordinator: masked sums, or each site's own answers. On sums a cohort has
+    ``min_cohort`` plants or more with a share of 1 in 1000 or more; ``peers`` are the plants, with their keys, that the
+    site masks with, any where it is empty. ``own_scores``: whether the scalars of an evaluation may be told by
+    themselves in a run on sums; they go into the cohort's sums in any case. ``calibration_counts``: whether counts of
+    held-out scores on the fixed grid are told, by themselves or in sums as the scores are. ``tell_unchanged``: whether
+    a keyed digest tells at a join that the rows and terms are those of an earlier run. ``tell_drift`` and
+    ``tell_exposure``: whether two figures are told at a join, how far the readings have moved since the first one
+    (``vault.drift``), and the share of the rows that differences of answers isolate. ``auditors``: public keys of
+    those to whom the site opens two of its answers where the sums of its cohort contradict themselves.
+    ``audit_every_round``: it also takes part where the plan has every round opened to them.
+
+    ``noise_epsilon``: at most so much, at ``noise_delta``, is told of any row by the rounds of all runs on the same
+    rows; rounds without noise are refused then. None: any.
     """
 
     methods: tuple[Slug, ...] = ()
@@ -71,12 +97,25 @@ class SitePolicy(Contract):
     min_test_samples: int = Field(default=5, ge=1)
     min_class_samples: int = Field(default=5, ge=1)
     max_rounds_per_run: int | None = Field(default=None, ge=1)
-    exposure_limit: float = Field(default=0.5, ge=0, le=1)
+    exposure_limit: float = Field(default=0.0, ge=0, le=1)
     leverage_limit: float = Field(default=1.0, ge=0, le=1)
+    allow_unaccounted: bool = True
     max_answers_per_run: int | None = Field(default=1000, ge=1)
     max_runs_per_day: int | None = Field(default=50, ge=1)
     steepness_limit: float = Field(default=100.0, ge=1, allow_inf_nan=False)
     nearness_limit: float = Field(default=1e-7, ge=0, lt=1)
+    reveal: tuple[Reveal, ...] = ("sums",)
+    min_cohort: int = Field(default=LEAST_MEMBERS, ge=LEAST_MEMBERS)
+    peers: dict[Slug, str] = Field(default_factory=dict)
+    own_scores: bool = False
+    calibration_counts: bool = True
+    tell_unchanged: bool = True
+    tell_drift: bool = False
+    tell_exposure: bool = False
+    auditors: tuple[str, ...] = ()
+    audit_every_round: bool = False
+    noise_epsilon: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    noise_delta: float = Field(default=1e-6, gt=0, le=0.01)
 
     @classmethod
     def from_toml(cls, path: Path) -> Self:
@@ -87,12 +126,41 @@ class SitePolicy(Contract):
         """Raise :class:`Refusal` unless the policy allows the task; ``rounds_answered`` are those of the task's run."""
         if task.kind not in self.messages:
             raise Refusal("message_not_allowed", f"policy lists no message {task.kind}")
+        if task.reveal not in self.reveal:
+            raise Refusal("mode_not_allowed", f"policy does not list reveal {task.reveal}")
+        if task.kind == "evaluate" and task.reveal == "sums" and task.masking is None and not self.own_scores:
+            raise Refusal("mode_not_allowed", "policy does not release the site's own scores")
+        if task.kind == "evaluate" and "calibration" in task.arrays and not self.calibration_counts:
+            raise Refusal("message_not_allowed", "policy releases no counts of held-out scores")
+        if task.kind in ("round", "tune") and task.reveal != "sums" and self.noise_epsilon is not None:
+            raise Refusal("noise_limit", "policy has noise_epsilon, and only sums have noise")
         if task.asset_type not in self.asset_types:
             raise Refusal("asset_type_not_allowed", f"policy lists no asset type {task.asset_type}")
         if task.method not in self.methods:
             raise Refusal("method_not_allowed", f"policy lists no method {task.method}")
         if task.kind == "round" and self.max_rounds_per_run is not None and rounds_answered >= self.max_rounds_per_run:
             raise Refusal("message_not_allowed", f"{rounds_answered} rounds of this run are answered already")
+
+    def check_cohort(self, cohort: MaskingCohort, site_id: str, own_key: str) -> None:
+        """Raise :class:`Refusal` unless the site may be summed with these plants, by these shares."""
+        if cohort.keys.get(site_id) != own_key:
+            raise Refusal("cohort_not_allowed", f"cohort {cohort.name} knows this site by another key than its own")
+        if cohort.auditor and (cohort.auditor not in self.auditors or "open" not in self.messages):
+            raise Refusal("auditor_not_allowed", f"the policy does not list auditor {cohort.auditor} with message open")
+        if cohort.audit_every_round and not self.audit_every_round:
+            raise Refusal("auditor_not_allowed", "policy does not open every round to an auditor (audit_every_round)")
+        for peer, key in cohort.keys.items():
+            if self.peers and peer != site_id and self.peers.get(peer) != key:
+                raise Refusal("cohort_not_allowed", f"the policy's peers do not have {peer} with the key {key}")
+        if cohort.noise is None and self.noise_epsilon is not None:
+            raise Refusal("noise_limit", f"policy has noise_epsilon, and cohort {cohort.name} has no noise")
+        counted = sum(cohort.share(peer) >= _LEAST_SHARE for peer in cohort.members)
+        if counted < self.min_cohort or cohort.share(site_id) > 1.0 - _LEAST_SHARE:
+            raise Refusal(
+                "cohort_not_allowed",
+                f"{counted} plants of cohort {cohort.name} have a share of {_LEAST_SHARE:g} or more, "
+                f"the policy asks for {self.min_cohort}",
+            )
 
     def check_samples(self, n_train: int, n_test: int, kind: Kind) -> None:
         """Raise :class:`Refusal` when the training part, or for an evaluation the held-out part, has too few rows."""
@@ -102,7 +170,10 @@ class SitePolicy(Contract):
             raise Refusal("too_few_samples", f"{n_test} held-out rows, the policy asks for {self.min_test_samples}")
 
 
-def default_policy_text(asset_types: tuple[str, ...], methods: tuple[str, ...] = ()) -> str:
+def default_policy_text(
+    asset_types: tuple[str, ...], methods: tuple[str, ...] = (), *, own_scores: bool = False,
+    seen_alone: bool = False, figures: bool = False,
+) -> str:
     """Policy file that ``ballast-site init`` writes; without methods it lists all that there are."""
     methods = methods or tuple(METHODS)
 
@@ -119,9 +190,46 @@ methods = {listed(methods)}
 # Kinds of machine for which this plant takes part.
 asset_types = {listed(asset_types)}
 
-# join: number of training rows; radius and its confidence. round: model-sized vectors.
-# evaluate: counts, sums of errors and risks at given weights.
+# join: number of training rows; radius and its confidence. tune: before a run, model-sized vectors over the rows
+# without a fold, and counts over that fold, for each candidate of the plan's grid; strike it out to take part in no
+# tuning, and in no run whose plan tunes. round: model-sized vectors, under masks where the run is on
+# sums. agree, prepare, unmask: keys and shares of those masks. evaluate: counts, sums of errors and risks at given
+# weights, under masks too. open: two answers of this plant, sealed to an auditor below, once a run.
 messages = {listed(get_args(Kind))}
+
+# What a run may show the OEM's coordinator of this plant's answers. "sums": masked sums over a cohort of plants, and
+# no answer of this plant alone. Add "each site" where the plant may be seen alone; the OEM's plan says which it is.
+reveal = {listed(get_args(Reveal) if seen_alone else ("sums",))}
+
+# On sums: plants in the cohort at least, this one among them.
+min_cohort = 3
+
+# On sums: whether this plant's own scores, losses and risks may be told by themselves at the end of a run (the OEM's
+# reports then show how well the plant is served); else they go into the cohort's sums alone.
+own_scores = {str(own_scores).lower()}
+
+# Whether counts of held-out scores at fixed, coarse thresholds may be told at the end of a run, from which sets of
+# classes, intervals and probabilities follow: by themselves where the scores may be, else in the cohort's sums.
+calibration_counts = true
+
+# Whether this plant tells at a join, by a digest under a secret of its own, whether its rows and terms are those of the
+# run before. Its earlier answers then count on, and a retraining asks it little; the OEM learns that they are the same.
+tell_unchanged = true
+
+# Whether two figures of this plant are told at a join, for the OEM's console: how far its readings have moved since it
+# first took part (the largest distance of a sensor's distribution, from 0 to 1; which sensor is not told), and the
+# share of its rows that answers so far isolate. See them here with: ballast-site drift, ballast-site exposure
+tell_drift = {str(figures).lower()}
+tell_exposure = {str(figures).lower()}
+
+# On sums: public keys of the auditors to whom this plant opens two of its answers where the sums of its cohort prove
+# that some plant of it lied. The auditor sees two single answers, whose difference can be a row; the OEM sees neither.
+# In a run whose plan names an auditor that is not here, this plant does not take part.
+auditors = []
+
+# On sums: whether this plant takes part where the plan has all answers of a run opened to the auditor, not two where a
+# sum shows a lie. More lies are found; the auditor then sees what the OEM sees in a run without sums.
+audit_every_round = false
 
 # Largest message in bytes, both ways.
 max_message_bytes = 1048576
@@ -141,13 +249,18 @@ min_class_samples = 5
 # max_rounds_per_run = 200
 
 # Share of the training rows that the difference of two answers, or a difference of such differences, may isolate since
-# the rows last changed, over all runs. One honest run isolates 3 to 8 in 100 rows, each further one on the same rows a
-# few more, so half lets a plant train again and again and stops a run that asks for rows. Lower it where one row is
-# worth hiding; 0 answers nothing that isolates a row. See where it stands with: ballast-site exposure
-exposure_limit = 0.5
+# the rows last changed, over all runs. Where the exact answer would isolate a row another valid one leaves, so
+# honest runs isolate none and 0 costs them a few rounds. See where it stands with: ballast-site exposure
+exposure_limit = 0.0
+
+# Whether answers may leave of which the plant cannot say all that they isolate: on a support (sensor ranges, a
+# polytope) what the adversary moves adds to a vector, drflm and feddro mix rows, and with a lift by splines a segment
+# that few rows reach has a slope of its own. Such an answer may tell single cells; all rows
+# count in `ballast-site exposure` then.
+allow_unaccounted = true
 
 # Share of the rows that any combination of all answers may isolate. It takes numbers that only this plant has, so it is
-# an upper bound of what is possible; honest runs reach 5 to 20 in 100 rows at once, hence no limit at the start.
+# an upper bound of what is possible; honest runs reach 5 to 40 in 100 rows, hence no limit at the start.
 leverage_limit = 1.0
 
 # Answers in one run, and runs in 24 hours, on the same rows.
@@ -161,4 +274,14 @@ steepness_limit = 100.0
 # A question is refused that is so near to an earlier one of the run that no risk could change by this share of how far
 # the risks moved in the run; 0 allows them all.
 nearness_limit = 1e-7
+
+# What the rounds of all runs on the same rows may tell of any one row, as an epsilon at a delta. With the first line
+# only runs with noise are answered, until it is spent; without it any run is. Scores at the end are not in it.
+# noise_epsilon = 3.0
+# noise_delta = 1e-6
+
+# On sums: the plants that this one masks with, and their public keys as their owners told them; without this part the
+# plants that the OEM names. A coordinator that invents plants is stopped by it alone (the ledger shows all keys).
+# [peers]
+# plant-2 = "U..."
 """

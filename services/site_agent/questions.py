@@ -5,7 +5,8 @@ risks are at or above 0, so at this site ``r(w*) <= F(0) / a`` with a its weight
 From below, whatever the rows are:
 
 - unbounded features: ``r(w) >= radius c ||w||_*``, c the Lipschitz constant of the loss, for the price of transport is
-  at least ``c ||w||_*`` and the rest of the dual objective at least 0 (FDR eq. 9; DRFL Corollaries B.1 to B.6);
+  at least ``c ||w||_*`` and the rest of the dual objective at least 0 (FDR eq. 9; DRFL Corollaries B.1 to B.6); for all
+  classes as one problem with ``max_{k, l} ||w_k - w_l||_*`` in its place;
 - a box: the adversary may carry the share ``radius / D`` of the mass to any corner, D the box's diameter in the
   transport norm. Scores ``<w, x> + b`` have the range ``R = sum_j |w_j| (high_j - low_j)`` over the box, so for a
   regression some corner has a residual of size R/2 at least, and for a classification the two classes' worst margins
@@ -25,18 +26,23 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from models.basics import FloatArray
 from models.geometry.norms import dual_norm, vector_norm
 from models.geometry.supports import BoxSupport, PolytopeSupport
+from models.losses.joint import CrammerSinger
 from models.problem import SiteProblem
+from models.worst_case.joint_risk import joint_planes, steepest_pair
 from models.worst_case.risk import site_risk
 from services.site_agent.policy import Refusal
 
 _RUNS_KEPT = 4  # as many as a plant takes part in at once
 _QUESTIONS_KEPT = 32  # of a run: its latest, which say how far it is
+_MODELS_COUNTED = 3  # a run has one model; one more where it was trained on after a conviction, and one to spare
 _LEAST_SPREAD = 1e-3  # of the risk of zero weights: a run that has asked little has not progressed yet
 _VECTORS = ("point", "centre", "correction")  # what of a message moves; its scalars are the method's own
 
@@ -46,9 +52,22 @@ def risk_floor(weights: FloatArray, problem: SiteProblem) -> float:
     spec, plane = problem.spec, weights[: problem.features.shape[1]]
     if spec.radius == 0 or isinstance(spec.support, PolytopeSupport):
         return 0.0
+    if isinstance(spec.loss, CrammerSinger):
+        return spec.radius * _spread(weights, problem, np.unique(problem.labels).astype(np.intp))[0]
     if spec.support is None:
         return spec.radius * spec.loss.lipschitz * float(dual_norm(plane, spec.transport_norm))
     return _box_floor(plane, spec.support, problem)
+
+
+def _spread(
+    weights: FloatArray, problem: SiteProblem, from_class: NDArray[np.intp] | None = None
+) -> tuple[float, FloatArray]:
+    """Largest dual norm of a difference of two planes of all classes, and the spread (N,) of the rows' scores."""
+    loss, features = problem.spec.loss, problem.features
+    assert isinstance(loss, CrammerSinger)
+    planes = joint_planes(weights, loss, features.shape[1], problem.spec.fit_intercept)
+    among = np.arange(loss.n_classes) if from_class is None else from_class
+    return steepest_pair(planes[:, :-1], among, problem)[0], np.ptp(features @ planes[:, :-1].T + planes[:, -1], axis=1)
 
 
 def _box_floor(plane: FloatArray, box: BoxSupport, problem: SiteProblem) -> float:
@@ -70,16 +89,27 @@ def asked_weights(message: Mapping[str, FloatArray]) -> list[FloatArray]:
     return [message["point"]] if "point" in message else []
 
 
-def check_steepness(points: FloatArray, problems: Sequence[SiteProblem], limit: float) -> None:
+@dataclass(frozen=True)
+class Heads:
+    """The problems of a task, one a head, and their risks at zero weights, which every question is held against."""
+
+    problems: tuple[SiteProblem, ...]
+
+    @cached_property
+    def at_zero(self) -> FloatArray:
+        """Risk of zero weights, (K,)."""
+        return np.array([site_risk(np.zeros(each.dimension), each).value for each in self.problems])
+
+
+def check_steepness(points: FloatArray, heads: Heads, limit: float) -> None:
     """Raise :class:`Refusal` where a head's weights (K, D) are steeper than ``limit`` allows."""
-    for head, (weights, problem) in enumerate(zip(points, problems, strict=True)):
+    for head, (weights, problem) in enumerate(zip(points, heads.problems, strict=True)):
         floor = risk_floor(weights, problem)
-        at_zero = site_risk(np.zeros_like(weights), problem).value if floor > 0 else 0.0
-        if floor > limit * at_zero:
+        if floor > 0 and floor > limit * heads.at_zero[head]:
             raise Refusal(
                 "question_refused",
                 f"head {head} is asked at weights whose risk is {floor:.3g} at least for any rows, "
-                f"that of zero weights is {at_zero:.3g}: a robust optimum is not that steep",
+                f"that of zero weights is {heads.at_zero[head]:.3g}: a robust optimum is not that steep",
             )
 
 
@@ -91,27 +121,42 @@ class _Question:
 
 
 class Questions:
-    """The latest questions of each run, in memory; not thread-safe."""
+    """The latest questions of each run, of ``kept`` runs, in memory; not thread-safe."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept: int = _RUNS_KEPT) -> None:
+        self._kept = kept
         self._by_run: OrderedDict[str, deque[_Question]] = OrderedDict()
+        self._counted: OrderedDict[str, set[bytes]] = OrderedDict()
+
+    def check_counts(self, run_id: str, weights: FloatArray) -> None:
+        """Raise :class:`Refusal` where a run asks for counts of held-out scores at one more model than honest runs do.
+
+        Counts at many weights are projections of the rows, from which the rows could be put together again.
+        """
+        seen = self._counted.setdefault(run_id, set())
+        self._counted.move_to_end(run_id)
+        if len(self._counted) > _RUNS_KEPT:
+            self._counted.popitem(last=False)
+        if weights.tobytes() not in seen and len(seen) >= _MODELS_COUNTED:
+            raise Refusal("question_refused", f"held-out scores were counted at {len(seen)} models of this run already")
+        seen.add(weights.tobytes())
 
     def check_nearness(
-        self, run_id: str, message: Mapping[str, FloatArray], problems: Sequence[SiteProblem], limit: float
+        self, run_id: str, message: Mapping[str, FloatArray], heads: Heads, limit: float
     ) -> None:
         """Raise :class:`Refusal` where the question is nearer to an earlier one than the run's progress explains."""
         asked = self._by_run.get(run_id)
         if not asked or limit == 0:
             return
         vectors, scalars = _parts(message)
-        at_zero = sum(site_risk(np.zeros(vectors["point"].shape[1]), each).value for each in problems)
         risks = [each.risk for each in asked]
-        progress = max(max(risks) - min(risks), _LEAST_SPREAD * at_zero)
+        progress = max(max(risks) - min(risks), _LEAST_SPREAD * float(heads.at_zero.sum()))
         for earlier in asked:
             if earlier.scalars != scalars or earlier.vectors.keys() != vectors.keys():
                 continue
             steps = [vectors[name] - earlier.vectors[name] for name in vectors]
-            if any(step.any() for step in steps) and max(_change(step, problems) for step in steps) < limit * progress:
+            moved = any(step.any() for step in steps)
+            if moved and max(_change(step, heads.problems) for step in steps) < limit * progress:
                 raise Refusal("question_refused", "the question is nearer to an earlier one than the run's progress")
 
     def note(self, run_id: str, message: Mapping[str, FloatArray], risk: FloatArray | None) -> None:
@@ -122,7 +167,7 @@ class Questions:
         asked = self._by_run.setdefault(run_id, deque(maxlen=_QUESTIONS_KEPT))
         self._by_run.move_to_end(run_id)
         asked.append(_Question(vectors, scalars, float(risk.sum())))
-        if len(self._by_run) > _RUNS_KEPT:
+        if len(self._by_run) > self._kept:
             self._by_run.popitem(last=False)
 
 
@@ -138,6 +183,10 @@ def _change(steps: FloatArray, problems: Sequence[SiteProblem]) -> float:
         if not step.any():
             continue
         n_features, spec = problem.features.shape[1], problem.spec
+        if isinstance(spec.loss, CrammerSinger):
+            norm, spreads = _spread(step, problem)
+            total += float(spreads.max()) + spec.radius * norm
+            continue
         moved = problem.features @ step[:n_features] + (step[-1] if spec.fit_intercept else 0.0)
         norm = float(dual_norm(step[:n_features], spec.transport_norm))
         steep = spec.loss.lipschitz if np.isfinite(spec.loss.lipschitz) else np.inf

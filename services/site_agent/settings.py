@@ -11,7 +11,9 @@ from pydantic import Field, field_validator, model_validator
 from services.contracts.asset_type import read_toml
 from services.contracts.base import Contract, Slug
 from services.contracts.errors import InvalidInputError
+from services.contracts.log_lines import LoggingSettings
 from services.contracts.signing import check_public_key
+from services.contracts.tracing import TracingSettings
 
 Fraction = Annotated[float, Field(gt=0, le=0.9, allow_inf_nan=False)]
 
@@ -35,6 +37,10 @@ class TableSource(Contract):
     ``columns`` maps a feature to the column that holds it (default: the column of the feature's name), ``units`` a
     feature to the unit of its column, ``labels`` the plant's own words to class names. Where the asset type has a
     target, a row may have a class, a value of the target, or both; an empty cell says that it has none.
+
+    Which rows are held out: those that ``split_column`` says, or ``test_fraction`` of the machines of
+    ``machine_column``, or the last ``test_fraction`` by ``time_column``, or that share of each class. Where rows of one
+    machine, or of one hour, are near copies, the first two keep a training row's neighbours out of the test.
     """
 
     path: Path
@@ -44,8 +50,17 @@ class TableSource(Contract):
     target_column: str | None = Field(default=None, description="None: the column of the target's name")
     labels: dict[str, str] = Field(default_factory=dict)
     split_column: str | None = Field(default=None, description="holds 'train' or 'test'; None: hold a fraction out")
+    machine_column: str | None = Field(default=None, description="rows of one machine are all held out, or none")
+    time_column: str | None = Field(default=None, description="numbers or ISO 8601: the last fraction is held out")
     test_fraction: Fraction = 0.25
     seed: int = Field(default=0, ge=0, lt=2**63)
+
+    @model_validator(mode="after")
+    def _one_rule_of_holding_out(self) -> Self:
+        given = [name for name in ("split_column", "machine_column", "time_column") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise ValueError(f"{' and '.join(given)} each say which rows are held out: give one of them")
+        return self
 
 
 class CsvSource(TableSource):
@@ -76,6 +91,8 @@ class SiteSettings(Contract):
 
     site_id: Slug
     servers: tuple[str, ...] = Field(min_length=1)
+    proxy: str | None = Field(default=None, description="http://host:port of a proxy on the way to wss:// servers")
+    proxy_auth: Path | None = Field(default=None, description="file with user:password for that proxy")
     nkey_seed: Path = Path("site.nk")
     ca: Path | None = Field(default=None, description="certificate of the OEM's authority; None: the system's")
     oem_key: str | None = Field(default=None, description="the OEM's public key, by which versions are signed")
@@ -84,6 +101,8 @@ class SiteSettings(Contract):
     ledger: Path = Path("ledger.jsonl")
     exposure: Path = Path("exposure.sqlite")
     log: Path = Path("site.log")
+    logging: LoggingSettings = LoggingSettings()
+    tracing: TracingSettings = Field(default_factory=TracingSettings.of_environment)
     data: DataSource
 
     @field_validator("oem_key")
@@ -100,17 +119,35 @@ class SiteSettings(Contract):
         for server in servers:
             try:
                 address = urlsplit(server)
-                fits = address.scheme in ("nats", "tls") and address.hostname and (address.port or 1) > 0
+                fits = address.scheme in ("nats", "tls", "ws", "wss") and address.hostname and (address.port or 1) > 0
             except ValueError:
                 fits = False
             if not fits or address.username or address.password:
-                raise ValueError("a server is written nats://host:port or tls://host:port, without user or password")
+                raise ValueError(
+                    "a server is written nats://host:port or tls://host:port, without user or password; "
+                    "wss://host:port for a WebSocket"
+                )
+        if len({server.startswith("ws") for server in servers}) > 1:
+            raise ValueError("the servers are all reached by WebSocket (wss://), or none is")
         return servers
+
+    @model_validator(mode="after")
+    def _proxy_fits(self) -> Self:
+        if self.proxy_auth is not None and self.proxy is None:
+            raise ValueError("proxy_auth opens the proxy: give proxy too")
+        if self.proxy is None:
+            return self
+        address = urlsplit(self.proxy)
+        if address.scheme != "http" or not address.hostname or address.username or address.password:
+            raise ValueError("proxy is written http://host:port; user and password stand in the file proxy_auth")
+        if not all(server.startswith("wss://") for server in self.servers):
+            raise ValueError("a proxy lets WebSockets over TLS through: the servers must be wss://host:port")
+        return self
 
     @property
     def needs_tls(self) -> bool:
         """Whether a connection without TLS must be refused."""
-        return self.ca is not None or any(server.startswith("tls://") for server in self.servers)
+        return self.ca is not None or any(server.startswith(("tls://", "wss://")) for server in self.servers)
 
     @classmethod
     def from_toml(cls, path: Path) -> Self:
@@ -123,7 +160,8 @@ class SiteSettings(Contract):
             name: folder / getattr(self, name)
             for name in ("nkey_seed", "asset_type", "policy", "ledger", "exposure", "log")
         }
-        if self.ca is not None:
-            changed["ca"] = folder / self.ca
+        for name in ("ca", "proxy_auth"):
+            if getattr(self, name) is not None:
+                changed[name] = folder / getattr(self, name)
         changed["data"] = self.data.model_copy(update={"path": folder / self.data.path})
         return self.model_copy(update=changed)

@@ -10,12 +10,15 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from services.contracts.asset_type import AssetType, explain
+from services.contracts.enrolment import EnrolmentPackage
 from services.contracts.errors import ConflictError, InvalidInputError
-from services.contracts.signing import new_seed_file
+from services.contracts.signing import new_seed_file, public_key
+from services.contracts.toml_text import to_toml
 from services.site_agent.policy import SitePolicy, default_policy_text
 from services.site_agent.settings import SiteSettings
 
 SETTINGS, POLICY, SEED, ASSET_TYPE = "site.toml", "policy.toml", "site.nk", "asset_type.toml"
+AUTHORITY = "ca.pem"
 DEFAULT_SERVER = "tls://localhost:4222"
 KINDS = {".csv": "csv", ".parquet": "parquet"}
 
@@ -25,6 +28,10 @@ class SiteSetup:
     """What is asked of ``init``. ``data`` is a simulator's plant folder, a CSV file or a Parquet file.
 
     ``methods`` are those that the policy allows; empty: all. ``oem_key`` is the key by which the OEM signs versions.
+    ``own_scores`` and ``seen_alone``: whether the policy releases the site's own scores in runs on sums, and its own
+    answers in runs that are not. ``figures``: whether it tells the drift of its readings and its exposure.
+    ``package``: what the OEM's server gave at the enrolment, in the place of ``asset_type``, ``servers``, ``authority``
+    and ``oem_key``; ``seed``: the key that it knows, which is moved into the folder.
     """
 
     site_id: str
@@ -35,6 +42,11 @@ class SiteSetup:
     authority: Path | None = None
     methods: tuple[str, ...] = ()
     oem_key: str | None = None
+    own_scores: bool = False
+    seen_alone: bool = False
+    figures: bool = False
+    package: EnrolmentPackage | None = None
+    seed: Path | None = None
 
 
 def create_site(setup: SiteSetup) -> str:
@@ -43,10 +55,7 @@ def create_site(setup: SiteSetup) -> str:
     ``ConflictError`` where one of the files is there already, ``InvalidInputError`` where the site id, the asset type,
     an address, a method's name or the folder does not fit; nothing was written then.
     """
-    texts = _texts(setup)
-    for name in (*texts, SEED):
-        if (setup.folder / name).exists():
-            raise ConflictError(f"{setup.folder / name} exists already; nothing is overwritten")
+    texts = check_setup(setup)
     written: list[Path] = []
     try:
         setup.folder.mkdir(parents=True, exist_ok=True)
@@ -55,18 +64,35 @@ def create_site(setup: SiteSetup) -> str:
             with path.open("x", encoding="utf-8") as file:
                 written.append(path)
                 file.write(text)
-        return new_seed_file(setup.folder / SEED)
+        if setup.seed is None:
+            return new_seed_file(setup.folder / SEED)
+        setup.seed.replace(setup.folder / SEED)
+        return public_key(setup.folder / SEED)
     except OSError as error:
         for path in written:
             path.unlink(missing_ok=True)
         raise InvalidInputError(f"cannot write to {setup.folder}: {error.strerror}") from None
 
 
+def check_setup(setup: SiteSetup, *more: str) -> dict[str, str]:
+    """Text of each file but the key's; raises as :func:`create_site` does, also for ``more`` files; writes nothing."""
+    texts = _texts(setup)
+    for name in (*texts, *more, SEED):
+        if (setup.folder / name).exists():
+            raise ConflictError(f"{setup.folder / name} exists already; nothing is overwritten")
+    return texts
+
+
 def _texts(setup: SiteSetup) -> dict[str, str]:
     """Text of each file but the key's, held to the types that will read them."""
     asset_type = AssetType.from_toml(setup.asset_type) if setup.asset_type else None
+    if setup.package is not None:
+        asset_type = setup.package.asset_type
     settings = _settings_text(setup, asset_type)
-    policy = default_policy_text((asset_type.name,) if asset_type else (), setup.methods)
+    policy = default_policy_text(
+        (asset_type.name,) if asset_type else (), setup.methods, own_scores=setup.own_scores,
+        seen_alone=setup.seen_alone, figures=setup.figures,
+    )
     try:
         SiteSettings.model_validate(tomllib.loads(settings))
         SitePolicy.model_validate(tomllib.loads(policy))
@@ -75,15 +101,24 @@ def _texts(setup: SiteSetup) -> dict[str, str]:
     texts = {SETTINGS: settings, POLICY: policy}
     if setup.asset_type is not None:
         texts[ASSET_TYPE] = setup.asset_type.read_text(encoding="utf-8")
+    if setup.package is not None:
+        texts[ASSET_TYPE] = to_toml(setup.package.asset_type)
+        if setup.package.authority is not None:
+            texts[AUTHORITY] = setup.package.authority
     return texts
 
 
 def _settings_text(setup: SiteSetup, asset_type: AssetType | None) -> str:
-    ca = f"ca = {_quoted(_reference(setup.authority, setup.folder))}" if setup.authority else '# ca = "ca.pem"'
-    oem_key = f"oem_key = {_quoted(setup.oem_key)}" if setup.oem_key else '# oem_key = "U..."'
+    package = setup.package
+    authority = Path(AUTHORITY) if package is not None and package.authority is not None else None
+    if package is None and setup.authority is not None:
+        authority = _reference(setup.authority, setup.folder)
+    key, servers = (setup.oem_key, setup.servers) if package is None else (package.oem_key, package.servers)
+    ca = f"ca = {_quoted(authority)}" if authority else '# ca = "ca.pem"'
+    oem_key = f"oem_key = {_quoted(key)}" if key else '# oem_key = "U..."'
     return f"""# Settings of the site agent. Paths are relative to this file.
 site_id = {_quoted(setup.site_id)}
-servers = [{", ".join(_quoted(server) for server in setup.servers)}]
+servers = [{", ".join(_quoted(server) for server in servers)}]
 
 # Certificate of the OEM's authority; without it the system's authorities are asked.
 {ca}
@@ -109,6 +144,9 @@ def _data_text(setup: SiteSetup, asset_type: AssetType | None) -> str:
 # target_column = "target"
 # A column that holds 'train' or 'test'; without it a fraction of each class is held out, chosen by the seed.
 # split_column = "split"
+# Or a column of the machine that a row is of: whole machines are held out; or of the time: the last rows are.
+# machine_column = "machine"
+# time_column = "taken_at"
 test_fraction = 0.25
 seed = 0
 

@@ -9,16 +9,17 @@ import numpy as np
 
 from models.basics import FloatArray
 from models.methods.protocol import WORST_CASE
-from services.contracts.errors import InvalidInputError
+from models.worst_case.joint_risk import joint_weights
+from services.contracts.all_scores import joint_loss
 from services.contracts.messages import RadiusRule, TrainingSpec
 from services.contracts.model_version import ModelVersion, SiteScore
-from services.site_agent.local_predictor import read_document
-from services.site_agent.local_round import own_risks
+from services.site_agent.own_screen import own_risks
 from services.site_agent.settings import SiteSettings
 from services.verification.bounds import heights
+from services.verification.bundle import read_files
 from services.verification.certificate_file import CertificateFile, Head
 from services.verification.proof import NotProvenError
-from services.verification.version import CERTIFICATE, verify_version
+from services.verification.version import verify_version
 
 POINTS = 8
 """Points that are drawn beside the weights and zero."""
@@ -27,7 +28,9 @@ SAME_RISK = 1e-6
 
 
 def verify_model(path: Path, certificate: Path | None, settings: SiteSettings, key: str | None) -> list[str]:
-    """What was checked of a version's file, a line each; ``certificate`` None: the file beside it.
+    """What was checked of a version's files, a line each: ``path`` is a zip file, a folder, or the document.
+
+    ``certificate``: the certificate file, where it is not beside the document under its own name.
 
     Raises
     ------
@@ -36,19 +39,10 @@ def verify_model(path: Path, certificate: Path | None, settings: SiteSettings, k
     InvalidInputError
         A file cannot be read, or the plant's data do not fit.
     """
-    document = read_document(path)
-    file, _, lines = verify_version(document, _read(certificate or path.with_name(CERTIFICATE)), key)
-    version = ModelVersion.from_document(document)
+    files = read_files(path, certificate)
+    file, _, lines = verify_version(files.document, files.certificate, key, files.line)
+    version = ModelVersion.from_document(files.document)
     return [*lines, _own_part(version, settings), _own_cuts(file, version, settings)]
-
-
-def _read(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise InvalidInputError(f"the certificate file {path} cannot be read: {error.strerror}") from None
 
 
 def _own_part(version: ModelVersion, settings: SiteSettings) -> str:
@@ -72,16 +66,20 @@ def _own_cuts(certificate: CertificateFile, version: ModelVersion, settings: Sit
     own = next((site for site in version.sites if site.site_id == settings.site_id), None)
     if own is None or version.objective_name != WORST_CASE:
         return "not checked: the own cuts; there are none of the worst-case risk in this version"
+    if certificate.members:
+        return "not checked: the own cuts; the server saw sums over cohorts alone, and so does this file"
     place, random = certificate.site_ids.index(settings.site_id), np.random.default_rng(0)
     stretch = np.concatenate([[1.0, 0.0], random.uniform(0.0, 2.0, POINTS)])
     noise = random.normal(size=(len(stretch), *version.weights.shape)) * np.abs(version.weights).max()
     noise[:2] = 0.0
     points = stretch[:, None, None] * version.weights + noise
-    if not certificate.fit_intercept:
+    if not version.spec.fit_intercept:
         points[:, :, -1] = 0.0
+    joint = joint_loss(version.spec, version.asset_type)
     found = own_risks(settings, version.asset_type, _own_spec(version, own), list(points))
     for weights, risks in zip(points, found, strict=True):
-        for head, plane, risk in zip(certificate.heads, weights, risks, strict=True):
+        planes = weights if joint is None else joint_weights(weights, version.spec.fit_intercept)[np.newaxis]
+        for head, plane, risk in zip(certificate.heads, planes, risks, strict=True):
             if highest_cut(certificate, head, place, plane[: head.weights.size]) > risk + SAME_RISK * (1.0 + risk):
                 raise NotProvenError(
                     f"a cut that {settings.site_id} is said to have answered lies above its risk on its own rows; "

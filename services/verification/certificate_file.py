@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from zipfile import BadZipFile
 
@@ -30,7 +30,8 @@ class Head:
     ``weights`` (D,) and the sites' ``risks`` (G,) there, NaN where one did not answer. Cut j says of site ``site[j]``
     that ``risk(w) >= offset_j + <slope_j, w> + norm_weight_j ||w||_* + <swing_j, |w|>``. ``multipliers`` (m,) and
     ``mixture`` (G,) prove the lower bound; ``around`` (m,) bound the set of the best weights where no norm does.
-    ``upper`` and ``lower`` are the bounds that the head is said to have.
+    ``upper`` and ``lower`` are the bounds that the head is said to have. ``earlier`` (m,): cuts that were answered in
+    the certificate's ``earlier_run``; empty: none.
     """
 
     weights: Floats
@@ -45,11 +46,18 @@ class Head:
     around: Floats
     upper: float
     lower: float
+    earlier: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
 
 
 @dataclass(frozen=True)
 class CertificateFile:
-    """The problem, the heads, and the figures that the version claims. Arrays (G,) by site."""
+    """The problem, the heads, and the figures that the version claims. Arrays (G,) by site.
+
+    ``members``: where the server saw sums alone, a site is a cohort, and these are the plants of each; empty: sites are
+    plants. ``confidence`` below 1: the sums had noise, so the bounds hold with that probability, of weights whose
+    Euclidean norm is at most ``within``. ``earlier_run``: run of which cuts were taken over, or that had taken them
+    over in turn, since their plants signed that nothing changed; empty: none.
+    """
 
     run_id: str
     site_ids: tuple[str, ...]
@@ -65,6 +73,15 @@ class CertificateFile:
     upper: float
     lower: float
     gap: float
+    members: tuple[tuple[str, ...], ...] = ()
+    confidence: float = 1.0
+    within: float = math.inf
+    earlier_run: str = ""
+
+    @property
+    def plants(self) -> tuple[str, ...]:
+        """The plants that the model is made of."""
+        return tuple(plant for each in self.members for plant in each) if self.members else self.site_ids
 
 
 _HEADER = ("run_id", "lipschitz", "transport_norm", "fit_intercept", "mixture_norm", "mixture_radius", "upper", "lower",
@@ -75,11 +92,19 @@ _SITES = ("site_weights", "radii", "label_flip_costs")
 def write_certificate(certificate: CertificateFile) -> bytes:
     """The file's bytes; the same certificate gives the same bytes."""
     header = {name: getattr(certificate, name) for name in _HEADER}
+    if certificate.members:
+        header["members"] = [list(each) for each in certificate.members]
+    if certificate.confidence < 1:
+        header |= {"confidence": certificate.confidence, "within": certificate.within}
+    if certificate.earlier_run:
+        header["earlier_run"] = certificate.earlier_run
     header |= {"schema": SCHEMA, "site_ids": list(certificate.site_ids), "heads": len(certificate.heads)}
     arrays = {name: getattr(certificate, name) for name in _SITES}
     for k, head in enumerate(certificate.heads):
         own = {name: getattr(head, name) for name in _ARRAYS if name != "bounds"}
         arrays |= {f"head{k}.{name}": array for name, array in own.items()}
+        if certificate.earlier_run:
+            arrays[f"head{k}.earlier"] = head.earlier.astype(np.uint8)
         arrays[f"head{k}.bounds"] = np.array([head.upper, head.lower])
     text = json.dumps(header, sort_keys=True, allow_nan=False).encode()
     stored = io.BytesIO()
@@ -98,6 +123,9 @@ def read_certificate(data: bytes) -> CertificateFile:
         heads = tuple(_head(arrays, k) for k in range(int(header["heads"])))
         fields: dict[str, Any] = {name: np.asarray(arrays[name], np.float64) for name in _SITES}
         fields |= {name: header[name] for name in _HEADER}
+        fields["members"] = tuple(tuple(str(plant) for plant in each) for each in header.get("members", ()))
+        fields |= {name: float(header[name]) for name in ("confidence", "within") if "confidence" in header}
+        fields["earlier_run"] = str(header.get("earlier_run", ""))
         found = CertificateFile(site_ids=tuple(str(site) for site in header["site_ids"]), heads=heads, **fields)
         _check(found)
     except InvalidInputError:
@@ -111,7 +139,11 @@ def _head(arrays: dict[str, Any], k: int) -> Head:
     own = {name: np.asarray(arrays[f"head{k}.{name}"]) for name in _ARRAYS}
     upper, lower = (float(bound) for bound in own.pop("bounds"))
     site = own.pop("site").astype(np.intp)
-    return Head(site=site, upper=upper, lower=lower, **{name: own[name].astype(np.float64) for name in own})
+    earlier = np.asarray(arrays.get(f"head{k}.earlier", np.zeros(0))).astype(np.bool_)
+    if earlier.size and earlier.shape != site.shape:
+        raise InvalidInputError("a certificate says of each cut whether it is of an earlier run, or of none")
+    numbers = {name: own[name].astype(np.float64) for name in own}
+    return Head(site=site, upper=upper, lower=lower, earlier=earlier, **numbers)
 
 
 def _check(found: CertificateFile) -> None:
@@ -124,6 +156,10 @@ def _check(found: CertificateFile) -> None:
         raise InvalidInputError(f"the certificate's norms must be of {', '.join(NORMS)}")
     if not (n_sites and found.heads and found.mixture_radius >= 0 and len(set(found.site_ids)) == n_sites):
         raise InvalidInputError("a certificate needs sites, each once, at least one head, and a ball over the sites")
+    if not (0 < found.confidence <= 1 and found.within > 0):
+        raise InvalidInputError("a certificate holds with a probability above 0, of weights within a norm above 0")
+    if len(found.members) not in (0, n_sites) or not all(found.members) or len(set(found.plants)) < len(found.plants):
+        raise InvalidInputError("each cohort of a certificate needs plants, and each plant is in one cohort")
     for array in (found.site_weights, found.radii, np.where(np.isposinf(flips), 0.0, flips)):
         _fits(array, (n_sites,))
     for head in found.heads:

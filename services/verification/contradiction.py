@@ -6,7 +6,8 @@ A plant's cuts are below its risk everywhere, so of its own answers
                  + <swing_j, |w_i| - |w_j|>                                             for all i and j.
 
 Where enclosed arithmetic says that one breaks this by more than ``TOLERANCE``, one of the two answers is false or the
-plant's data changed between them. An answer names its task by SHA-256, so the points asked are the signed ones.
+plant's data changed between them; so too where a plant tells two risks at one point. An answer names its task by
+SHA-256, so the points asked are the signed ones. The answer to the evaluation (round 0) tells a risk and no cut.
 """
 
 from __future__ import annotations
@@ -34,8 +35,13 @@ TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
-class _Answer:
-    round: int
+class Answer:
+    """What was asked, ``point`` (K, D) of K heads, and said there: ``risk`` (K,), and ``slope`` .. where a cut is.
+
+    ``when``: the round by number, or the evaluation.
+    """
+
+    when: str
     spec: TrainingSpec
     asked: Mapping[str, Floats]
     said: Mapping[str, Floats]
@@ -62,17 +68,30 @@ def verify_evidence(data: bytes) -> list[str]:
     answers = [_signed(run_id, site_id, key, *exchange) for exchange in exchanges]
     if len({answer.spec.model_dump_json() for answer in answers}) != 1:
         raise NotProvenError("the answers are to different problems: their tasks state different balls or losses")
-    for of_risk in answers:
-        for of_cut in answers:
-            for head in range(len(of_risk.said["risk"])):
-                if found := _broken(of_risk, of_cut, head):
-                    return [
-                        f"proven: {site_id} contradicts itself in run {run_id}: {found}",
-                        f"checked: {len(answers)} answers signed by {key}, each to the task that it names by SHA-256",
-                        "not checked: that this key is the plant's; compare it with its enrolment",
-                        "either an answer is false, or the plant's data changed during the run",
-                    ]
+    if any(answer.spec.network is not None for answer in answers):
+        raise NotProvenError("the loss of a network is not convex: true answers about it may look like contradictions")
+    if found := contradiction_of(answers):
+        return [
+            f"proven: {site_id} contradicts itself in run {run_id}: {found}",
+            f"checked: {len(answers)} answers signed by {key}, each to the task that it names by SHA-256",
+            "not checked: that this key is the plant's; compare it with its enrolment",
+            "either an answer is false, or the plant's data changed during the run",
+        ]
     raise NotProvenError(f"the answers of {site_id} contradict one another nowhere")
+
+
+def contradiction_of(answers: Sequence[Answer], lower: Sequence[Answer] | None = None) -> str:
+    """What of answers of one convex risk cannot be true, in words; empty where nothing speaks against them.
+
+    ``lower``: answers of a risk that is nowhere above, whose cuts the risks of ``answers`` are held to instead.
+    """
+    for of_risk in answers:
+        for of_cut in answers if lower is None else lower:
+            for head in range(min(len(of_risk.said["risk"]), len(of_cut.said["risk"]))):
+                found = _unequal(of_risk, of_cut, head) if lower is None else ""
+                if found := found or _broken(of_risk, of_cut, head):
+                    return found
+    return ""
 
 
 def _read(data: bytes) -> tuple[str, str, str, list[Exchange]]:
@@ -89,18 +108,20 @@ def _read(data: bytes) -> tuple[str, str, str, list[Exchange]]:
         raise InvalidInputError("not an evidence file: it must be the JSON that a run keeps of a site") from None
 
 
-def _signed(run_id: str, site_id: str, key: str, task: bytes, answer: bytes) -> _Answer:
+def _signed(run_id: str, site_id: str, key: str, task: bytes, answer: bytes) -> Answer:
     """Task and answer taken apart, the signature and the addresses checked."""
     parsed = unpack(answer)
     if not parsed.is_signed_by(key):
         raise NotProvenError(f"an answer is not signed by {key}")
     asked, said = unpack(task).message(), parsed.message()
-    if not (isinstance(asked, Task) and isinstance(said, SiteUpdate) and asked.kind == said.kind == "round"):
-        raise NotProvenError("a task of a round and an answer to it are needed")
+    if not (isinstance(asked, Task) and isinstance(said, SiteUpdate) and asked.kind == said.kind != "join"):
+        raise NotProvenError("a task of a round, or of the evaluation, and an answer to it are needed")
     if said.task_sha256 != digest(task):
         raise NotProvenError("an answer is to another task: the SHA-256 that it names is not this task's")
     if {(asked.run_id, asked.site_id), (said.run_id, said.site_id)} != {(run_id, site_id)}:
         raise NotProvenError(f"an answer is not of {site_id} in run {run_id}")
+    if said.kind == "evaluate":
+        return _evaluated(asked, said)
     heads, point = said.arrays.get("risk", np.zeros(())).shape, asked.arrays.get("point", np.zeros(()))
     needed = {"risk", "cut_height", "slope", "norm_weight"}
     if not needed <= set(said.arrays) or len(heads) != 1 or point.ndim != 2:
@@ -112,11 +133,32 @@ def _signed(run_id: str, site_id: str, key: str, task: bytes, answer: bytes) -> 
             raise NotProvenError(f"the array {name} of an answer does not fit the point that was asked")
     if point.shape[0] != heads[0] or not np.isfinite(point).all():
         raise NotProvenError("the risks of an answer do not fit the points that were asked")
-    return _Answer(said.round, asked.spec, asked.arrays, said.arrays)
+    return Answer(f"round {said.round}", asked.spec, asked.arrays, said.arrays)
 
 
-def _broken(of_risk: _Answer, of_cut: _Answer, head: int) -> str:
+def _evaluated(asked: Task, said: SiteUpdate) -> Answer:
+    """The risks (K,) told at the weights (K, P + 1) of the evaluation; the intercept as the problem has it."""
+    weights, risk = asked.arrays.get("weights", np.zeros(())), said.arrays.get("risk", np.zeros(()))
+    if weights.ndim != 2 or risk.shape != weights.shape[:1] or not np.isfinite([*weights.ravel(), *risk]).all():
+        raise NotProvenError("the risks of the evaluation do not fit the weights that were asked")
+    point = weights if asked.spec.fit_intercept else weights[:, :-1]
+    return Answer("the evaluation", asked.spec, {"point": point}, {"risk": risk})
+
+
+def _unequal(one: Answer, other: Answer, head: int) -> str:
+    """Two risks told at one point that differ, in words; empty where they do not. Others are left to their cuts."""
+    if one is other or not np.array_equal(one.asked["point"][head], other.asked["point"][head]):
+        return ""
+    low, high = float(one.said["risk"][head]), float(other.said["risk"][head])
+    if high - low <= TOLERANCE * (1.0 + abs(low) + abs(high)):
+        return ""
+    return f"its risk at one point is {low:.6g} in {one.when} and {high:.6g} in {other.when}"
+
+
+def _broken(of_risk: Answer, of_cut: Answer, head: int) -> str:
     """The cut of one answer that lies above the risk of the other, in words; empty where none does."""
+    if "slope" not in of_cut.said or of_risk.asked["point"].shape != of_cut.asked["point"].shape:
+        return ""
     spec, point, own = of_risk.spec, of_risk.asked["point"][head], of_cut.asked["point"][head]
     risk, p = float(of_risk.said["risk"][head]), point.shape[0] - int(of_risk.spec.fit_intercept)
     norm = norm_at(point[:p], spec.transport_norm)
@@ -142,8 +184,7 @@ def _broken(of_risk: _Answer, of_cut: _Answer, head: int) -> str:
     if highest - risk <= TOLERANCE * size:
         return ""
     return (
-        f"its risk {risk:.6g} in round {of_risk.round} lies below {highest:.6g}, "
-        f"which its answer of round {of_cut.round} proves"
+        f"its risk {risk:.6g} in {of_risk.when} lies below {highest:.6g}, which its answer of {of_cut.when} proves"
     )
 
 

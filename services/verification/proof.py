@@ -18,7 +18,9 @@ ACCURACY = 1e-9
 _TRUE_CUT = 1e-6
 """Relative to the size of its terms, a cut may lie above the risk: what a plant's solver leaves of an exact cut."""
 _WEIGHT_SUM = 1e-9
-"""By how much the sites' weights may miss the sum 1."""
+"""By how much the sites' weights may miss the sum 1, and a cohort's scalars those of its plants, relative to them."""
+REACH = 2.0**12
+"""Largest absolute weight up to which a cut from sums holds: their slopes are rounded, and lowered for no more."""
 
 
 class NotProvenError(ConflictError):
@@ -29,13 +31,17 @@ class NotProvenError(ConflictError):
 
 @dataclass(frozen=True)
 class Proof:
-    """The bounds that follow, summed over the heads, and in plain words what was checked and what was not."""
+    """The bounds that follow, summed over the heads, and in plain words what was checked and what was not.
+
+    ``condition``: where the sums had noise, with which probability the bounds hold, and of which weights.
+    """
 
     upper: float
     lower: float
     gap: float
     checked: tuple[str, ...]
     not_checked: tuple[str, ...]
+    condition: str = ""
 
 
 def verify(certificate: CertificateFile) -> Proof:
@@ -57,19 +63,47 @@ def verify(certificate: CertificateFile) -> Proof:
         site for head in certificate.heads
         for site, risk in zip(certificate.site_ids, head.risks, strict=True) if np.isnan(risk)
     })
-    n_cuts = sum(head.site.size for head in certificate.heads)
-    checked = (
-        f"upper bound: the worst mixture of the risks of {len(certificate.site_ids)} sites at the weights",
-        f"lower bound: {n_cuts} cuts and their multipliers, by weak duality, in interval arithmetic",
-        "no cut lies above the risk that its site answered at the weights",
+    not_checked = _not_checked(certificate)
+    if absent:
+        not_checked += (f"the risk of {', '.join(absent)} at the weights: absent at the end, it counts by its cuts",)
+    return Proof(upper, lower, gap, _checked(certificate), not_checked, _condition(certificate))
+
+
+def _condition(certificate: CertificateFile) -> str:
+    if certificate.confidence == 1:
+        return ""
+    return (
+        f"the sums had noise: both bounds hold with probability {certificate.confidence:g}, the lower one of weights "
+        f"with a Euclidean norm of at most {certificate.within:g}"
     )
-    not_checked = (
+
+
+def _checked(certificate: CertificateFile) -> tuple[str, ...]:
+    n_cuts, n_sites = sum(head.site.size for head in certificate.heads), len(certificate.site_ids)
+    sites, own, within = f"{n_sites} sites", "its site", ""
+    if certificate.members:
+        cohorts, own = "1 cohort" if n_sites == 1 else f"{n_sites} cohorts", "its cohort"
+        sites = f"{cohorts}, sums over {len(certificate.plants)} plants,"
+        within = f"; for weights of at most {REACH:g} in absolute value, as far as rounded sums are cuts"
+    return (
+        f"upper bound: the worst mixture of the risks of {sites} at the weights",
+        f"lower bound: {n_cuts} cuts and their multipliers, by weak duality, in interval arithmetic{within}",
+        f"no cut lies above the risk that {own} answered at the weights",
+    )
+
+
+def _not_checked(certificate: CertificateFile) -> tuple[str, ...]:
+    """What the file does not prove, and who signed what."""
+    if certificate.members:
+        return (
+            "that the sums are true of the plants' rows: a plant's own part is in a sum, and nobody can tell it apart",
+            "that the plants gave these sums: each signs its masked words, which say nothing without the others'; "
+            "the OEM's signature covers the file",
+        )
+    return (
         "that the sites' risks and cuts are true of their rows: each plant can check its own (ballast-site verify)",
         "that the sites gave these answers: their signatures stay with the run, the OEM's covers the file",
-        *([f"the risk of {', '.join(absent)} at the weights: absent at the end, it counts by its cuts"] if absent
-          else []),
     )
-    return Proof(upper, lower, gap, checked, not_checked)
 
 
 def _check_problem(certificate: CertificateFile) -> None:
@@ -78,6 +112,8 @@ def _check_problem(certificate: CertificateFile) -> None:
         raise NotProvenError("the sites' weights must be at or above 0 and sum to 1")
     if (certificate.radii < 0).any() or not (certificate.label_flip_costs > 0).all():
         raise NotProvenError("a site's radius must be at or above 0, and what a label flip costs above 0")
+    if certificate.members and max(float(np.abs(head.weights).max()) for head in certificate.heads) > REACH:
+        raise NotProvenError(f"a weight is above {REACH:g} in absolute value, where sums over cohorts prove nothing")
     limits = certificate.radii * certificate.lipschitz
     for head in certificate.heads:
         steep = floors(certificate, head) > limits + _TRUE_CUT * np.maximum(1.0, limits)
@@ -128,14 +164,17 @@ def belongs(certificate: CertificateFile, document: Mapping[str, Any]) -> None:
     shared = float(document["spec"]["label_flip_cost"])
     said: dict[str, tuple[object, object]] = {
         "run": (certificate.run_id, document.get("run_id")),
-        "sites": (sorted(certificate.site_ids), sorted(sites)),
+        "sites": (sorted(certificate.plants), sorted(sites)),
         "upper bound": (certificate.upper, float(document["objective"])),
         "lower bound": (certificate.lower, float(document["lower_bound"])),
         "relative gap": (certificate.gap, float(document["certified_gap"])),
         "transport norm": (certificate.transport_norm, document["spec"]["transport_norm"]),
-        "weights": (_planes(certificate), np.asarray(document["weights"], np.float64).tolist()),
+        "noise": (_noise(certificate), _noise_said(document)),
+        "weights": (_planes(certificate, document), np.asarray(document["weights"], np.float64).tolist()),
     }
-    if said["sites"][0] == said["sites"][1]:
+    if said["sites"][0] == said["sites"][1] and certificate.members:
+        said |= _of_cohorts(certificate, sites, shared)
+    elif said["sites"][0] == said["sites"][1]:
         own = [sites[site] for site in certificate.site_ids]
         costs = [site.get("label_flip_cost") for site in own]
         said |= {
@@ -150,6 +189,57 @@ def belongs(certificate: CertificateFile, document: Mapping[str, Any]) -> None:
             raise NotProvenError(f"the certificate is not this version's: its {name} differ")
 
 
-def _planes(certificate: CertificateFile) -> list[list[float]]:
+def _noise(certificate: CertificateFile) -> tuple[float, float] | None:
+    return None if certificate.confidence == 1 else (certificate.confidence, certificate.within)
+
+
+def _noise_said(document: Mapping[str, Any]) -> tuple[float, float] | None:
+    said = document.get("noise")
+    return None if said is None else (float(said["confidence"]), float(said["within"]))
+
+
+def _of_cohorts(
+    certificate: CertificateFile, sites: Mapping[str, Any], shared: float
+) -> dict[str, tuple[object, object]]:
+    """The cohorts' scalars, and whether they are those of their plants: weights add up, the others are means."""
+    said: dict[str, tuple[object, object]] = {}
+    for c, members in enumerate(certificate.members):
+        own = [sites[plant] for plant in members]
+        weights = np.array([float(site["weight"]) for site in own])
+        whole = float(weights.sum())
+        shares = weights / whole if whole > 0 else np.full(weights.shape, 1.0 / weights.size)
+        costs = [site.get("label_flip_cost") for site in own]
+        wanted = {
+            "sites' weights": (certificate.site_weights[c], whole),
+            "sites' radii": (certificate.radii[c], float(shares @ [float(site["radius"]) for site in own])),
+            "costs of a flip": (
+                certificate.label_flip_costs[c],
+                sum(
+                    share * (shared if cost is None else float(cost))
+                    for share, cost in zip(shares.tolist(), costs, strict=True) if share > 0
+                ),
+            ),
+        }
+        for name, (held, mean) in wanted.items():
+            if held != mean and not abs(held - mean) <= _WEIGHT_SUM * abs(mean):
+                said[name] = (held, mean)
+    return said
+
+
+def _planes(certificate: CertificateFile, document: Mapping[str, Any]) -> list[list[float]]:
+    spec = document["spec"]
+    if spec.get("multi_class") == "crammer_singer" and len(document["weights"]) > 1:
+        return _of_all_classes(certificate, len(document["weights"]) - 1, bool(spec["fit_intercept"]))
     last = [] if certificate.fit_intercept else [0.0]
     return [[*head.weights.tolist(), *last] for head in certificate.heads]
+
+
+def _of_all_classes(certificate: CertificateFile, others: int, with_intercept: bool) -> list[list[float]]:
+    """Planes of one head for all classes: that of the first class is 0, then slopes row by row, then intercepts."""
+    if len(certificate.heads) != 1 or certificate.heads[0].weights.size % others:
+        return []
+    weights = certificate.heads[0].weights
+    size = weights.size // others - int(with_intercept)
+    ends = weights[others * size :].tolist() if with_intercept else [0.0] * others
+    slopes = weights[: others * size].reshape(others, size).tolist()
+    return [[0.0] * (size + 1), *([*slope, end] for slope, end in zip(slopes, ends, strict=True))]

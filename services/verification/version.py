@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from services.contracts.codec import digest
 from services.contracts.errors import BallastError, InvalidInputError
+from services.contracts.key_chain import KeyStatement
 from services.contracts.signed_documents import check_signature
 from services.verification.certificate_file import CertificateFile, read_certificate
 from services.verification.proof import NotProvenError, Proof, belongs, verify
@@ -21,15 +22,12 @@ class NoCertificateError(BallastError):
     code = "no_certificate"
 
 
-def certificate_digest(data: bytes) -> str:
-    """SHA-256 of a certificate file, as the version names it."""
-    return hashlib.sha256(data).hexdigest()
-
-
 def verify_version(
-    document: Mapping[str, Any], data: bytes | None, key: str | None
+    document: Mapping[str, Any], data: bytes | None, key: str | None, statements: Sequence[KeyStatement] = ()
 ) -> tuple[CertificateFile, Proof, list[str]]:
     """Certificate, what it proves, and lines that say so; ``key`` None: the signature stays unchecked.
+
+    ``statements``: which keys the OEM had before and after that one.
 
     Raises
     ------
@@ -40,8 +38,7 @@ def verify_version(
     NotProvenError
         A claim does not follow, or the file is not that of this version.
     """
-    if key is not None:
-        check_signature(document, key)
+    signed_by = None if key is None else check_signature(document, key, statements)
     named = str(document.get("certificate_sha256") or "")
     if not named:
         raise NoCertificateError(
@@ -49,7 +46,7 @@ def verify_version(
         )
     if data is None:
         raise InvalidInputError(f"the version names a certificate file; put it beside the version as {CERTIFICATE}")
-    if certificate_digest(data) != named:
+    if digest(data) != named:
         raise NotProvenError("the certificate file is not the one that the version names: its SHA-256 is another")
     certificate = read_certificate(data)
     try:
@@ -62,7 +59,8 @@ def verify_version(
     if key is None:
         lines.append("not checked: the OEM's signature, for want of its public key")
     else:
-        lines.append(f"checked: the OEM's signature of the version and its certificate file, by {key}")
+        line = "" if signed_by == key else f", which {key} vouches for"
+        lines.append(f"checked: the OEM's signature of the version and its certificate file, by {signed_by}{line}")
     return certificate, proof, lines
 
 
@@ -71,6 +69,7 @@ def proof_lines(proof: Proof) -> list[str]:
     return [
         f"proven: the risk of these weights is at most {proof.upper:.9g}",
         f"proven: no weights have a risk below {proof.lower:.9g}; relative gap at most {proof.gap:.3g}",
+        *([f"in probability: {proof.condition}"] if proof.condition else []),
         *(f"checked: {line}" for line in proof.checked),
         *(f"not checked: {line}" for line in proof.not_checked),
     ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from typing import Any
 import nkeys
 import numpy as np
 import pytest
+import uvicorn
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from fastapi import FastAPI
 from httpx import ASGITransport, AsyncClient, Response
@@ -34,6 +37,8 @@ from services.registry.mlflow_registry import ModelRegistry
 from services.reporting.model_report import model_report
 from services.round_store.store import RoundStore
 from tests import versions
+from tests.ports import free_port
+from tests.waiting import PATIENCE
 
 START = datetime(2031, 5, 6, 7, 8, tzinfo=UTC)
 ROUNDS = 3
@@ -54,7 +59,8 @@ def new_key() -> Callable[[], str]:
 
 
 def a_plan(name: str, **changes: Any) -> Plan:
-    return Plan(name=name, asset_type="triplex-pump", gates=Gates(max_gap=1e-3, min_site_f1=0.8), **changes)
+    stated = {"reveal": "each site", "gates": Gates(max_gap=1e-3, min_site_f1=0.8)} | changes
+    return Plan(name=name, asset_type="triplex-pump", **stated)
 
 
 def a_version(name: str, run_id: str, *, seed: int = 0, worst_f1: float = 0.9) -> ModelVersion:
@@ -184,8 +190,8 @@ class World:
 
 
 @contextmanager
-def open_world(home: Path, database_url: str, mlflow: dict[str, str]) -> Iterator[World]:
-    settings = Settings.model_validate({"home": home, "database_url": database_url, "mlflow": mlflow})
+def open_world(home: Path, database_url: str, mlflow: dict[str, str], **more: Any) -> Iterator[World]:
+    settings = Settings.model_validate({"home": home, "database_url": database_url, "mlflow": mlflow, **more})
     with open_backend(settings) as backend:
         store = backend.store
         store.asset_types.add(builtin_asset_type("triplex-pump"))
@@ -258,3 +264,19 @@ def a_registered() -> Callable[..., tuple[ModelVersion, Run, list[RoundRecord]]]
         return made, backend.store.runs.get_run(run_id), backend.store.runs.get_rounds(run_id)
 
     return put
+
+
+@pytest.fixture
+def server(world: Any) -> Iterator[str]:
+    """The world's application on a port."""
+    port = free_port()
+    config = uvicorn.Config(create_app(world.settings), port=port, log_level="error", timeout_graceful_shutdown=1)
+    served = uvicorn.Server(config)
+    thread = threading.Thread(target=served.run)
+    thread.start()
+    deadline = time.monotonic() + PATIENCE
+    while not served.started and time.monotonic() < deadline:
+        time.sleep(0.02)
+    yield f"http://127.0.0.1:{port}"
+    served.should_exit = True
+    thread.join(PATIENCE)

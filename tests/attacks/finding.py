@@ -1,16 +1,16 @@
-"""The attacks: each gives the rows (of one site) that it finds; a cosine within 1e-10 of 1 counts as found."""
+"""The attacks on vectors: each gives the rows that it finds; a cosine within 1e-10 of 1 counts as found."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
 from models.basics import FloatArray
-from models.methods.site_answers import RiskSite
-from models.problem import SiteProblem
 
 NEAR = 1e-10
-LATEST = 24  # vectors whose differences are held to one another: 276 pairs
-QUESTIONS = 600  # of the bisection
+LATEST = 20  # vectors whose differences are held to one another: 210 pairs
+_PER_CHUNK = 20_000  # directions held to all rows at once
 
 
 def rows_along(vectors: FloatArray, rows: FloatArray) -> set[int]:
@@ -22,7 +22,7 @@ def rows_along(vectors: FloatArray, rows: FloatArray) -> set[int]:
     directions = vectors[large] / sizes[large, None]
     whole = rows / np.linalg.norm(rows, axis=1)[:, None]
     found: set[int] = set()
-    for chunk in np.array_split(directions, max(1, len(directions) // 20_000)):
+    for chunk in np.array_split(directions, max(1, len(directions) // _PER_CHUNK)):
         found.update(np.flatnonzero((np.abs(chunk @ whole.T) >= 1.0 - NEAR).any(axis=0)).tolist())
     return found
 
@@ -36,47 +36,45 @@ def pairs_of(vectors: FloatArray) -> FloatArray:
 
 def pairwise(vectors: FloatArray, rows: FloatArray) -> set[int]:
     """Rows that are a difference of two vectors."""
-    return rows_along(pairs_of(vectors), rows)
+    return rows_along(pairs_of(vectors), rows) if len(vectors) else set()
 
 
 def differences(vectors: FloatArray, rows: FloatArray) -> set[int]:
-    """Rows that are a difference of differences of the latest vectors."""
-    pairs = pairs_of(vectors[-LATEST:])
+    """Rows that are a difference of differences of the latest vectors, or of two of all."""
     found = pairwise(vectors, rows)
-    for each in pairs:
-        found |= rows_along(np.vstack([pairs - each, pairs + each]), rows)
+    if not len(vectors):
+        return found
+    pairs = pairs_of(vectors[-LATEST:])
+    for number, each in enumerate(pairs):
+        found |= rows_along(np.vstack([pairs[: number + 1] - each, pairs[: number + 1] + each]), rows)
     return found
 
 
-def span(vectors: FloatArray, coefficients: FloatArray, rows: FloatArray) -> set[int]:
+def span(coefficients: FloatArray, rows: FloatArray) -> set[int]:
     """Rows that a linear combination gives, for one who knows every coefficient (M, N): an upper bound."""
-    recovered = np.linalg.pinv(coefficients, rcond=1e-9) @ vectors
+    if not len(coefficients):
+        return set()
+    recovered = np.linalg.pinv(coefficients, rcond=1e-9) @ (coefficients @ rows)
     return {row for row in range(len(rows)) if row in rows_along(recovered[row][None], rows)}
 
 
-def bisection(problem: SiteProblem, rows: FloatArray, steepness: float) -> set[int]:
-    """Rows that a coordinator gets by steep questions along one feature, halving where two answers differ."""
+def bisection(ask: Callable[[float], FloatArray | None], questions: int) -> FloatArray:
+    """Vectors that a coordinator gets by halving a threshold along one feature where two answers differ.
 
-    def slope(threshold: float) -> FloatArray:
-        plane = np.zeros(rows.shape[1])
-        plane[0], plane[-1] = steepness, -steepness * threshold
-        return RiskSite().answer(problem, {"point": plane}, {})["slope"]
-
+    ``ask`` gives the vector at a threshold, None where it is refused.
+    """
     low, high = -0.1, 1.1
-    open_parts, asked = [(low, slope(low), high, slope(high))], [slope(low), slope(high)]
-    while open_parts and len(asked) < QUESTIONS:
+    ends = ask(low), ask(high)
+    asked = [each for each in ends if each is not None]
+    open_parts = [(low, ends[0], high, ends[1])]
+    while open_parts and len(asked) < questions:
         left, before, right, after = open_parts.pop(0)
-        if np.abs(before - after).max() < 1e-12 or right - left < 1e-9:
+        if before is None or after is None or np.abs(before - after).max() < 1e-12 or right - left < 1e-9:
             continue
         middle = 0.5 * (left + right)
-        here = slope(middle)
+        here = ask(middle)
+        if here is None:
+            continue
         asked.append(here)
         open_parts += [(left, before, middle, here), (middle, here, right, after)]
-    return pairwise(np.array(asked), rows)
-
-
-def dropped(sums: FloatArray, sums_without: FloatArray, rows: FloatArray) -> set[int]:
-    """Rows that the sums over all plants and over all but one give, asked the same questions: pairs of the one's."""
-    return pairwise(sums - sums_without, rows)
-
-
+    return np.array(asked)

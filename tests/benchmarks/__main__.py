@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 NAMES = (
-    "overhead", "predictor", "api", "simulator", "rounds", "worst_case", "prox", "drfl", "masking", "verification",
+    "overhead", "predictor", "api", "console", "simulator", "rounds", "worst_case", "prox", "drfl", "masking",
+    "verification", "noise", "splines", "conformal", "server_step", "accuracy", "scale",
 )
 
 

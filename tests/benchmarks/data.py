@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import os
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +41,7 @@ def table_path(name: str) -> Path:
     if not path.is_file():
         raise MissingDataError(
             f"there is no {path}; set BALLAST_DATA_DIR to the folder of the tables, "
-            f"or get it with: python -m tests.benchmarks.fetch {name} --out FOLDER"
+            f"or get it with: python -m tests.benchmarks.fetch {name} --out {shlex.quote(str(path.parent))}"
         )
     return path
 

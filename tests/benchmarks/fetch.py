@@ -1,9 +1,10 @@
-"""Gets the public tables of the benchmarks from the UCI Machine Learning Repository.
+"""Gets the public tables of all benchmarks and experiments from their original sources, mostly UCI's archive.
 
 ``python -m tests.benchmarks.fetch banknote sonar --out FOLDER`` (``all`` for all of them, the beginning of a name
 will do). Every table is brought into the format that ``tests.benchmarks.data`` reads, with its numbers in one spelling,
 and is kept only when the SHA-256 of that text is the known one. Then set ``BALLAST_DATA_DIR`` to the folder. The sets
-are under CC BY 4.0; keep the source with any copy. The image sets of ``tests.benchmarks.images`` are got by their name
+are under CC BY 4.0 (the penguins CC0); keep the source with any copy. Tables whose original is a raw file are in
+``tests.benchmarks.raw_tables``. The image sets of ``tests.benchmarks.images`` are got by their name
 only, never by ``all``.
 """
 
@@ -22,6 +23,7 @@ from pathlib import Path
 
 from tests.benchmarks.data import data_folder
 from tests.benchmarks.images import IMAGE_SETS, FetchError, fetch_images
+from tests.benchmarks.raw_tables import RAW_TABLES, RawTable, checksum, converted, lines_of
 
 BASE = "https://archive.ics.uci.edu/static/public"
 TIMEOUT = 60.0
@@ -92,36 +94,61 @@ def _number(text: str) -> str:
     return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
 
 
-def fetch(name: str, folder: Path, *, base: str = BASE, sources: Mapping[str, Source] = SOURCES) -> Path:
+def fetch(
+    name: str, folder: Path, *, base: str = BASE, sources: Mapping[str, Source] = SOURCES,
+    raw: Mapping[str, RawTable] = RAW_TABLES,
+) -> Path:
     """Download a table, check it and write it to the folder; return its path.
+
+    ``base`` stands for UCI's address; where it is another one, raw files are looked for in it by their last name.
 
     Raises
     ------
     FetchError
         The name is unknown, the server does not answer, or what it sends is not the expected table.
     """
-    meant = [name] if name in sources else [each for each in sources if each.startswith(name)]
+    names = sorted({**sources, **raw})
+    meant = [name] if name in names else [each for each in names if each.startswith(name)]
     if len(meant) != 1:
-        raise FetchError(f"there is no table {name!r}; tables are {', '.join(sorted(sources))}")
-    name, source = meant[0], sources[meant[0]]
-    url = f"{base}/{source.number}/data.csv"
+        raise FetchError(f"there is no table {name!r}; tables are {', '.join(meant or names)}")
+    name = meant[0]
+    if name in sources:
+        source = sources[name]
+        url = f"{base}/{source.number}/data.csv"
+        header, rows = _rows(name, _downloaded(name, url, source.doi), source)
+        found, known, text = digest(rows), source.sha256, canonical(rows)
+    else:
+        table = raw[name]
+        url = table.url if base == BASE else f"{base}/{table.url.rsplit('/', 1)[1]}"
+        try:
+            rows = converted(_downloaded(name, url, table.doi), table)
+        except ValueError as error:
+            raise FetchError(f"{url} is not the expected table: {error}; nothing was written") from None
+        header, found, known, text = [*table.names, "label"], checksum(rows), table.sha256, lines_of(rows)
+    if found != known:
+        raise FetchError(
+            f"{url} is not the expected table: its SHA-256 is {found}, expected {known}; nothing was written"
+        )
+    path = folder / f"{name}.csv"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(",".join(header) + "\n" + text, encoding="utf-8")
+    except OSError as error:
+        raise FetchError(f"{path} could not be written ({error}); give a folder of yours with --out") from None
+    return path
+
+
+def _downloaded(name: str, url: str, doi: str) -> str:
+    """Text of a file; where it cannot be read the error says where else it is, and the command that takes it there."""
     try:
         with urllib.request.urlopen(url, timeout=TIMEOUT) as answer:
-            text = answer.read().decode("utf-8-sig")
+            return str(answer.read().decode("utf-8-sig"))
     except (urllib.error.URLError, TimeoutError, UnicodeDecodeError) as error:
+        place = "/".join(url.rsplit("/", 2)[1:]) if url.endswith("/data.csv") else url.rsplit("/", 1)[1]
         raise FetchError(
-            f"{url} could not be read ({error}); get it by hand from https://doi.org/{source.doi}"
+            f"{url} could not be read ({error}); get it by hand from https://doi.org/{doi}, save it as "
+            f"/tmp/tables/{place} and run: python -m tests.benchmarks.fetch {name} --base file:///tmp/tables"
         ) from None
-    header, rows = _rows(name, text, source)
-    found = digest(rows)
-    if found != source.sha256:
-        raise FetchError(
-            f"{url} is not the expected table: its SHA-256 is {found}, expected {source.sha256}; nothing was written"
-        )
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}.csv"
-    path.write_text(",".join(header) + "\n" + canonical(rows), encoding="utf-8")
-    return path
 
 
 def _rows(name: str, text: str, source: Source) -> tuple[list[str], list[list[str]]]:
@@ -147,13 +174,14 @@ def _rows(name: str, text: str, source: Source) -> tuple[list[str], list[list[st
 def main(arguments: Sequence[str] | None = None) -> int:
     """Fetch the named tables; 1 when one of them could not be had."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    known = ", ".join([*sorted(SOURCES), *IMAGE_SETS])
+    tables = sorted({**SOURCES, **RAW_TABLES})
+    known = ", ".join([*tables, *IMAGE_SETS])
     parser.add_argument("names", nargs="+", metavar="TABLE", help=f"all, or some of {known}")
     parser.add_argument("--out", type=Path, default=data_folder(), metavar="FOLDER", help="default %(default)s")
     parser.add_argument("--base", default=BASE, metavar="URL", help="a mirror of UCI's files (default %(default)s)")
     args = parser.parse_args(arguments)
     failed = False
-    for name in sorted(SOURCES) if args.names == ["all"] else args.names:
+    for name in tables if args.names == ["all"] else args.names:
         try:
             images = name in IMAGE_SETS
             print(fetch_images(name, args.out) if images else fetch(name, args.out, base=args.base))

@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import io
 import pickle
+import shlex
 import tarfile
 import urllib.error
 import urllib.request
@@ -99,7 +100,7 @@ def _checked(name: str, file: str) -> bytes:
     if not path.is_file():
         raise MissingDataError(
             f"there is no {path}; set BALLAST_DATA_DIR to the folder of the tables, "
-            f"or get it with: python -m tests.benchmarks.fetch {name} --out FOLDER"
+            f"or get it with: python -m tests.benchmarks.fetch {name} --out {shlex.quote(str(data_folder()))}"
         )
     content = path.read_bytes()
     _check(str(path), content, IMAGE_SETS[name].files[file])

@@ -23,10 +23,10 @@ from typing import Any  # noqa: E402
 
 import numpy as np  # noqa: E402
 
+from services.contracts.masking import MaskingCohort, default_threshold  # noqa: E402
 from services.contracts.signing import new_seed_file, signer  # noqa: E402
 from services.masking.keys import MaskKeyPair  # noqa: E402
 from services.masking.member import Member  # noqa: E402
-from services.masking.messages import MaskingCohort, default_threshold  # noqa: E402
 from services.masking.unmasking import deliveries, unmask_request, unmasked_sum  # noqa: E402
 
 TARGET_MS = 15.0

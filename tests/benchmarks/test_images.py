@@ -87,5 +87,5 @@ def test_a_file_that_is_not_the_known_one_is_not_kept(served) -> None:
 
 
 def test_a_missing_set_says_how_to_get_it(served) -> None:
-    with pytest.raises(MissingDataError, match="python -m tests.benchmarks.fetch mnist --out FOLDER"):
+    with pytest.raises(MissingDataError, match="python -m tests.benchmarks.fetch mnist --out /"):
         images.load_images("mnist")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import csv
 import subprocess
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ from models.methods.catalogue import METHODS
 from services.bus.configuration import BusFiles
 from services.bus.server import prepare
 from services.contracts.asset_type import AssetType, FaultClass, Feature
-from services.contracts.messages import Hello
+from services.contracts.messages import Hello, Kind, Reveal
 from services.contracts.model_version import ModelVersion
 from services.contracts.plan import Plan
 from services.contracts.run import Run
@@ -32,6 +32,7 @@ from services.site_agent.egress import Egress
 from services.site_agent.ledger import Ledger
 from services.site_agent.link import Address, PlantLink
 from services.site_agent.local_round import LocalRound
+from services.site_agent.masked_runs import MaskedRuns
 from services.site_agent.policy import SitePolicy
 from services.site_agent.settings import CsvSource, DataSource
 from services.site_agent.vault.dataset import Dataset
@@ -49,11 +50,10 @@ SITES = ("plant-1", "plant-2", "plant-3")
 
 
 def policy(asset_type: AssetType) -> SitePolicy:
-    messages = ("join", "round", "evaluate")
     # Every method on the same few rows: more than a plant's policy allows at the start.
     return SitePolicy(
-        methods=tuple(METHODS), asset_types=(asset_type.name,), messages=messages, exposure_limit=1.0,
-        max_runs_per_day=None,
+        methods=tuple(METHODS), asset_types=(asset_type.name,), messages=get_args(Kind), exposure_limit=1.0,
+        max_runs_per_day=None, reveal=get_args(Reveal), tell_drift=True, tell_exposure=True,
     )
 
 
@@ -73,7 +73,7 @@ class InProcessWorks:
 
     def plan(self, name: str, **changes: Any) -> Plan:
         values = {
-            "name": name, "asset_type": self.asset_type.name, "max_rounds": 40, "gap": 1e-3,
+            "name": name, "asset_type": self.asset_type.name, "max_rounds": 40, "gap": 1e-3, "reveal": "each site",
             "sites": tuple(self.doors), "min_sites": 2,
             "gates": {"max_gap": None}, "round_deadline_seconds": 30, "absence_patience_seconds": 5,
         }
@@ -84,18 +84,22 @@ class InProcessWorks:
         return asyncio.run(self._train(plan, absent))
 
     async def _train(self, plan: Plan, absent: tuple[str, ...]) -> tuple[Run, TrainedModel, ModelVersion]:
-        run = self.context.store.runs.create_run(plan)
+        return await self._train_run(self.context.store.runs.create_run(plan), absent)
+
+    async def _train_run(self, run: Run, absent: tuple[str, ...]) -> tuple[Run, TrainedModel, ModelVersion]:
         async with self._plants(absent), self.context.plant_link() as transport:
             coordinator = self.context.coordinator(run, transport)
             try:
                 run = await coordinator.join(run)
+                run = await coordinator.tune(run)
                 trained = await coordinator.train(run)
                 run = self.context.store.runs.get_run(run.run_id)
                 evaluation = await coordinator.evaluate(run, trained.weights, trained.risk_bound)
+                calibrated = await coordinator.calibrate(run, trained.weights)
             except Exception as error:
                 self.context.store.runs.finish_run(run.run_id, "failed", str(error))
                 raise
-        version = register(self.context, run, trained, evaluation)
+        version = register(self.context, run, trained, evaluation, calibrated)
         return self.context.store.runs.finish_run(run.run_id, "completed", "done"), trained, version
 
     @asynccontextmanager
@@ -133,6 +137,15 @@ def write_rows(path: Path, number: int, count: int) -> None:
         csv.writer(file).writerows([["flow", "pressure", "label"], *rows])
 
 
+def small_plants(folder: Path, names: Sequence[str]) -> dict[str, CsvSource]:
+    """Files of plants of three kinds, some forty rows each."""
+    sources = {}
+    for number, site in enumerate(names):
+        write_rows(folder / f"{site}.csv", number % 3, 40 + number)
+        sources[site] = CsvSource(kind="csv", path=folder / f"{site}.csv")
+    return sources
+
+
 def rig_sources(base: Path) -> dict[str, DataSource]:
     sources: dict[str, DataSource] = {}
     for number, site in enumerate(SITES):
@@ -150,11 +163,11 @@ def found(
         folder.mkdir(parents=True)
         new_seed_file(folder / "site.nk")
         ledger = stack.enter_context(Ledger(folder / "ledger.jsonl"))
-        ways[site] = Egress(ledger, signer(folder / "site.nk"), rules.max_message_bytes)
-        doors[site] = LocalRound(site, source, asset_type, rules, ways[site])
+        key, sign = public_key(folder / "site.nk"), signer(folder / "site.nk")
+        ways[site] = Egress(ledger, sign, rules.max_message_bytes)
+        doors[site] = LocalRound(site, source, asset_type, rules, ways[site], None, MaskedRuns(site, key, sign, rules))
         addresses[site] = Address(
-            site, (f"tls://127.0.0.1:{port}",), folder / "site.nk", public_key(folder / "site.nk"), files.authority,
-            needs_tls=True,
+            site, (f"tls://127.0.0.1:{port}",), folder / "site.nk", key, files.authority, needs_tls=True,
         )
     return doors, ways, addresses
 

@@ -131,7 +131,7 @@ def test_each_method_says_what_its_certificate_speaks_of(works: Any, trained: di
         assert version.note and "what the method says" in page
     assert trained["fair-mixup"][2].note == "the bounds are those of the problem without mixup"
     steps, bundle = trained["fair-steps"][2], trained["fair-bundle"][2]
-    assert "whether this is below 1 + 2 m_f/M_f cannot be said" in steps.note and steps.convex_part is None
+    assert "whether this is below 1 + m_f/(2 M_f) cannot be said" in steps.note and steps.convex_part is None
     assert "tells a critical point only" in bundle.note and bundle.convex_part is not None
     assert bundle.convex_part.gap <= 1e-3 and bundle.convex_part.lower <= bundle.convex_part.upper
     run, outcome, _ = trained["fair-steps"]

@@ -112,7 +112,7 @@ async def test_names_of_plans_and_runs_that_do_not_belong_together_start_nothing
     ):
         with pytest.raises(ConflictError, match=said) as refused:
             await ask(store, name, run_id)
-        assert refused.value.code == "not_asked" and len(str(refused.value)) < 200
+        assert refused.value.code == "not_asked" and len(str(refused.value)) < 300
     assert [run.run_id for run in store.runs.list_runs()] == [asked.run_id]
 
 
@@ -129,3 +129,23 @@ async def test_a_plan_that_was_changed_waits_for_its_next_date(store: RoundStore
     changed = store.plans.get("nightly").updated_at
     with pytest.raises(ConflictError, match="its next date"):
         await ask(store, "nightly", at=next_three(changed) - timedelta(minutes=1))
+
+
+async def test_a_date_leaves_its_entry_in_the_audit_trail_and_nobody_else_picks_it_up(store: RoundStore) -> None:
+    due = next_three(store.plans.get(plan(store).name).updated_at)
+    run = await ordered_run(store, "nightly", None, owner="me", lease_seconds=60.0, now=lambda: due)
+    (event,) = store.audit.list_events()
+    assert (event.actor, event.action, event.target) == ("schedule:nightly", "plan.trigger", "plan:nightly")
+    assert event.after == {"run_id": run.run_id} and f"{due:%Y-%m-%d} 03:00 UTC" in event.reason
+    assert store.runs.stale_runs(grace_seconds=0.0) == []
+    assert not store.runs.renew_lease(run.run_id, "another", 60.0)
+    assert (await ordered_run(store, "nightly", None, owner="other", now=lambda: due)).run_id == run.run_id
+    assert len(store.audit.list_events()) == 1
+
+
+async def test_an_archived_plan_has_no_dates(store: RoundStore) -> None:
+    plan(store)
+    store.plans.set_archived("nightly", True)
+    with pytest.raises(ConflictError, match="the plan is archived"):
+        await ask(store, "nightly", at=datetime.now(UTC) + timedelta(days=2))
+    assert store.runs.list_runs() == []

@@ -17,6 +17,7 @@ import pytest
 from api.cli.stack import PREFECT_GUARDS
 from services.registry.mlflow_environment import QUIET
 from services.registry.mlflow_registry import ModelRegistry
+from tests.journeys.host import Host, open_host
 from tests.journeys.works import PREFECT_SECRET, ProcessWorks, open_process_works, rows_of, stop
 from tests.ports import free_port
 from tests.waiting import wait_until
@@ -92,3 +93,9 @@ def runner(works: Any) -> Iterator[Callable[[], subprocess.Popen[bytes]]]:
 def running(runner: Any) -> list[subprocess.Popen[bytes]]:
     """The flows process; a test that kills it puts the next one in its place."""
     return [runner()]
+
+
+@pytest.fixture(scope="session")
+def host(empty_postgresql: Callable[[], str]) -> Iterator[Host]:
+    with open_host(empty_postgresql()) as running:
+        yield running

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from models.basics import FloatArray
+from models.methods.guard import Guard
 from models.methods.row_account import Accounted
 from services.contracts.messages import Task
 from services.site_agent.cli import main
@@ -27,6 +28,7 @@ LIES: dict[str, Callable[[Arrays], Arrays]] = {
     "slope flipped": lambda said: said | {"slope": -said["slope"]},
     "risk too low": lambda said: said | {"risk": 0.7 * said["risk"], "cut_height": 0.7 * said["cut_height"]},
     "broken numbers": lambda said: said | {"slope": np.full_like(said["slope"], np.nan)},
+    "risk too low at the end": lambda said: said,
 }
 FIRST_LIE = 2
 """Round from which on it lies: in the first round every true risk is the same."""
@@ -37,8 +39,8 @@ def falsify(folder: Path) -> None:
     told: dict[str, str] = {}
     honest = LocalRound._round
 
-    def lying(self: LocalRound, task: Task, dataset: Dataset) -> Accounted:
-        said = honest(self, task, dataset)
+    def lying(self: LocalRound, task: Task, dataset: Dataset, guard: Guard) -> Accounted:
+        said = honest(self, task, dataset, guard)
         if task.run_id not in told:
             told[task.run_id] = list(LIES)[len(told) % len(LIES)]
             with (folder / "lies.jsonl").open("a") as file:
@@ -46,7 +48,15 @@ def falsify(folder: Path) -> None:
         told_arrays = LIES[told[task.run_id]](said.arrays) if task.round >= FIRST_LIE else said.arrays
         return replace(said, arrays=told_arrays)
 
-    LocalRound._round = lying
+    honest_end = LocalRound._found
+
+    def lying_end(self: LocalRound, task: Task, dataset: Dataset, guard: Guard) -> Accounted:
+        said = honest_end(self, task, dataset, guard)
+        if task.kind != "evaluate" or told.get(task.run_id) != "risk too low at the end" or "risk" not in said.arrays:
+            return said
+        return replace(said, arrays=said.arrays | {"risk": 0.5 * said.arrays["risk"]})
+
+    LocalRound._round, LocalRound._found = lying, lying_end
 
 
 if __name__ == "__main__":

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import signal
 import stat
 import subprocess
-import sys
-import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
 import httpx
 import pytest
@@ -20,70 +13,11 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 from websockets.typing import Subprotocol
 
-from services.contracts.settings import Settings
-from services.identity.server_secrets import USER, ServerSecrets
-from tests.ports import free_port
-from tests.waiting import wait_until
+from services.identity.server_secrets import USER
+from tests.journeys.host import Host
 
-SECTIONS = ("api", "nats", "prefect", "mlflow")
 ANOTHER_PAGE = "http://elsewhere.example"
 NOBODY = 65534
-
-
-@dataclass(frozen=True)
-class Host:
-    """A home folder in which everything runs."""
-
-    settings: Settings
-    secrets: ServerSecrets
-    process: subprocess.Popen[bytes]
-
-    @property
-    def prefect(self) -> str:
-        return self.settings.prefect_api_url
-
-    @property
-    def mlflow(self) -> str:
-        return f"http://127.0.0.1:{self.settings.mlflow.port}"
-
-    @property
-    def prefect_user(self) -> tuple[str, str]:
-        user, password = self.secrets.prefect.split(":")
-        return user, password
-
-    @property
-    def mlflow_user(self) -> tuple[str, str]:
-        return USER, self.secrets.mlflow
-
-
-@pytest.fixture(scope="module")
-def host() -> Iterator[Host]:
-    # Not below pytest's own folder, which is shut to others: what shuts them out here must be ours.
-    base = Path(tempfile.mkdtemp(prefix="ballast-host-"))
-    base.chmod(0o755)
-    home = base / "home"
-    home.mkdir(mode=0o755)
-    (home / "ballast.toml").write_text("".join(f"[{name}]\nport = {free_port()}\n" for name in SECTIONS))
-    (home / "ballast.toml").chmod(0o600)
-    said = base / "said"
-    with said.open("wb") as output:
-        process = subprocess.Popen(
-            [str(Path(sys.executable).parent / "ballast"), "up", "--home", str(home)], stdout=output, stderr=output,
-            umask=0o022,
-        )
-
-    def is_up() -> bool:
-        assert process.poll() is None, said.read_text()
-        return "plant link (NATS)" in said.read_text()
-
-    try:
-        wait_until(is_up, "end of the start")
-        settings = Settings.load(home)
-        yield Host(settings, ServerSecrets(settings.secrets_folder), process)
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait()
-        shutil.rmtree(base)
 
 
 def as_nobody(script: str, *arguments: str) -> str:
@@ -170,20 +104,6 @@ def test_mlflow_takes_orders_of_its_own_pages(host: Host) -> None:
     own = {"Origin": host.mlflow, "Sec-Fetch-Site": "same-origin"}
     taken = httpx.post(create, json={"name": "of-its-own-page"}, headers=own, auth=host.mlflow_user)
     assert taken.status_code == 200
-
-
-def test_no_secret_is_on_a_command_line(host: Host) -> None:
-    secrets = [path.read_text().strip().removeprefix(f"{USER}:") for path in host.settings.secrets_folder.iterdir()]
-    assert len(secrets) == 3
-    lines = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                lines.append((entry / "cmdline").read_bytes().decode(errors="replace"))
-            except OSError:
-                continue
-    assert any("mlflow_pages" in line for line in lines)
-    assert not [line for line in lines for secret in secrets if secret in line]
 
 
 def test_every_file_of_the_home_is_private(host: Host) -> None:

@@ -34,6 +34,23 @@ def test_a_killed_site_is_done_without_and_joins_again(works: Any) -> None:
     assert codes <= {"absent", "late"}
 
 
+def test_on_sums_an_agent_and_the_flow_may_be_killed(works: Any) -> None:
+    works.plan("sums-killed", method="cohort-bundle", parameters={"questions": 2}, reveal="sums", max_rounds=60)
+    flow = works.start_flow("sums-killed")
+    works.wait_for_round("sums-killed", 8)
+    works.kill_agent("plant-2")
+    works.start_agent("plant-2")
+    works.wait_for_round("sums-killed", works.newest_run("sums-killed").rounds + 8)
+    flow.kill()
+    flow.wait()
+    run = works.wait_for_end("sums-killed", works.start_flow("sums-killed"))
+    assert run.status == "completed", run.reason
+    assert run.excluded == () and run.fresh_weight == 1.0 and run.gap is not None and run.gap < 1e-2
+    rounds = works.store.runs.get_rounds(run.run_id, limit=100)
+    assert [record.round for record in rounds] == list(range(1, len(rounds) + 1))
+    assert all(record.upper >= run.lower for record in rounds)
+
+
 def test_the_plant_link_may_die_and_come_back(works: Any) -> None:
     works.plan("link-killed", max_rounds=200)
     flow = works.start_flow("link-killed")

@@ -17,6 +17,8 @@ CASES: dict[str, dict[str, Any]] = {
     "scaff-pd-ia": {"spec": {"loss": "logistic"}},
     # sampled sites, drawn snapshots, rows mixed in the vault
     "drflm": {},
+    # a network of two layers, dropout drawn in the vaults: a best point instead of evidence
+    "fedavg": {"spec": {"loss": "cross_entropy", "network": {"hidden": 8, "dropout": 0.2}}},
 }
 
 

@@ -17,7 +17,7 @@ from tests.journeys.works import BIN, rows_of
 LIAR, HONEST = "plant-6", ["plant-1", "plant-2", "plant-3", "plant-4"]
 CODES = {
     "negative risk": "implausible", "slope flipped": "contradiction", "risk too low": "contradiction",
-    "broken numbers": "not_finite",
+    "broken numbers": "not_finite", "risk too low at the end": "contradiction",
 }
 
 

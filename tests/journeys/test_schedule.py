@@ -98,3 +98,39 @@ def test_flow_and_runner_killed_together(works: Any, running: Any, runner: Any) 
     assert [record.round for record in works.store.runs.get_rounds(run.run_id)] == list(range(1, ROUNDS + 1))
     buried = ask_prefect(works, f"/flow_runs/{left.flow_run_id}")
     assert buried["state"]["type"] == "CRASHED"
+
+
+def flow_runs_of(works: Any, plan: str) -> list[dict[str, Any]]:
+    """Flow runs of a plan that have started, as Prefect shows them."""
+    wanted = {"deployments": {"name": {"any_": [plan]}}}
+    found = ask_prefect(works, "/flow_runs/filter", wanted)
+    return [each for each in found if each["state"]["type"] not in ("SCHEDULED", "PENDING")]
+
+
+def test_a_date_that_comes_during_a_run_is_skipped_and_nothing_looks_failed(works: Any, running: Any) -> None:
+    plan = works.plan("busy", cron="* * * * *", max_rounds=10_000)
+    run = works.store.runs.create_run(plan)
+    wait_until(lambda: works.store.runs.get_run(run.run_id).rounds >= 1, "first round")
+
+    def skipped() -> list[dict[str, Any]]:
+        return [each for each in flow_runs_of(works, "busy") if each["state"]["name"] == "Skipped"]
+
+    wait_until(lambda: skipped() != [], "skipped date")
+    works.store.plans.set_paused("busy", True)
+    works.store.runs.request_cancel(run.run_id)
+    wait_until(lambda: works.store.runs.get_run(run.run_id).status == "cancelled", "cancelled run")
+    first = works.store.runs.get_run(run.run_id).flow_run_id
+    wait_until(lambda: ask_prefect(works, f"/flow_runs/{first}")["state"]["type"] == "CANCELLED", "cancelled flow run")
+    found = flow_runs_of(works, "busy")
+    assert {each["state"]["name"] for each in found} == {"Skipped", "Cancelled"}, found
+    assert all("is being driven by another process" in each["state"]["message"] for each in skipped())
+    assert len(works.store.runs.list_runs(plan="busy")) == 1
+
+
+def test_an_archived_plan_leaves_prefect(works: Any, running: Any) -> None:
+    works.plan("old", cron="0 3 * * 1")
+    wait_until(lambda: deployment(works, "old") is not None, "deployment")
+    works.store.plans.set_archived("old", True)
+    wait_until(lambda: deployment(works, "old") is None, "end of the deployment")
+    works.store.plans.set_archived("old", False)
+    wait_until(lambda: deployment(works, "old") is not None, "deployment again")

@@ -7,7 +7,7 @@ import io
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,7 +89,9 @@ class ProcessWorks:
         self.server.kill()
         self.server.wait()
 
-    def create_site(self, site: str, rows: list[list[str]], header: list[str]) -> None:
+    def create_site(
+        self, site: str, rows: list[list[str]], header: list[str], servers: Sequence[str] = (), ca: Path | None = None
+    ) -> None:
         folder = self.plants / site
         folder.mkdir(parents=True)
         with (folder / "data.csv").open("w", newline="") as file:
@@ -97,18 +99,20 @@ class ProcessWorks:
         with redirect_stdout(io.StringIO()) as said:
             code = ballast_site([
                 "init", "--site-id", site, "--dir", str(folder), "--asset-type", str(self.plants / "rig.toml"),
-                "--data", str(folder / "data.csv"), "--server", self.settings.nats_servers[0],
-                "--ca", str(self.files.authority),
+                "--data", str(folder / "data.csv"), "--ca", str(ca or self.files.authority),
+                *(word for each in servers or self.settings.nats_servers for word in ("--server", each)),
                 *(word for method in METHODS for word in ("--allow-method", method)),
             ])
         assert code == 0, said.getvalue()
         # Dozens of runs on the same few rows: more than a plant's policy allows at the start.
         policy = folder / "policy.toml"
         text = policy.read_text()
-        for allowed in ("exposure_limit = 0.5", "max_answers_per_run = 1000", "max_runs_per_day = 50"):
+        for allowed in ("exposure_limit = 0.0", "max_answers_per_run = 1000", "max_runs_per_day = 50"):
             assert text.count(f"\n{allowed}\n") == 1
             name = allowed.split(" = ")[0]
             text = text.replace(allowed, f"{name} = 1.0" if name == "exposure_limit" else f"{name} = 100000")
+        assert text.count('\nreveal = ["sums"]\n') == 1
+        text = text.replace('reveal = ["sums"]', 'reveal = ["sums", "each site"]')
         policy.write_text(text)
         self.store.sites.enrol(site, said.getvalue().split()[-1], ["rig"])
         update_users(self.files, {each.site_id: each.public_key for each in self.store.sites.list_sites("active")})
@@ -135,6 +139,7 @@ class ProcessWorks:
     def plan(self, name: str, **changes: object) -> Plan:
         values: dict[str, object] = {
             "name": name, "asset_type": "rig", "method": "fdr-sm", "max_rounds": 400, "gap": 1e-9, "min_sites": 3,
+            "reveal": "each site",
             "gates": {"max_gap": None}, "round_deadline_seconds": 20, "absence_patience_seconds": 30,
         }
         plan = Plan.model_validate(values | changes)
@@ -187,14 +192,19 @@ def rows_of(site: int, count: int, seed: int) -> list[list[str]]:
 
 
 @contextmanager
-def open_process_works(base: Path, prefect_url: str, *, sites: int = 4, rows: int = 120) -> Iterator[ProcessWorks]:
-    """Found the works below a folder, start its server and its agents; all of it is stopped at the end."""
+def open_process_works(
+    base: Path, prefect_url: str, *, sites: int = 4, rows: int = 120, link: str = ""
+) -> Iterator[ProcessWorks]:
+    """Found the works below a folder, start its server and its agents; all of it is stopped at the end.
+
+    With ``link``, settings of a plant link of the caller's own, no server is started.
+    """
     home, plants = base / "oem", base / "plants"
     home.mkdir()
     plants.mkdir()
     (plants / "rig.toml").write_text(ASSET)
     (home / "ballast.toml").write_text(
-        f'lease_seconds = 3.0\n[nats]\nport = {free_port()}\n[prefect]\napi_url = "{prefect_url}"\n'
+        f'lease_seconds = 3.0\n[nats]\nport = {free_port()}\n{link}[prefect]\napi_url = "{prefect_url}"\n'
     )
     settings = Settings.load(home)
     upgrade(settings.database)
@@ -206,7 +216,8 @@ def open_process_works(base: Path, prefect_url: str, *, sites: int = 4, rows: in
     running = ProcessWorks(home, plants, settings, RoundStore.open(settings.database), environment)
     try:
         prepare(running.files, host="127.0.0.1", port=settings.nats.port, host_names=["127.0.0.1"], site_keys={})
-        running.start_server()
+        if not link:
+            running.start_server()
         running.store.asset_types.add(AssetType.from_toml(plants / "rig.toml"))
         for site in range(sites):
             header = ["flow", "pressure", "speed", "label"]

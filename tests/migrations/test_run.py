@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -74,14 +75,22 @@ def test_an_upgrade_keeps_what_is_there(database_url: str) -> None:
     store.close()
 
 
-def test_a_run_of_the_first_schema_excluded_nobody(database_url: str) -> None:
+def test_a_run_of_the_first_schema_excluded_nobody_and_showed_each_site(database_url: str) -> None:
     store = RoundStore.open(database_url)
-    created = store.runs.create_run(Plan(name="weekly", asset_type="pump"))
+    created = store.runs.create_run(Plan(name="weekly", asset_type="pump", reveal="each site"))
+    later = store.runs.create_run(Plan(name="daily", asset_type="pump"))
     store.close()
     assert run.downgrade(database_url, "0001") == "0001"
+    engine = make_engine(database_url)
+    with engine.connect() as connection:
+        plans = [json.loads(plan) for (plan,) in connection.execute(text("SELECT CAST(plan AS TEXT) FROM runs"))]
+    engine.dispose()
+    since = {"reveal", "min_cohort", "sum_threshold", "auditor", "noise", "largest_share", "sample_factor"}
+    assert len(plans) == 2 and not any(since & plan.keys() for plan in plans), "an older version would refuse them"
     assert run.upgrade(database_url) == run.head()
     store = RoundStore.open(database_url)
     assert store.runs.get_run(created.run_id) == created and created.excluded == ()
+    assert later.plan.reveal == "sums" and store.runs.get_run(later.run_id).plan.reveal == "each site"
     store.close()
 
 

@@ -19,8 +19,6 @@ TIGHT = {"verbose": False, "max_iter": 400, "tol_gap_abs": 1e-11, "tol_gap_rel":
 SETTINGS_IN_TURN: tuple[dict[str, bool | float], ...] = ({}, {"equilibrate_enable": False}, {"max_step_fraction": 0.9})
 """Near a zero multiplier Clarabel's scaling, or its long last steps, now and then fail."""
 
-ANSWERED = (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved)
-
 
 def reference_value(problem: SiteProblem, centre: FloatArray, penalty: float, ridge: float = 0.0) -> float:
     """Optimal ``min_w r(w) + ridge ||w||^2 + penalty/2 ||w - centre||^2``, for any support."""
@@ -80,11 +78,17 @@ def hinge_value(problem: SiteProblem, centre: FloatArray, penalty: float, ridge:
     curvature[:size], linear[:size] = 2.0 * ridge + penalty, 2.0 * ridge * centre
     linear[price], linear[slack] = spec.radius * unit, problem.counts / problem.counts.sum()
     squares, rows = sparse.diags_array(curvature, format="csc"), sparse.csc_array(np.vstack(blocks))
+    almost = None
     for more in SETTINGS_IN_TURN:
         settings = clarabel.DefaultSettings()
         for name, value in (TIGHT | more).items():
             setattr(settings, name, value)
         found = clarabel.DefaultSolver(squares, linear, rows, np.concatenate(limits), cones, settings).solve()
-        if found.status in ANSWERED:
-            return float(found.obj_val) + ridge * float(centre @ centre)
-    raise ArithmeticError(f"Clarabel found no answer: {found.status}")
+        value = float(found.obj_val) + ridge * float(centre @ centre)
+        if found.status == clarabel.SolverStatus.Solved:
+            return value
+        if found.status == clarabel.SolverStatus.AlmostSolved and almost is None:
+            almost = value
+    if almost is None:
+        raise ArithmeticError(f"Clarabel found no answer: {found.status}")
+    return almost

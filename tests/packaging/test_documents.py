@@ -16,12 +16,17 @@ from api.cli import main as server_cli
 from api.cli.main import COMMANDS
 from services.contracts.asset_type import AssetType, FaultClass, Feature
 from services.contracts.plan import Plan
+from services.contracts.settings import Settings
 from services.contracts.target import Target
 from services.site_agent import cli as site_cli
+from services.site_agent.settings import SiteSettings
+
+WITHOUT_ACTIONS = ("up", "demo", "migrate", "verify", "backup", "restore", "doctor")
 
 ROOT = Path(__file__).parents[2]
 MAIN = {"ballast": server_cli.main, "ballast-site": site_cli.main}
 PROGRAMS = {"make", "pip", "ballast", "ballast-site", "curl", "python"}
+SITE = 'site_id = "plant-1"\nservers = ["tls://oem:4222"]\n[data]\nkind = "csv"\npath = "rows.csv"\n'
 PLAN = 'name = "a-plan"\nasset_type = "triplex-pump"\n'
 
 
@@ -44,7 +49,7 @@ def _of_kind(kind: str) -> list[str]:
 
 
 def test_blocks_of_every_kind_are_found() -> None:
-    assert {kind: len(_of_kind(kind)) for kind in ("python", "toml", "shell")} == {"python": 1, "toml": 8, "shell": 7}
+    assert {kind: len(_of_kind(kind)) for kind in ("python", "toml", "shell")} == {"python": 1, "toml": 17, "shell": 12}
 
 
 @pytest.mark.parametrize("block", _of_kind("python"))
@@ -63,6 +68,10 @@ def test_toml_is_what_the_contracts_read(table: str) -> None:
         classes = (FaultClass(name="healthy", severity=0), FaultClass(name="leak", severity=1))
         target = Target.model_validate(values["target"])
         assert AssetType(name="pump", features=(feature,), fault_classes=classes, target=target).target == target
+        return
+    if {"servers", "logging", "tracing"} & set(values):
+        assert SiteSettings.model_validate(tomllib.loads(SITE) | values)
+        assert "servers" in values or Settings.model_validate({"home": ROOT} | values)
         return
     whole = values if "name" in values else tomllib.loads(PLAN) | values
     assert Plan.model_validate(whole).name == whole["name"]
@@ -86,7 +95,7 @@ def test_commands_are_known(words: list[str], capsys: pytest.CaptureFixture[str]
         subcommands = [word for word in rest[: 2 if program == "ballast" else 1] if re.fullmatch(r"[a-z-]+", word)]
         if program == "ballast":
             assert rest[0] in COMMANDS
-            subcommands = subcommands if rest[0] not in ("up", "demo", "migrate", "verify") else subcommands[:1]
+            subcommands = subcommands if rest[0] not in WITHOUT_ACTIONS else subcommands[:1]
         with pytest.raises(SystemExit) as ended:
             MAIN[program]([*subcommands, "--help"])
         said = capsys.readouterr()

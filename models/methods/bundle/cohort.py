@@ -17,15 +17,18 @@ however many were away; ``fresh_weight`` says what share of the weight was in co
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from models.basics import Arrays, FloatArray, without_needless_digits
 from models.cuts.contradiction import Contradiction, find_contradiction
-from models.cuts.cut_model import CutModel, ModelPoint, project
-from models.cuts.evidence import Evidence, cut_model, tighten_lower_bound, with_answers
+from models.cuts.cut_model import CutModel, ModelPoint
+from models.cuts.cut_program import project
+from models.cuts.evidence import EARLIER_RUN, Evidence, cut_model, enough, tighten_lower_bound, with_answers
+from models.cuts.reuse import reused_cuts, without_reused
+from models.methods.bundle.cohort_site import UNKNOWN_TO_SITES
 from models.methods.bundle.level import norm_and_sides, prox_questions
 from models.methods.certified import CertifiedServer, State, is_still
 from models.methods.protocol import NO_PARAMETERS
@@ -34,6 +37,8 @@ from models.problem import ServerProblem, Status
 
 _SPREAD = (1.0, 0.25, 2.0, 3.5, 0.5, 2.75, 0.1, 1.5)
 """Levels of the questions, in parts of the parameter ``level``: on both sides of it, those that help most first."""
+_NEARNESS = (1.0, 0.1, 3.0, 1.0, 0.3, 0.3, 1.0, 0.1)
+"""How near to its point the prox cut of each question looks, in parts of the parameter ``closeness``: unlike cuts."""
 _HIGHEST = 0.95
 """Level above which a projection hardly moves from the best point."""
 
@@ -79,6 +84,28 @@ class CohortServer(CertifiedServer[CohortState]):
             np.zeros((n_cohorts, q)), np.zeros((n_cohorts, q, 0)),
         )
 
+    def warm(
+        self, earlier: CohortState, before: ServerProblem, problem: ServerProblem, kept: Sequence[int]
+    ) -> CohortState:
+        """The cuts that still hold; asked first are the best point of the earlier run, and what it would have asked.
+
+        A cohort that is another one now takes Polyak's step at each plant, from the points themselves.
+        """
+        points = earlier.points.copy()
+        points[0] = earlier.evidence.best_point
+        n_cohorts, q = len(problem.sites), points.shape[0]
+        centre, penalty = np.tile(points, (n_cohorts, 1, 1)), np.zeros((n_cohorts, q))
+        for c, place in enumerate(kept):
+            if place >= 0:
+                centre[c], penalty[c] = earlier.centre[place], earlier.penalty[place]
+        evidence = reused_cuts(earlier.evidence, problem, kept)
+        counted = np.zeros((n_cohorts, q, 0))
+        return CohortState(evidence, points, earlier.of_norm, earlier.sides, centre, penalty, counted)
+
+    def forget_earlier(self, state: CohortState, site: int) -> CohortState:
+        """Without the cuts of the earlier run of a cohort."""
+        return replace(state, evidence=without_reused(state.evidence, site))
+
     def messages(self, state: CohortState, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
         """One message for all plants of a cohort."""
         shared = {"points": state.points, "of_norm": state.of_norm, "sides": state.sides}
@@ -97,12 +124,14 @@ class CohortServer(CertifiedServer[CohortState]):
         found = []
         for spread in _SPREAD[: self._questions(problem)]:
             share = min(problem.parameters["level"] * spread, _HIGHEST)
-            level = np.array(lowest + share * max(height - lowest, 0.0))
-            found.append(project(model, best, float(without_needless_digits(level, problem.gap))))
+            level = float(without_needless_digits(np.array(lowest + share * max(height - lowest, 0.0)), problem.gap))
+            towards = model_minimiser.point
+            found.append(project(model, best, level, within=enough(evidence), towards=towards))
+            evidence = evidence.using(found[-1], problem)
         moved = max(float(np.abs(each.point - best).max()) for each in found)
         # Without an upper bound the best point is asked again until all plants of a cohort are there.
         stagnated = is_still(moved, best, evidence.upper) and math.isfinite(evidence.upper)
-        asked = [_question(model, each, best, problem) for each in found]
+        asked = [_question(model, each, best, problem, near) for each, near in zip(found, _NEARNESS, strict=False)]
         points, of_norm, sides = (np.stack([each[k] for each in asked]) for k in range(3))
         centre, penalty = (np.stack([each[k] for each in asked], axis=1) for k in (3, 4))
         counted = np.stack([_counted(evidence, model, each, len(found)) for each in found], axis=1)
@@ -181,7 +210,7 @@ def _bounded(evidence: Evidence, problem: ServerProblem) -> Evidence:
 
 
 def _question(
-    model: CutModel, found: ModelPoint, best: FloatArray, problem: ServerProblem
+    model: CutModel, found: ModelPoint, best: FloatArray, problem: ServerProblem, near: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
     """Point (D,), slope of the norm (D,), sides (P,), shared centres (C, D) and penalties (C,) of a projection.
 
@@ -191,16 +220,23 @@ def _question(
     if found.level_price <= 0:
         nothing = np.zeros_like(point), np.zeros(problem.n_features)
         return point, *nothing, np.tile(point, (n_cohorts, 1)), np.zeros(n_cohorts)
-    return point, *norm_and_sides(model, found, best), *prox_questions(model, found, best, problem)
+    return point, *norm_and_sides(model, found, best), *prox_questions(model, found, best, problem, near)
 
 
 def _counted(evidence: Evidence, model: CutModel, found: ModelPoint, q: int) -> FloatArray:
-    """Shares (C, 2 q E) in which the cuts of each cohort and exchange made its slope in a projection."""
+    """Shares (C, 2 q E) in which the cuts of each cohort and exchange made its slope in a projection.
+
+    Where a cut of an earlier run is among them the sites are told to take the shared centre: they know it no more.
+    """
     counted = np.zeros((model.site_weights.shape[0], evidence.exchanges, 2 * q))
     weights = model.site_weights[model.site]
     shares = np.divide(found.multipliers, weights, out=np.zeros_like(weights), where=weights > 0)
     for c in range(counted.shape[0]):
-        own = np.flatnonzero(model.site == c)
+        whole = (model.site == c) & (shares > 0)
+        if whole[evidence.cut_round == EARLIER_RUN].any():
+            counted[c, 0, 0] = UNKNOWN_TO_SITES
+            continue
+        own = np.flatnonzero((model.site == c) & (evidence.cut_round > EARLIER_RUN))
         exchange = evidence.cut_round[own].astype(np.intp) - 1
         # The cuts of an exchange stand in the order of the questions, that at the point before that of the prox point.
         place = np.arange(own.size) - np.searchsorted(exchange, exchange)

@@ -18,13 +18,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.basics import Arrays, FloatArray, ProblemError, rounded
+from models.basics import Arrays, FloatArray, ProblemError, rounded, stack_arrays
+from models.methods.guard import Guard
 from models.methods.row_account import Accounted, joined
 from models.methods.site_answers import ProxCutSite
 from models.problem import SiteProblem
 
 _DIGITS = 1e-6
 """Digits of a centre that are kept, relative to its largest entry: a cut may be made from anywhere."""
+
+UNKNOWN_TO_SITES = -1.0
+"""In place of a share: a cut that counts is of an earlier run, of which no site remembers anything."""
 
 _CUTS = (("slope", "minorant_slope"), ("norm_weight", "minorant_norm_weight"), ("swing", "minorant_swing"))
 
@@ -41,35 +45,33 @@ class CohortSite:
         """As a site that remembers nothing: from the shared centres."""
         return self.accounted(problem, message, parameters).arrays
 
-    def accounted(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> Accounted:
+    def accounted(
+        self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], guard: Guard | None = None
+    ) -> Accounted:
         """The same with the rows of its slopes, question by question."""
         exchanges_before(message)
-        answers = _answers(problem, message, parameters, {})
-        return Accounted(_stacked(answers), joined([each.account for each in answers]))
+        return _answers(problem, message, parameters, {}, guard)
 
     def answer_remembering(
-        self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], memory: Arrays
-    ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+        self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], memory: Arrays,
+        guard: Guard | None = None,
+    ) -> tuple[Accounted, dict[str, FloatArray]]:
         """Answer from the site's own centres, and what it will remember; ``memory`` {} at the start of a run."""
         exchanges = exchanges_before(message)
-        answer = _stacked(_answers(problem, message, parameters, memory))
-        return answer, remembered(memory, exchanges, answer)
+        found = _answers(problem, message, parameters, memory, guard)
+        return found, remembered(memory, exchanges, found.arrays)
 
 
 def _answers(
-    problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], memory: Arrays
-) -> list[Accounted]:
+    problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], memory: Arrays, guard: Guard | None
+) -> Accounted:
     """Answers to the questions of a message, each from a centre of the site's own where it remembers enough."""
-    answers = []
+    answers, exchange = [], np.array(exchanges_before(message))
     for k, point in enumerate(message["points"]):
         centre = own_centre(message, k, memory, problem.features.shape[1])
-        asked = {"point": point, "centre": centre, "penalty": message["penalty"][k]}
-        answers.append(ProxCutSite().accounted(problem, asked, parameters))
-    return answers
-
-
-def _stacked(answers: list[Accounted]) -> dict[str, FloatArray]:
-    return {name: np.stack([each.arrays[name] for each in answers]) for name in answers[0].arrays}
+        asked = {"point": point, "centre": centre, "penalty": message["penalty"][k], "exchange": exchange}
+        answers.append(ProxCutSite().accounted(problem, asked, parameters, guard))
+    return Accounted(stack_arrays([each.arrays for each in answers]), joined([each.account for each in answers]))
 
 
 def exchanges_before(message: Arrays) -> int:
@@ -86,7 +88,7 @@ def own_centre(message: Arrays, k: int, memory: Arrays, n_features: int) -> Floa
     counted = message["counted"][k].reshape(-1, 2 * q)
     known = memory.get("slope", np.zeros((0, *counted.shape[1:], point.shape[0])))
     exchanges, places = np.nonzero(counted)
-    if known.shape[1] != 2 * q or exchanges.max(initial=-1) >= known.shape[0]:
+    if (counted < 0).any() or known.shape[1] != 2 * q or exchanges.max(initial=-1) >= known.shape[0]:
         return np.asarray(message["centre"][k])
     if penalty == 0 or np.isnan(known[exchanges, places]).any():
         return np.asarray(message["centre"][k])

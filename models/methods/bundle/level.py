@@ -29,15 +29,19 @@ Prefer it to ADMM wherever rounds are dear; it needs no step size. Absent sites 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from models.basics import Arrays, FloatArray, without_needless_digits
 from models.cuts.carried_proof import CarriedProof
-from models.cuts.cut_model import CutModel, ModelPoint, project
-from models.cuts.evidence import Evidence, cut_model, record, tighten_lower_bound
+from models.cuts.cut_model import CutModel, ModelPoint
+from models.cuts.cut_program import project
+from models.cuts.evidence import Evidence, cut_model, enough, record, tighten_lower_bound
+from models.cuts.reuse import reused_cuts, without_reused
 from models.methods.certified import PointServer, PointState, is_still
 from models.methods.site_answers import ProxCutSite, RiskSite
 from models.problem import ServerProblem
@@ -67,7 +71,7 @@ class BundleServer(PointServer[BundleState]):
 
     prox_cuts: bool
     state = BundleState
-    per_site = ("centre", "penalty")
+    per_site: ClassVar[tuple[str, ...]] = ("centre", "penalty")
     partial_sums = True
 
     @property
@@ -80,6 +84,25 @@ class BundleServer(PointServer[BundleState]):
         n_sites, dimension = len(problem.sites), problem.dimension
         centre, penalty = np.zeros((n_sites, dimension)), np.zeros(n_sites)
         return BundleState(Evidence.empty(problem), np.zeros(dimension), centre, penalty)
+
+    def warm(
+        self, earlier: BundleState, before: ServerProblem, problem: ServerProblem, kept: Sequence[int]
+    ) -> BundleState:
+        """The cuts that still hold; asked first is the best point of the earlier run, near which each site looks again.
+
+        Where it looks is no bound: a site that changed takes the prox centre that it was about to be sent.
+        """
+        point = earlier.evidence.best_point
+        places = {site.site_id: place for place, site in enumerate(before.sites)}
+        centre, penalty = np.tile(point, (len(problem.sites), 1)), np.zeros(len(problem.sites))
+        for g, site in enumerate(problem.sites):
+            if site.site_id in places:
+                centre[g], penalty[g] = earlier.centre[places[site.site_id]], earlier.penalty[places[site.site_id]]
+        return BundleState(reused_cuts(earlier.evidence, problem, kept), point, centre, penalty)
+
+    def forget_earlier(self, state: BundleState, site: int) -> BundleState:
+        """Without the cuts of the earlier run of a site."""
+        return replace(state, evidence=without_reused(state.evidence, site))
 
     def messages(self, state: BundleState, problem: ServerProblem) -> dict[str, dict[str, FloatArray]]:
         """The same point for every site, and its own prox centre and penalty."""
@@ -97,7 +120,8 @@ class BundleServer(PointServer[BundleState]):
         height = evidence.upper if math.isfinite(evidence.upper) else model.value(best)
         level = lowest + problem.parameters["level"] * max(height - lowest, 0.0)
         level = float(without_needless_digits(np.array(level), problem.gap))
-        found = project(model, best, level)
+        found = project(model, best, level, within=enough(evidence), towards=model_minimiser.point)
+        evidence = evidence.using(found, problem)
         stagnated = is_still(float(np.abs(found.point - best).max()), best, evidence.upper)
         point = without_needless_digits(found.point, problem.gap)
         if not (self.prox_cuts and found.level_price > 0):
@@ -123,10 +147,10 @@ class WorstSiteServer(BundleServer):
 
 
 def prox_questions(
-    model: CutModel, found: ModelPoint, best: FloatArray, problem: ServerProblem
+    model: CutModel, found: ModelPoint, best: FloatArray, problem: ServerProblem, near: float = 1.0
 ) -> tuple[FloatArray, FloatArray]:
-    """Prox centre (G, D) and penalty (G,) of each site near a projection of ``best``."""
-    penalty = problem.parameters["closeness"] / (found.level_price * np.maximum(found.mixture, _LEAST_WEIGHT))
+    """Prox centre (G, D) and penalty (G,) of each site near a projection of ``best``; ``near`` scales the closeness."""
+    penalty = near * problem.parameters["closeness"] / (found.level_price * np.maximum(found.mixture, _LEAST_WEIGHT))
     penalty = np.clip(penalty, _SOFTEST, _STIFFEST)
     penalty = np.array([float(without_needless_digits(each, problem.gap)) for each in penalty])
     slopes = _site_slopes(model, found, best)
@@ -153,8 +177,9 @@ def _site_slopes(model: CutModel, found: ModelPoint, best: FloatArray) -> FloatA
     """Slope v_g that each site's model had in the projection, (G, D)."""
     model = model.with_mixture(found.mixture)
     of_norm, sides = norm_and_sides(model, found, best)
-    slopes = np.zeros((model.site_weights.shape[0], found.point.shape[0]))
-    np.add.at(slopes, model.site, found.multipliers[:, None] * model.flat(sides).slope)
+    m, n_sites = model.site.shape[0], model.site_weights.shape[0]
+    shares = sparse.csr_array((found.multipliers, (model.site, np.arange(m))), shape=(n_sites, m))
+    slopes = shares @ (model.slope if model.swing is None else model.flat(sides).slope)
     norm_weights = model.floors_left(found.multipliers) * model.floor
     np.add.at(norm_weights, model.site, found.multipliers * model.norm_weight)
     slopes = slopes + np.outer(norm_weights, of_norm)

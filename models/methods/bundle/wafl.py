@@ -35,11 +35,13 @@ import numpy as np
 
 from models.basics import Arrays, FloatArray, ProblemError
 from models.cuts.carried_proof import CarriedProof
-from models.cuts.cut_model import CutModel, minimise, project
+from models.cuts.cut_model import CutModel
+from models.cuts.cut_program import minimise, project
 from models.cuts.evidence import Evidence, cut_model, record
 from models.cuts.lower_bound import lower_bound
 from models.geometry.projections import least_where
 from models.methods.certified import PointServer, PointState, is_still
+from models.methods.guard import Guard
 from models.methods.row_account import Accounted, RowAccount
 from models.methods.site_answers import stacked
 from models.problem import ServerProblem, SiteProblem
@@ -58,8 +60,10 @@ class WaflSite:
         """Modified loss, its slopes, and what it is at least."""
         return self.accounted(problem, message, parameters).arrays
 
-    def accounted(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> Accounted:
-        """The answer with the rows of its slope."""
+    def accounted(
+        self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], guard: Guard | None = None
+    ) -> Accounted:
+        """The answer with the rows of its slope; its height is the risk, so a guard has no other to choose."""
         if problem.spec.support is not None:
             raise ProblemError("the method wafl is for features without bounds: leave the support out")
         risk, slope, price_slope, rows = priced_rows(message["point"], float(message["price"]), problem)

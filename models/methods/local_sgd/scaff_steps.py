@@ -95,13 +95,13 @@ def _largest_tau(smoothness: float, sum_norm: float, slack: float) -> float:
 
 
 def fairness_note(parameters: Mapping[str, float], ambiguity: RelativeSet) -> str:
-    """One line on a run: whether Theorem 3's condition holds, and for ``phi`` above 0 what the bounds speak of."""
+    """One line on a run: whether Theorem 3's proof holds for it, and for ``phi`` above 0 what the bounds speak of."""
     report = convexity_report(parameters, ambiguity)
     if report is not None:
         condition = str(report)
     else:
         condition = (
-            f"||Lambda||_1 = {ambiguity.sum_norm():.6g}; whether this is below 1 + 2 m_f/M_f cannot be said, "
+            f"||Lambda||_1 = {ambiguity.sum_norm():.6g}; whether this is below 1 + m_f/(2 M_f) cannot be said, "
             "for strong_convexity and smoothness are not given"
         )
     start = f"phi {ambiguity.phi:.4g}: {condition}"
@@ -111,6 +111,6 @@ def fairness_note(parameters: Mapping[str, float], ambiguity: RelativeSet) -> st
 
 
 def convexity_report(parameters: Mapping[str, float], ambiguity: RelativeSet) -> Convexity | None:
-    """Whether ``||Lambda||_1 < 1 + 2 m/M`` (Theorem 3); None where the curvatures are not given."""
+    """Whether ``||Lambda||_1 < 1 + m/(2 M)`` (Assumption 8); None where the curvatures are not given."""
     m, M = parameters.get("strong_convexity", 0.0), parameters.get("smoothness", 0.0)
     return check_convexity(ambiguity, m, M) if M > 0.0 else None

@@ -18,11 +18,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from models.basics import Arrays, FloatArray
 from models.geometry.norms import dual_norm
+from models.methods.guard import MOVES, Guard, Minorant, asked, guarded_minorant, moved, step_minorant
 from models.methods.row_account import Accounted
-from models.methods.site_answers import ProxCutSite, RiskSite, minorant, step_minorant, vector_account
+from models.methods.site_answers import ProxCutSite, RiskSite, minorant_arrays, vector_account
 from models.problem import SiteProblem
 from models.prox.bundle import RiskPenalty, local_step
 from models.worst_case.risk import site_cut
@@ -48,47 +50,79 @@ class DrflSite:
         """Exact risk and cut at the point; the step; what it proves."""
         return self.accounted(problem, message, parameters).arrays
 
-    def accounted(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> Accounted:
+    def accounted(
+        self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], guard: Guard | None = None
+    ) -> Accounted:
         """The answer with the rows of its slopes; where the step ends is a sum of other cuts than the last ones."""
-        asked = RiskSite().accounted(problem, message, parameters)
-        answer = asked.arrays
+        first = RiskSite().accounted(problem, message, parameters, guard)
+        answer = first.arrays
         target, stiffness = float(message["target"]), float(message["stiffness"])
+        question = asked(problem, *(message[name] for name in ("point", "centre", "target", "stiffness", "draw")))
         if stiffness == 0:
-            still = {"local_point": message["point"], "local_risk": answer["risk"]}
-            return Accounted({**answer, **still, **_cut_minorant(message["point"], problem)}, asked.account)
+            point = message["point"]
+            still = {"local_point": point, "local_risk": answer["risk"]}
+            found = guarded_minorant(_cut_minorant(point, problem), point, problem, guard, question)
+            account = vector_account(found.rows, found.slope, found.swing, problem, first.account)
+            return Accounted({**answer, **still, **minorant_arrays(found)}, account)
         least = int(parameters.get("least_rows", LEAST_ROWS))
-        rows = sampled_rows(problem, parameters["batch"], int(message["draw"]), least)
-        height = RiskPenalty(-stiffness * target, stiffness)
-        step = local_step(rows, message["centre"], height, start=message["point"])
-        answer |= {"local_point": step.point, "local_risk": np.array(max(step.risk, target))}
-        if rows is problem:
-            account = vector_account(step.rows, step.slope, step.swing, problem, asked.account)
-            return Accounted({**answer, **step_minorant(step)}, account.partial())
-        cut = site_cut(step.point, problem)
-        account = vector_account(cut.rows, cut.slope, cut.swing, problem, asked.account)
-        return Accounted({**answer, **_cut_minorant(step.point, problem)}, account.partial())
+        chosen = sampled_rows(problem, parameters["batch"], int(message["draw"]), least)
+        rows, centre = problem if chosen is None else _part(problem, chosen), message["centre"]
+
+        def stepped(number: int, random: np.random.Generator) -> tuple[FloatArray, Minorant, FloatArray | None]:
+            if number > MOVES:
+                swing = np.zeros_like(answer["swing"]) if "swing" in answer else None
+                nothing = np.zeros(problem.labels.shape[0])
+                return centre, Minorant(0.0, np.zeros_like(centre), 0.0, swing, nothing), None
+            beside = moved(centre, number, random) if number else centre
+            step = local_step(rows, beside, RiskPenalty(-stiffness * target, stiffness), start=message["point"])
+            ended = np.asarray(step.proven_point)
+            if chosen is None:
+                return ended, step_minorant(step), None
+            return ended, _cut_minorant(ended, problem), _spread(step.rows, chosen, problem)
+
+        def rows_of(step: tuple[FloatArray, Minorant, FloatArray | None]) -> list[FloatArray]:
+            return [each for each in (step[1].rows, step[2]) if each is not None]
+
+        ended, found, sampled = (
+            stepped(0, np.random.default_rng(0)) if guard is None else guard.choose(question, stepped, rows_of)
+        )
+        answer |= {"local_point": ended, "local_risk": np.array(max(site_cut(ended, rows).risk, target))}
+        account = vector_account(found.rows, found.slope, found.swing, problem, first.account)
+        if chosen is not None:
+            account = account.with_vector(sampled, ended - centre, problem.labels.shape[0], whole=account.whole)
+        return Accounted({**answer, **minorant_arrays(found)}, account)
 
     def shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
         """Shapes of a valid answer."""
         return {**ProxCutSite().shapes(dimension, n_swings), "local_point": (dimension,), "local_risk": ()}
 
 
-def _cut_minorant(point: FloatArray, problem: SiteProblem) -> dict[str, FloatArray]:
+def _cut_minorant(point: FloatArray, problem: SiteProblem) -> Minorant:
     """What the exact risk at a point proves everywhere."""
     cut = site_cut(point, problem)
     norm = dual_norm(point[: problem.features.shape[1]], problem.spec.transport_norm)
-    return minorant(cut.offset(point, norm), cut.slope, cut.norm_weight, cut.swing)
+    return Minorant(cut.offset(point, norm), cut.slope, cut.norm_weight, cut.swing, cut.rows)
 
 
-def sampled_rows(problem: SiteProblem, batch: float, draw: int, least: int = LEAST_ROWS) -> SiteProblem:
-    """The site with a share of its rows, drawn by a number, so that a repeated message meets the same rows.
+def sampled_rows(
+    problem: SiteProblem, batch: float, draw: int, least: int = LEAST_ROWS
+) -> NDArray[np.intp] | None:
+    """Which of the site's rows a share of them is, drawn by a number, so that a repeated message meets the same rows.
 
-    ``least`` is how many they are at least, a site's own number; never below :data:`LEAST_ROWS`.
+    None: all. ``least`` is how many they are at least, a site's own number; never below :data:`LEAST_ROWS`.
     """
     count = problem.labels.shape[0]
     wanted = max(math.ceil(batch * count), min(count, max(least, LEAST_ROWS)))
-    if wanted >= count:
-        return problem
-    rows = np.sort(np.random.default_rng(draw).choice(count, wanted, replace=False))
+    return None if wanted >= count else np.sort(np.random.default_rng(draw).choice(count, wanted, replace=False))
+
+
+def _part(problem: SiteProblem, rows: NDArray[np.intp]) -> SiteProblem:
     counts = None if problem.row_weights is None else problem.row_weights[rows] / problem.row_weights[rows].mean()
     return SiteProblem(problem.features[rows], problem.labels[rows], problem.spec, counts)
+
+
+def _spread(coefficients: FloatArray | None, rows: NDArray[np.intp], problem: SiteProblem) -> FloatArray | None:
+    """Coefficients of some rows over all of them; None where they are not known."""
+    whole = np.zeros(problem.labels.shape[0])
+    whole[rows] = 0.0 if coefficients is None else coefficients
+    return None if coefficients is None else whole

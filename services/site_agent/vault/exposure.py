@@ -14,11 +14,13 @@ The first two an OEM sees without knowing any c. The third is an upper bound of 
 Differences are searched in sketches: with R (q, N) random, ``R c`` (q,) of a vector that leaves row i alone is a
 multiple of the column R_i, and no other is, but with probability nil. The first two numbers of R_i are a direction in a
 plane, one of N at equal angles, so the angle of a combination says which row alone it can be. A vector is kept as q
-numbers.
+numbers. Rows with the same features count as one, since whoever has one of them has all.
 """
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,13 +29,22 @@ from numpy.typing import NDArray
 from models.basics import FloatArray
 
 SKETCH = 8
-"""Numbers kept of a vector: by chance a direction comes within _ANGLE of a given one less than once in 1e25."""
+"""Numbers kept of a vector: by chance a direction comes within _ANGLE of a given one less than once in 1e25, within
+_PAIR_ANGLE less than once in 1e9."""
 
 _ANGLE = 1.5e-5  # a cosine within 1e-10 of 1: how far what is left may be from the row itself
-_PLANE = 2e-4  # _ANGLE in the plane of the first two numbers, which hold a tenth or more of a length
-_FAINT = 1e-9  # share of a whole row below which a coefficient is rounding
+_PAIR_ANGLE = 0.002
+"""In a difference of two, all others together may weigh a five-hundredth of the row (root of the squares). Of the many
+differences of differences some come that near to a row by chance, and nobody can tell which."""
+_COMBINED_ANGLE = 3e-4
+"""The same in a difference of differences. More than :data:`_ANGLE`, for rows of one table are much alike: what others
+leave across the row is a part of their weight, and who looks at vectors alone sees that part."""
+_CROWD = 50.0  # rows times angle: beyond it pairs would often be near to some row by chance
+_FAINT = 1e-12
+"""Share of a whole row below which a coefficient is rounding; sketches of a thousand rows are good to 1e-14. Two
+solutions of one local step may differ along a row by more than that, and whoever divides by it has the row."""
 _NEW = 1e-9  # share of a vector that must lie outside the span for it to be a new direction
-_DEPTH = 48  # last vectors of which pairs are held to pairs: 1128 pairs, 50 000 look-ups a vector
+_DEPTH = 32  # last vectors of which pairs are held to pairs: 496 pairs, 33 000 sums a vector
 LEAST_LEVERAGE = 0.999
 """Leverage from which on a row counts as isolated by some combination."""
 
@@ -61,15 +72,54 @@ class Figures:
 class Differences:
     """Rows isolated by differences of vectors, found as the vectors come."""
 
-    def __init__(self, n_rows: int, seed: int, sketches: FloatArray, pairs: IntSet, differences: IntSet) -> None:
-        """``sketches`` (M, q) of the vectors so far; ``seed`` draws R and must be the same every time."""
-        self._angles = np.pi * (np.arange(n_rows) + 0.5) / n_rows
+    def __init__(
+        self, n_rows: int, seed: int, sketches: FloatArray, pairs: IntSet, differences: IntSet,
+        alike: NDArray[np.intp] | None = None,
+    ) -> None:
+        """``sketches`` (M, q) of the vectors so far; ``seed`` draws R and must be the same every time.
+
+        ``alike`` (N,) : the number of the first row with the same features; whoever has one of them has all.
+        """
+        self._alike = np.arange(n_rows) if alike is None else alike
+        angles = np.pi * (np.arange(n_rows) + 0.5) / n_rows
         drawn = np.random.default_rng(seed).standard_normal((n_rows, SKETCH - 2))
-        self._sketcher = np.column_stack([np.cos(self._angles), np.sin(self._angles), drawn])
+        self._angles = angles
+        self._sketcher = np.column_stack([np.cos(angles), np.sin(angles), drawn])[self._alike]
         self._lengths = np.sqrt(np.einsum("ij,ij->i", self._sketcher, self._sketcher))
         self._n_rows = n_rows
+        # Nearer for so many rows that their directions would crowd.
+        self._pair_angle = max(_ANGLE, min(_PAIR_ANGLE, _CROWD / n_rows))
+        self._combined_angle = min(_COMBINED_ANGLE, self._pair_angle)
         self.sketches = sketches.reshape(-1, SKETCH)
         self.pairs, self.differences = set(pairs), set(differences)
+
+    def copy(self) -> Differences:
+        """One that grows apart from this one."""
+        other = copy.copy(self)
+        other.pairs, other.differences = set(self.pairs), set(self.differences)
+        return other
+
+    def admits(self, vectors: Sequence[FloatArray]) -> bool:
+        """Take in vectors, by their coefficients (N,), if they isolate no further row; whether they do not."""
+        trial = self.copy()
+        for each in vectors:
+            sketch = trial.sketch(each)
+            if trial.knows(sketch):
+                continue
+            if not trial.by_pairs(sketch) <= trial.differences:
+                return False
+            trial.add(sketch)
+            if len(trial.differences) > len(self.differences):
+                return False
+        self.sketches, self.pairs, self.differences = trial.sketches, trial.pairs, trial.differences
+        return True
+
+    def take(self, vectors: Sequence[FloatArray]) -> None:
+        """Take in those that are not known yet."""
+        for each in vectors:
+            sketch = self.sketch(each)
+            if not self.knows(sketch):
+                self.add(sketch)
 
     def sketch(self, rows: FloatArray) -> FloatArray:
         """``R (N c)`` (q,) of coefficients (N,)."""
@@ -82,35 +132,61 @@ class Differences:
 
     def add(self, sketch: FloatArray) -> None:
         """Take in a vector that is not known yet."""
-        self.pairs |= self._isolated(sketch - np.vstack([self.sketches, np.zeros(SKETCH)]))
+        self.pairs |= self.by_pairs(sketch)
         recent = np.vstack([np.zeros(SKETCH), self.sketches[-_DEPTH:]])
         first, second = np.triu_indices(len(recent), 1)
         older = recent[first] - recent[second]
         newer = sketch - recent
-        both = np.concatenate([older, -older])
-        found = self._isolated((newer[:, np.newaxis] - both[np.newaxis]).reshape(-1, SKETCH))
+        found = self._isolated_sums(newer, older, (1.0, -1.0), self._combined_angle)
         # a - 2 b + c, the new one being a or b
-        found |= self._isolated((newer[:, np.newaxis] + newer[np.newaxis]).reshape(-1, SKETCH))
+        found |= self._isolated_sums(newer, newer, (1.0,), self._combined_angle)
         self.differences |= found | self.pairs
         self.sketches = np.vstack([self.sketches, sketch])
 
-    def _isolated(self, combined: FloatArray) -> IntSet:
-        """Rows of which some of the sketches (n, q) is a multiple, large enough not to be rounding."""
-        sizes = np.sqrt(np.einsum("ij,ij->i", combined, combined))
-        angle = np.arctan2(combined[:, 1], combined[:, 0]) % np.pi
-        place = np.floor(angle / np.pi * self._n_rows).astype(np.intp)
-        found: IntSet = set()
-        reach = 1 + int(_PLANE * self._n_rows / np.pi)
-        for shift in range(-reach, reach + 1):
-            row = (place + shift) % self._n_rows
-            away = np.abs(angle - self._angles[row])
-            near = np.flatnonzero((np.minimum(away, np.pi - away) <= _PLANE) & (sizes > _FAINT))
-            own = self._sketcher[row[near]]
-            size = np.einsum("ij,ij->i", combined[near], own) / self._lengths[row[near]] ** 2
-            left = combined[near] - size[:, np.newaxis] * own
-            alone = np.sqrt(np.einsum("ij,ij->i", left, left)) <= _ANGLE * sizes[near]
-            found.update(row[near][alone & (np.abs(size) > _FAINT)].tolist())
-        return found
+    def by_pairs(self, sketch: FloatArray) -> IntSet:
+        """Rows isolated by a vector alone or with one of those so far."""
+        return self._isolated(sketch - np.vstack([self.sketches, np.zeros(SKETCH)]), self._pair_angle)
+
+    def _isolated(self, combined: FloatArray, angle_to_row: float) -> IntSet:
+        """Rows of which some of the sketches (n, q) is nearly a multiple, large enough not to be rounding."""
+        return self._isolated_sums(combined, np.zeros((1, SKETCH)), (1.0,), angle_to_row)
+
+    def _isolated_sums(
+        self, one: FloatArray, other: FloatArray, signs: Sequence[float], angle_to_row: float
+    ) -> IntSet:
+        """The same of all sums ``one_i + sign other_j`` of sketches (n, q) and (m, q).
+
+        Of most of them two planes of numbers are looked at and no more: what is nearly a multiple of a row has its
+        direction in both.
+        """
+        ones, others, found = np.ascontiguousarray(one.T), np.ascontiguousarray(other.T), set[int]()
+        # A little more than the angle may be in the first plane, which has length 1.
+        plane = 1.1 * angle_to_row * float(self._lengths.max())
+        reach = 1 + int(plane * self._n_rows / np.pi)
+        for sign in signs:
+            x, y, u, v = ((ones[k][:, np.newaxis] + sign * others[k]).ravel() for k in range(4))
+            place = np.floor(np.arctan2(y, x) * (self._n_rows / np.pi)).astype(np.intp)
+            size = np.sqrt(u * u + v * v)
+            for shift in range(-reach, reach + 1):
+                row = (place + shift) % self._n_rows
+                # The sine of the angle between the directions in the second plane, times both lengths.
+                across = np.abs(u * self._sketcher[row, 3] - v * self._sketcher[row, 2])
+                near = np.flatnonzero(across <= plane * size)
+                found |= self._confirmed(one, other, sign, near, row[near], angle_to_row)
+        return set(np.flatnonzero(np.isin(self._alike, list(found))).tolist()) if found else found
+
+    def _confirmed(
+        self, one: FloatArray, other: FloatArray, sign: float, near: NDArray[np.intp], row: NDArray[np.intp],
+        angle_to_row: float,
+    ) -> IntSet:
+        """Of sums, by their numbers ``i m + j``, those that all q numbers say to be a multiple of the row beside."""
+        first, second = np.divmod(near, other.shape[0])
+        combined, own = one[first] + sign * other[second], self._sketcher[row]
+        size = np.einsum("ij,ij->i", combined, own) / self._lengths[row] ** 2
+        left = combined - size[:, np.newaxis] * own
+        away = np.sqrt(np.einsum("ij,ij->i", left, left))
+        alone = away <= angle_to_row * np.abs(size) * self._lengths[row]
+        return set(row[alone & (np.abs(size) > _FAINT)].tolist())
 
 
 class Span:

@@ -7,8 +7,9 @@ After a crash in between the record holds an answer that never left, never the o
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from services.site_agent.vault.exposure_record import (
     Stored,
     directions_kept,
 )
+from services.site_agent.vault.guard import Choice, Left, VaultGuard
 
 NOTHING = RowAccount()
 """Account of an answer without vectors: scalars and counts."""
@@ -38,40 +40,57 @@ def data_digest(train: Part) -> str:
     return found.hexdigest()
 
 
+def alike_rows(features: FloatArray) -> NDArray[np.intp]:
+    """Number of the first row with the same features, (N,): whoever has one row has all that are like it."""
+    _, first, group = np.unique(features, axis=0, return_index=True, return_inverse=True)
+    return np.asarray(first[group.ravel()], dtype=np.intp)
+
+
 class Exposure:
     """What has been said of one version of the data, in memory."""
 
-    def __init__(self, digest: str, n_rows: int, stored: Stored) -> None:
+    def __init__(self, digest: str, n_rows: int, stored: Stored, alike: NDArray[np.intp] | None = None) -> None:
+        """``alike`` (N,) as :func:`alike_rows` has it; None: nothing is added, the figures are only read."""
         seed = int(digest[:16], 16)
         self.digest, self._n_rows = digest, n_rows
-        self._differences = Differences(n_rows, seed, stored.sketches, set(stored.pairs), set(stored.differences))
+        self._alike = np.arange(n_rows) if alike is None else alike
+        pairs, differences = set(stored.pairs), set(stored.differences)
+        self.differences = Differences(n_rows, seed, stored.sketches, pairs, differences, self._alike)
         self._span = Span(n_rows, stored.directions, directions_kept(n_rows), full=stored.span_full)
         self._unaccounted, self._vectors = stored.unaccounted, stored.vectors
+        self.left: Left = {}
+
+    def counted(self) -> tuple[int, int]:
+        """Rows that differences isolate, and any combination, of the vectors that are accounted for."""
+        return len(self.differences.differences), int(leveraged_rows(self._span.leverage[self._alike]).sum())
 
     def figures(self) -> Figures:
-        """The figures as they stand."""
-        leverage = self._span.leverage
-        return Figures(
-            self._n_rows, len(self._differences.pairs), len(self._differences.differences),
-            round(float(leverage.max()), 6), int(leveraged_rows(leverage).sum()), self._vectors, self._unaccounted,
-        )
+        """The figures as they stand; where an answer said more than its account has, every row counts."""
+        count, leverage = self._n_rows, float(self._span.leverage.max())
+        if self._unaccounted:
+            return Figures(count, count, count, 1.0, count, self._vectors, self._unaccounted)
+        by_differences, leveraged = self.counted()
+        return Figures(count, len(self.differences.pairs), by_differences, round(leverage, 6), leveraged, self._vectors)
 
     def add(self, account: RowAccount) -> Addition:
         """Take in an answer."""
-        sketches: list[FloatArray] = []
-        directions: list[FloatArray] = []
+        found, sketches, directions = self.differences, list[FloatArray](), list[FloatArray]()
+        pairs, differences = set(found.pairs), set(found.differences)
         for rows in account.rows:
-            sketch = self._differences.sketch(rows)
-            if self._differences.knows(sketch):
+            sketch = found.sketch(rows)
+            if found.knows(sketch):
                 continue
-            self._differences.add(sketch)
+            found.add(sketch)
             sketches.append(sketch)
-            direction = self._span.add(rows)
+            direction = self._span.add(np.bincount(self._alike, rows, self._n_rows).astype(np.float64))
             directions += [] if direction is None else [direction]
         self._vectors += len(sketches)
         self._unaccounted += not account.whole
-        pairs, differences = self._differences.pairs, self._differences.differences
-        return Addition(tuple(sketches), tuple(directions), pairs, differences, self.figures(), self._span.full)
+        changed = (found.pairs - pairs) | (found.differences - differences)
+        isolated = {row: row in found.pairs for row in changed}
+        return Addition(
+            tuple(sketches), tuple(directions), isolated, self.figures(), self._span.full, self._unaccounted
+        )
 
 
 class ExposureGate:
@@ -96,10 +115,23 @@ class ExposureGate:
         if runs is not None and not spent.answers and spent.other_runs >= runs:
             raise Refusal("budget_spent", f"{spent.other_runs} runs began in the last 24 hours")
 
-    def admit(self, train: Part, known: NDArray[np.bool_], run_id: str, account: RowAccount) -> Figures:
+    def guard(self, train: Part, known: NDArray[np.bool_]) -> VaultGuard:
+        """What chooses the vectors of one answer; ``known`` as in :meth:`admit`."""
+        exposure = self._exposure(train)
+        secret = self._record.secret() + exposure.digest.encode()
+        return VaultGuard(
+            exposure.differences, secret, lambda rows: _over_all(RowAccount((rows,)), known).rows[0],
+            self._record.choice, exposure.left,
+        )
+
+    def admit(
+        self, train: Part, known: NDArray[np.bool_], run_id: str, account: RowAccount,
+        choices: Mapping[bytes, Choice] = MappingProxyType({}),
+    ) -> Figures:
         """Figures with this answer, which is in the record when this returns.
 
-        ``known`` (N,) are the training rows that the task learns from, whose coefficients the account has.
+        ``known`` (N,) are the training rows that the task learns from, whose coefficients the account has; ``choices``
+        those of the answer's :meth:`guard`.
 
         Raises
         ------
@@ -107,35 +139,49 @@ class ExposureGate:
             The answer would isolate more rows than the policy allows; nothing is recorded then.
         """
         exposure = self._exposure(train)
-        before = exposure.figures()
+        before = exposure.counted()
         addition = exposure.add(_over_all(account, known))
         try:
-            self._check(addition.figures, before)
+            self._check(exposure.counted(), before, account.whole, len(train))
             now = self._clock().astimezone(UTC)
             old = now - timedelta(days=RUNS_KEPT_DAYS)
-            self._record.add(exposure.digest, run_id, now.isoformat(), old.isoformat(), addition)
+            self._record.add(exposure.digest, run_id, now.isoformat(), old.isoformat(), addition, choices)
         except Exception:
             self._kept = None  # what is in memory holds an answer that does not leave
             raise
         return addition.figures
 
-    def _check(self, after: Figures, before: Figures) -> None:
-        """An answer that isolates no further row may leave whatever the limits: refusing it would protect nothing."""
-        for what, count, earlier, limit in (
-            ("differences of answers", after.by_differences, before.by_differences, self._policy.exposure_limit),
-            ("combinations of all answers", after.leveraged, before.leveraged, self._policy.leverage_limit),
+    def figures(self, train: Part) -> Figures:
+        """What the answers so far isolate of the rows."""
+        return self._exposure(train).figures()
+
+    def _check(self, after: tuple[int, int], before: tuple[int, int], whole: bool, n_rows: int) -> None:
+        """An answer that isolates no further row may leave whatever the limits: refusing it would protect nothing.
+
+        One that says more than its account has may isolate every row.
+        """
+        limits = self._policy.exposure_limit, self._policy.leverage_limit
+        if not whole and not self._policy.allow_unaccounted and min(limits) < 1:
+            raise Refusal(
+                "exposure_limit",
+                "what the answer says of single rows is not known, so all of them count, and the policy allows a share "
+                f"of {min(limits):g}",
+            )
+        for what, count, earlier, limit in zip(
+            ("differences of answers", "combinations of all answers"), after, before, limits, strict=True
         ):
-            if count > earlier and count > limit * after.rows:
+            if count > earlier and count > limit * n_rows:
                 raise Refusal(
                     "exposure_limit",
-                    f"with this answer {what} would isolate {count} of {after.rows} rows, "
+                    f"with this answer {what} would isolate {count} of {n_rows} rows, "
                     f"the policy allows a share of {limit:g}",
                 )
 
     def _exposure(self, train: Part) -> Exposure:
         digest = self._digest_of(train)
         if self._kept is None or self._kept.digest != digest:
-            self._kept = Exposure(digest, len(train), self._record.stored(digest, len(train)))
+            stored = self._record.stored(digest, len(train))
+            self._kept = Exposure(digest, len(train), stored, alike_rows(train.features))
         return self._kept
 
     def _digest_of(self, train: Part) -> str:

@@ -2,28 +2,34 @@
 
 One file (mode 0600) in the site's folder. Everything in it is tied to the digest of the training rows, and survives a
 restart. It is bounded: of a version it keeps at most N directions of N numbers (fewer for many rows), the sketches of
-the last vectors, two sets of row numbers and the runs of a month; of versions, the last few.
+the last vectors, two sets of row numbers, the last questions that were not answered by the exact cut and the runs of a
+month; of versions, the last few. The secret that the guard draws by is made with the file.
 """
 
 from __future__ import annotations
 
-import os
+import re
+import secrets
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from models.basics import FloatArray
-from services.contracts.errors import BallastError
+from services.contracts.errors import BallastError, UnavailableError
+from services.contracts.private_files import private_file
 from services.site_agent.vault.exposure import SKETCH, Figures
 
 VERSIONS_KEPT = 8  # versions of the data, a run may still go on with an earlier one
 SKETCHES_KEPT = 4096  # vectors that a new one is held against, of all runs
 MOST_CELLS = 2**22  # numbers of a version's directions: 32 MB
 RUNS_KEPT_DAYS = 30
+FORGET_EVERY = 32
+"""Answers of a run between two looks for what is no longer kept; the first of a run is one."""
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS version (digest TEXT PRIMARY KEY, rows INTEGER NOT NULL, used TEXT NOT NULL,
@@ -33,6 +39,9 @@ CREATE TABLE IF NOT EXISTS direction (number INTEGER PRIMARY KEY, digest TEXT NO
 CREATE TABLE IF NOT EXISTS isolated (digest TEXT, row INTEGER, by_pair INTEGER NOT NULL, PRIMARY KEY (digest, row));
 CREATE TABLE IF NOT EXISTS run (digest TEXT, run TEXT, began TEXT NOT NULL, answers INTEGER NOT NULL,
     PRIMARY KEY (digest, run));
+CREATE TABLE IF NOT EXISTS secret (one INTEGER PRIMARY KEY CHECK (one = 1), bytes BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS choice (number INTEGER PRIMARY KEY, digest TEXT NOT NULL, question BLOB UNIQUE NOT NULL,
+    candidate NOT NULL);
 """
 
 
@@ -57,14 +66,17 @@ class Stored:
 
 @dataclass(frozen=True)
 class Addition:
-    """What one answer adds: sketches and directions that are new, and the figures and rows after it."""
+    """What one answer adds: sketches, directions and isolated rows that are new, and the figures after it.
+
+    ``isolated`` says of a row whether a vector or a pair of them shows it; a row may be new in that alone.
+    """
 
     sketches: tuple[FloatArray, ...]
     directions: tuple[FloatArray, ...]
-    pairs: Iterable[int]
-    differences: Iterable[int]
+    isolated: Mapping[int, bool]
     figures: Figures
     span_full: bool
+    unaccounted: int = 0
 
 
 @dataclass(frozen=True)
@@ -80,18 +92,46 @@ def directions_kept(n_rows: int) -> int:
     return max(1, min(n_rows, MOST_CELLS // n_rows))
 
 
+def opened(path: Path | None, tables: str) -> sqlite3.Connection:
+    """The private file with these tables in it, or a database in memory; ``UnavailableError``, ``sqlite3.Error``."""
+    if path is not None:
+        private_file(path)
+    base = sqlite3.connect(path or ":memory:", check_same_thread=False, timeout=10.0)
+    base.executescript(tables)
+    return base
+
+
+def looked_at(path: Path | None, tables: str) -> sqlite3.Connection:
+    """The file for who only looks: nothing is written, and what it does not hold yet is empty; ``sqlite3.Error``."""
+    if path is None or not path.exists():
+        return opened(None, tables)
+    base = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False, timeout=10.0)
+    try:
+        base.execute("PRAGMA temp_store = MEMORY")
+        held = {name for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        for statement in filter(None, (part.strip() for part in tables.split(";"))):
+            if re.findall(r"EXISTS (\w+)", statement)[0] not in held:
+                base.execute(statement.replace("CREATE TABLE", "CREATE TEMP TABLE", 1))
+    except sqlite3.Error:
+        base.close()
+        raise
+    return base
+
+
 class ExposureRecord:
     """The file, or a record in memory where no path is given. One writer; readers may look at any time."""
 
-    def __init__(self, path: Path | None) -> None:
-        """Open or begin the record; :class:`ExposureRecordError` where that is not possible."""
+    def __init__(self, path: Path | None, *, looking: bool = False) -> None:
+        """Open or begin the record, or only look at it; :class:`ExposureRecordError` where that is not possible."""
         self._path = path
         try:
-            if path is not None:
-                os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-            self._base = sqlite3.connect(path or ":memory:", check_same_thread=False, timeout=10.0)
-            self._base.executescript(_TABLES)
-        except (OSError, sqlite3.Error) as error:
+            if looking:
+                self._base = looked_at(path, _TABLES)
+                return
+            self._base = opened(path, _TABLES)
+            with self._base:
+                self._base.execute("INSERT OR IGNORE INTO secret VALUES (1, ?)", (secrets.token_bytes(32),))
+        except (UnavailableError, sqlite3.Error) as error:
             raise self._error(error) from None
 
     def stored(self, digest: str, n_rows: int) -> Stored:
@@ -119,7 +159,19 @@ class ExposureRecord:
         )
         return Budget(answers[0][0] if answers else 0, others[0][0])
 
-    def add(self, digest: str, run_id: str, now: str, forget_before: str, addition: Addition) -> None:
+    def secret(self) -> bytes:
+        """What the guard draws by: 32 random bytes, the same as long as the file is."""
+        return bytes(self._rows("SELECT bytes FROM secret")[0][0])
+
+    def choice(self, question: bytes) -> int | bytes | None:
+        """What answered a question in place of the exact cut: the number of a candidate, or an earlier cut, whole."""
+        found = self._rows("SELECT candidate FROM choice WHERE question = ?", question)
+        return found[0][0] if found else None
+
+    def add(
+        self, digest: str, run_id: str, now: str, forget_before: str, addition: Addition,
+        choices: Mapping[bytes, int | bytes] = MappingProxyType({}),
+    ) -> None:
         """Write an answer down, whole or not at all; on the disk when this returns."""
         figures, write = addition.figures, self._base.execute
         try:
@@ -128,19 +180,24 @@ class ExposureRecord:
                     "INSERT INTO version VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (digest) DO UPDATE SET "
                     "used = excluded.used, unaccounted = excluded.unaccounted, "
                     "span_full = excluded.span_full, vectors = excluded.vectors",
-                    (digest, figures.rows, now, figures.unaccounted, addition.span_full, figures.vectors),
+                    (digest, figures.rows, now, addition.unaccounted, addition.span_full, figures.vectors),
                 )
                 for table, vectors in (("sketch", addition.sketches), ("direction", addition.directions)):
                     for vector in vectors:
                         write(f"INSERT INTO {table} (digest, numbers) VALUES (?, ?)", (digest, vector.tobytes()))
-                pairs = set(addition.pairs)
-                for row in addition.differences:
-                    write("INSERT OR REPLACE INTO isolated VALUES (?, ?, ?)", (digest, row, row in pairs))
-                write(
-                    "INSERT INTO run VALUES (?, ?, ?, 1) ON CONFLICT (digest, run) DO UPDATE SET answers = answers + 1",
-                    (digest, run_id, now),
-                )
-                self._forget(digest, forget_before)
+                for question, candidate in choices.items():
+                    write(
+                        "INSERT OR IGNORE INTO choice (digest, question, candidate) VALUES (?, ?, ?)",
+                        (digest, question, candidate),
+                    )
+                for row, by_pair in addition.isolated.items():
+                    write("INSERT OR REPLACE INTO isolated VALUES (?, ?, ?)", (digest, row, by_pair))
+                ((answers,),) = write(
+                    "INSERT INTO run VALUES (?, ?, ?, 1) ON CONFLICT (digest, run) DO UPDATE SET answers = answers + 1 "
+                    "RETURNING answers", (digest, run_id, now),
+                ).fetchall()
+                if answers % FORGET_EVERY == 1:
+                    self._forget(digest, forget_before)
         except sqlite3.Error as error:
             raise self._error(error) from None
 
@@ -148,15 +205,16 @@ class ExposureRecord:
         """Old versions of the data, old runs, and sketches beyond the number kept."""
         write = self._base.execute
         write("DELETE FROM run WHERE began < ?", (forget_before,))
-        write(
-            "DELETE FROM sketch WHERE digest = ? AND number <= (SELECT number FROM sketch WHERE digest = ? "
-            "ORDER BY number DESC LIMIT 1 OFFSET ?)", (digest, digest, SKETCHES_KEPT),
-        )
+        for table in ("sketch", "choice"):
+            write(
+                f"DELETE FROM {table} WHERE digest = ? AND number <= (SELECT number FROM {table} WHERE digest = ? "
+                "ORDER BY number DESC LIMIT 1 OFFSET ?)", (digest, digest, SKETCHES_KEPT),
+            )
         write(
             "DELETE FROM version WHERE digest NOT IN (SELECT digest FROM version ORDER BY used DESC LIMIT ?)",
             (VERSIONS_KEPT,),
         )
-        for table in ("sketch", "direction", "isolated", "run"):
+        for table in ("sketch", "direction", "isolated", "run", "choice"):
             write(f"DELETE FROM {table} WHERE digest NOT IN (SELECT digest FROM version)")
 
     def latest(self) -> tuple[str, int, str] | None:

@@ -20,7 +20,7 @@ def exposure_summary(path: Path, policy: SitePolicy, now: datetime | None = None
     """
     if not path.exists():
         return {"answers": 0}
-    record = ExposureRecord(path)
+    record = ExposureRecord(path, looking=True)
     try:
         latest = record.latest()
         if latest is None:

@@ -14,6 +14,7 @@ from services.contracts.asset_type import AssetType
 from services.contracts.errors import BallastError
 from services.contracts.messages import RefusalCode
 from services.site_agent.settings import TableSource
+from services.site_agent.vault.held_out import held_by_machine, held_by_time, seconds
 
 
 class VaultError(BallastError):
@@ -83,8 +84,35 @@ def read_columns(cells: Cells, source: TableSource, asset_type: AssetType) -> Ra
     if target_at is not None and asset_type.target is not None:
         _check_unit(cells, target_at, asset_type.target.name, source, asset_type)
         targets = cells.numbers(target_at, gaps=True)
-    parts = None if split_at is None else cells.words(split_at)
-    return RawTable(values, labels, read_split(parts, source, cells.row_name), cells.row_name, targets)
+    return RawTable(values, labels, _split(cells, split_at, source), cells.row_name, targets)
+
+
+def _split(cells: Cells, split_at: int | None, source: TableSource) -> NDArray[np.bool_] | HoldOut:
+    """Which rows are held out, by the column that the settings name; without one a fraction of each class."""
+    column = source.machine_column or source.time_column
+    if column is None:
+        return read_split(None if split_at is None else cells.words(split_at), source, cells.row_name)
+    words = cells.words(find_column(cells.header, column, source, "holding out"))
+    if "" in words:
+        row = cells.row_name(words.index(""))
+        raise VaultError(f"{source.path.name}, {row}: column {column!r} holds an empty cell")
+    try:
+        if source.machine_column is not None:
+            return held_by_machine(words, source.test_fraction, source.seed)
+        return held_by_time(_times(words, source, column, cells.row_name), source.test_fraction)
+    except ValueError as error:
+        raise VaultError(f"{source.path.name}, column {column!r}: {error}") from None
+
+
+def _times(words: list[str], source: TableSource, column: str, row_name: Callable[[int], str]) -> FloatArray:
+    found = np.empty(len(words))
+    for row, word in enumerate(words):
+        try:
+            found[row] = seconds(word)
+        except ValueError:
+            where = f"{source.path.name}, {row_name(row)}: column {column!r}"
+            raise VaultError(f"{where} must hold a number, or a time as ISO 8601 has it") from None
+    return found
 
 
 def read_features(cells: Cells, source: TableSource, asset_type: AssetType) -> FloatArray:

@@ -14,9 +14,10 @@ def test_the_audit_trail_is_listed_by_pages_and_verified(any_world: Any) -> None
         return any_world.call(Role.ADMINISTRATOR, "GET", path + query).json()["events"]
 
     everything = listed()
-    assert [event["number"] for event in everything] == [7, 6, 5, 4, 3, 2, 1]
+    count = 4 + len(Role)  # the tokens of the roles are there before
+    assert [event["number"] for event in everything] == list(range(count, 0, -1))
     assert listed("?limit=2&offset=1") == everything[1:3]
     assert listed(f"?target={everything[0]['target']}") == everything[:1]
     assert listed("?action=site.enrol") == []
     report = any_world.call(Role.ADMINISTRATOR, "GET", f"{path}/verify").json()
-    assert report == {"ok": True, "events": 7, "head": everything[0]["hash"], "problem": ""}
+    assert report == {"ok": True, "events": count, "head": everything[0]["hash"], "problem": ""}

@@ -9,7 +9,7 @@ from api.backend.pseudonyms import Pseudonyms
 from services.contracts.errors import UnavailableError
 from services.contracts.plan import Plan
 from services.contracts.report import GateResult, MissedRound
-from services.contracts.run import Run, SiteAnswer, SiteTermsRecord
+from services.contracts.run import Run, SiteAnswer, SiteTermsRecord, SummedSites
 
 KEY = bytes(range(32))
 
@@ -103,3 +103,9 @@ def test_a_home_that_cannot_be_written_is_told_of(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UnavailableError, match="cannot be used"):
         Pseudonyms.from_file(tmp_path / "file" / "pseudonyms.key")
+
+
+def test_the_sites_of_a_cohort_bear_their_pseudonyms() -> None:
+    names = Pseudonyms(KEY)
+    shown = names.applied("m", SummedSites(name="cohort-1", sites=("a", "b")))
+    assert shown.name == "cohort-1" and set(shown.sites) == {names.name("m", "a"), names.name("m", "b")}

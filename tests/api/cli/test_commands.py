@@ -113,6 +113,17 @@ def test_a_plan_is_created_triggered_and_its_run_cancelled(
     ]
 
 
+def test_a_run_is_triggered_with_terms_of_its_own(shell: Any, behind: Any, plan_file: Callable[..., str]) -> None:
+    shell.good("asset-type", "add", PUMP)
+    shell.good("plan", "create", plan_file())
+    for given, said in (("reveal=sums", "reveal cannot be set for one run"), ("max_rounds=many", "max_rounds")):
+        assert said in shell.refused("plan", "trigger", "nightly", "--set", given)
+    run_id = shell.good("plan", "trigger", "nightly", "--set", "max_rounds=50", "--set", "auto_promote=false").strip()
+    assert shell.read("run", "show", run_id)["plan"]["overrides"] == {"max_rounds": 50, "auto_promote": False}
+    shown = shell.good("run", "show", run_id)
+    assert "for this run alone" in shown and "max_rounds = 50" in shown and "auto_promote = false" in shown
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

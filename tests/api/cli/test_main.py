@@ -35,11 +35,15 @@ def test_help_imports_nothing_heavy() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_commands_on_the_store_need_no_web_server() -> None:
-    """The command line stands beside the API, not on it."""
+@pytest.mark.parametrize(("modules", "heavy"), [
+    ("asset_type, audit, model, plan, run, site, token", "fastapi starlette mlflow prefect"),
+    ("asset_type, audit, plan, run, site, token", "scipy cryptography models.methods.catalogue"),
+])
+def test_commands_on_the_store_import_little(modules: str, heavy: str) -> None:
+    """The command line stands beside the API, not on it; what costs a second is for those who train or serve."""
     program = (
-        "import sys\nfrom api.cli import asset_type, audit, model, plan, run, site, token\n"
-        "sys.exit(', '.join({'fastapi', 'starlette', 'mlflow', 'prefect'} & set(sys.modules)) or None)"
+        f"import sys\nfrom api.cli import {modules}\n"
+        f"sys.exit(', '.join(set({heavy.split()!r}) & set(sys.modules)) or None)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -49,3 +53,43 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: object) -> None:
     command = f"{sys.executable} -m api.cli.main migrate --home {tmp_path} | true"
     done = subprocess.run(command, shell=True, capture_output=True, check=False)
     assert done.stderr == b""
+
+
+def test_both_commands_say_their_version() -> None:
+    said = []
+    for module in ("api.cli.main", "services.site_agent"):
+        done = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True, check=True)
+        said.append(done.stdout.split())
+    assert [words[0] for words in said] == ["ballast", "ballast-site"]
+    assert said[0][1] == said[1][1] and said[0][1][0].isdigit()
+
+
+def completed(script: str, name: str, *words: str) -> set[str]:
+    """What bash offers for the last word."""
+    line = " ".join(f"'{word}'" for word in words)
+    asks = f"{script}\nCOMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; {name}; echo \"${{COMPREPLY[@]}}\""
+    done = subprocess.run(["bash", "-c", asks], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_bash_completes_commands_actions_and_options(capsys: pytest.CaptureFixture[str]) -> None:
+    from services.site_agent.cli import main as plant
+
+    assert main(["completion", "bash"]) == 0
+    script = capsys.readouterr().out
+    assert completed(script, "_ballast", "ballast", "pl") == {"plan"}
+    assert {"update", "archive", "diff"} <= completed(script, "_ballast", "ballast", "plan", "")
+    assert completed(script, "_ballast", "ballast", "--version", "run", "wa") == {"watch"}
+    assert "--reason" in completed(script, "_ballast", "ballast", "plan", "update", "--")
+    assert plant(["completion", "bash"]) == 0
+    assert completed(capsys.readouterr().out, "_ballast_site", "ballast-site", "ledger", "v") == {"verify"}
+    assert main(["completion", "zsh"]) == 0
+    assert capsys.readouterr().out.startswith("autoload -U +X bashcompinit")
+
+
+def test_the_help_of_up_says_the_ports(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["up", "--help"])
+    said = capsys.readouterr().out
+    for words in ("8000   [api] port", "4222   [nats] port", "4200   [prefect] port", "BALLAST_MLFLOW_PORT"):
+        assert words in said

@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,9 +14,11 @@ import pytest
 
 from api.cli import demo, stack
 from api.cli.main import main
+from api.cli.parts import PARTS
 from api.cli.supervisor import Child, Supervisor
 from api.cli.up import prepare_stores
-from services.contracts.errors import ConflictError, InvalidInputError
+from services.contracts.errors import ConflictError, InvalidInputError, UnavailableError
+from services.contracts.process_lock import held
 from services.contracts.settings import Settings
 from services.identity.server_secrets import ServerSecrets
 from tests.ports import free_port
@@ -53,6 +56,16 @@ def test_the_demo_does_not_empty_a_folder_that_is_not_its_own(tmp_path: Path) ->
     with pytest.raises(ConflictError, match="was not made by ballast demo"):
         demo.prepare_home(tmp_path)
     assert (tmp_path / "letters.txt").read_text() == "dear"
+
+
+def test_the_demo_does_not_empty_the_folder_of_one_that_runs(tmp_path: Path) -> None:
+    settings = demo.prepare_home(tmp_path / "demo")
+    with held(settings.home / demo.MARKED):
+        (settings.home / "kept.txt").write_text("a model")
+        with pytest.raises(ConflictError, match="a demo runs in .* already; stop it, or name another folder"):
+            demo.prepare_home(settings.home)
+        assert (settings.home / "kept.txt").exists()
+    assert not (demo.prepare_home(settings.home).home / "kept.txt").exists()
 
 
 def test_the_demo_takes_free_ports(tmp_path: Path) -> None:
@@ -113,22 +126,62 @@ def test_the_embedded_servers_listen_on_the_loopback_alone(tmp_path: Path, secti
         Settings.load(tmp_path)
 
 
-def test_secrets_are_given_to_the_server_and_its_clients_and_to_nobody_else(tmp_path: Path) -> None:
-    settings = Settings.load(tmp_path)
+def in_profile(environment: dict[str, str]) -> dict[str, str]:
+    """What the Prefect of this environment reads from the file that it names."""
+    path = Path(environment["PREFECT_PROFILES_PATH"])
+    assert path.stat().st_mode & 0o077 == 0
+    profile: dict[str, str] = tomllib.loads(path.read_text())["profiles"][environment["PREFECT_PROFILE"]]
+    return profile
+
+
+def test_secrets_are_named_to_who_needs_them_and_stand_in_no_environment(tmp_path: Path) -> None:
+    settings = Settings.load(tmp_path, {"BALLAST_PREFECT_DATABASE_URL": "postgresql+asyncpg://prefect:hush@db/prefect"})
     stack.make_secrets(settings)
     secrets = ServerSecrets(settings.secrets_folder)
-    prefect = stack.prefect_environment(settings)
-    assert prefect["PREFECT_SERVER_API_AUTH_STRING"] == secrets.prefect
-    assert prefect["PREFECT_SERVER_CSRF_PROTECTION_ENABLED"] == "true"
-    assert stack.flows_environment(settings)["PREFECT_API_AUTH_STRING"] == secrets.prefect
-    everybody = " ".join(stack.environment(settings).values())
-    assert not [text for text in (secrets.prefect, secrets.mlflow, secrets.mlflow_form_key) if text in everybody]
+    server, flows = stack.prefect_environment(settings), stack.flows_environment(settings)
+    assert in_profile(server) == {
+        "PREFECT_SERVER_API_AUTH_STRING": secrets.prefect,
+        "PREFECT_SERVER_DATABASE_CONNECTION_URL": settings.prefect.database_url,
+    }
+    assert in_profile(flows) == {"PREFECT_API_AUTH_STRING": secrets.prefect}
+    assert server["PREFECT_SERVER_CSRF_PROTECTION_ENABLED"] == "true"
+    assert "PREFECT_PROFILES_PATH" not in stack.environment(settings)
+    said = " ".join([*server.values(), *flows.values(), *stack.mlflow_environment(settings).values()])
+    hidden = (secrets.prefect.partition(":")[2], secrets.mlflow, secrets.mlflow_form_key, "hush")
+    assert not [text for text in hidden if text in said]
 
 
 def test_a_secret_of_ours_is_not_sent_to_a_prefect_server_of_somebody_else(tmp_path: Path) -> None:
-    settings = Settings.load(tmp_path, {"BALLAST_PREFECT_API_URL": "https://prefect.example.com/api"})
+    theirs = {"BALLAST_PREFECT_API_URL": "https://prefect.example.com/api"}
+    settings = Settings.load(tmp_path, theirs)
     stack.make_secrets(settings)
-    assert "PREFECT_API_AUTH_STRING" not in stack.flows_environment(settings)
+    stack.flows_environment(Settings.load(tmp_path, {}))  # of a day when the server was ours
+    assert "PREFECT_PROFILES_PATH" not in stack.flows_environment(settings)
+    (tmp_path / "auth").write_text("ada:hush\n")
+    settings = Settings.load(tmp_path, theirs | {"BALLAST_PREFECT_AUTH_FILE": str(tmp_path / "auth")})
+    assert in_profile(stack.flows_environment(settings)) == {"PREFECT_API_AUTH_STRING": "ada:hush"}
+    (tmp_path / "auth").write_text("hush\n")
+    with pytest.raises(UnavailableError, match="must hold user:password"):
+        stack.flows_environment(settings)
+
+
+@pytest.mark.parametrize("part", sorted(PARTS))
+def test_a_part_alone_is_told_no_secret(tmp_path: Path, part: str) -> None:
+    settings = Settings.load(tmp_path, {"BALLAST_MLFLOW_TRACKING_URI": "postgresql://mlflow:hush@db/mlflow"})
+    stack.make_secrets(settings)
+    command, told = PARTS[part](settings, None)
+    secrets = [path.read_text().strip().removeprefix("ballast:") for path in settings.secrets_folder.iterdir()]
+    assert len(secrets) == 3
+    said = " ".join([*command, *told.values()])
+    assert not [text for text in (*secrets, "hush") if text in said]
+
+
+@pytest.mark.parametrize("arguments", [["--listen", "0.0.0.0"], ["--only", "api", "--listen", "0.0.0.0"]])
+def test_only_what_is_shut_by_a_secret_listens_elsewhere_by_an_argument(
+    tmp_path: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["up", "--home", str(tmp_path), *arguments]) == 1
+    assert "--listen goes with --only prefect or --only mlflow" in capsys.readouterr().err
 
 
 def test_children_create_private_files_whatever_mode_they_ask_for(tmp_path: Path) -> None:

@@ -84,3 +84,14 @@ def test_a_read_only_database_still_answers_readers(
         refused = portal.call(call, "POST", "/v1/admin/plans/pumps/pause")
     assert "read-only" in ready.json()["missing"]["database"]
     assert (refused.status_code, refused.json()["code"]) == (503, "database_read_only")
+
+
+def test_runs_that_nobody_is_there_to_start_are_a_notice(world: Any) -> None:
+    from services.contracts.process_lock import held
+
+    assert world.call(None, "GET", "/readyz").json()["notices"] == {}
+    world.backend.store.runs.create_run(world.backend.store.plans.get("pumps").plan)
+    answer = world.call(None, "GET", "/readyz")
+    assert answer.status_code == 200 and "no flows process runs" in answer.json()["notices"]["flows"]
+    with held(world.settings.flows_lock):
+        assert world.call(None, "GET", "/readyz").json()["notices"] == {}

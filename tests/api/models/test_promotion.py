@@ -78,7 +78,7 @@ def test_a_version_without_its_run_is_promoted_only_when_gates_are_set_aside(wor
 
     (only,) = world.new_model("orphan", 0.9)
     with world.backend.store.engine.execution_options(ballast_writes=True).begin() as connection:
-        for table in ("site_updates", "rounds", "model_versions", "runs"):
+        for table in ("run_state_parts", "run_states", "site_updates", "rounds", "model_versions", "runs"):
             connection.execute(text(f"DELETE FROM {table}"))
     assert promote(world, "orphan", version=only).status_code == 409
     assert promote(world, "orphan", version=only, ignore_gates=True).status_code == 200

@@ -40,7 +40,7 @@ def test_a_version_shows_its_certificates_sites_and_gates(shared_world: Any) -> 
 
 def forget_runs(world: Any) -> None:
     with world.backend.store.engine.execution_options(ballast_writes=True).begin() as connection:
-        for table in ("site_updates", "rounds", "model_versions", "runs"):
+        for table in ("run_state_parts", "run_states", "site_updates", "rounds", "model_versions", "runs"):
             connection.execute(text(f"DELETE FROM {table}"))
 
 

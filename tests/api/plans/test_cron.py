@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api.plans.cron import check_cron
+from api.plans.cron import check_cron, next_times
 from services.contracts.errors import InvalidInputError
 
 
@@ -61,3 +63,24 @@ def _reason(text: str) -> str:
     with pytest.raises(InvalidInputError) as found:
         check_cron(text)
     return str(found.value)
+
+
+MONDAY = datetime(2026, 3, 23, 12, 0, tzinfo=UTC)  # Berlin's clocks go forward on Sunday, 29 March, at 2:00
+
+
+@pytest.mark.parametrize(
+    ("text", "zone", "after", "expected"),
+    [
+        ("0 3 * * 1", "UTC", MONDAY, ["2026-03-30T03:00", "2026-04-06T03:00"]),
+        ("30 4 24 3 *", "UTC", MONDAY, ["2026-03-24T04:30", "2027-03-24T04:30"]),
+        ("0 5 * * *", "Europe/Berlin", MONDAY.replace(day=28), ["2026-03-29T03:00", "2026-03-30T03:00"]),
+        ("30 2 * * *", "Europe/Berlin", MONDAY.replace(day=28), ["2026-03-30T00:30", "2026-03-31T00:30"]),
+        ("0 0 25 * 2", "UTC", MONDAY, ["2026-03-24T00:00", "2026-03-25T00:00"]),
+        ("*/20 12 * * *", "UTC", MONDAY, ["2026-03-23T12:20", "2026-03-23T12:40"]),
+        ("0 0 * * 0", "UTC", MONDAY, ["2026-03-29T00:00", "2026-04-05T00:00"]),
+        ("0 0 * * 7", "UTC", MONDAY, ["2026-03-29T00:00", "2026-04-05T00:00"]),
+    ],
+)
+def test_when_a_schedule_comes_next(text: str, zone: str, after: datetime, expected: list[str]) -> None:
+    found = next_times(text, zone, after, 2)
+    assert [moment.isoformat()[:16] for moment in found] == expected

@@ -38,6 +38,29 @@ def test_a_plan_is_created_paused_resumed_triggered_and_its_run_cancelled(any_wo
     assert triggered.actor.endswith(" the operator")
 
 
+def test_one_run_has_terms_of_its_own_and_the_plan_keeps_its_own(any_world: Any) -> None:
+    send(any_world, "POST", PATH, PLAN | {"max_rounds": 100})
+    for overrides, said in (
+        ({"reveal": "each site"}, "reveal cannot be set for one run"), ({"name": "x"}, "name cannot be set"),
+        ({"asset_type": "x"}, "asset_type cannot"), ({"absolute_gap": 9.0}, "absolute_gap cannot"),
+        ({"max_rounds": 0}, "max_rounds"), ({"auto_promote": True}, "only be false"),
+    ):
+        refused = send(any_world, "POST", f"{PATH}/nightly/trigger", {"overrides": overrides}, Role.OPERATOR)
+        assert (refused.status_code, said in refused.text) == (422, True), refused.text
+    assert any_world.backend.store.runs.list_runs(plan="nightly") == []
+    body = {"reason": "a quick look", "overrides": {"max_rounds": 50, "auto_promote": False}}
+    run = send(any_world, "POST", f"{PATH}/nightly/trigger", body, Role.OPERATOR).json()
+    stored = any_world.backend.store.runs.get_run(run["run_id"]).plan
+    assert (stored.max_rounds, stored.auto_promote, stored.overrides) == (50, False, body["overrides"])
+    assert run["plan"]["overrides"] == body["overrides"]
+    kept = any_world.backend.store.plans.get("nightly").plan
+    assert (kept.max_rounds, kept.auto_promote, kept.overrides) == (100, True, None)
+    triggered = any_world.backend.store.audit.list_events(action="plan.trigger")[0]
+    assert triggered.after == {"run_id": run["run_id"], "overrides": body["overrides"]}
+    refused = send(any_world, "POST", PATH, PLAN | {"name": "sly", "overrides": {"gap": 0.5}})
+    assert refused.status_code == 422 and "overrides are of one run" in refused.text
+
+
 def test_a_plan_can_be_created_paused(world: Any) -> None:
     assert send(world, "POST", f"{PATH}?paused=true", PLAN).json()["paused"] is True
 
@@ -62,7 +85,7 @@ def test_a_plan_with_an_infinite_cost_goes_round(world: Any) -> None:
 def test_per_site_settings_step_rules_and_a_lift_go_round(any_world: Any) -> None:
     sites = ["plant-east", "plant-west"]
     changes = {
-        "method": "fdr-sm", "parameters": {"step_size": 0.5, "step_power": 0.5}, "sites": sites,
+        "method": "fdr-sm", "parameters": {"step_size": 0.5, "step_power": 0.5}, "sites": sites, "reveal": "each site",
         "site_settings": {
             "plant-east": {"weight": 0.25, "label_flip_cost": "Infinity"},
             "plant-west": {"weight": 0.75, "radius": {"rule": "confidence", "confidence": 0.9}},
@@ -82,6 +105,12 @@ def test_per_site_settings_step_rules_and_a_lift_go_round(any_world: Any) -> Non
 REFUSED = {
     "an asset type that is not there": ({"asset_type": "turbine"}, 422, "invalid_input", "turbine"),
     "an unknown site": ({"sites": ["plant-east", "nobody"]}, 422, "unknown_site", "not enrolled: nobody"),
+    "a sum over two": ({"sites": ["plant-east", "plant-west"]}, 422, "cohort_too_small", 'reveal = "each site"'),
+    "a method that needs single answers": (
+        {"method": "drfl-admm"}, 422, "unknown_method_or_parameter", "needs the answer of each plant",
+    ),
+    "a cohort of two": ({"min_cohort": 2}, 422, "invalid_input", "min_cohort"),
+    "a threshold below two thirds": ({"sum_threshold": 0.5}, 422, "invalid_input", "sum_threshold"),
     "an unknown method": ({"method": "magic"}, 422, "unknown_method_or_parameter", "level-bundle"),
     "a parameter of another method": ({"parameters": {"rho": 1.0}}, 422, "unknown_method_or_parameter", "rho"),
     "a parameter out of range": ({"parameters": {"level": 3.0}}, 422, "unknown_method_or_parameter", "level"),

@@ -25,7 +25,7 @@ def test_a_token_is_shown_once_works_and_is_revoked(any_world: Any) -> None:
     assert any_world.call(None, "GET", PATH, headers=header).status_code == 403
     listed = any_world.call(Role.ADMINISTRATOR, "GET", PATH)
     names = [item["name"] for item in listed.json()["tokens"]]
-    assert sorted(names) == ["gateway", "the administrator", "the operator", "the viewer"]
+    assert sorted(names) == ["gateway", "the administrator", "the engineer", "the operator", "the viewer"]
     stored = "\n".join(str(cell.value) for cell in all_columns(any_world.backend.store.engine))
     secret_part = secret.rsplit("_", 1)[1]
     assert secret_part not in listed.text

@@ -122,3 +122,11 @@ def test_answers_keep_out_of_caches_and_frames(shared_world: Any) -> None:
         assert headers["cache-control"] == "no-store"
         assert headers["x-content-type-options"] == "nosniff"
         assert "default-src 'none'" in headers["content-security-policy"]
+
+
+def test_a_body_that_is_no_text_does_not_fit(shared_world: Any) -> None:
+    answer = shared_world.call(
+        Role.VIEWER, "POST", "/v1/models/pumps/diagnose", content=b"\xff{", headers={"Content-Type": "application/json"}
+    )
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_input")
+    assert answer.json()["detail"] == "the body cannot be read: send JSON in UTF-8"

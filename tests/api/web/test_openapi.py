@@ -13,9 +13,16 @@ def test_the_document_says_how_to_authenticate_and_how_it_fails(shared_world: An
         for method, operation in operations.items():
             where = f"{method} {path}"
             assert operation["description"].strip(), where
-            assert set(operation["responses"]["default"]["content"]) == {"application/problem+json"}, where
-            assert "422" not in operation["responses"], where
-            assert bool(operation.get("security")) is path.startswith("/v1"), where
+            is_protocol = path.startswith("/v2")
+            assert {"default", "400" if is_protocol else "422", "503"} <= set(operation["responses"]), where
+            said = "application/json" if is_protocol else "application/problem+json"
+            for status, answer in operation["responses"].items():
+                # What `/readyz` and `/v2/health/ready` answer then says what is missing.
+                tells = path in ("/readyz", "/v2/health/ready") and status == "503"
+                if not status.startswith("2") and not tells:
+                    assert set(answer["content"]) == {said}, (where, status)
+            needs_token = path.startswith(("/v1", "/v2", "/metrics")) and not path.startswith("/v2/health")
+            assert bool(operation.get("security")) is needs_token, where
 
 
 def test_every_reference_leads_somewhere(shared_world: Any) -> None:
@@ -40,7 +47,8 @@ def test_the_pages_need_nothing_from_elsewhere(shared_world: Any) -> None:
     for path in ("/", "/docs"):
         page = shared_world.call(None, "GET", path)
         assert page.headers["content-type"].startswith("text/html")
-        assert not re.search(r"<script|<link|<img|src=|https?://", page.text)
+        assert all(address.startswith("/") for address in re.findall(r'(?:src|href)="([^"]*)"', page.text)), path
+        assert not re.search(r"https?://", page.text), path
     docs = shared_world.call(None, "GET", "/docs").text
     for path in shared_world.app.openapi()["paths"]:
         assert path in docs

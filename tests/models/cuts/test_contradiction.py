@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.cuts.contradiction import find_contradiction
-from models.cuts.evidence import Evidence, record
+from models.cuts.contradiction import find_contradiction, suspected
+from models.cuts.evidence import Evidence, record, with_answers
 from models.geometry.supports import BoxSupport
 from models.losses.catalogue import LOSS_NAMES, get_loss
 from models.methods.site_answers import ProxCutSite
@@ -127,3 +127,34 @@ def test_a_state_of_the_first_version_can_be_gone_on_with() -> None:
     back = record(Evidence.unpack(old), server_problem, np.ones(4), {"s0": answer | LOWER})
     found = find_contradiction(back, server_problem, 0)
     assert found is not None and "an earlier round" in str(found) and found.risk_round == 2
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6), NORMS, st.sampled_from([1.0, 0.999, 1.001, 0.5]), st.booleans())
+def test_whoever_contradicts_itself_is_suspected(seed: int, norm: Any, lie: float, away: bool) -> None:
+    """Of four sites one tells another risk than its own in the last exchange, and one was absent before."""
+    draw, server_problem = np.random.default_rng(seed), server(norm, 4)
+    problems = [drawn(seed + k, RobustSpec(0.05, 1.0, norm)) for k in range(4)]
+    evidence, found = Evidence.empty(server_problem), set[int]()
+    for number in range(6):
+        point = draw.standard_normal(4) * draw.choice([0.1, 1.0, 10.0])
+        message = {"point": point, "centre": point, "penalty": np.array(0.5)}
+        answers = {f"s{k}": ProxCutSite().answer(each, message, {}) for k, each in enumerate(problems)}
+        if number == 5:
+            name = draw.choice(["risk", "cut_height", "slope", "norm_weight"])
+            answers["s2"] = answers["s2"] | {name: answers["s2"][name] * lie}
+        if away and number in (1, 2):
+            del answers["s3"]
+        evidence = with_answers(evidence, server_problem, point, answers)
+        suspects = suspected(evidence, server_problem)
+        found = {site for site in range(4) if find_contradiction(evidence, server_problem, site) is not None}
+        assert found <= suspects
+        assert number == 5 or not suspects
+    assert lie != 1.0 or not found
+
+
+def test_the_last_exchange_is_held_against_the_first() -> None:
+    point, problem = np.array([0.3, -0.2, 0.1, 0.0]), drawn(5, RobustSpec(0.05, 1.0, "l2"))
+    for name, factor in (("risk", 0.9), ("cut_height", 1.1)):
+        evidence, server_problem = asked(problem, np.stack([point, np.zeros(4), point]), **{name: factor})
+        assert suspected(evidence, server_problem) == {0}

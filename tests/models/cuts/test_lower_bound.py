@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.basics import TransportNorm
-from models.cuts.cut_model import CutModel, minimise, project
+from models.cuts.cut_model import CutModel
+from models.cuts.cut_program import minimise, project
 from models.cuts.lower_bound import lower_bound, tilted_lower_bound
 from models.geometry.norms import DUAL_NORM, vector_norm
 from models.geometry.projections import nearest_in_ball

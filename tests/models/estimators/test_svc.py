@@ -12,14 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.exceptions import ConvergenceWarning, SkipTestWarning
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
-from sklearn.utils.estimator_checks import check_estimator
 
 from models.estimators import DRSVC, FederatedDRSVC
 from models.problem import RobustSpec, SiteProblem
 from models.validation import box_support
 from models.worst_case.risk import worst_case_risk
+from tests.models.estimators.conduct import checked
 from tests.oracles.worst_case import minimise, risk_model
 
 NORMS = ("l1", "l2", "linf")
@@ -48,12 +48,7 @@ def problem(seed: int, n: int, p: int, *, separable: bool = False) -> tuple[np.n
 
 @pytest.mark.parametrize("estimator", [DRSVC(), FederatedDRSVC()], ids=["DRSVC", "FederatedDRSVC"])
 def test_passes_the_checks_of_scikit_learn(estimator: DRSVC | FederatedDRSVC) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SkipTestWarning)
-        warnings.filterwarnings("ignore", "fit got no groups")
-        results = check_estimator(estimator)
-    assert len(results) > 40
-    assert not [each for each in results if each["status"] == "failed"]
+    checked(estimator)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -62,6 +62,6 @@ def test_an_interval_follows_from_the_risk_over_the_balls(method: str) -> None:
     model = FederatedDRRegressor(radius=RADIUS, method=method, max_rounds=5).fit(features, targets, groups=groups)
     risk = true_risk(model, features, targets, groups, "huber", 0.0)
     assert model.worst_case_risk_ == pytest.approx(risk, rel=1e-9)
-    low, high = model.predict_interval(features, confidence=0.8)
+    low, high = model.predict_interval(features, 0.8, method="markov").T
     below, above = residual_interval(get_loss("huber"), risk, 0.8)
     np.testing.assert_allclose(high - low, above - below)

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 from sklearn import metrics
 
 from models.basics import ProblemError
-from models.evaluation.scores import class_recalls, f1_score
+from models.evaluation.scores import class_recalls, f1_score, macro_f1_score
 
 COUNTS = st.integers(2, 5).flatmap(
     lambda size: hnp.arrays(np.float64, (size, size), elements=st.integers(0, 9).map(float))
@@ -23,13 +23,16 @@ def test_the_scores_are_those_of_the_rows_over_the_classes_that_they_have(confus
     size = len(confusion)
     pairs = [(true, said) for true in range(size) for said in range(size) for _ in range(int(confusion[true, said]))]
     if not pairs:
-        assert np.isnan(f1_score(confusion)) and np.isnan(class_recalls(confusion)).all()
+        assert np.isnan(f1_score(confusion)) and np.isnan(macro_f1_score(confusion))
+        assert np.isnan(class_recalls(confusion)).all()
         return
     truth, found = np.array(pairs).T
     held = np.unique(truth)
     labels = held[-1:] if size == 2 else held
     expected = metrics.f1_score(truth, found, labels=labels, average="macro", zero_division=0)
     assert f1_score(confusion) == pytest.approx(expected)
+    macro = metrics.f1_score(truth, found, labels=held, average="macro", zero_division=0)
+    assert macro_f1_score(confusion) == pytest.approx(macro)
     recalls = metrics.recall_score(truth, found, labels=range(size), average=None, zero_division=np.nan)
     np.testing.assert_allclose(class_recalls(confusion), recalls)
 

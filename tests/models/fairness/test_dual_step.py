@@ -5,7 +5,7 @@ from itertools import combinations, permutations
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from models.basics import ProblemError
@@ -147,10 +147,23 @@ def test_skewness_of_equal_shares_in_closed_form():
 def test_condition_of_theorem_3():
     ambiguity = RelativeSet.of_shares(100, 0.2, 0.2, 0.2)
     assert ambiguity.sum_norm() == pytest.approx(1.5)
-    assert check_convexity(ambiguity, 1.0, 3.9).holds
-    failed = check_convexity(ambiguity, 1.0, 4.1)
-    assert not failed.holds and "fails" in str(failed) and failed.largest_phi == pytest.approx(1 / 5.1)
-    assert check_convexity(RelativeSet.of_shares(100, 1 / 5.2, 0.2, 0.2), 1.0, 4.1).holds
+    between = check_convexity(ambiguity, 0.9, 1.0)
+    assert not between.holds and between.sum_norm < between.stated == pytest.approx(2.8)
+    near = RelativeSet.of_shares(100, 0.1, 0.2, 0.2)
+    assert check_convexity(near, 1.0, 2.2).holds
+    failed = check_convexity(near, 1.0, 2.3)
+    assert not failed.holds and "fails" in str(failed) and failed.largest_phi == pytest.approx(1 / 10.2)
+    assert check_convexity(RelativeSet.of_shares(100, 1 / 10.3, 0.2, 0.2), 1.0, 2.3).holds
+
+
+@given(st.floats(0.01, 1.0), st.floats(0.0, 0.6))
+def test_the_condition_holds_exactly_where_the_steps_of_the_proof_grow(curvature: float, phi: float) -> None:
+    """Assumption 8 is that m/4 - M (||Lambda||_1 - 1)/2, by which its step sizes grow, is above 0."""
+    found = check_convexity(RelativeSet.of_shares(10, phi, 0.1, 0.1), curvature, 1.0)
+    growth = curvature / 4 - (found.sum_norm - 1) / 2
+    assume(abs(growth) > 1e-9)
+    assert found.holds == (growth > 0)
+    assert not (found.holds and found.sum_norm >= found.stated)
     # B is the one point (1/n, ..): every site has some negative weight, so the norm stays below its ceiling 3.
     assert RelativeSet.of_shares(4, 0.5, 0.25, 1.0).sum_norm() == pytest.approx(2 * (1 - 0.125 + 0.0) / 0.5 - 1)
 

@@ -32,15 +32,18 @@ def fair(max_rounds: int = 2, **parameters: float) -> Training:
 
 
 def test_the_condition_of_theorem_3_is_said_to_hold_or_to_fail_with_its_figures() -> None:
-    # ||Lambda||_1 = (1 + phi)/(1 - phi) = 1.5 for sets of single sites; 1 + 2 m/M is 1.8 or 1.4.
-    holds = fair(strong_convexity=0.4, smoothness=1.0).note
-    assert holds.startswith("phi 0.2: ||Lambda||_1 = 1.5 < 1 + 2 m_f/M_f = 1.8: the condition holds; ")
+    # ||Lambda||_1 = (1 + phi)/(1 - phi) = 1.2222 or 1.5 for sets of single sites; 1 + m/(2 M) is 1.25, 1.4 or 1.1.
+    holds = fair(phi=0.1, strong_convexity=0.5, smoothness=1.0).note
+    assert holds.startswith("phi 0.1: ||Lambda||_1 = 1.22222 < 1 + m_f/(2 M_f) = 1.25: the condition holds; ")
+    stated = fair(strong_convexity=0.8, smoothness=1.0).note
+    assert stated.startswith("phi 0.2: ||Lambda||_1 = 1.5 >= 1 + m_f/(2 M_f) = 1.4: the condition fails (the paper's ")
+    assert "theorem states 1 + 2 m_f/M_f = 2.6, its proof needs Assumption 8); convergence is not proven" in stated
     fails = fair(strong_convexity=0.2, smoothness=1.0).note
-    assert fails.startswith("phi 0.2: ||Lambda||_1 = 1.5 >= 1 + 2 m_f/M_f = 1.4: the condition fails; ")
-    assert "convergence is not proven, take phi below 0.1667 or a larger ridge" in fails
+    assert fails.startswith("phi 0.2: ||Lambda||_1 = 1.5 >= 1 + m_f/(2 M_f) = 1.1: the condition fails; ")
+    assert "convergence is not proven, take phi below 0.04762 or a larger ridge" in fails
     unknown = fair().note
-    assert "||Lambda||_1 = 1.5; whether this is below 1 + 2 m_f/M_f cannot be said" in unknown
-    for note in (holds, fails, unknown):
+    assert "||Lambda||_1 = 1.5; whether this is below 1 + m_f/(2 M_f) cannot be said" in unknown
+    for note in (holds, stated, fails, unknown):
         assert note.endswith("the lower bound is that of the convex part alone, so the gap need not close")
         assert "\n" not in note
     assert "lower bound" not in fair(phi=0.0, strong_convexity=0.2, smoothness=1.0).note

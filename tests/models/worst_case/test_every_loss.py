@@ -118,6 +118,19 @@ def test_a_far_wall_is_no_wall(name: str, kind: str) -> None:
     assert free * (1 - 1e-3) <= bounded <= free * (1 + 1e-8)
 
 
+@pytest.mark.parametrize(
+    ("features", "targets"),
+    [([0.8, 0.1], [0.0, 5.55111512e-17]), ([0.8, 0.1], [0.0, 0.0]), ([5.55111512e-17, 0.0], [0.3, 0.4])],
+)
+def test_what_is_a_residue_of_rounding_is_no_unit(features: list[float], targets: list[float]) -> None:
+    """Moving targets is nearly free here, so only the walls hold the risk; the solver must not be lost to the unit."""
+    walls = np.vstack([np.eye(2), -np.eye(2)])
+    support = PolytopeSupport(walls[:, :1], np.array([1.0, 1.0, 0.0, 0.0]), walls[:, 1])
+    spec = RobustSpec(1e-4, 1e-9, "l1", support, False, get_loss("epsilon_insensitive", epsilon=0.0))
+    problem = SiteProblem(np.array(features)[:, None], np.array(targets), spec)
+    assert site_risk(np.zeros(1), problem).value == pytest.approx(1.0, rel=1e-6)
+
+
 def test_one_program_a_site_that_goes_with_it() -> None:
     from models.reference import polytope
 

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from models.features.lift import fourier_lift
+from models.features.fourier import FourierLift, fourier_lift
 from services.contracts.asset_type import AssetType, FaultClass, Feature, explain
 from services.contracts.documents import to_plain
 from services.contracts.errors import ConflictError
-from services.contracts.lift import LiftMismatchError, LiftSpec, draw_lift, lift_check, lifted_size, pinned
+from services.contracts.lift import FourierLiftSpec, LiftMismatchError, draw_lift, lift_check, lifted_size, pinned
 from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion
 from services.contracts.plan import Plan
@@ -54,9 +54,9 @@ def radius(**rule: Any) -> dict[str, Any]:
         ({"spec": {"label_flip_cost": 0}}, "spec.label_flip_cost"),
         ({"spec": {"label_flip_cost": math.nan}}, "spec.label_flip_cost"),
         ({"spec": {"transport_norm": "l3"}}, "spec.transport_norm"),
-        ({"spec": {"lift": {"components": 0, "bandwidth": 1}}}, "spec.lift.components"),
-        ({"spec": {"lift": {"components": 5, "bandwidth": math.nan}}}, "spec.lift.bandwidth"),
-        ({"spec": {"lift": {"components": 5, "bandwidth": 1, "kind": "deep"}}}, "spec.lift.kind"),
+        ({"spec": {"lift": {"components": 0, "bandwidth": 1}}}, "spec.lift.fourier.components"),
+        ({"spec": {"lift": {"components": 5, "bandwidth": math.nan}}}, "spec.lift.fourier.bandwidth"),
+        ({"spec": {"lift": {"components": 5, "bandwidth": 1, "kind": "deep"}}}, "spec.lift: the kind of a lift is"),
     ],
 )
 def test_what_has_no_meaning_is_refused_in_one_line(changes: dict[str, Any], said: str) -> None:
@@ -95,11 +95,11 @@ def test_a_plan_comes_back_from_toml_and_from_its_document() -> None:
 
 
 def test_a_pinned_lift_is_drawn_only_where_it_is_the_same() -> None:
-    spec = pinned(LiftSpec(components=5, bandwidth=0.5, seed=1), 3)
+    spec = pinned(FourierLiftSpec(components=5, bandwidth=0.5, seed=1), 3)
     lift = fourier_lift(3, 5, bandwidth=0.5, seed=1)
     assert spec is not None and spec.fingerprint == lift.fingerprint
     drawn = draw_lift(spec, 3)
-    assert drawn is not None
+    assert isinstance(drawn, FourierLift)
     np.testing.assert_array_equal(drawn.frequencies, lift.frequencies)
     assert (lifted_size(spec, 3), lifted_size(None, 3)) == (drawn.n_outputs, 3) == (8, 3)
     with pytest.raises(LiftMismatchError, match="drawn here from seed 2"):
@@ -117,7 +117,8 @@ def test_the_weights_of_a_lifted_version_have_the_size_of_the_lift() -> None:
     )
     fields: dict[str, Any] = {
         "name": "rig", "run_id": "0" * 32, "plan": "rig", "method": "level-bundle", "asset_type": kind,
-        "spec": TrainingSpec(lift=pinned(LiftSpec(components=4, bandwidth=0.5), 2)), "rounds": 1, "certified_gap": 0.0,
+        "spec": TrainingSpec(lift=pinned(FourierLiftSpec(components=4, bandwidth=0.5), 2)), "rounds": 1,
+        "certified_gap": 0.0,
         "worst_case_risk": 1.0, "lower_bound": 1.0, "fresh_weight": 1.0, "created_at": datetime(2030, 1, 1, tzinfo=UTC),
     }
     version = ModelVersion(weights=np.ones((1, 7)), **fields)

@@ -35,7 +35,7 @@ def kind(**changes: Any) -> AssetType:
 
 
 def plan(**changes: Any) -> Plan:
-    return Plan.model_validate({"name": "nightly", "asset_type": "rig"} | changes)
+    return Plan.model_validate({"name": "nightly", "asset_type": "rig", "reveal": "each site"} | changes)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_the_squared_loss_is_for_methods_without_a_ball(method: str) -> None:
 
 
 def test_supports_are_scaled_as_the_rows_are() -> None:
-    box = scaled_support("sensor_ranges", kind(), "regression", 2)
+    box = scaled_support("sensor_ranges", kind(), "regression")
     assert isinstance(box, BoxSupport) and (box.target_low, box.target_high) == (0.0, 1.0)
     spec = PolytopeSpec.model_validate(
         {
@@ -141,7 +141,7 @@ def test_supports_are_scaled_as_the_rows_are() -> None:
             "limits": [100.0, -20.0, 9.0, -0.5, 4.5, -1.5], "target_column": [-3.0, 0.5, 0.0, 0.0, 1.0, -1.0],
         }
     )
-    polytope = scaled_support(spec, kind(), "regression", 2)
+    polytope = scaled_support(spec, kind(), "regression")
     assert isinstance(polytope, PolytopeSupport) and polytope.target_column is not None
     draw = np.random.default_rng(4)
     x, y = np.column_stack([draw.uniform(20, 60, 300), draw.uniform(0, 1000, 300)]), draw.uniform(1, 5, 300)
@@ -153,7 +153,7 @@ def test_supports_are_scaled_as_the_rows_are() -> None:
     np.testing.assert_array_equal(physical, scaled)
     assert 0 < physical.mean() < 1
     with pytest.raises(ProblemError, match="has no target, leave target_column out"):
-        scaled_support(spec, kind(fault_classes=CLASSES), "classification", 2)
+        scaled_support(spec, kind(fault_classes=CLASSES), "classification")
 
 
 def test_scores_of_sums_are_those_of_the_rows_together() -> None:

@@ -10,7 +10,7 @@ import pytest
 from services.bus.configuration import BusFiles
 from services.bus.server import prepare
 from services.contracts.signing import new_seed_file
-from services.coordinator import training
+from services.coordinator import joining, run_parts
 from services.coordinator.nats_transport import NatsTransport
 from tests.nats_server import start
 from tests.ports import free_port
@@ -58,6 +58,7 @@ def bus(tmp_path: Path) -> Iterator[Bus]:
 @pytest.fixture
 def works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeWorks:
     """Four honest plants and a coordinator without a server; a question is asked again at once."""
-    monkeypatch.setattr(training, "RETRY_SECONDS", 0.0)
+    for module in (run_parts, joining):
+        monkeypatch.setattr(module, "RETRY_SECONDS", 0.0)
     names = [f"plant-{number}" for number in range(1, 5)]
     return FakeWorks({name: FakePlant(name, tmp_path / name / "site.nk", k) for k, name in enumerate(names)})

@@ -13,22 +13,33 @@ from typing import Any
 import numpy as np
 
 from models.basics import FloatArray
+from models.cohorts.fixed_point import asked_points, to_words
+from models.methods.growth import Added
 from services.contracts.asset_type import AssetType, FaultClass, Feature
 from services.contracts.codec import decode, digest, encode
-from services.contracts.messages import SiteRefusal, SiteUpdate, Task
+from services.contracts.masking import Delivery, MaskingAnswer
+from services.contracts.messages import RefusalCode, SiteRefusal, SiteUpdate, Task
 from services.contracts.plan import Plan
-from services.contracts.run import Exchange, ExcludedSite, RoundRecord, Run, SiteAnswer, SiteTermsRecord
+from services.contracts.run import Exchange, ExcludedSite, RoundRecord, Run, RunStart, SiteAnswer, SiteTermsRecord
 from services.contracts.signing import new_seed_file, signer
 from services.coordinator.ports import RawAnswer
 from services.coordinator.training import Coordinator
+from services.masking.scores import score_words
 from services.site_agent.local_solve import (
     confusion_counts,
     head_risks,
     held_out_loss,
     join_answer,
+    lifted,
     site_problems,
     solve_round,
 )
+from services.site_agent.local_tuning import tuning_answer, tuning_words
+from services.site_agent.masked_runs import MaskedRuns
+from services.site_agent.noisy_round import NoisyAnswers
+from services.site_agent.policy import REASONS, Refusal, SitePolicy
+from services.site_agent.vault.dataset import Part
+from services.site_agent.vault.noise_account import NoiseRecord
 
 RIG = AssetType(
     name="rig", features=tuple(Feature(name=name, unit="1", low=0, high=1) for name in ("flow", "pressure")),
@@ -39,6 +50,25 @@ Falsify = Callable[[Task, dict[str, FloatArray]], dict[str, FloatArray]]
 Behave = Callable[[Task], "bytes | RawAnswer | None"]
 
 
+class Unguarded:
+    """Lets every exact answer leave."""
+
+    def choose(self, question: bytes, candidate: Any, vectors: Any) -> Any:
+        return candidate(0, np.random.default_rng(0))
+
+    def choose_cut(self, question: bytes, near: Any, exact: Any, other: Any) -> Any:
+        return exact
+
+
+def joined(known: Arrays, added: Mapping[str, Added]) -> dict[str, FloatArray]:
+    """Arrays that grow, with what a round added."""
+    found = {}
+    for name, each in added.items():
+        before = [np.take(known[name], np.arange(each.start), each.axis)] if each.start else []
+        found[name] = np.concatenate([*before, each.rows], axis=each.axis)
+    return found
+
+
 @dataclass
 class FakePlant:
     """An honest plant over drawn rows; ``falsify`` changes what it says, ``behave`` what it sends (None: honestly)."""
@@ -46,23 +76,57 @@ class FakePlant:
     site_id: str
     seed_file: Path
     number: int
+    count: int = 40
     falsify: Falsify = lambda task, arrays: arrays
     behave: Behave = lambda task: None
+    policy: SitePolicy = SitePolicy()
     asked: list[Task] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.public_key = new_seed_file(self.seed_file)
+        self.record = NoiseRecord(None)
+        self.restart()
         draw = np.random.default_rng([5, self.number])
-        self.classes = np.arange(40) % 2
+        self.classes = np.arange(self.count) % 2
         centres = np.where(self.classes[:, None] == 1, 0.62, 0.38) + 0.05 * self.number * np.array([1.0, -1.0])
-        self.features = np.clip(centres + 0.17 * draw.standard_normal((40, 2)), 0.0, 1.0)
+        self.features = np.clip(centres + 0.17 * draw.standard_normal((self.count, 2)), 0.0, 1.0)
+
+    def restart(self) -> None:
+        """Lose what is in memory alone."""
+        self.masks = MaskedRuns(self.site_id, self.public_key, signer(self.seed_file), self.policy)
+        self.noise = NoisyAnswers(self.record, self.policy)
+
+    def masked(self, task: Task) -> MaskingAnswer:
+        """Its answer to a task of a run on sums."""
+        assert task.masking is not None
+        if not isinstance(task.masking, Delivery):
+            return self.masks.answer(task.masking)
+        cohort = self.masks.cohort(task.run_id)
+        if task.kind == "round" and cohort.noise is not None:
+            heads = site_problems(task.spec, self.features, self.classes, RIG)
+            return self.masks.mask(task.masking, self.noise.words(task, cohort, heads, "digest"))
+        share, found = self.masks.share(task.run_id), self.falsify(task, self.honest(task))
+        if task.kind == "evaluate":
+            return self.masks.mask(task.masking, score_words(found, share))
+        if task.kind == "tune":
+            return self.masks.mask(task.masking, tuning_words(task, found, share))
+        words = to_words(found, share, asked_points(task.arrays))
+        return self.masks.mask(task.masking, words, self.masks.question(task, found))
 
     def honest(self, task: Task) -> dict[str, FloatArray]:
-        heads = site_problems(task.spec, self.features, self.classes, RIG)
+        if task.kind == "tune":
+            rows = Part(self.features, self.classes, np.full(self.count, np.nan))
+            rules = SitePolicy(min_samples=5, min_test_samples=1, min_class_samples=1)
+            return dict(tuning_answer(task, rows, RIG, rules, Unguarded(), lambda *given: None).arrays)
+        heads = site_problems(task.spec, lifted(task.spec, self.features), self.classes, RIG)
         if task.kind == "join":
             return join_answer(task.spec, self.features, self.classes)
         if task.kind == "round":
-            return dict(solve_round(task.method, task.parameters, task.arrays, heads, 1).arrays)
+            memory = None if task.masking is None else self.masks.memory(task.run_id)
+            found, kept = solve_round(task.method, task.parameters, task.arrays, heads, 1, memory)
+            if memory is not None:
+                self.masks.remember(task.run_id, kept)
+            return dict(found.arrays)
         weights = task.arrays["weights"]
         return {
             "risk": head_risks(weights, heads),
@@ -73,25 +137,38 @@ class FakePlant:
     def update(self, frame: bytes, task: Task, **changes: Any) -> bytes:
         said = {
             "kind": task.kind, "site_id": self.site_id, "run_id": task.run_id, "round": task.round,
-            "task_sha256": digest(frame), "arrays": self.falsify(task, self.honest(task)),
+            "task_sha256": digest(frame),
+        }
+        said |= {"arrays": self.falsify(task, self.honest(task))} if task.masking is None else {
+            "masking": self.masked(task)
         }
         return encode(SiteUpdate.model_validate(said | changes), signer(self.seed_file))
 
-    def refusal(self, frame: bytes, task: Task) -> bytes:
+    def refusal(self, frame: bytes, task: Task, code: RefusalCode = "too_few_samples") -> bytes:
         refused = SiteRefusal(
             kind=task.kind, site_id=self.site_id, run_id=task.run_id, round=task.round, task_sha256=digest(frame),
-            code="too_few_samples", reason="the site has fewer samples than its policy asks for",
+            code=code, reason=REASONS[code],
         )
         return encode(refused, signer(self.seed_file))
+
+    def refusal_of(self, task: Task, code: RefusalCode) -> bytes:
+        """Refusal of the task that came last."""
+        return self.refusal(self.frame, task, code)
 
     def answer(self, frame: bytes) -> RawAnswer:
         task = decode(frame, 1 << 20)
         assert isinstance(task, Task)
         self.asked.append(task)
+        self.frame = frame
         sent = self.behave(task)
         if isinstance(sent, RawAnswer):
             return sent
-        return RawAnswer(self.site_id, self.update(frame, task) if sent is None else sent, "", 0.001)
+        if sent is None:
+            try:
+                sent = self.update(frame, task)
+            except Refusal as refusal:
+                sent = self.refusal(frame, task, refusal.refusal_code)
+        return RawAnswer(self.site_id, sent, "", 0.001)
 
 
 @dataclass
@@ -131,9 +208,28 @@ class FakeStore:
         return self.runs[run_id]
 
     def begin_run(
-        self, run_id: str, sites: Sequence[SiteTermsRecord], absentees: Sequence[SiteAnswer] = ()
+        self, run_id: str, sites: Sequence[SiteTermsRecord], absentees: Sequence[SiteAnswer] = (),
+        start: RunStart | None = None, digests: Mapping[str, str] | None = None,
     ) -> Run:
-        return self.change(run_id, status="running", sites=tuple(sites), absentees=tuple(absentees))
+        return self.change(run_id, status="running", sites=tuple(sites), absentees=tuple(absentees), start=start)
+
+    def get_digests(self, run_id: str) -> dict[str, str]:
+        return {}
+
+    def load_end(self, run_id: str) -> dict[str, FloatArray] | None:
+        return None
+
+    def samples_before(self, run_id: str) -> dict[str, int]:
+        runs = [each for each in self.runs.values() if each.status == "completed" and each.run_id != run_id]
+        return {site.site_id: site.n_samples for site in runs[-1].sites} if runs else {}
+
+    def completed_before(self, run_id: str, limit: int = 1) -> list[Run]:
+        runs = [each for each in self.runs.values() if each.status == "completed" and each.run_id != run_id]
+        return runs[::-1][:limit]
+
+    def set_tuned(self, run_id: str, plan: Plan, sites: Sequence[SiteTermsRecord]) -> Run:
+        assert self.runs[run_id].rounds == 0
+        return self.change(run_id, plan=plan, sites=tuple(sites))
 
     def load_state(self, run_id: str) -> tuple[int, dict[str, FloatArray]] | None:
         return self.states.get(run_id)
@@ -143,7 +239,7 @@ class FakeStore:
 
     def commit_round(
         self, record: RoundRecord, state: Mapping[str, FloatArray], exchanges: Mapping[str, Exchange] | None = None,
-        evidence: Mapping[str, bytes] | None = None,
+        evidence: Mapping[str, bytes] | None = None, added: Mapping[str, Added] | None = None,
     ) -> None:
         if record.round == self.lose_after:
             raise KeyboardInterrupt
@@ -157,8 +253,13 @@ class FakeStore:
         self.records.append(record)
         self.exchanges |= {(record.run_id, record.round, site): each for site, each in (exchanges or {}).items()}
         self.evidence |= evidence or {}
-        self.states[record.run_id] = (record.round, {name: np.array(array) for name, array in state.items()})
+        known = self.states[record.run_id][1] if record.run_id in self.states else {}
+        whole = {name: np.array(array) for name, array in state.items()} | joined(known, added or {})
+        self.states[record.run_id] = (record.round, whole)
         self.change(record.run_id, rounds=record.round, excluded=run.excluded + found)
+
+    def keep_case(self, run_id: str, cohort: str, case: bytes) -> None:
+        self.evidence[cohort] = case
 
     def finish_run(self, run_id: str, status: str, reason: str) -> Run:
         return self.change(run_id, status=status, reason=reason)
@@ -183,7 +284,7 @@ class FakeWorks:
     def run(self, **changes: Any) -> Run:
         values = {
             "name": "nightly", "asset_type": "rig", "max_rounds": 60, "gap": 1e-3, "absence_patience_seconds": 0.0,
-            "spec": {"radius": {"rule": "fixed", "value": 0.02}},
+            "reveal": "each site", "spec": {"radius": {"rule": "fixed", "value": 0.02}},
         }
         return self.store.create(Plan.model_validate(values | changes))
 

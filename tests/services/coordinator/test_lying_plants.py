@@ -17,8 +17,7 @@ from services.contracts.codec import pack_arrays, unpack
 from services.contracts.errors import InvalidInputError
 from services.contracts.messages import Task
 from services.contracts.signing import new_seed_file, public_key, signer
-from services.coordinator.training import TooFewSitesError
-from services.coordinator.training_state import ContradictingAnswersError
+from services.coordinator.training_state import ContradictingAnswersError, TooFewSitesError
 from services.verification.contradiction import verify_evidence, write_evidence
 from services.verification.proof import NotProvenError
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import asdict
@@ -13,9 +14,9 @@ import pytest
 
 from services.contracts.codec import encode
 from services.contracts.messages import Task
-from services.coordinator import training
+from services.coordinator import run_parts
 from services.coordinator.ports import RawAnswer
-from services.coordinator.training import RunCancelledError, TooFewSitesError
+from services.coordinator.training_state import RunCancelledError, TooFewSitesError
 
 
 def rounds_only(send: Callable[[Task], Any], first: int = 1, last: int = 10**6) -> Callable[[Task], Any]:
@@ -49,6 +50,18 @@ def test_a_plant_that_is_away_for_some_rounds_is_accounted_for_and_not_waited_fo
     assert answers_of(works, "plant-2")[:5] == [("accepted", ""), *[(failure, failure)] * 3, ("accepted", "")]
     assert works.store.records[2].fresh_weight == pytest.approx(0.75)
     assert trained.certificate.gap <= 1e-3 and trained.certificate.fresh_weight == 1.0
+
+
+def test_an_answer_does_not_count_whose_key_was_taken_away_while_it_was_under_way(works: Any) -> None:
+    coordinator, run = works.coordinator(), works.run(min_sites=3, max_rounds=3)
+
+    def taken_away(task: Task) -> None:
+        coordinator._parts.keys.pop("plant-2", None)
+
+    works.plants["plant-2"].behave = rounds_only(taken_away, 2, 2)
+    asyncio.run(coordinator.train(works.join(run)))
+    assert answers_of(works, "plant-2") == [("accepted", ""), ("rejected", "bad_signature")]
+    assert [record.fresh_weight for record in works.store.records] == pytest.approx([1.0, 0.75, 0.75])
 
 
 def test_a_plant_that_refuses_is_recorded_with_its_code(works: Any) -> None:
@@ -116,7 +129,7 @@ def test_the_same_question_is_asked_again_until_enough_plants_answer(
 
 def test_patience_ends_by_the_clock(works: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 10**6, 10))
-    monkeypatch.setattr(training, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    monkeypatch.setattr(run_parts, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
     works.plants["plant-1"].behave = missing("plant-1", "absent")
     run = works.run(min_sites=4, absence_patience_seconds=25.0)
     with pytest.raises(TooFewSitesError, match="3 of the 4 .* answered to join within 25 s"):

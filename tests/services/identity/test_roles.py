@@ -16,10 +16,11 @@ def a_token(role: Role, *scopes: Scope) -> ApiToken:
 
 
 TABLE = {
-    Permission.READ: (True, True, True),
-    Permission.DIAGNOSE: (True, True, True),
-    Permission.OPERATE: (False, True, True),
-    Permission.ADMINISTER: (False, False, True),
+    Permission.READ: (True, True, True, True),
+    Permission.DIAGNOSE: (True, True, True, True),
+    Permission.INSPECT: (False, True, True, True),
+    Permission.OPERATE: (False, False, True, True),
+    Permission.ADMINISTER: (False, False, False, True),
 }
 
 
@@ -31,8 +32,9 @@ def test_the_table_is_what_it_should_be() -> None:
 
 
 def test_each_role_may_do_more_than_the_one_before() -> None:
-    assert [*Role] == [Role.VIEWER, Role.OPERATOR, Role.ADMINISTRATOR]
-    assert PERMISSIONS[Role.VIEWER] < PERMISSIONS[Role.OPERATOR] < PERMISSIONS[Role.ADMINISTRATOR]
+    assert [*Role] == [Role.VIEWER, Role.ENGINEER, Role.OPERATOR, Role.ADMINISTRATOR]
+    assert PERMISSIONS[Role.VIEWER] < PERMISSIONS[Role.ENGINEER] < PERMISSIONS[Role.OPERATOR]
+    assert PERMISSIONS[Role.OPERATOR] < PERMISSIONS[Role.ADMINISTRATOR]
 
 
 def test_the_table_cannot_be_changed() -> None:
@@ -46,7 +48,7 @@ def test_require_says_which_role_is_needed() -> None:
         require(a_token(Role.OPERATOR), Permission.ADMINISTER)
     assert failure.value.code == "forbidden"
     assert [least_role(permission) for permission in Permission] == [
-        Role.VIEWER, Role.VIEWER, Role.OPERATOR, Role.ADMINISTRATOR,
+        Role.VIEWER, Role.VIEWER, Role.ENGINEER, Role.OPERATOR, Role.ADMINISTRATOR,
     ]
 
 
@@ -54,7 +56,9 @@ def test_scopes_narrow_a_role_and_never_widen_it() -> None:
     for role in Role:
         for permission in Permission:
             only = a_token(role, permission.value)
-            assert [each for each in Permission if permits(only, each)] == ([permission] * allows(role, permission))
+            within = {permission} | ({Permission.INSPECT} if permission is Permission.OPERATE else set())
+            found = {each for each in Permission if permits(only, each)}
+            assert found == {each for each in within if allows(role, each)}
             assert permits(a_token(role), permission) is allows(role, permission)
     with pytest.raises(ForbiddenError, match="this needs the scope read; your token is narrowed to diagnose"):
         require(a_token(Role.ADMINISTRATOR, "diagnose"), Permission.READ)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.masking.messages import MaskingError
+from services.contracts.masking import MaskingError
 from services.masking.secret_sharing import LIMBS, PRIME, combine, from_bytes, new_secret, split, to_bytes
 
 

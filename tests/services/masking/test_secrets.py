@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from services.contracts.masking import MaskingError, UnmaskRequest
 from services.masking.keys import MaskKeyPair, agree, check_mask_key, stream
 from services.masking.masks import RECOVERY, SELF, commitment, pair_key, pair_mask, secret_key, words_from_bytes
 from services.masking.member import Member
-from services.masking.messages import MaskingError, UnmaskRequest
 from services.masking.secret_sharing import new_secret
 from services.masking.unmasking import _Opener, deliveries, unmask_request
 

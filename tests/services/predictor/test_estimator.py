@@ -11,9 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from models.features.lift import fourier_lift
+from models.conformal.grid import score_grid
+from models.features.fourier import fourier_lift
+from services.contracts.calibration import Calibration, CountedRows
 from services.contracts.errors import ConflictError, InvalidInputError
-from services.contracts.lift import LiftSpec, pinned
+from services.contracts.lift import FourierLiftSpec, pinned
 from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion
 from services.contracts.scores import ErrorInterval
@@ -25,12 +27,12 @@ from services.registry.model_files import document_text
 from services.registry.pyfunc_model import ServedModel
 
 WEAR = Target(name="wear", unit="mm", low=1.0, high=5.0)
-LIFT = pinned(LiftSpec(components=6, bandwidth=0.7, seed=3), 4)
+LIFT = pinned(FourierLiftSpec(components=6, bandwidth=0.7, seed=3), 4)
 
 
 @pytest.fixture
 def make_estimate(make_version: Callable[..., ModelVersion]) -> Callable[..., ModelVersion]:
-    def make(lift: LiftSpec | None = None, risk: float | None = 0.02) -> ModelVersion:
+    def make(lift: FourierLiftSpec | None = None, risk: float | None = 0.02) -> ModelVersion:
         plain = make_version(np.zeros((1, 5)))
         size = 5 if lift is None else 11
         spec = TrainingSpec.model_validate({"loss": {"name": "pinball", "quantile": 0.75}, "lift": lift})
@@ -51,7 +53,7 @@ def middle(version: ModelVersion) -> dict[str, float]:
 
 @pytest.mark.parametrize("lift", [None, LIFT])
 def test_value_and_interval_are_in_the_targets_unit(
-    make_estimate: Any, sample: dict[str, float], lift: LiftSpec | None
+    make_estimate: Any, sample: dict[str, float], lift: FourierLiftSpec | None
 ) -> None:
     version = make_estimate(lift)
     estimator, scaled = Estimator(version), Ranges(version.asset_type.features).scale(np.array(list(sample.values())))
@@ -61,7 +63,8 @@ def test_value_and_interval_are_in_the_targets_unit(
     assert found.value == pytest.approx(value) and found.unit == "mm"
     level = 0.02 / 0.2
     assert found.interval.high == pytest.approx(value + 4.0 * level / 0.75)
-    assert found.interval.low == pytest.approx(value - 4.0 * level / 0.25)
+    assert value - 4.0 * level / 0.25 < 1.0, "the interval is cut to the target's range"
+    assert found.interval.low == 1.0
     if lift is None:
         (centre,) = estimator.estimate([middle(version)])
         pushed = sum(sensor.contribution for sensor in found.contributing_sensors)
@@ -70,7 +73,7 @@ def test_value_and_interval_are_in_the_targets_unit(
 
 @pytest.mark.parametrize("lift", [None, LIFT])
 def test_mlflows_serving_file_answers_the_same(
-    make_estimate: Any, sample: dict[str, float], tmp_path: Path, lift: LiftSpec | None
+    make_estimate: Any, sample: dict[str, float], tmp_path: Path, lift: FourierLiftSpec | None
 ) -> None:
     version, served = make_estimate(lift), ServedModel()
     (tmp_path / "model.json").write_text(document_text(version))
@@ -108,3 +111,35 @@ def test_a_model_is_asked_only_for_what_it_is(
         cache.estimator("classes")
     with pytest.raises(ConflictError, match="has no bound, so there is no interval"):
         Estimator(make_estimate(risk=None)).estimate([sample])
+
+
+def test_the_conformal_interval_stands_beside_markovs_and_both_are_cut_to_the_range(
+    make_estimate: Any, sample: dict[str, float]
+) -> None:
+    grid, n = score_grid(), 300
+    half, full = grid[len(grid) // 2 :], np.full(len(grid), n / (n + 1.0))
+    held = {
+        "absolute": tuple(np.where(half >= 0.05, n, n // 2) / (n + 1.0)), "size": tuple(full.tolist()),
+        "reach": tuple(np.where(grid >= 0.01, n, 0) / (n + 1.0)),
+    }
+    found = Calibration(kind="absolute", grid=tuple(grid.tolist()), groups=(CountedRows(n_test=n),), held=held)
+    version = make_estimate().model_copy(update={"calibration": found})
+    (told,) = Estimator(version).estimate([sample])
+    size = 4.0 * grid[grid >= 0.05][0]
+    assert told.conformal is not None and told.conformal.kind == "conformal" and told.conformal.confidence == 0.9
+    assert told.conformal.high == pytest.approx(told.value + size)
+    assert told.conformal.low == pytest.approx(max(told.value - size, 1.0))
+    assert told.interval.high - told.interval.low > told.conformal.high - told.conformal.low
+    assert told.abstained and "farther from the middle" in told.reason
+    (centre,) = Estimator(version).estimate([middle(version)])
+    assert not told.conformal.low < 1.0 and centre.value >= 1.0
+    tails = found.model_copy(update={"kind": "tails", "held": {
+        "below": tuple(np.where(grid >= 0.1, n, 0) / (n + 1.0)),
+        "above": tuple(np.where(grid <= -0.2, n, 0) / (n + 1.0)),
+    }})
+    (lopsided,) = Estimator(version.model_copy(update={"calibration": tails})).estimate([sample])
+    assert lopsided.conformal is not None, "the target is the estimate less the residual"
+    assert lopsided.conformal.high == pytest.approx(told.value + 4.0 * grid[grid >= 0.2][0])
+    assert lopsided.conformal.low == pytest.approx(max(told.value - 4.0 * grid[grid >= 0.1][0], 1.0))
+    with pytest.raises(ConflictError, match="carries no calibration"):
+        Estimator(make_estimate()).estimate([sample], coverage=0.9)

@@ -12,8 +12,16 @@ import pandas as pd
 import pytest
 from mlflow.exceptions import MlflowException
 
-from models.features.lift import fourier_lift
-from services.contracts.lift import LiftSpec, pinned
+from models.features.fourier import fourier_lift
+from services.contracts.lift import (
+    FourierLiftSpec,
+    LiftSpec,
+    NystromLiftSpec,
+    ProductLiftSpec,
+    SplineLiftSpec,
+    lifted_size,
+    pinned,
+)
 from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion
 from services.predictor.predictor import Predictor
@@ -24,10 +32,22 @@ N_FEATURES = 3
 MakeVersion = Callable[..., ModelVersion]
 
 
-def lifted(make_version: MakeVersion, *, heads: int, norm: str, keep_linear: bool = True) -> ModelVersion:
+LIFTS: dict[str, LiftSpec] = {
+    "fourier": FourierLiftSpec(components=10, bandwidth=0.6, seed=9),
+    "fourier alone": FourierLiftSpec(components=10, bandwidth=0.6, seed=9, keep_linear=False),
+    "spline": SplineLiftSpec(kind="spline", segments=4),
+    "products": ProductLiftSpec(kind="products", features=(2, 0), squares=True),
+    "nystrom": NystromLiftSpec(kind="nystrom", components=6, bandwidth=0.5, seed=1),
+    "nystrom at points": NystromLiftSpec(
+        kind="nystrom", points=((0.1, 0.5, 0.9), (0.4, 0.2, 1.0)), bandwidth=0.4, keep_linear=False
+    ),
+}
+
+
+def lifted(make_version: MakeVersion, *, heads: int, norm: str, kind: str = "fourier") -> ModelVersion:
     plain = make_version(np.zeros((heads, N_FEATURES + 1)), transport_norm=norm)
-    spec = LiftSpec(components=10, bandwidth=0.6, seed=9, keep_linear=keep_linear)
-    size = 10 + N_FEATURES * keep_linear + 1
+    spec = LIFTS[kind]
+    size = lifted_size(spec, N_FEATURES) + 1
     fields = {name: getattr(plain, name) for name in ModelVersion.model_fields} | {
         "spec": TrainingSpec.model_validate({"transport_norm": norm, "lift": pinned(spec, N_FEATURES)}),
         "weights": np.random.default_rng(heads).normal(size=(heads, size)),
@@ -42,21 +62,21 @@ def samples_of(version: ModelVersion, scaled: np.ndarray[Any, Any]) -> list[dict
     ]
 
 
-@pytest.mark.parametrize("keep_linear", [True, False])
+@pytest.mark.parametrize("kind", LIFTS)
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
 @pytest.mark.parametrize("heads", [1, 3])
 def test_no_move_of_the_sensors_shorter_than_the_radius_changes_the_class(
-    make_version: MakeVersion, heads: int, norm: str, keep_linear: bool
+    make_version: MakeVersion, heads: int, norm: str, kind: str
 ) -> None:
-    version = lifted(make_version, heads=heads, norm=norm, keep_linear=keep_linear)
+    version = lifted(make_version, heads=heads, norm=norm, kind=kind)
     predictor, draw = Predictor(version), np.random.default_rng(2)
     points = draw.uniform(0.25, 0.75, (30, N_FEATURES))
     found = predictor.diagnose(samples_of(version, points))
     order = {"l1": 1, "l2": 2, "linf": np.inf}[norm]
     for point, diagnosis in zip(points, found, strict=True):
-        assert diagnosis.robustness_radius is not None
+        radius = diagnosis.robustness_radius if diagnosis.robustness_radius is not None else np.inf
         moves = draw.normal(size=(40, N_FEATURES))
-        reach = min(diagnosis.robustness_radius, 0.24) * (1 - 1e-6)
+        reach = min(radius, 0.24) * (1 - 1e-6)
         moves *= (reach / np.linalg.norm(moves, ord=order, axis=1))[:, None]
         moved = predictor.diagnose(samples_of(version, point + moves))
         assert {each.fault_class for each in moved} == {diagnosis.fault_class}
@@ -77,12 +97,39 @@ def test_scores_and_contributions_are_those_of_the_lift(make_version: MakeVersio
     )
 
 
+def test_contributions_to_a_model_of_splines_sum_to_the_score(make_version: MakeVersion) -> None:
+    predictor = Predictor(lifted(make_version, heads=1, norm="l2", kind="spline"))
+    points = np.vstack([np.random.default_rng(5).uniform(size=(20, N_FEATURES)), np.full((1, N_FEATURES), 0.5)])
+    *found, middle = predictor.diagnose(samples_of(predictor.version, points))
+    for each in found:
+        shares = sum(sensor.contribution for sensor in each.contributing_sensors)
+        assert shares == pytest.approx(each.scores[each.fault_class] - middle.scores[each.fault_class])
+
+
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
-@pytest.mark.parametrize(("heads", "keep_linear"), [(1, True), (3, True), (3, False)])
+def test_the_radius_of_a_model_of_splines_is_nearly_reached(make_version: MakeVersion, norm: str) -> None:
+    version = lifted(make_version, heads=1, norm=norm, kind="spline")
+    predictor, draw = Predictor(version), np.random.default_rng(6)
+    line = np.linspace(0.0, 1.0, 41)
+    grid = np.stack(np.meshgrid(line, line, line), axis=-1).reshape(-1, N_FEATURES)
+    points = draw.uniform(size=(12, N_FEATURES))
+    classes = np.array([each.fault_class for each in predictor.diagnose(samples_of(version, grid))])
+    order, shares = {"l1": 1, "l2": 2, "linf": np.inf}[norm], list[float]()
+    for point, diagnosis in zip(points, predictor.diagnose(samples_of(version, points)), strict=True):
+        others = grid[classes != diagnosis.fault_class]
+        nearest = np.linalg.norm(others - point, ord=order, axis=1).min()
+        assert diagnosis.robustness_radius is not None and diagnosis.robustness_radius <= nearest
+        if nearest > 0.1:
+            shares.append(diagnosis.robustness_radius / nearest)
+    assert shares and min(shares) > 0.75 and np.median(shares) > 0.85  # the grid is 0.025 wide
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize(("heads", "kind"), [(1, "fourier"), *((3, kind) for kind in LIFTS)])
 def test_the_served_form_answers_what_the_predictor_does(
-    make_version: MakeVersion, tmp_path: Path, heads: int, keep_linear: bool, norm: str
+    make_version: MakeVersion, tmp_path: Path, heads: int, kind: str, norm: str
 ) -> None:
-    version = lifted(make_version, heads=heads, norm=norm, keep_linear=keep_linear)
+    version = lifted(make_version, heads=heads, norm=norm, kind=kind)
     (tmp_path / "model.json").write_text(document_text(version))
     served = ServedModel()
     served.load_context(SimpleNamespace(artifacts={"model": str(tmp_path / "model.json")}))
@@ -91,7 +138,10 @@ def test_the_served_form_answers_what_the_predictor_does(
     for answer, expected in zip(answers, Predictor(version).diagnose(samples), strict=True):
         assert answer["fault_class"] == expected.fault_class
         assert answer["scores"] == pytest.approx(expected.scores, rel=1e-12)
-        assert answer["robustness_radius"] == pytest.approx(expected.robustness_radius, rel=1e-12)
+        if kind != "spline":
+            assert answer["robustness_radius"] == pytest.approx(expected.robustness_radius, rel=1e-12)
+        elif expected.robustness_radius is not None:  # the served file has the simpler bound
+            assert 0 < answer["robustness_radius"] <= expected.robustness_radius
 
 
 def test_the_served_form_refuses_a_lift_that_it_draws_otherwise(make_version: MakeVersion, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import json
 import pickletools
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,11 +71,36 @@ def test_the_signature_names_the_features_and_the_metadata_their_units(files: di
     (signature,) = [line for line in described.split("inputs: ")[1:]]
     inputs = json.loads(" ".join(signature.split("outputs:")[0].split()).strip("' "))
     assert [(column["name"], column["type"], column["required"]) for column in inputs] == [
-        ("flow_mean", "double", True),
-        ("flow_ripple", "double", True),
-        ("pressure", "double", True),
-        ("oil_temperature", "double", False),
+        ("flow_mean", "any", True),
+        ("flow_ripple", "any", True),
+        ("pressure", "any", True),
+        ("oil_temperature", "any", False),
     ]
     example = json.loads(files["serving_input_example.json"])
     assert example["dataframe_split"]["columns"][0] == "flow_mean"
     assert example["dataframe_split"]["data"] == [[40.0, 6.25, 155.0, 60.0]]
+
+
+def test_whole_numbers_are_taken_and_texts_are_not(
+    registry: ModelRegistry, make_version: Callable[..., ModelVersion], name: str, tracking_uri: str
+) -> None:
+    """A table whose values happen to be whole has columns of integers in pandas."""
+    import mlflow
+    import pandas as pd
+    from mlflow.exceptions import MlflowException
+
+    registered = registry.register(make_version(name=name), (), {})
+    source = registry._store.entry(name, str(registered.version)).source
+    model = mlflow.pyfunc.load_model(source)
+    row: dict[str, Any] = {"flow_mean": 41.0, "flow_ripple": 2.0, "pressure": 151.0, "oil_temperature": 55.0}
+    whole = {key: int(value) for key, value in row.items()}
+    expected = model.predict(pd.DataFrame([row]))
+    one_whole = row | {"pressure": 151}
+    for frame in (pd.DataFrame([whole]), pd.DataFrame([whole]).astype("Int64"), pd.DataFrame([one_whole])):
+        assert model.predict(frame) == expected
+    assert model.predict(pd.DataFrame([row | {"oil_temperature": None}])) != []
+    for wrong in ("41", True, b"41"):
+        with pytest.raises(MlflowException, match="flow_mean"):
+            model.predict(pd.DataFrame([row | {"flow_mean": wrong}]))
+    with pytest.raises(MlflowException):
+        model.predict(pd.DataFrame([row]).drop(columns=["pressure"]))

@@ -13,7 +13,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from services.registry.mlflow_pages import OwnPagesOnly
-from services.registry.mlflow_users import ORIGIN, forget_users, pages_environment
+from services.registry.mlflow_users import ORIGIN, SECRETS, STORE, forget_users, pages_environment
 
 OWN = "http://127.0.0.1:5000"
 
@@ -47,15 +47,17 @@ async def test_no_other_page_may_ask(
     assert (await pages.request(method, "/", headers=headers)).status_code == status
 
 
-def test_the_password_is_in_the_environment_and_in_no_file(tmp_path: Path) -> None:
+def test_no_secret_is_in_the_environment_and_every_file_with_one_is_private(tmp_path: Path) -> None:
     told = pages_environment(
-        tmp_path, user="ballast", password="p" * 64, form_key="k" * 64, host="127.0.0.1", port=5000,
-        tracking_uri="sqlite:///x.db", artifact_root="file:///x",
+        tmp_path, user="ballast", password=tmp_path / "password", form_key=tmp_path / "key", host="127.0.0.1",
+        port=5000, tracking_uri="postgresql://mlflow:hush@db/mlflow", artifact_root="file:///x",
     )
-    assert told["MLFLOW_AUTH_ADMIN_PASSWORD"] == "p" * 64
+    assert {told[name] for name in SECRETS} == {str(tmp_path / "password"), str(tmp_path / "key")}
+    assert not set(SECRETS.values()) & set(told) and "hush" not in " ".join(told.values())
+    assert "hush" in Path(told[STORE]).read_text() and stat.S_IMODE(Path(told[STORE]).stat().st_mode) == 0o600
     assert told[ORIGIN] == OWN
     written = tmp_path / "mlflow-users.ini"
-    assert "p" * 64 not in written.read_text() and "NO_PERMISSIONS" in written.read_text()
+    assert "password" not in written.read_text() and "NO_PERMISSIONS" in written.read_text()
     assert stat.S_IMODE(written.stat().st_mode) == 0o600
 
 

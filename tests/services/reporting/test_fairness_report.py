@@ -12,9 +12,11 @@ import pytest
 from models.methods.protocol import WORST_CASE
 from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion, SiteScore
+from services.contracts.run import Run
 from services.plant_simulator.assets import builtin_asset_type
 from services.reporting.fairness_page import fairness_page
 from services.reporting.fairness_report import fairness_report
+from services.reporting.generalisation import version_bound
 from services.reporting.lorenz_chart import lorenz_chart
 
 
@@ -74,6 +76,44 @@ def test_nothing_known_is_nothing_judged() -> None:
     assert report.indices == ()
     assert "nothing to compare" in report.notes[0]
     assert "nothing to compare" in fairness_page(report)
+
+
+def test_the_transformed_curve_is_the_lorenz_curve_less_half_the_sites() -> None:
+    (found,) = fairness_report(version("2", {"a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0, "e": 10.0})).indices
+    points = [(point.sites, point.losses, point.transformed) for point in found.lorenz]
+    assert all(c == pytest.approx(b - a / 2) for a, b, c in points) and points[-1][2] == 0.5
+    area = np.trapezoid([c for _, _, c in points], [a for a, _, _ in points])
+    assert found.gini == pytest.approx(0.5 - 2 * area), "not 1 - 2 area, as printed beside RF Figure 4"
+
+
+def test_what_is_added_on_new_data_is_theorem_4_by_hand() -> None:
+    trained = version("2", dict.fromkeys("abcde", 1.0))
+    found = version_bound(trained, [2000, 1500, 1800, 4000, 1500], {})
+    size, rows = trained.weights.shape[1], 5 * 1500
+    # Delta_.2 over five sites is the simplex: s = 5 (.8^2 + 4 (.2)^2) + 1, sum norm 1.
+    covering = 4 * math.log1p(2 * 2 / 0.01)
+    complexity = 4 * math.sqrt(size * (1 + math.log(rows / size)))
+    by_hand = 0.01 + math.sqrt(5.0 / (2 * rows)) * (complexity + math.sqrt(covering - math.log(0.05)))
+    assert found is not None and (found.rows_per_site, found.skewness) == (1500, pytest.approx(5.0))
+    assert found.added == pytest.approx(by_hand)
+    more = version_bound(trained, [20000] * 5, {})
+    wider = version_bound(trained, [1500] * 5, {"phi": 0.5, "alpha": 0.2, "beta": 0.2})
+    assert more is not None and wider is not None and more.added < found.added < wider.added
+
+
+def test_without_rows_or_for_a_target_there_is_no_bound(run: Run) -> None:
+    trained = version("2", dict.fromkeys("abc", 1.0))
+    assert version_bound(trained, [], {}) is None and version_bound(trained, [2, 2, 2], {}) is None
+    three = trained.model_copy(update={"weights": np.zeros((3, trained.weights.shape[1]))})
+    assert version_bound(three, [500] * 3, {}) is None
+    report = fairness_report(trained, None, run)
+    fewest = min(site.n_samples for site in run.members)
+    assert (report.generalisation is None) == (len(run.members) * fewest <= trained.weights.shape[1])
+    large = run.model_copy(
+        update={"sites": tuple(site.model_copy(update={"n_samples": 10**6}) for site in run.sites)}
+    )
+    assert "Theorem 4" in fairness_page(fairness_report(trained, None, large))
+    assert "Theorem 4" not in fairness_page(fairness_report(trained))
 
 
 def test_the_champion_stands_beside_it() -> None:

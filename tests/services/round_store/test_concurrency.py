@@ -18,6 +18,7 @@ import pytest
 from services.contracts.errors import ConflictError
 from services.contracts.plan import Plan
 from services.contracts.run import RoundRecord, Run
+from services.round_store.runs import OVERTAKEN
 from services.round_store.session import utc_now
 from services.round_store.store import RoundStore
 from tests.waiting import PATIENCE
@@ -135,6 +136,24 @@ def test_a_lease_lapses_is_prolonged_and_given_back(store: RoundStore, running: 
     assert store.runs.renew_lease(run_id, "one", 60)
     store.runs.finish_run(run_id, "completed", "")
     assert not store.runs.renew_lease(run_id, "one", 60)
+
+
+def test_a_lease_of_before_the_clock_was_put_back_holds_nobody_up(store: RoundStore, running: Run) -> None:
+    run_id = running.run_id
+    assert store.runs.renew_lease(run_id, "dead", 3600.0)  # by a clock that was an hour ahead
+    assert store.runs.stale_runs() == [] and store.runs.stale_runs(lease_seconds=3600.0) == []
+    assert [run.run_id for run in store.runs.stale_runs(lease_seconds=30.0)] == [run_id]
+    assert store.runs.renew_lease(run_id, "alive", 30.0)
+    assert not store.runs.renew_lease(run_id, "dead", 30.0)
+
+
+def test_who_was_overtaken_is_told_so(store: RoundStore, running: Run) -> None:
+    with pytest.raises(ConflictError) as begun:
+        store.runs.begin_run(running.run_id, running.sites)
+    store.runs.finish_run(running.run_id, "cancelled", "an operator said so")
+    with pytest.raises(ConflictError) as ended:
+        store.runs.begin_run(running.run_id, running.sites)
+    assert (begun.value.code, ended.value.code) == (OVERTAKEN, "conflict")
 
 
 def test_a_run_that_nobody_took_is_stale_after_a_while(store: RoundStore, plan: Plan) -> None:

@@ -22,12 +22,30 @@ def test_versions_come_back_with_their_metrics(store: RoundStore, running: Run) 
     assert store.model_versions.list_versions("pump", limit=9) == [second, judged]
     assert store.model_versions.list_versions("pump", limit=1) == [second]
     assert store.model_versions.list_versions("fan", limit=9) == []
+    # A process that was killed after this comes again: it finds what it had recorded.
+    assert store.model_versions.add("pump", "2", running.run_id, {"gap": 1.0}) == second
+    store.runs.finish_run(running.run_id, "completed", "done")
+    other = store.runs.create_run(running.plan)
     with pytest.raises(ConflictError, match="version 2 of model pump is recorded already"):
-        store.model_versions.add("pump", "2", running.run_id, {})
+        store.model_versions.add("pump", "2", other.run_id, {})
     with pytest.raises(NotFoundError, match="no run"):
         store.model_versions.add("pump", "3", "0" * 32, {})
     with pytest.raises(NotFoundError, match="no version 3 of model pump"):
         store.model_versions.get("pump", "3")
+
+
+@pytest.mark.parametrize("end", ["failed", "cancelled"])
+def test_a_version_of_a_run_that_did_not_end_well_says_so(store: RoundStore, running: Run, end: str) -> None:
+    store.model_versions.add("pump", "1", running.run_id, {})
+    store.model_versions.set_status("pump", "1", "gates_passed")
+    store.model_versions.add("pump", "2", running.run_id, {})
+    store.runs.finish_run(running.run_id, end, "the registry is away")
+    judged, left = store.model_versions.get("pump", "1"), store.model_versions.get("pump", "2")
+    assert (judged.status, judged.reason) == ("gates_passed", "")
+    said = f"its run {end} after it was registered: the registry is away"
+    assert (left.status, left.reason) == ("gates_failed", said)
+    (told,) = store.events.after(0, ["gate.refused"])
+    assert (told.version, told.run_id, told.reason) == ("2", running.run_id, said)
 
 
 def test_aliases_have_a_history(store: RoundStore, running: Run) -> None:

@@ -15,7 +15,7 @@ from sqlalchemy import func, select, update
 
 from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.run import RoundRecord, Run, SiteAnswer
-from services.round_store.rounds import DamagedStateError
+from services.round_store.run_states import DamagedStateError
 from services.round_store.store import RoundStore
 from services.round_store.tables import RoundRow, RunStateRow, SiteUpdateRow
 from tests.waiting import PATIENCE

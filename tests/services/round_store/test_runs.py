@@ -38,6 +38,23 @@ def test_begin_keeps_the_sites_scalars_bit_for_bit(
         store.runs.begin_run(run.run_id, terms)
 
 
+def test_the_rows_that_sites_had_are_those_of_the_plans_last_completed_run(
+    store: RoundStore, plan: Plan, terms: tuple[SiteTermsRecord, ...]
+) -> None:
+    def ended(status: str, rows: int, of: Plan = plan) -> None:
+        run = store.runs.create_run(of)
+        store.runs.begin_run(run.run_id, [site.model_copy(update={"n_samples": rows}) for site in terms])
+        store.runs.finish_run(run.run_id, status, "")
+
+    ended("completed", 7, plan.model_copy(update={"name": "other"}))
+    first = store.runs.create_run(plan)
+    assert store.runs.samples_before(first.run_id) == {}
+    store.runs.finish_run(first.run_id, "cancelled", "")
+    for status, rows in (("completed", 40), ("completed", 50), ("failed", 60)):
+        ended(status, rows)
+    assert store.runs.samples_before(store.runs.create_run(plan).run_id) == {site.site_id: 50 for site in terms}
+
+
 def test_a_plan_has_one_unfinished_run(store: RoundStore, running: Run, plan: Plan) -> None:
     with pytest.raises(ConflictError, match=f"plan weekly has an unfinished run: {running.run_id}"):
         store.runs.create_run(plan)

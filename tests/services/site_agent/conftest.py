@@ -17,6 +17,7 @@ from services.contracts.signing import new_seed_file, public_key, signer
 from services.site_agent.egress import Egress
 from services.site_agent.ledger import Ledger
 from services.site_agent.local_round import LocalRound
+from services.site_agent.masked_runs import MaskedRuns
 from services.site_agent.policy import SitePolicy
 from services.site_agent.settings import CsvSource
 
@@ -97,7 +98,8 @@ def write_csv(tmp_path: Path) -> Callable[..., Path]:
 @pytest.fixture
 def policy() -> SitePolicy:
     return SitePolicy(
-        methods=("level-bundle", "fdr-admm"), asset_types=("pump",), messages=("join", "round", "evaluate")
+        methods=("level-bundle", "fdr-admm"), asset_types=("pump",), messages=("join", "round", "evaluate"),
+        reveal=("sums", "each site"),
     )
 
 
@@ -118,7 +120,8 @@ class Site:
         self.ledger = Ledger(self.folder / "ledger.jsonl")
         egress = Egress(self.ledger, self.sign, self.policy.max_message_bytes)
         exposure = self.folder / "exposure.sqlite"
-        self.door = LocalRound("plant-1", self.source, self.asset_type, self.policy, egress, exposure)
+        masks = MaskedRuns("plant-1", self.public_key, self.sign, self.policy)
+        self.door = LocalRound("plant-1", self.source, self.asset_type, self.policy, egress, exposure, masks)
 
     def task(self, kind: str = "join", **changes: Any) -> Task:
         known: dict[str, Any] = {

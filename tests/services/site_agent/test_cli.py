@@ -164,3 +164,22 @@ def test_the_written_settings_are_plain_toml_whatever_the_path(tmp_path: Path) -
     assert main(["init", "--site-id", "p", "--dir", str(tmp_path / "p"), "--data", str(odd)]) == 0
     text = (tmp_path / "p" / "site.toml").read_text(encoding="utf-8")
     assert tomllib.loads(text)["data"]["path"] == str(odd)
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(home: Path) -> None:
+    """A pipe that is shut before the first line, as ``head`` leaves it."""
+    import os
+    import subprocess
+    import sys
+
+    ledger = home / "ledger.jsonl"
+    with Ledger(ledger) as written:
+        for _ in range(3):
+            hello = Hello(site_id="plant-1", version="1")
+            written.append(hello, encode(hello))
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "services.site_agent", "ledger", "show", str(ledger)]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,19 +22,19 @@ RUN, NEXT_RUN = "a" * 32, "b" * 32
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 
-def alone(vector: np.ndarray) -> set[int]:
+def alone(vector: np.ndarray, near: float = 1.4e-5) -> set[int]:
     """The row that a combination leaves alone, by the definition."""
     size = np.abs(vector)
     row = int(size.argmax())
     left = np.delete(size, row)
-    return {row} if size[row] > 1e-9 and np.sqrt((left**2).sum()) <= 1.4e-5 * size[row] else set()
+    return {row} if size[row] > 1e-9 and np.sqrt((left**2).sum()) <= near * size[row] else set()
 
 
 def searched(vectors: np.ndarray) -> tuple[set[int], set[int]]:
     """Rows that pairs isolate, and pairs of pairs, one combination after the other."""
     known = [np.zeros(vectors.shape[1]), *vectors]
     pairs = [a - b for a, b in itertools.combinations(known, 2)]
-    first = set().union(*(alone(each) for each in pairs))
+    first = set().union(*(alone(each, 0.02) for each in pairs))
     signed = itertools.combinations(pairs, 2)
     return first, first.union(*(alone(a - b) | alone(a + b) for a, b in signed))
 
@@ -67,7 +68,7 @@ def test_rows_isolated_by_differences_are_those_of_a_search_by_the_definition(n_
 
 def test_a_difference_of_two_rows_isolates_none_and_a_tiny_rest_hides_nothing() -> None:
     base = np.full(50, 0.02)
-    for change, rows in (({3: 0.01, 4: 0.01}, set()), ({3: 0.01, 4: 1e-8}, {3}), ({3: 0.01, 4: 1e-6}, set())):
+    for change, rows in (({3: 0.01, 4: 0.01}, set()), ({3: 0.01, 4: 1e-5}, {3}), ({3: 0.01, 4: 3e-4}, set())):
         found = Differences(50, 1, np.zeros((0, SKETCH)), set(), set())
         found.add(found.sketch(base))
         other = base.copy()
@@ -75,6 +76,18 @@ def test_a_difference_of_two_rows_isolates_none_and_a_tiny_rest_hides_nothing() 
             other[row] += size
         found.add(found.sketch(other))
         assert found.pairs == rows, change
+
+
+@pytest.mark.parametrize("size", [1e-10, 1e-6, 1e-2])
+def test_two_vectors_that_hardly_differ_give_the_row_along_which_they_do(size: float) -> None:
+    found, base = Differences(50, 1, np.zeros((0, SKETCH)), set(), set()), np.full(50, 0.02)
+    assert found.admits([base])
+    assert found.admits([base.copy()]), "the very vector once more is nothing new"
+    other = base.copy()
+    other[7] += size / 50
+    assert not found.admits([other]) and found.pairs == set()
+    found.take([other])
+    assert found.pairs == {7}
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -107,8 +120,9 @@ def told(rows: np.ndarray) -> RowAccount:
     return RowAccount(tuple(rows))
 
 
-def gate(path: Path | None, now: datetime = NOON, **limits: float | None) -> ExposureGate:
-    return ExposureGate(ExposureRecord(path), SitePolicy(**limits), lambda: now)  # type: ignore[arg-type]  # by name
+def gate(path: Path | None, now: datetime = NOON, **limits: float | bool | None) -> ExposureGate:
+    allowed: Any = {"exposure_limit": 1.0} | limits
+    return ExposureGate(ExposureRecord(path), SitePolicy(**allowed), lambda: now)
 
 
 def everyone(train: Part) -> np.ndarray:
@@ -194,13 +208,36 @@ def test_the_words_say_the_figures(tmp_path: Path) -> None:
     train, door = part(), gate(path)
     steps = np.tril(np.ones((40, 40))) / 40
     door.admit(train, everyone(train), RUN, RowAccount())
-    door.admit(train, everyone(train), RUN, told(steps[:3]).partial())
+    door.admit(train, everyone(train), RUN, told(steps[:3]))
     summary = exposure_summary(path, policy, NOON + timedelta(hours=1))
     assert (summary["by_pairs"], summary["answers"], summary["runs"], summary["runs_left_today"]) == (3, 2, 1, 6)
     text = "\n".join(exposure_lines(summary))
-    for words in ("2 answers in 1 runs about the present 40", "3 of 40 rows can be read off exactly", "allows 20.",
-                  "leverage of a row over all answers is 1.000; 3 rows", "6 more runs", "1 answers said more"):
+    for words in ("2 answers in 1 runs about the present 40", "3 of 40 rows can be read off exactly", "allows 0.",
+                  "leverage of a row over all answers is 1.000; 3 rows", "6 more runs"):
         assert words in text, text
+    door.admit(train, everyone(train), RUN, RowAccount((), False))
+    text = "\n".join(exposure_lines(exposure_summary(path, policy, NOON + timedelta(hours=1))))
+    assert "40 of 40 rows can be read off" in text and "1 answers said more" in text, text
+
+
+def test_an_answer_that_says_more_than_its_account_counts_for_every_row_and_needs_a_policy_that_takes_it() -> None:
+    train = part()
+    for limit in (0.0, 0.5, 0.99):
+        with pytest.raises(Refusal, match="all of them count"):
+            strict = gate(None, exposure_limit=limit, allow_unaccounted=False)
+            strict.admit(train, everyone(train), RUN, RowAccount((), False))
+    figures = gate(None, exposure_limit=0.0).admit(train, everyone(train), RUN, RowAccount((), False))
+    assert (figures.by_pairs, figures.by_differences, figures.leveraged, figures.unaccounted) == (40, 40, 40, 1)
+
+
+def test_rows_of_the_same_features_hide_nothing_behind_one_another() -> None:
+    train = part()
+    train.features[7] = train.features[3]
+    door, first, second = gate(None), np.full(40, 0.01), np.full(40, 0.01)
+    second[[3, 7]] += 0.01
+    door.admit(train, everyone(train), RUN, told(first[None]))
+    found = door.admit(train, everyone(train), RUN, told(second[None]))
+    assert (found.by_pairs, found.leveraged) == (2, 2)
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
@@ -214,3 +251,16 @@ def test_a_difference_of_differences_is_found_in_whichever_order_the_answers_cam
     for number in order:
         found.add(found.sketch(vectors[number]))
     assert (found.pairs, found.differences) == (set(), {5})
+
+
+@pytest.mark.parametrize(("others", "counts"), [(7e-5, True), (1e-4, True), (1e-2, False)])
+def test_a_row_hardly_hidden_in_a_difference_of_differences_counts(others: float, counts: bool) -> None:
+    """Rows of one table are much alike: of what hides a row, a part alone lies across it."""
+    draw = np.random.default_rng(4)
+    first, middle, aside = draw.uniform(0, 0.05, (3, 20))
+    aside[14] = 0.0
+    shown = np.eye(20)[14] / 20 + others / 20 * aside / np.linalg.norm(aside)
+    found = Differences(20, 7, np.empty((0, SKETCH)), set(), set())
+    found.take([first, middle, shown - first + 2.0 * middle])
+    assert found.pairs == set()
+    assert found.differences == ({14} if counts else set())

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from models.worst_case.risk import site_risk
 from services.contracts.messages import SiteRefusal, SiteUpdate, TrainingSpec
 from services.site_agent.cli import main
 from services.site_agent.ledger_check import verify
 from services.site_agent.policy import REASONS, SitePolicy
+from services.site_agent.vault.guard import VaultGuard
 
 KINDS: Any = ("join", "round", "evaluate")
 PLAIN = "level-bundle-plain"
@@ -20,7 +22,8 @@ FIXED = TrainingSpec.model_validate({"radius": {"rule": "fixed", "value": 0.01}}
 
 
 def rules(**limits: Any) -> SitePolicy:
-    return SitePolicy(methods=(PLAIN, "fedavg", "cohort-bundle"), asset_types=("pump",), messages=KINDS, **limits)
+    methods = (PLAIN, "fedavg", "cohort-bundle")
+    return SitePolicy(methods=methods, asset_types=("pump",), messages=KINDS, reveal=("each site",), **limits)
 
 
 def sweep(site: Any, thresholds: np.ndarray, **changes: Any) -> list[SiteUpdate | SiteRefusal]:
@@ -32,7 +35,44 @@ def sweep(site: Any, thresholds: np.ndarray, **changes: Any) -> list[SiteUpdate 
     ]
 
 
-def test_an_oem_that_asks_for_rows_is_refused_before_it_has_them(make_site: Any) -> None:
+def test_an_oem_that_asks_for_rows_gets_answers_that_have_none(make_site: Any) -> None:
+    site = make_site(policy=rules())
+    answers = sweep(site, np.linspace(0.3, 0.8, 200))
+    assert all(isinstance(answer, SiteUpdate) for answer in answers)
+    figures = [entry["exposure"] for entry in verify(site.folder / "ledger.jsonl") if entry["message"] == "update"]
+    assert figures[-1]["by_differences"] == 0 and figures[-1]["vectors"] > 5
+    assert not found_in(answers, site.door._vault.current().train.features)
+    problem = site.door._kept[2].problems[0]
+    moved, random = 0, np.random.default_rng(0)
+    for threshold, answer in zip(np.linspace(0.3, 0.8, 200), answers, strict=True):
+        said, asked = {name: array[0] for name, array in answer.arrays.items()}, np.array([40.0, 0.0, 0.0, 0.0])
+        asked[-1] = -40.0 * threshold
+        assert said["risk"] == site_risk(asked, problem).value, "the risk is the exact one"
+        moved += said["cut_height"] < said["risk"] - 1e-9
+        for other in random.normal(size=(3, 4)) * [40.0, 5.0, 5.0, 40.0]:
+            norm = np.linalg.norm(other[:3]) - np.linalg.norm(asked[:3])
+            below = said["cut_height"] + said["slope"] @ (other - asked) + said["norm_weight"] * norm
+            assert below <= site_risk(other, problem).value + 1e-10
+    assert 5 <= moved < 200
+
+
+def found_in(answers: list[Any], rows: np.ndarray) -> set[int]:
+    """Rows that are the difference of two slopes."""
+    slopes = [answer.arrays["slope"][0] for answer in answers if isinstance(answer, SiteUpdate)]
+    found = set[int]()
+    for number, first in enumerate(slopes):
+        for second in slopes[:number]:
+            gap = (first - second)[:3]
+            if np.abs(gap).max() > 1e-9:
+                cosine = np.abs(rows @ gap) / np.linalg.norm(gap) / np.linalg.norm(rows, axis=1)
+                found.update(np.flatnonzero(cosine > 1 - 1e-10).tolist())
+    return found
+
+
+def test_without_another_answer_an_oem_is_refused_before_it_has_rows(
+    make_site: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(VaultGuard, "choose", lambda self, question, candidate, vectors: candidate(0, None))
     site = make_site(policy=rules(exposure_limit=0.2))
     answers = sweep(site, np.linspace(0.3, 0.8, 200))
     refused = [answer for answer in answers if isinstance(answer, SiteRefusal)]
@@ -42,16 +82,22 @@ def test_an_oem_that_asks_for_rows_is_refused_before_it_has_them(make_site: Any)
     assert len(figures) + len(refused) == 200
     assert 5 <= figures[-1]["by_differences"] <= 0.2 * figures[-1]["rows"]
     assert all("exposure" not in entry for entry in entries if entry["message"] == "refusal")
-    slopes = [answer.arrays["slope"][0] for answer in answers if isinstance(answer, SiteUpdate)]
-    rows = site.door._vault.current().train.features
-    found = set[int]()
-    for number, first in enumerate(slopes):
-        for second in slopes[:number]:
-            gap = (first - second)[:3]
-            if np.abs(gap).max() > 1e-9:
-                cosine = np.abs(rows @ gap) / np.linalg.norm(gap) / np.linalg.norm(rows, axis=1)
-                found.update(np.flatnonzero(cosine > 1 - 1e-10).tolist())
+    found = found_in(answers, site.door._vault.current().train.features)
     assert 0 < len(found) <= figures[-1]["by_differences"], "what is found is what the figure said"
+
+
+def test_a_repeated_question_gets_the_same_bytes_whatever_left_since_and_after_a_restart(make_site: Any) -> None:
+    site, thresholds = make_site(policy=rules()), np.linspace(0.3, 0.8, 60)
+    first = sweep(site, thresholds)
+    again = sweep(site, thresholds, run_id="b" * 32)
+    site.ledger.close()
+    site.__post_init__()
+    restarted = sweep(site, thresholds[::-1], run_id="c" * 32)[::-1]
+    for one, two, three in zip(first, again, restarted, strict=True):
+        for name, array in one.arrays.items():
+            assert array.tobytes() == two.arrays[name].tobytes() == three.arrays[name].tobytes()
+    figures = [entry["exposure"] for entry in verify(site.folder / "ledger.jsonl") if entry["message"] == "update"]
+    assert figures[59] == figures[-1]
 
 
 def test_the_figures_outlive_the_agent(make_site: Any, tmp_path: Path) -> None:
@@ -122,7 +168,7 @@ def test_the_command_says_it(make_site: Any, asset_type_file: Path, capsys: pyte
     (home / "exposure.sqlite").write_bytes((site.folder / "exposure.sqlite").read_bytes())
     assert main(["exposure", "--json", *config]) == 0
     summary = json.loads(capsys.readouterr().out)
-    assert (summary["answers"], summary["runs"]) == (10, 1) and summary["by_differences"] > 0
+    assert (summary["answers"], summary["runs"]) == (10, 1) and summary["by_differences"] == 0 < summary["vectors"]
     assert main(["exposure", *config]) == 0
     said = capsys.readouterr().out
     assert f"{summary['by_pairs']} of {summary['rows']} rows can be read off exactly from one answer" in said

@@ -145,6 +145,7 @@ class Oem:
             Task(
                 kind="join", site_id="plant-1", run_id="c" * 32, round=number, method="level-bundle",
                 asset_type="pump", contract=self.asset_type.fingerprint, spec=TrainingSpec(),
+                reveal="sums",
             )
         )
 
@@ -342,3 +343,32 @@ def test_the_seed_file_names_the_key_that_was_given_out(plant: Plant, tmp_path: 
     assert public_key(plant.folder / "site.nk") == plant.key
     assert (plant.folder / "site.nk").stat().st_mode & 0o077 == 0
     assert new_seed_file(tmp_path / "other.nk") != plant.key
+
+
+def test_a_second_signal_ends_an_agent_that_is_still_at_work(plant: Plant) -> None:
+    """Told to stop, it waits for its work; told again, it does not."""
+    program = (
+        "import asyncio, sys, threading, time\n"
+        "from services.site_agent import agent\n"
+        "async def at_work():\n"
+        "    stop = asyncio.Event()\n"
+        "    loop = asyncio.get_running_loop()\n"
+        "    for number in (agent.signal.SIGINT, agent.signal.SIGTERM):\n"
+        "        loop.add_signal_handler(number, agent._on_signal, loop, stop)\n"
+        "    asyncio.create_task(asyncio.to_thread(time.sleep, 600))\n"
+        "    print('at work', flush=True)\n"
+        "    await stop.wait()\n"
+        "    print('stopped', flush=True)\n"
+        "agent.STOP_SECONDS = float(sys.argv[1])\n"
+        "asyncio.run(at_work())\n"
+    )
+    for seconds, more, code in (("600", True, -signal.SIGTERM), ("0.5", False, 0)):
+        process = subprocess.Popen([sys.executable, "-c", program, seconds], stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "at work\n"
+        process.terminate()
+        assert process.stdout.readline() == "stopped\n"
+        if more:
+            process.terminate()
+        assert process.wait(timeout=PATIENCE) == code
+        process.stdout.close()

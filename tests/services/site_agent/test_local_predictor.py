@@ -11,14 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from models.conformal.grid import score_grid
 from models.methods.protocol import WORST_CASE
 from services.contracts.asset_type import AssetType
+from services.contracts.calibration import Calibration, CountedRows
 from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion
 from services.contracts.signed_documents import signature_of
 from services.contracts.signing import new_seed_file
 from services.predictor.predictor import Predictor
 from services.site_agent.cli import main
+from services.site_agent.local_predictor import HEADER, SETS_HEADER
 
 
 @pytest.fixture
@@ -132,3 +135,41 @@ def test_a_model_of_another_signer_is_refused_and_so_is_one_that_nobody_can_chec
     assert "give --oem-key" in capsys.readouterr().err
     assert main([*arguments, "--oem-key", "nonsense"]) == 1
     assert "not a NATS user public key" in capsys.readouterr().err
+
+
+def test_a_calibrated_version_says_at_the_plant_what_it_says_at_the_oem(
+    version: ModelVersion, oem: tuple[Path, str], tmp_path: Path, write_csv: Callable[..., Path], make_table: Any,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    n, grid = 200, score_grid()
+    held = {name: tuple(np.where(grid >= 0.5, n, n // 2) / (n + 1.0)) for name in ("error", "size", "reach")}
+    found = Calibration(
+        kind="sets", grid=tuple(grid.tolist()), groups=(CountedRows(n_test=n),), held=held, scale=1.5
+    )
+    calibrated = version.model_copy(update={"calibration": found, "signed_by": oem[1]})
+    document = calibrated.to_document()
+    path = tmp_path / "calibrated.json"
+    path.write_text(json.dumps({**document, "signature": signature_of(document, oem[0])}))
+    rows = [row[:3] for row in make_table(40)]
+    ask = ["diagnose", "--model", str(path), "--input", str(write_csv(rows)), "--oem-key", oem[1]]
+    assert main([*ask, "--coverage", "0.95"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == HEADER + SETS_HEADER
+    samples = [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
+    expected = Predictor(calibrated).diagnose(samples, coverage=0.95)
+    assert {len(each.class_set or ()) for each in expected} == {1, 2} and any(each.abstained for each in expected)
+    assert [line.split(",", 4)[4] for line in lines[1:]] == [
+        f"{' '.join(each.class_set or ())},0.95,{(each.probabilities or {})[each.fault_class]:.4g},"
+        f"{'yes' if each.abstained else 'no'},{each.reason}"
+        for each in expected
+    ]
+    assert main([*ask, "--coverage", "0.999"]) == 1 and "needs 999 held-out rows" in capsys.readouterr().err
+
+
+def test_a_version_of_before_has_no_coverage_to_give(
+    model_file: Path, oem: tuple[Path, str], write_csv: Callable[..., Path], make_table: Any,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = write_csv([row[:3] for row in make_table(4)])
+    ask = ["diagnose", "--model", str(model_file), "--input", str(path), "--oem-key", oem[1], "--coverage", "0.9"]
+    assert main(ask) == 1 and "carries no calibration" in capsys.readouterr().err

@@ -19,8 +19,8 @@ from services.contracts.codec import decode, digest, encode, pack_arrays, unpack
 from services.contracts.messages import Hello, RadiusRule, SiteRefusal, SiteUpdate, TrainingSpec
 from services.contracts.signing import verify
 from services.site_agent import ledger_check
-from services.site_agent.local_round import data_summary
 from services.site_agent.logs import PRIVATE
+from services.site_agent.own_screen import data_summary
 from services.site_agent.policy import REASONS, SitePolicy
 from services.site_agent.vault.dataset import Dataset
 from services.site_agent.vault.reader import Vault

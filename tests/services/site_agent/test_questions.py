@@ -9,10 +9,11 @@ import pytest
 
 from models.geometry.supports import BoxSupport
 from models.losses.catalogue import get_loss
+from models.losses.joint import CrammerSinger
 from models.problem import RobustSpec, SiteProblem
 from models.worst_case.risk import site_risk
 from services.site_agent.policy import Refusal
-from services.site_agent.questions import Questions, check_steepness, risk_floor
+from services.site_agent.questions import Heads, Questions, _change, check_steepness, risk_floor
 
 RUN = "c" * 32
 
@@ -24,6 +25,10 @@ def problem(loss: str = "hinge", seed: int = 0, **changes: Any) -> SiteProblem:
     labels = np.where(score > np.median(score), 1.0, -1.0) if of_loss.task == "classification" else score
     spec: dict[str, Any] = {"radius": 0.1, "label_flip_cost": 1.0, "loss": of_loss}
     return SiteProblem(x, labels, RobustSpec(**(spec | changes)))
+
+
+def heads(*problems: SiteProblem) -> Heads:
+    return Heads(problems)
 
 
 def box() -> BoxSupport:
@@ -54,14 +59,14 @@ def test_the_risk_is_never_below_its_floor(loss: str, boxed: bool, norm: Any) ->
 def test_weights_steeper_than_an_optimum_can_be_are_refused() -> None:
     site = problem()
     honest, steep = np.array([[3.0, 4.0, 0.0, 1.0]]), np.array([[30.0, 40.0, 0.0, 1.0]])
-    check_steepness(honest, [site], 1.0)
-    check_steepness(steep, [site], 5.0)
+    check_steepness(honest, heads(site), 1.0)
+    check_steepness(steep, heads(site), 5.0)
     with pytest.raises(Refusal, match="a robust optimum is not that steep") as caught:
-        check_steepness(steep, [site], 4.99)
+        check_steepness(steep, heads(site), 4.99)
     assert caught.value.refusal_code == "question_refused"
     with pytest.raises(Refusal, match="head 1"):
-        check_steepness(np.vstack([honest, steep]), [site, site], 2.0)
-    check_steepness(1e9 * steep, [problem(radius=0.0)], 1.0)
+        check_steepness(np.vstack([honest, steep]), heads(site, site), 2.0)
+    check_steepness(1e9 * steep, heads(problem(radius=0.0)), 1.0)
 
 
 def message(point: np.ndarray, **scalars: float) -> dict[str, np.ndarray]:
@@ -72,16 +77,16 @@ def test_a_question_next_to_an_earlier_one_is_refused_a_repeat_is_not() -> None:
     site, asked = problem(), Questions()
     start, other = np.array([[1.0, 0.0, 0.0, 0.0]]), np.array([[0.0, 1.0, 0.0, 0.5]])
     near = start + np.array([[0.0, 0.0, 0.0, 1e-9]])
-    asked.check_nearness(RUN, message(start), [site], 1e-7)
+    asked.check_nearness(RUN, message(start), heads(site), 1e-7)
     for point, risk in ((start, 1.0), (other, 0.4)):
         asked.note(RUN, message(point), np.array([risk]))
-    asked.check_nearness(RUN, message(start), [site], 1e-7)
-    asked.check_nearness(RUN, message(start + 1e-6), [site], 1e-7)
-    asked.check_nearness("d" * 32, message(near), [site], 1e-7)
-    asked.check_nearness(RUN, message(near, penalty=2.0), [site], 1e-7)
-    asked.check_nearness(RUN, message(near), [site], 0.0)
+    asked.check_nearness(RUN, message(start), heads(site), 1e-7)
+    asked.check_nearness(RUN, message(start + 1e-6), heads(site), 1e-7)
+    asked.check_nearness("d" * 32, message(near), heads(site), 1e-7)
+    asked.check_nearness(RUN, message(near, penalty=2.0), heads(site), 1e-7)
+    asked.check_nearness(RUN, message(near), heads(site), 0.0)
     with pytest.raises(Refusal, match="nearer to an earlier one") as caught:
-        asked.check_nearness(RUN, message(near), [site], 1e-7)
+        asked.check_nearness(RUN, message(near), heads(site), 1e-7)
     assert caught.value.refusal_code == "question_refused"
 
 
@@ -93,6 +98,22 @@ def test_one_head_that_goes_on_excuses_the_others() -> None:
     small[0, 0] = 1e-12
     moved = small.copy()
     moved[1, 0] = 0.5
-    asked.check_nearness(RUN, message(moved), [site, site], 1e-7)
+    asked.check_nearness(RUN, message(moved), heads(site, site), 1e-7)
     with pytest.raises(Refusal):
-        asked.check_nearness(RUN, message(small), [site, site], 1e-7)
+        asked.check_nearness(RUN, message(small), heads(site, site), 1e-7)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("cost", [0.5, np.inf])
+def test_all_classes_as_one_problem_have_a_floor_and_a_largest_change_that_hold(norm: Any, cost: float) -> None:
+    random = np.random.default_rng(7)
+    for _ in range(30):
+        features, labels = random.uniform(size=(12, 3)), random.integers(3, size=12).astype(float)
+        site = SiteProblem(features, labels, RobustSpec(0.1, cost, norm, loss=CrammerSinger(3)))
+        at, step = random.normal(size=(2, site.dimension)) * np.array([[3.0], [random.choice([0.01, 1.0])]])
+        risk, moved = site_risk(at, site).value, site_risk(at + step, site).value
+        assert 0 < risk_floor(at, site) <= risk + 1e-9
+        assert abs(moved - risk) <= _change(step[None], (site,)) + 1e-9
+    assert heads(site).at_zero == pytest.approx([site_risk(np.zeros(site.dimension), site).value])
+    with pytest.raises(Refusal, match="not that steep"):
+        check_steepness(1e4 * at[None], heads(site), 10.0)

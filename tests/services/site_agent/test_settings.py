@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from services.contracts.messages import Task, TrainingSpec
+from services.contracts.messages import Kind, Task, TrainingSpec
 from services.site_agent.policy import REASONS, Refusal, SitePolicy, default_policy_text
 from services.site_agent.settings import CsvSource, SettingsError, SiteSettings
 
@@ -66,7 +67,11 @@ def test_the_default_policy_is_what_its_text_says(path: Path) -> None:
     path.write_text(default_policy_text(("pump",)))
     policy = SitePolicy.from_toml(path)
     assert policy.asset_types == ("pump",)
-    assert policy.messages == ("join", "round", "evaluate")
+    assert policy.messages == get_args(Kind)
+    assert (policy.reveal, policy.own_scores, policy.min_cohort) == (("sums",), False, 3)
+    assert (policy.exposure_limit, policy.allow_unaccounted) == (0.0, True)
+    path.write_text(default_policy_text(("pump",), own_scores=True, seen_alone=True))
+    assert (SitePolicy.from_toml(path).reveal, SitePolicy.from_toml(path).own_scores) == (("sums", "each site"), True)
     assert (policy.min_samples, policy.max_rounds_per_run) == (20, None)
     assert "level-bundle" in policy.methods
 

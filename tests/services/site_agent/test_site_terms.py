@@ -8,18 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.features.lift import fourier_lift
+from models.features.fourier import fourier_lift
 from models.problem import RobustSpec, SiteProblem
 from models.worst_case.radius import LightTail, confidence_radius, estimated_radius
 from models.worst_case.risk import site_risk
 from services.contracts.asset_type import AssetType
-from services.contracts.lift import LiftSpec, lift_check, lifted_size, pinned
+from services.contracts.lift import FourierLiftSpec, SplineLiftSpec, lift_check, lifted_size, pinned
 from services.contracts.messages import RadiusRule, SiteUpdate, TailConstants, TrainingSpec
+from services.site_agent.policy import SitePolicy
 from services.site_agent.vault.dataset import Dataset
 from services.site_agent.vault.reader import Vault
 
 Make = Callable[..., Any]
-LIFT = LiftSpec(components=8, bandwidth=0.5, seed=3)
+LIFT = FourierLiftSpec(components=8, bandwidth=0.5, seed=3)
 
 
 def dataset_of(site: Any) -> Dataset:
@@ -87,6 +88,15 @@ def test_a_lifted_round_has_the_size_of_the_lift(make_site: Make) -> None:
     answer = site.ask("round", spec=spec, arrays=message)
     assert isinstance(answer, SiteUpdate) and answer.arrays["slope"].shape == (1, 12)
     assert site.ask("join", spec=spec).arrays["lift_check"] == lift_check(fourier_lift(3, 8, bandwidth=0.5, seed=3))
+
+
+def test_rounds_of_splines_count_as_ones_that_may_tell_single_readings(make_site: Make, policy: SitePolicy) -> None:
+    spec = TrainingSpec(lift=pinned(SplineLiftSpec(kind="spline", segments=4), 3))
+    message = {"point": np.zeros((1, 13)), "centre": np.zeros((1, 13)), "penalty": np.ones(1)}
+    strict = make_site(policy=policy.model_copy(update={"allow_unaccounted": False, "exposure_limit": 0.0}))
+    assert strict.refusal_code("round", spec=spec, arrays=message) == "exposure_limit"
+    plain = {name: array[:, :4] if array.ndim == 2 else array for name, array in message.items()}
+    assert isinstance(strict.ask("round", spec=TrainingSpec(), arrays=plain), SiteUpdate)
 
 
 @pytest.mark.parametrize("change", [{"seed": 4}, {"components": 9}, {"bandwidth": 0.6}, {"keep_linear": False}])

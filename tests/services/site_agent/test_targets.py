@@ -13,7 +13,7 @@ from services.contracts.asset_type import AssetType
 from services.contracts.errors import BallastError
 from services.contracts.messages import SiteUpdate, TrainingSpec
 from services.contracts.target import Target
-from services.site_agent.local_round import data_summary
+from services.site_agent.own_screen import data_summary
 from services.site_agent.policy import SitePolicy
 from services.site_agent.settings import CsvSource, ParquetSource
 from services.site_agent.vault.dataset import Dataset

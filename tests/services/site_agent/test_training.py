@@ -17,7 +17,7 @@ from models.methods.catalogue import METHODS, get_method
 from models.methods.protocol import Method
 from models.methods.site_answers import ProxCutSite
 from models.multiclass import OneVsRestServer
-from models.problem import ServerProblem, SiteTerms, Status
+from models.problem import ServerProblem, SiteProblem, SiteTerms, Status
 from services.contracts.asset_type import AssetType
 from services.contracts.codec import decode, encode
 from services.contracts.messages import RadiusRule, SiteUpdate, TrainingSpec
@@ -26,9 +26,10 @@ from services.site_agent.policy import SitePolicy
 
 Make = Callable[..., Any]
 ALL = SitePolicy(
-    methods=tuple(METHODS), asset_types=("pump",), messages=("join", "round", "evaluate"), exposure_limit=1.0
+    methods=tuple(METHODS), asset_types=("pump",), messages=("join", "round", "evaluate"), exposure_limit=1.0,
+    reveal=("each site",),
 )
-"""Whoever asks a few rows many questions at once, as the bundle on sums does, is past half of them in some rounds."""
+"""Answers that a plant cannot account for, in a box or of a half of the tests' own, count as all rows."""
 
 
 def server_of(method: str, sites: list[Any], spec: TrainingSpec) -> tuple[OneVsRestServer, ServerProblem]:
@@ -63,7 +64,10 @@ def test_two_sites_train_to_a_certified_model_that_separates(
 ) -> None:
     classes = ("healthy", "leak", "worn")
     sites = [
-        make_site(make_table(n, classes, seed), folder=f"s{seed}", asset_type=three_classes)
+        make_site(
+            make_table(n, classes, seed), folder=f"s{seed}", asset_type=three_classes,
+            **({} if support == "unbounded" else {"policy": ALL}),
+        )
         for n, seed in ((90, 1), (150, 2))
     ]
     spec = TrainingSpec(support=support, transport_norm="l1")
@@ -199,12 +203,13 @@ class NotingSite:
 
 
 SOUND = get_method("level-bundle-plain")
+PROXIMAL = get_method("level-bundle")
 POINT = {"point": np.zeros((1, 4))}
 
 
-def put_half(monkeypatch: pytest.MonkeyPatch, half: Any) -> None:
-    """Let another site half answer for the method level-bundle."""
-    put = Method("level-bundle", half, SOUND.server, SOUND.parameters, "", "")
+def put_half(monkeypatch: pytest.MonkeyPatch, half: Any, sound: Method = SOUND) -> None:
+    """Let another site half answer for the method level-bundle, to the server half of a sound method."""
+    put = Method("level-bundle", half, sound.server, sound.parameters, "", "")
     monkeypatch.setattr("models.methods.catalogue.METHODS", {"level-bundle": put})
 
 
@@ -212,17 +217,19 @@ def test_the_guard_lets_whole_answers_pass(make_site: Make, monkeypatch: pytest.
     sound = get_method("level-bundle")
     whole = Method("level-bundle", NotFiniteSite("slope", 1.0), sound.server, sound.parameters, "", "")
     monkeypatch.setattr("models.methods.catalogue.METHODS", {"level-bundle": whole})
-    assert isinstance(make_site().ask("round", arrays={"point": np.zeros((1, 4))}), SiteUpdate)
+    assert isinstance(make_site(policy=ALL).ask("round", arrays={"point": np.zeros((1, 4))}), SiteUpdate)
 
 
-@pytest.mark.parametrize("half", [RowsSite(), *(
-    NotFiniteSite(name, value) for name in ("risk", "minorant_slope") for value in (np.nan, np.inf, -np.inf)
+@pytest.mark.parametrize(("half", "said"), [(RowsSite(), "the answer has the shapes"), *(
+    (NotFiniteSite(name, value), f"the answer's array {name} is not finite")
+    for name in ("risk", "slope") for value in (np.nan, np.inf, -np.inf)
 )])
-def test_an_answer_that_has_not_the_models_shape_does_not_leave(
-    make_site: Make, monkeypatch: pytest.MonkeyPatch, half: Any
+def test_an_answer_that_has_not_the_models_shape_or_is_not_finite_does_not_leave(
+    make_site: Make, monkeypatch: pytest.MonkeyPatch, half: Any, said: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    put_half(monkeypatch, half)
+    put_half(monkeypatch, half, PROXIMAL)
     assert make_site().refusal_code("round", arrays=POINT) == "internal_error"
+    assert said in caplog.text
 
 
 def test_no_step_goes_by_fewer_rows_than_the_sites_own_policy_says(
@@ -288,7 +295,8 @@ def test_a_run_keeps_its_rows_while_the_file_grows(make_site: Make, make_table: 
 
 def test_shapes_are_those_of_the_model_whatever_the_spec(asset_type: AssetType) -> None:
     spec = local_solve.robust_spec(TrainingSpec(fit_intercept=False), np.zeros((50, 7)), np.zeros(50), asset_type)
+    first = SiteProblem(np.zeros((50, 7)), np.ones(50), spec)
     method, several = get_method("fdr-admm"), get_method("cohort-bundle")
-    assert local_solve._stated_shapes(method, method.parameters, 7, 3, spec)["slope"] == (3, 7)
+    assert local_solve._stated_shapes(method, method.parameters, first, 3)["slope"] == (3, 7)
     asked = {**several.parameters, "questions": 2.0}
-    assert local_solve._stated_shapes(several, asked, 7, 3, spec)["slope"] == (3, 2, 7)
+    assert local_solve._stated_shapes(several, asked, first, 3)["slope"] == (3, 2, 7)

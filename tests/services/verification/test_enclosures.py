@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from services.verification.bounds import norm_at
 from services.verification.enclosures import Interval, dot, greatest_norm, sums, times
 
-NUMBERS = st.floats(-1e6, 1e6).flatmap(lambda x: st.sampled_from([x, x * 1e-12, x * 1e12, round(x)]))
+NUMBERS = st.floats(-1e6, 1e6).flatmap(lambda x: st.sampled_from([x, x * 1e-12, x * 1e12, float(round(x))]))
 PAIRS = st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=30)
 
 

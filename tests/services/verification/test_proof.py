@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.cuts.cut_model import CutModel, minimise
+from models.cuts.cut_model import CutModel
+from models.cuts.cut_program import minimise
 from models.site_ambiguity.ball import MixtureBall, worst_mixture
 from services.contracts.errors import InvalidInputError
 from services.verification.bounds import floors, lower_bound, upper_bound
@@ -49,7 +50,8 @@ def test_the_claims_of_a_run_are_proven(name: str) -> None:
     assert write_certificate(read_certificate(data)) == data
     proof = verify(read_certificate(data))
     assert proof.upper == pytest.approx(certificate.upper, rel=1e-9)
-    assert proof.lower == pytest.approx(certificate.lower, rel=1e-9)
+    # The proof is made anew from the cuts that count, and may prove a little more than was claimed.
+    assert certificate.lower * (1.0 - 1e-9) <= proof.lower <= certificate.lower * (1.0 + 1e-6)
     assert ("plant-2" in " ".join(proof.not_checked)) == (name == "a plant is away")
 
 

@@ -19,12 +19,16 @@ class NetworkObjective(Objective):
 
     In a step of training each hidden unit of each row is dropped with probability ``dropout`` and the others are scaled
     by ``1 / (1 - dropout)``; losses are judged with all units. Parameters: U (hidden, P), b, V (n_classes, hidden), c.
+
+    ``least_rows``: a unit that fewer of the rows light has no gradient. The slopes of a unit that one row lights are
+    that row, but for a factor which the slope of the unit's bias tells.
     """
 
     n_classes: int
     hidden: int = 50
     dropout: float = 0.5
     smooth: bool = True
+    least_rows: int = 1
 
     def __post_init__(self) -> None:
         """Refuse a network that is none."""
@@ -52,7 +56,7 @@ class NetworkObjective(Objective):
         self, weights: FloatArray, features: FloatArray, labels: FloatArray, random: np.random.Generator | None = None
     ) -> tuple[float, FloatArray]:
         """Mean cross-entropy and its gradient (D,), with units dropped where ``random`` is there to draw them."""
-        inner, bias, outer, outer_bias = self._layers(weights, features.shape[1])
+        inner, bias, outer, outer_bias = self.layers(weights, features.shape[1])
         hidden = np.maximum(features @ inner.T + bias, 0.0)
         keep = None
         if random is not None and self.dropout > 0:
@@ -63,16 +67,22 @@ class NetworkObjective(Objective):
         if keep is not None:
             back *= keep
         back *= hidden > 0
+        if self.least_rows > 1:
+            dark = (hidden > 0).sum(axis=0) < self.least_rows
+            back[:, dark] = hidden[:, dark] = 0.0
         return loss, np.concatenate(
             [(back.T @ features).ravel(), back.sum(axis=0), (slopes.T @ hidden).ravel(), slopes.sum(axis=0)]
         )
 
     def scores(self, weights: FloatArray, features: FloatArray) -> FloatArray:
         """Scores of the classes (N, n_classes), with all units."""
-        inner, bias, outer, outer_bias = self._layers(weights, features.shape[1])
+        inner, bias, outer, outer_bias = self.layers(weights, features.shape[1])
         return np.asarray(np.maximum(features @ inner.T + bias, 0.0) @ outer.T + outer_bias)
 
-    def _layers(self, weights: FloatArray, n_features: int) -> Layers:
+    def layers(self, weights: FloatArray, n_features: int) -> Layers:
+        """U (hidden, P), b (hidden,), V (n_classes, hidden) and c (n_classes,) of the parameters (D,)."""
+        if weights.shape != (self.size(n_features),):
+            raise ProblemError(f"the network has {self.size(n_features)} parameters, got shape {weights.shape}")
         bias = self.hidden * n_features
         outer = bias + self.hidden
         last = outer + self.n_classes * self.hidden

@@ -32,8 +32,21 @@ class SoftmaxObjective(Objective):
         loss, slopes = cross_entropy(self.scores(weights, features), classes(labels, self.n_classes))
         return loss, np.concatenate([(slopes.T @ features).ravel(), slopes.sum(axis=0)])
 
+    def row_slopes(self, weights: FloatArray, features: FloatArray, labels: FloatArray) -> FloatArray:
+        """Slope of each row's loss in its scores (N, n_classes): the rows' coefficients in the sums of the gradient."""
+        scores = self.scores(weights, features)
+        return np.asarray(cross_entropy(scores, classes(labels, self.n_classes))[1] * labels.shape[0])
+
+    def planes(self, weights: FloatArray, n_features: int) -> FloatArray:
+        """The parameters (D,) as planes (n_classes, P + 1), the intercept last."""
+        split = self.n_classes * n_features
+        return np.hstack([weights[:split].reshape(self.n_classes, n_features), weights[split:, None]])
+
     def scores(self, weights: FloatArray, features: FloatArray) -> FloatArray:
         """Scores of the classes (N, n_classes)."""
+        if weights.shape != (self.size(features.shape[1]),):
+            size = self.size(features.shape[1])
+            raise ProblemError(f"the softmax regression has {size} parameters, got shape {weights.shape}")
         split = self.n_classes * features.shape[1]
         return np.asarray(features @ weights[:split].reshape(self.n_classes, -1).T + weights[split:])
 

@@ -28,6 +28,9 @@ def run_cells(jobs: Iterable[Job], state: Path, processes: int | None) -> list[R
     wanted = {job.key: job for job in jobs}
     done = read_rows(state)
     names = next(iter(wanted))
+    missing = [name for name, _ in names if done and name not in done[0]]
+    if missing:
+        raise ValueError(f"{state} is of an older run, without the column {missing[0]}; move it away or give --out")
     known = {tuple((name, row[name]) for name, _ in names) for row in done}
     todo = [job for key, job in wanted.items() if key not in known]
     state.parent.mkdir(parents=True, exist_ok=True)

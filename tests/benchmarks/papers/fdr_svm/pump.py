@@ -37,7 +37,8 @@ def pump_split(setting: str, repetition: int, cache: Path) -> Split:
     site = arrays["site"].astype(int)
     fold = folds_of(site, np.random.default_rng([repetition, len(setting)]))
     return Split(
-        arrays["features"], arrays["labels"], site, fold, arrays["test_features"], arrays["test_labels"], ranges
+        arrays["features"], arrays["labels"], site, fold, arrays["test_features"], arrays["test_labels"], ranges,
+        "pump",
     )
 
 

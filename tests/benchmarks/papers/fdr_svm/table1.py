@@ -22,11 +22,12 @@ import numpy as np
 from scipy.stats import wilcoxon
 
 from tests.benchmarks.data import MissingDataError
+from tests.benchmarks.papers.fdr_svm.catalogue import AS_PRINTED, COLUMNS
 from tests.benchmarks.papers.fdr_svm.cells import Job, Row, run_cells
-from tests.benchmarks.papers.fdr_svm.columns import AS_PRINTED, COLUMNS, Cell, Grid, quick
+from tests.benchmarks.papers.fdr_svm.columns import Cell, Grid, quick
 from tests.benchmarks.papers.fdr_svm.plots import table_plot
 from tests.benchmarks.papers.fdr_svm.printed import FEDERATED, PRINTED_TABLE_1
-from tests.benchmarks.papers.fdr_svm.uci import SETS, UciSet, split
+from tests.benchmarks.papers.fdr_svm.uci import SETS, UciSet, split, split_seed
 
 OURS = "Ballast's default"
 WANTED_LEAD = {"Banknote": 0.02, "UKM": 0.10}
@@ -48,7 +49,8 @@ def jobs(fast: bool, sets: list[str], columns: list[str], repetitions: int | Non
                 continue
             for chosen in SETS:
                 if chosen.name in sets:
-                    key = (("set", chosen.name), ("column", column), ("repetition", str(r)))
+                    seed = "-".join(map(str, split_seed(chosen, r)))
+                    key = (("set", chosen.name), ("column", column), ("repetition", str(r)), ("seed", seed))
                     found.append(Job(key, run_cell, (chosen, column, r, fast)))
     return found
 

@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from tests.benchmarks.papers.fdr_svm.catalogue import COLUMNS
 from tests.benchmarks.papers.fdr_svm.cells import Job, Row, run_cells
-from tests.benchmarks.papers.fdr_svm.columns import COLUMNS, Cell, Grid, quick
+from tests.benchmarks.papers.fdr_svm.columns import Cell, Grid, quick
 from tests.benchmarks.papers.fdr_svm.plots import table_plot
 from tests.benchmarks.papers.fdr_svm.printed import PRINTED_TABLE_2
 from tests.benchmarks.papers.fdr_svm.pump import SETTINGS, pump_split
@@ -34,13 +35,15 @@ def run_cell(setting: str, column: str, repetition: int, fast: bool, cache: Path
     return COLUMNS[column](pump_split(setting, repetition, cache), grid)
 
 
-def jobs(fast: bool, columns: list[str], cache: Path) -> list[Job]:
-    """Cells of the table, a repetition after the other."""
+def jobs(
+    fast: bool, columns: list[str], cache: Path, settings: list[str] | None = None, repetitions: int | None = None
+) -> list[Job]:
+    """Cells of the table, a repetition after the other; None: all settings, as many repetitions as the run has."""
     found = []
-    for r in range(2 if fast else 10):
-        for setting in SETTINGS:
+    for r in range(repetitions or (2 if fast else 10)):
+        for setting in settings or SETTINGS:
             for column in columns:
-                key = (("setting", setting), ("column", column), ("repetition", str(r)))
+                key = (("setting", setting), ("column", column), ("repetition", str(r)), ("seed", str(r)))
                 found.append(Job(key, run_cell, (setting, column, r, fast, cache)))
     return found
 
@@ -79,6 +82,8 @@ def table(found: list[dict[str, Any]]) -> str:
     lines, rates = [], []
     for column in COLUMNS:
         cells = [by.get((column, setting), {}) for setting in SETTINGS]
+        if not any(cells):
+            continue
         lines.append([column, "measured", *[_pair(c.get("f1"), c.get("f1_deviation")) for c in cells]])
         if any(c.get("printed_f1") for c in cells):
             printed = [_pair(c.get("printed_f1"), c.get("printed_deviation")) for c in cells]
@@ -96,8 +101,11 @@ def main() -> int:
     """Run, resume, write."""
     parser = command.parser(__doc__, "table2")
     parser.add_argument("--columns", nargs="+", default=list(COLUMNS), choices=list(COLUMNS))
+    parser.add_argument("--settings", nargs="+", default=list(SETTINGS), choices=list(SETTINGS))
+    parser.add_argument("--repetitions", type=int, metavar="N", help="other than 10 (quick: 2) repetitions")
     args = parser.parse_args()
-    rows = run_cells(jobs(args.quick, args.columns, args.out.parent / "pump"), command.state_file(args), args.jobs)
+    wanted = jobs(args.quick, args.columns, args.out.parent / "pump", args.settings, args.repetitions)
+    rows = run_cells(wanted, command.state_file(args), args.jobs)
     found = summary(rows)
     text = table(found)
     command.write_csv(args.out / "table2.csv", found)

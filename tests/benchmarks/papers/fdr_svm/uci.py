@@ -43,7 +43,7 @@ SETS = (
 class Split:
     """One repetition: training rows with their site (n,) and fold (n,), and test rows.
 
-    ``ranges`` (2, P) are the sensor ranges, low and high, where they are known.
+    ``ranges`` (2, P) are the sensor ranges, low and high, where they are known; ``name`` is that of the set, or "pump".
     """
 
     features: FloatArray
@@ -53,12 +53,18 @@ class Split:
     test_features: FloatArray
     test_labels: FloatArray
     ranges: FloatArray | None = None
+    name: str = ""
+
+
+def split_seed(chosen: UciSet, repetition: int) -> list[int]:
+    """Seed of the generator that draws the split of a repetition."""
+    return [repetition, sum(chosen.file.encode())]
 
 
 def split(chosen: UciSet, repetition: int) -> Split:
     """Repetition of a set: the same number gives the same split to every method."""
     features, labels = load_binary(chosen.file, chosen.positive)
-    rng = np.random.default_rng([repetition, sum(chosen.file.encode())])
+    rng = np.random.default_rng(split_seed(chosen, repetition))
     order = rng.permutation(labels.shape[0])
     features, labels = features[order], labels[order]
     n_train, n_test = math.floor(0.7 * labels.shape[0]) - 2, math.floor(0.3 * labels.shape[0]) - 2
@@ -71,7 +77,9 @@ def split(chosen: UciSet, repetition: int) -> Split:
     train_neg = negative[n_test - test_positive :][: n_train - train_positive]
     train = np.concatenate([train_pos, train_neg])
     site = np.concatenate([np.arange(part.shape[0]) % N_SITES for part in (train_pos, train_neg)])
-    return Split(features[train], labels[train], site, folds_of(site, rng), features[test], labels[test])
+    return Split(
+        features[train], labels[train], site, folds_of(site, rng), features[test], labels[test], name=chosen.name
+    )
 
 
 def scaled(data: Split, *, by_sensor: bool = False) -> Split:

@@ -4,8 +4,8 @@
 
 The clients' rows are moved and turned by the pooled mean and covariance, so that the mean loss is equally steep in all
 directions; the fitted planes stay the same ones, and distances are measured in the paper's theta. Each phi begins where
-the last one ended. On this problem m_f/M_f is about 1/500, so Theorem 3 speaks for no phi of the figure but 0: that the
-method lands on the global solution is measured here, not promised.
+the last one ended. On this problem m_f/M_f is about 1/500, so the proof of Theorem 3 speaks for no phi of the figure
+but 0: that the method lands on the global solution is measured here, not promised.
 """
 
 from __future__ import annotations

@@ -153,8 +153,10 @@ def test_a_plant_that_forgets_takes_the_shared_centre_and_the_run_goes_on(
         run.round()
     before, message = run.rounds.memories["s1"], run.server.messages(run.state, run.problem)["all"]
     half, parameters = CohortSite(), run.plants.parameters
-    own, kept = half.answer_remembering(sites["s1"], message, parameters, before)
-    forgot, fresh = half.answer_remembering(sites["s1"], message, parameters, {})
+    found, kept = half.answer_remembering(sites["s1"], message, parameters, before)
+    anew, fresh = half.answer_remembering(sites["s1"], message, parameters, {})
+    own, forgot = found.arrays, anew.arrays
+    assert len(found.account.rows) == 2 * len(message["points"]) and found.account.whole
     assert np.abs(own["minorant_slope"] - forgot["minorant_slope"]).max() > 1e-6
     np.testing.assert_array_equal(own["slope"], forgot["slope"])
     assert kept["slope"].shape == fresh["slope"].shape and np.isnan(fresh["slope"][:6]).all()
@@ -162,7 +164,7 @@ def test_a_plant_that_forgets_takes_the_shared_centre_and_the_run_goes_on(
     for part, array in half.answer(sites["s1"], message, parameters).items():
         np.testing.assert_array_equal(array, forgot[part])
     other_questions = {"slope": np.zeros((6, 4, 30)), "norm_weight": np.zeros((6, 4))}
-    for part, array in half.answer_remembering(sites["s1"], message, parameters, other_questions)[0].items():
+    for part, array in half.answer_remembering(sites["s1"], message, parameters, other_questions)[0].arrays.items():
         np.testing.assert_array_equal(array, forgot[part])
     with pytest.raises(ProblemError, match="counted must hold 2 shares for each exchange, it holds 11"):
         half.answer(sites["s1"], {**message, "counted": message["counted"][:, :11]}, parameters)
@@ -310,9 +312,11 @@ def test_heads_remember_side_by_side(make_sites: MakeSites, server_view: ServerV
     for number in range(1, 4):
         messages, answers = server.messages(state, problem), {}
         for name, pair in heads.items():
-            answers[name], memories[name] = answer_heads_remembering(
+            found, memories[name] = answer_heads_remembering(
                 half, pair, messages[name], problem.parameters, memories[name]
             )
+            answers[name] = found.arrays
+            assert len(found.account.rows) == 2 * 2 * 2
             shapes = server.answer_shapes(problem.dimension, 0, problem.parameters)
             assert {key: array.shape for key, array in answers[name].items()} == shapes
             assert memories[name]["slope"].shape == (2, number, 4, 5)

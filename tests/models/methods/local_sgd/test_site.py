@@ -28,7 +28,8 @@ def test_an_epoch_meets_every_row_once_in_batches_that_are_large_enough(
 ) -> None:
     parameters = {"batch": share, "epochs": float(epochs), "least_rows": float(least)}
     random = np.random.default_rng(seed)
-    batches = [rows[:, 0] for rows, _ in LocalStepsSite()._batches(problem(count), parameters, random)]
+    site = problem(count)
+    batches = [site.features[rows, 0] for rows in LocalStepsSite()._batches(site, parameters, random)]
     assert len(batches) % epochs == 0
     per_epoch = len(batches) // epochs
     for epoch in range(epochs):

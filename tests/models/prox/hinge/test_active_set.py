@@ -12,27 +12,10 @@ from models.prox.hinge.breakpoints import best_multiplier
 from models.prox.hinge.certify import certified
 from models.prox.hinge.pattern import pattern_at
 from models.prox.hinge.smoothing import approach
-from models.prox.hinge.statement import Statement
 from models.worst_case.risk import site_risk
+from tests.models.prox.hinge.statements import stated
 
 NORMS = ("l1", "l2", "linf")
-
-
-def _stated(site, centre, penalty):
-    rows = np.column_stack((site.features * site.labels[:, None], site.labels))
-    n, spec = site.labels.size, site.spec
-    return Statement(
-        rows,
-        site.features.shape[1],
-        np.zeros(centre.size),
-        0.0,
-        centre,
-        n * spec.radius,
-        spec.label_flip_cost,
-        n * penalty,
-        spec.transport_norm,
-        n,
-    )
 
 
 def _floor(problem, weights):
@@ -46,7 +29,7 @@ def _floor(problem, weights):
 def test_the_kinks_of_the_answer_give_the_answer(make_site, norm, penalty, seed):
     site, centre = make_site(80, norm=norm, seed=seed), np.linspace(-1.0, 2.0, 6)
     answer = robust_prox(site, centre, penalty)
-    problem = _stated(site, centre, penalty)
+    problem = stated(site, centre, penalty)
     trial, solved = settle(problem, pattern_at(problem, answer.point, _floor(problem, answer.point), 1e-7), 8)
     assert trial is not None
     assert solved <= 4
@@ -60,7 +43,7 @@ def test_the_kinks_of_the_answer_give_the_answer(make_site, norm, penalty, seed)
 def test_smoothing_ends_in_a_pattern_that_settles_or_says_that_it_does_not(make_site, norm, seed):
     site, centre = make_site(300, norm=norm, seed=seed), np.linspace(-1.0, 2.0, 6)
     before = robust_prox(site, centre, 0.1).point
-    problem = _stated(site, 0.9 * centre, 0.1)
+    problem = stated(site, 0.9 * centre, 0.1)
     near = approach(problem, before, _floor(problem, before), 1e-10)
     if near.found is not None:
         assert near.found.gap <= 1e-9 * near.found.objective

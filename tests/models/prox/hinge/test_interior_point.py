@@ -8,25 +8,8 @@ import pytest
 from models.geometry.norms import dual_norm
 from models.prox.hinge.certify import certified
 from models.prox.hinge.interior_point import start_interior
-from models.prox.hinge.statement import Statement
 from models.solvers.hinge_rows import add_weighted_gram
-
-
-def _stated(site, centre, penalty):
-    rows = np.column_stack((site.features * site.labels[:, None], site.labels))
-    n, spec = site.labels.size, site.spec
-    return Statement(
-        rows,
-        site.features.shape[1],
-        np.zeros(centre.size),
-        0.0,
-        centre,
-        n * spec.radius,
-        spec.label_flip_cost,
-        n * penalty,
-        spec.transport_norm,
-        n,
-    )
+from tests.models.prox.hinge.statements import stated
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
@@ -34,7 +17,7 @@ def _stated(site, centre, penalty):
 @pytest.mark.parametrize("start", [0.0, 1.0, 1e3])
 def test_gap_closes_from_any_start(make_site, norm, flip_cost, start):
     site = make_site(50, norm=norm, flip_cost=flip_cost, radius=0.05)
-    problem = _stated(site, np.linspace(-3.0, 3.0, 6), 0.1)
+    problem = stated(site, np.linspace(-3.0, 3.0, 6), 0.1)
     weights = np.full(6, start)
     run = start_interior(problem, weights, dual_norm(weights[:5], norm))
     steps = 0

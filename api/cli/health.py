@@ -1,0 +1,38 @@
+"""``ballast health``: whether one part of the OEM's side is at work, as a container's health check asks."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+
+from api.cli import stack
+from api.cli.common import add_home
+from services.contracts.command_line import add_json, tell
+from services.contracts.errors import UnavailableError
+from services.contracts.process_lock import is_held
+from services.contracts.settings import Settings
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("part", choices=tuple(PROBES), help="the part that should run here")
+    add_home(parser)
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Ask the part; 0 when it is at work, 1 with one line when not."""
+    if not PROBES[arguments.part](Settings.load(arguments.home)):
+        raise UnavailableError(f"{arguments.part} does not answer here")
+    tell(arguments, {"part": arguments.part, "at_work": True}, f"{arguments.part} is at work")
+    return 0
+
+
+PROBES: Mapping[str, Callable[[Settings], bool]] = {
+    "api": lambda settings: stack.answers(f"{stack.api_url(settings)}/readyz")(),
+    "flows": lambda settings: is_held(settings.flows_lock),
+    "nats": lambda settings: stack.listens("127.0.0.1", settings.nats.port)(),
+    "prefect": lambda settings: stack.answers(f"http://127.0.0.1:{settings.prefect.port}/api/health")(),
+    "mlflow": lambda settings: stack.answers(f"http://127.0.0.1:{settings.mlflow.port}/health")(),
+}
+"""How one sees of each part that it is at work."""

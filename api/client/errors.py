@@ -1,0 +1,79 @@
+"""What the API refuses, as exceptions: one class for each thing that a caller can do about it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from services.contracts.errors import BallastError
+
+
+class ApiError(BallastError):
+    """The API did not do what was asked. ``code`` is its stable word, the text its one line.
+
+    ``status`` is 0 where there was no answer at all; ``findings`` say what of a request does not fit, and where;
+    ``incident`` is what to look for in the server's log.
+    """
+
+    def __init__(
+        self, detail: str, *, status: int = 0, code: str = "error", findings: tuple[tuple[str, str], ...] = (),
+        incident: str | None = None,
+    ) -> None:
+        super().__init__(detail, code=code)
+        self.status = status
+        self.findings = findings
+        self.incident = incident
+
+
+class SignedOutError(ApiError):
+    """401: the token is unknown, revoked or expired. Show another."""
+
+
+class NotAllowedError(ApiError):
+    """403: the token's role or scope is too small."""
+
+
+class NotThereError(ApiError):
+    """404 and 405: there is nothing at this address."""
+
+
+class ChangedMeanwhileError(ApiError):
+    """409, 412, 428: it contradicts what is there; read again what is, then decide."""
+
+
+class InvalidRequestError(ApiError):
+    """Others of 400 to 499: the request does not fit; ``findings`` say where."""
+
+
+class ServerError(ApiError):
+    """From 500 on, or an answer that does not fit the contracts of this version of the client."""
+
+
+class UnreachableError(ApiError):
+    """No answer, 429 or 503, also after the last attempt. Try again later."""
+
+
+class EventsLostError(ApiError):
+    """Some events after the one that was asked for are gone. Go on with ``after=number`` and look what changed."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"events before number {number + 1} are not kept any more", code="events_lost")
+        self.number = number
+
+
+_BY_STATUS: Final[dict[int, type[ApiError]]] = {
+    401: SignedOutError, 403: NotAllowedError, 404: NotThereError, 405: NotThereError, 409: ChangedMeanwhileError,
+    412: ChangedMeanwhileError, 428: ChangedMeanwhileError, 429: UnreachableError, 502: UnreachableError,
+    503: UnreachableError, 504: UnreachableError,
+}
+
+
+def error_of(status: int, problem: Any) -> ApiError:
+    """Exception of a problem document (RFC 9457), or of what a proxy says in its place."""
+    told = problem if isinstance(problem, dict) else {}
+    kind = _BY_STATUS.get(status, InvalidRequestError if status < 500 else ServerError)
+    found = told.get("errors")
+    return kind(
+        str(told.get("detail") or f"the server answered with status {status}"), status=status,
+        code=str(told.get("code") or "error"), incident=told.get("incident"),
+        findings=tuple((str(each["where"]), str(each["what"])) for each in found) if found else (),
+    )

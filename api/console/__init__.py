@@ -1,0 +1,1 @@
+"""The operator's console: pages for people, made by the server."""

@@ -1,0 +1,93 @@
+"""Signing in and out, with an API token; ``oidc.py`` has the other way in."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from api.backend.actor import record
+from api.console.forms import Posted, PostedBySomebody
+from api.console.rendering import HEADERS, page
+from api.web.attempts import TooManyAttemptsError
+from api.web.auth import CONSOLE, Reader, TokenAuthenticator
+from api.web.dependencies import BackendDep
+from api.web.sessions import drop_cookie, secret_of, session_id, set_cookie
+from services.contracts.settings import is_loopback
+from services.identity.errors import UnauthenticatedError
+
+router = APIRouter(prefix=CONSOLE, include_in_schema=False)
+
+
+@router.get("/sign-in")
+def show_sign_in(request: Request, to: str = CONSOLE) -> HTMLResponse:
+    """Show the form that opens a session."""
+    return sign_in_page(request, own_address(to), "", on_loopback=_on_loopback(request))
+
+
+def sign_in_page(
+    request: Request, to: str, problem: str, status: int = 200, *, on_loopback: bool = False
+) -> HTMLResponse:
+    """Page with the form, and the way to the issuer where one is set up."""
+    oidc = request.app.state.authenticator.oidc
+    issuer = oidc.issuer.host if oidc is not None and oidc.settings.signs_in else ""
+    return page(request, "sign_in.html", status, to=to, problem=problem, on_loopback=on_loopback, issuer=issuer)
+
+
+@router.post("/sign-in")
+def sign_in(request: Request, fields: PostedBySomebody, backend: BackendDep) -> Response:
+    """Open a session with an API token. A session from before in the same browser ends: nobody's is taken over."""
+    authenticator: TokenAuthenticator = request.app.state.authenticator
+    to, text = own_address(fields.get("to", CONSOLE)), fields.get("token", "").strip()
+    client = request.client.host if request.client else ""
+    try:
+        authenticator.attempts.check(client, f"Bearer {text}")
+        caller = authenticator.authenticate(f"Bearer {text}")
+    except (UnauthenticatedError, TooManyAttemptsError) as error:
+        if isinstance(error, UnauthenticatedError):
+            authenticator.attempts.failed(client)
+        status = 401 if isinstance(error, UnauthenticatedError) else 429
+        return sign_in_page(request, to, str(error), status)
+    sessions = authenticator.sessions
+    if sessions is None:
+        raise UnauthenticatedError("this API has no console")
+    former = secret_of(request.headers.get("cookie"))
+    if former is not None:
+        sessions.end(former)
+    secret = sessions.begin(caller.token)
+    with backend.store.atomic() as store:
+        record(store, caller.actor, "session.begin", f"session:{session_id(secret)}")
+    return RedirectResponse(to, 303, headers={**HEADERS, "Set-Cookie": set_cookie(secret)})
+
+
+@router.post("/sign-out")
+def sign_out(request: Request, _: Posted, caller: Reader, backend: BackendDep) -> Response:
+    """End this session."""
+    authenticator: TokenAuthenticator = request.app.state.authenticator
+    if authenticator.sessions is not None:
+        authenticator.sessions.end(caller.session)
+    with backend.store.atomic() as store:
+        if caller.subject:  # the row was made for this session
+            store.tokens.revoke(caller.token.token_id)
+        record(store, caller.actor, "session.end", f"session:{session_id(caller.session)}")
+    headers = {**HEADERS, "Set-Cookie": drop_cookie(), "Clear-Site-Data": '"cache"'}
+    return RedirectResponse(f"{CONSOLE}/sign-in", 303, headers=headers)
+
+
+def _on_loopback(request: Request) -> bool:
+    """Whether the reader sits at this host: there a link may carry the demo's token, and sign in by itself."""
+    return is_loopback((request.scope.get("server") or ("",))[0])
+
+
+def own_address(to: str) -> str:
+    """Address below the console that a reader may be sent to; the first page for any other."""
+    inside = to == CONSOLE or to.startswith((f"{CONSOLE}/", f"{CONSOLE}?"))
+    return to if inside and to.isprintable() and "\\" not in to and "//" not in to.partition("?")[0] else CONSOLE
+
+
+def sign_in_address(request: Request) -> str:
+    """Where to sign in, and come back to the page that was asked for."""
+    asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    to = asked if request.method == "GET" else CONSOLE
+    return f"{CONSOLE}/sign-in" + ("" if to == CONSOLE else f"?to={quote(to, safe='/')}")

@@ -1,0 +1,106 @@
+"""Sign-ins by the issuer that have begun: what a browser keeps of one, sealed, in a cookie of ten minutes.
+
+The cookie binds the answer of the issuer to the browser that asked (``state``, ``nonce``) and holds the half of PKCE
+that the issuer sees last (RFC 7636). It is sealed (XSalsa20-Poly1305) with a key of the home folder. The store has no
+part in it: who only looks at the page of signing in leaves no row.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
+from typing import Final
+
+from nacl.exceptions import CryptoError
+from nacl.secret import SecretBox
+
+from services.contracts.errors import UnavailableError
+from services.contracts.private_files import made_once
+from services.identity.errors import UnauthenticatedError
+
+COOKIE: Final = "__Host-ballast-sign-in"
+SECONDS: Final = 600
+MOST_USED: Final = 10_000
+NOT_OURS: Final = "this sign-in was not begun in this browser, took too long, or has ended already; begin again"
+
+
+@dataclass(frozen=True)
+class SignIn:
+    """One sign-in on its way; ``to`` is the page of the console that was asked for."""
+
+    to: str
+    until: float
+    state: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    nonce: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    verifier: str = field(default_factory=lambda: secrets.token_urlsafe(48), repr=False)
+
+    @property
+    def challenge(self) -> str:
+        """Half of PKCE that the issuer sees first: BASE64URL(SHA256(verifier))."""
+        digest = hashlib.sha256(self.verifier.encode()).digest()
+        return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+class SignIns:
+    """Begins and ends sign-ins; each ends once in a process, and its code once at the issuer."""
+
+    def __init__(self, key_file: Path, *, clock: Callable[[], float] = time.time) -> None:
+        self._key_file = key_file
+        self._clock = clock
+        self._used: OrderedDict[str, float] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def begin(self, to: str) -> tuple[SignIn, str]:
+        """New sign-in, and the ``Set-Cookie`` header that the browser keeps it by."""
+        made = SignIn(to, self._clock() + SECONDS)
+        sealed = base64.urlsafe_b64encode(self._box().encrypt(json.dumps(asdict(made)).encode())).decode()
+        # Lax, not Strict: the issuer is another site, and sends the browser back with this cookie.
+        return made, f"{COOKIE}={sealed}; Path=/; Max-Age={SECONDS}; Secure; HttpOnly; SameSite=Lax"
+
+    def end(self, cookies: str | None, state: str) -> SignIn:
+        """Sign-in of a browser's cookie that an answer with this state belongs to; ``UnauthenticatedError``."""
+        made = self._opened(cookies)
+        if not hmac.compare_digest(made.state.encode(), state.encode("utf-8", "replace")):
+            raise UnauthenticatedError(NOT_OURS)
+        with self._lock:
+            now = self._clock()
+            if now >= made.until or made.state in self._used:
+                raise UnauthenticatedError(NOT_OURS)
+            self._used[made.state] = made.until
+            while len(self._used) > MOST_USED or next(iter(self._used.values())) <= now:
+                self._used.popitem(last=False)
+        return made
+
+    def _opened(self, cookies: str | None) -> SignIn:
+        try:
+            found = SimpleCookie(cookies or "").get(COOKIE)
+            if found is None:
+                raise UnauthenticatedError(NOT_OURS)
+            return SignIn(**json.loads(self._box().decrypt(base64.urlsafe_b64decode(found.value))))
+        except (CookieError, CryptoError, ValueError, TypeError):
+            raise UnauthenticatedError(NOT_OURS) from None
+
+    def _box(self) -> SecretBox:
+        try:
+            made_once(self._key_file, lambda: secrets.token_hex(SecretBox.KEY_SIZE))
+            key = bytes.fromhex(self._key_file.read_text(encoding="ascii").strip())
+        except (OSError, ValueError) as error:
+            raise UnavailableError(f"the key of sign-ins, {self._key_file}, cannot be used: {error}") from None
+        if len(key) != SecretBox.KEY_SIZE:
+            raise UnavailableError(f"the key of sign-ins, {self._key_file}, is cut short; delete it, it is made anew")
+        return SecretBox(key)
+
+
+def drop_cookie() -> str:
+    """Return the ``Set-Cookie`` header that takes the cookie away."""
+    return f"{COOKIE}=; Path=/; Max-Age=0; Secure; HttpOnly; SameSite=Lax"

@@ -1,0 +1,81 @@
+// What makes pages handier; each of them can be read and used without it.
+"use strict";
+(() => {
+  const parts = { month: "short", day: "numeric", hour: "numeric", minute: "2-digit" };
+  const thisYear = new Intl.DateTimeFormat(undefined, parts);
+  const anyYear = new Intl.DateTimeFormat(undefined, { ...parts, year: "numeric" });
+  const short = (moment) => (moment.getFullYear() === new Date().getFullYear() ? thisYear : anyYear).format(moment);
+  const full = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
+
+  function localTimes(root) {
+    for (const element of root.querySelectorAll("time[datetime]:not([data-told])")) {
+      const moment = new Date(element.dateTime);
+      if (Number.isNaN(moment.getTime())) continue;
+      element.title = `${full.format(moment)} (${element.dateTime})`;
+      element.textContent = short(moment);
+      element.dataset.told = "";
+    }
+  }
+
+  function themeSwitch() {
+    const button = document.getElementById("theme");
+    if (!button) return;
+    button.hidden = false;
+    const dark = matchMedia("(prefers-color-scheme: dark)");
+    const now = () => document.documentElement.dataset.theme || (dark.matches ? "dark" : "light");
+    const name = () => { button.textContent = now() === "dark" ? "Light look" : "Dark look"; };
+    button.addEventListener("click", () => {
+      const next = now() === "dark" ? "light" : "dark";
+      document.documentElement.dataset.theme = next;
+      try { localStorage.setItem("ballast-theme", next); } catch { /* for this page alone, then */ }
+      name();
+      document.dispatchEvent(new CustomEvent("ballast:theme"));
+    });
+    dark.addEventListener("change", name);
+    name();
+  }
+
+  function sliders(root) {
+    for (const range of root.querySelectorAll("input[type=range][data-for]")) {
+      const number = document.getElementById(range.dataset.for);
+      range.hidden = false;
+      range.addEventListener("input", () => { number.value = range.value; });
+      number.addEventListener("input", () => { if (number.value !== "") range.value = number.value; });
+    }
+  }
+
+  function dropped() {
+    const area = document.querySelector("textarea[data-drop]");
+    if (!area) return;
+    const take = async (file) => { if (file && file.size < 4e6) area.value = await file.text(); };
+    area.addEventListener("dragover", (event) => event.preventDefault());
+    area.addEventListener("drop", (event) => {
+      if (!event.dataTransfer.files.length) return;
+      event.preventDefault();
+      take(event.dataTransfer.files[0]);
+    });
+    const chooser = document.getElementById(area.dataset.drop);
+    if (chooser) {
+      chooser.closest("label").hidden = false;
+      chooser.addEventListener("change", () => take(chooser.files[0]));
+    }
+  }
+
+  // A link of the demo carries the token behind the #, which no server sees; the page takes it out of the address.
+  function signInByLink() {
+    const form = document.querySelector("form[data-sign-in]");
+    if (!form || !location.hash.startsWith("#token=")) return;
+    form.elements.token.value = decodeURIComponent(location.hash.slice("#token=".length));
+    history.replaceState(null, "", location.pathname + location.search);
+    if (form.dataset.signIn === "at-once") form.requestSubmit();
+  }
+
+  document.addEventListener("DOMContentLoaded", () => {
+    localTimes(document);
+    themeSwitch();
+    sliders(document);
+    dropped();
+    signInByLink();
+    new MutationObserver(() => localTimes(document)).observe(document.body, { childList: true, subtree: true });
+  });
+})();

@@ -1,0 +1,79 @@
+// A run's bounds as they close: the server's drawing is replaced by one that follows the rounds.
+"use strict";
+(() => {
+  const holder = document.getElementById("live");
+  if (!holder || typeof uPlot === "undefined") return;
+  const data = JSON.parse(holder.dataset.series);
+  const wanted = Number(holder.dataset.wanted);
+  const style = () => {
+    const found = getComputedStyle(document.documentElement);
+    return (name) => found.getPropertyValue(name).trim();
+  };
+  const positive = (values) => values.map((value) => (value === null ? null : Math.max(value, 1e-12)));
+  let charts = [];
+
+  function size(element) { return { width: Math.max(element.clientWidth, 200), height: 260 }; }
+
+  function axes(color) {
+    const line = { stroke: color("--quiet"), grid: { stroke: color("--line"), width: 1 }, ticks: { stroke: color("--line") } };
+    const whole = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000];
+    return [{ ...line, label: "round", incrs: whole }, { ...line, size: 64 }];
+  }
+
+  function draw() {
+    for (const chart of charts) chart.destroy();
+    const color = style();
+    const x = { time: false };
+    const bounds = document.getElementById("bounds");
+    const gap = document.getElementById("gap");
+    bounds.replaceChildren();
+    gap.replaceChildren();
+    const followed = { legend: { live: true }, cursor: { drag: { x: true, y: false } } };
+    charts = [
+      new uPlot({ ...size(bounds), ...followed, scales: { x }, axes: axes(color), series: [
+        { label: "round" },
+        { label: "upper bound", stroke: color("--series-a"), width: 2 },
+        { label: "lower bound", stroke: color("--series-b"), width: 2, dash: [7, 4] },
+      ] }, [data.round, data.upper, data.lower], bounds),
+      new uPlot({ ...size(gap), ...followed, scales: { x, y: { distr: 3 } }, axes: axes(color), series: [
+        { label: "round" },
+        { label: "proven gap", stroke: color("--series-a"), width: 2 },
+        { label: "wanted", stroke: color("--series-c"), width: 2, dash: [2, 4] },
+      ] }, [data.round, positive(data.gap), data.round.map(() => wanted)], gap),
+    ];
+  }
+
+  function show() {
+    if (!charts.length) { if (data.round.length) draw(); return; }
+    charts[0].setData([data.round, data.upper, data.lower]);
+    charts[1].setData([data.round, positive(data.gap), data.round.map(() => wanted)]);
+  }
+
+  const told = { rounds: document.getElementById("told-rounds"), gap: document.getElementById("told-gap") };
+
+  function follow() {
+    const source = new EventSource(`${holder.dataset.events}?after=${data.round.at(-1) || 0}`);
+    source.addEventListener("rounds", (event) => {
+      const news = JSON.parse(event.data);
+      for (const name of ["round", "upper", "lower", "gap"]) data[name].push(...news[name]);
+      told.rounds.textContent = String(news.rounds);
+      const last = data.gap.at(-1);
+      if (last !== null && last !== undefined) told.gap.textContent = last.toExponential(2);
+      if (news.round.length) show();
+    });
+    source.addEventListener("end", () => { source.close(); location.reload(); });
+    // A browser tries again after a lost connection by itself, but never after an answer such as 503.
+    source.addEventListener("error", () => { if (source.readyState === EventSource.CLOSED) setTimeout(follow, 5000); });
+  }
+
+  draw();
+  let width = holder.clientWidth;
+  new ResizeObserver(() => {
+    if (holder.clientWidth === width) return;
+    width = holder.clientWidth;
+    charts.forEach((chart) => chart.setSize(size(chart.root.parentElement)));
+  }).observe(holder);
+  document.addEventListener("ballast:theme", draw);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  if (holder.dataset.live === "yes") follow();
+})();

@@ -1,0 +1,123 @@
+"""Measurements from a form or from CSV text, and what the model says of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from api.backend.wiring import Backend
+from services.contracts.asset_type import AssetType, Feature
+from services.contracts.diagnosis import ContributingSensor, Diagnosis
+from services.contracts.documents import to_plain
+from services.contracts.errors import InvalidInputError
+from services.contracts.estimate import Estimate
+from services.predictor.predictor import Predictor
+
+MOST_ROWS: Final = 500
+"""Rows of CSV text that a page shows."""
+
+
+@dataclass(frozen=True)
+class Margin:
+    """How far one reading may be off, all others right, before the answer changes; in the sensor's own unit."""
+
+    feature: Feature
+    value: float
+    by: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """What the model says of one measurement: a diagnosis or an estimate."""
+
+    diagnosis: Diagnosis | None
+    estimate: Estimate | None
+    margins: tuple[Margin, ...]
+
+    @property
+    def sensors(self) -> tuple[ContributingSensor, ...]:
+        """Sensors that push the answer most."""
+        found = self.diagnosis or self.estimate
+        return () if found is None else found.contributing_sensors
+
+    @property
+    def parts(self) -> Mapping[str, Any]:
+        """The answer as JSON knows it, for the parts that only some versions give: class sets, other intervals."""
+        found = self.diagnosis or self.estimate
+        return {} if found is None else dict(to_plain(found))
+
+    @property
+    def clipped(self) -> tuple[str, ...]:
+        """Readings that were outside their range."""
+        found = self.diagnosis or self.estimate
+        return () if found is None else found.clipped
+
+
+def asset_type_of(backend: Backend, name: str, alias: str) -> AssetType:
+    """Kind of machine that a served version is for."""
+    return backend.predictors.get(name, alias).version.asset_type
+
+
+def ask(
+    backend: Backend, name: str, alias: str, samples: Sequence[Mapping[str, float]], confidence: float
+) -> tuple[Result, ...]:
+    """What the version says of measurements; ``InvalidInputError`` where one does not fit the feature contract."""
+    served = backend.predictors.get(name, alias)
+    if isinstance(served, Predictor):
+        features = served.version.asset_type.features
+        return tuple(
+            Result(found, None, _margins(features, sample, found.robustness_radius))
+            for sample, found in zip(samples, served.diagnose(samples), strict=True)
+        )
+    return tuple(Result(None, found, ()) for found in served.estimate(samples, None, confidence))
+
+
+def _margins(features: Sequence[Feature], sample: Mapping[str, float], radius: float | None) -> tuple[Margin, ...]:
+    """By how much each reading alone may move: the radius is of features scaled to [0, 1], in any of the norms."""
+    if radius is None or not math.isfinite(radius):
+        return ()
+    return tuple(
+        Margin(each, sample[each.name], radius * (each.high - each.low)) for each in features if each.name in sample
+    )
+
+
+def sample_of(asset_type: AssetType, form: Mapping[str, str]) -> dict[str, float]:
+    """Measurement that a form holds; an empty optional reading is left out. ``InvalidInputError`` names the reading."""
+    sample = {}
+    for feature in asset_type.features:
+        text = form.get(f"reading-{feature.name}", "").strip()
+        if text or feature.required:
+            sample[feature.name] = _number(text, feature.name)
+    return sample
+
+
+def samples_of(text: str) -> list[dict[str, float]]:
+    """Measurements in CSV text, a line of names first; ``InvalidInputError`` with the line that does not fit."""
+    lines = list(csv.reader(io.StringIO(text.strip())))
+    if len(lines) < 2:
+        raise InvalidInputError("CSV: a line with the names of the readings is needed, and a line for each measurement")
+    names, rows = [name.strip() for name in lines[0]], [row for row in lines[1:] if any(cell.strip() for cell in row)]
+    if len(set(names)) != len(names):
+        raise InvalidInputError("CSV: the first line has a name twice")
+    if len(rows) > MOST_ROWS:
+        raise InvalidInputError(f"CSV: {len(rows)} measurements; this page takes {MOST_ROWS}, the API takes more")
+    found = []
+    for number, row in enumerate(rows, start=2):
+        if len(row) != len(names):
+            raise InvalidInputError(f"CSV, line {number}: {len(row)} values for {len(names)} names")
+        found.append({name: _number(cell, f"{name}, line {number}") for name, cell in zip(names, row, strict=True)})
+    return found
+
+
+def _number(text: str, where: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise InvalidInputError(f"{where}: a number is needed") from None
+    if not math.isfinite(value):
+        raise InvalidInputError(f"{where}: a finite number is needed")
+    return value

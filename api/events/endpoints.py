@@ -1,0 +1,108 @@
+"""Events as a stream (Server-Sent Events, WHATWG HTML 9.2)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Header, Query, Request
+from fastapi.responses import StreamingResponse
+
+from api.events.feed import Feed, Told
+from api.web.auth import Caller, Reader, TokenAuthenticator
+from services.contracts.documents import to_plain
+from services.contracts.errors import BallastError
+from services.contracts.events import EventKind
+
+router = APIRouter(prefix="/v1/events", tags=["events"])
+ROUTERS = (router,)
+QUIET_SECONDS: Final = 15.0
+"""After so long without an event a comment is sent, and the token is looked at again."""
+LOST: Final = "events.lost"
+
+
+class EventStream(StreamingResponse):
+    """A stream of events."""
+
+    media_type = "text/event-stream"
+
+
+@router.get("", response_class=EventStream)
+async def stream_events(
+    request: Request,
+    caller: Reader,
+    kind: Annotated[list[EventKind] | None, Query(description="only of these kinds; repeatable")] = None,
+    plan: Annotated[str | None, Query(description="only of this plan and its model")] = None,
+    last_event_id: Annotated[int | None, Header(ge=0, description="go on after this event")] = None,
+    after: Annotated[int | None, Query(ge=0, description="the same, for who cannot send the header")] = None,
+) -> EventStream:
+    """What happens, as it happens: each event with its number as `id`, its kind as `event`, and JSON as `data`.
+
+    A client that was cut goes on where it was by the header `Last-Event-ID`, which browsers send by themselves. Events
+    are kept for 30 days; where some are missing in between, the first one is `events.lost`. Viewers see pseudonyms of
+    the sites, and no events that are of no model.
+    """
+    feed: Feed = request.app.state.feed
+    number = after if last_event_id is None else last_event_id
+    wanted = frozenset(kind or ())
+
+    def fits(told: Told) -> bool:
+        shown = told.event if caller.sees_site_names else told.for_viewers
+        return shown is not None and (not wanted or shown.kind in wanted) and plan in (None, shown.plan)
+
+    return EventStream(_texts(request, feed, caller, number, fits))
+
+
+async def _texts(
+    request: Request, feed: Feed, caller: Caller, number: int | None, fits: Callable[[Told], bool]
+) -> AsyncIterator[str]:
+    """Text of the stream: first what the store has after ``number``, then what is committed."""
+    real = caller.sees_site_names
+    store = request.app.state.backend.store
+    async with feed.following() as (follower, newest):
+        yield ": following\n\n"
+        last = newest if number is None else number
+        if number is not None:
+            oldest = (await asyncio.to_thread(store.events.span))[0]
+            if number + 1 < oldest or number > newest:
+                last = newest if number > newest else oldest - 1
+                yield f"id: {last}\nevent: {LOST}\ndata: {{}}\n\n"
+        # Also without a number: the feed may have been further already than the newest event of a moment ago.
+        while told := await asyncio.to_thread(feed.read, last):
+            for each in told:
+                last = each.event.number
+                if fits(each):
+                    yield _text(each, real)
+        while True:
+            try:
+                next_one = await asyncio.wait_for(follower.queue.get(), QUIET_SECONDS)
+            except TimeoutError:
+                if not await _still_holds(request):
+                    return
+                yield ": still here\n\n"
+                continue
+            if next_one is None:
+                return
+            if next_one.event.number > last:
+                last = next_one.event.number
+                if fits(next_one):
+                    yield _text(next_one, real)
+
+
+async def _still_holds(request: Request) -> bool:
+    """Whether the token of a stream has neither ended nor been revoked since."""
+    authenticator: TokenAuthenticator = request.app.state.authenticator
+    try:
+        await asyncio.to_thread(authenticator.authenticate, request.headers.get("authorization"))
+    except BallastError:
+        return False
+    return True
+
+
+def _text(told: Told, real: bool) -> str:
+    shown = told.event if real or told.for_viewers is None else told.for_viewers
+    plain = {name: value for name, value in to_plain(shown).items() if value not in (None, "")}
+    data = json.dumps(plain, ensure_ascii=False, allow_nan=False)
+    return f"id: {shown.number}\nevent: {shown.kind}\ndata: {data}\n\n"

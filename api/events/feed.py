@@ -1,0 +1,99 @@
+"""One reader of the store's events for all who follow them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from api.backend.wiring import Backend
+from services.contracts.errors import BallastError, UnavailableError
+from services.contracts.events import Event
+
+LOG = logging.getLogger("ballast.api")
+LOOK_SECONDS: Final = 0.5
+WAITING: Final = 1000
+"""Events that may wait for one follower; who is slower is let go, and asks again from where it was."""
+MOST_FOLLOWERS: Final = 200
+
+
+@dataclass(frozen=True)
+class Told:
+    """An event as it is told: with real names, and as viewers may see it (None: not at all)."""
+
+    event: Event
+    for_viewers: Event | None
+
+
+@dataclass(eq=False)
+class Follower:
+    """Who follows; ``lost`` is set when it was too slow."""
+
+    queue: asyncio.Queue[Told | None] = field(default_factory=lambda: asyncio.Queue(WAITING + 1))
+    lost: bool = False
+
+
+class Feed:
+    """Looks for new events twice a second while somebody follows, once for all of them, and hands them out."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._followers: set[Follower] = set()
+        self._last = 0
+
+    async def run(self) -> None:
+        """Look, for ever."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            if not self._followers:
+                continue
+            try:
+                told = await asyncio.to_thread(self.read, self._last)
+            except BallastError as error:
+                LOG.warning("events cannot be read: %s", error)
+                continue
+            for each in told:
+                self._last = each.event.number
+                for follower in self._followers:
+                    _hand(follower, each)
+
+    def read(self, number: int) -> list[Told]:
+        """Events after a number, at most a thousand."""
+        events = self._backend.store.events.after(number)
+        known = [site.site_id for site in self._backend.store.sites.list_sites()] if events else []
+        return [Told(event, self._public(event, known)) for event in events]
+
+    @asynccontextmanager
+    async def following(self) -> AsyncIterator[tuple[Follower, int]]:
+        """Be handed what is committed from now on, with the number of the newest event of this moment.
+
+        ``UnavailableError`` where too many follow already.
+        """
+        if len(self._followers) >= MOST_FOLLOWERS:
+            raise UnavailableError(f"{MOST_FOLLOWERS} follow the events already; try again later")
+        follower = Follower()
+        newest = (await asyncio.to_thread(self._backend.store.events.span))[1]
+        if not self._followers:
+            self._last = newest
+        self._followers.add(follower)
+        try:
+            yield follower, newest
+        finally:
+            self._followers.discard(follower)
+
+    def _public(self, event: Event, known: list[str]) -> Event | None:
+        """Event with pseudonyms of the sites; events that are of no model are not for viewers."""
+        return None if event.plan is None else self._backend.pseudonyms.applied(event.plan, event, known)
+
+
+def _hand(follower: Follower, told: Told) -> None:
+    if follower.lost:
+        return
+    if follower.queue.qsize() >= WAITING:
+        follower.lost = True
+        follower.queue.put_nowait(None)
+    else:
+        follower.queue.put_nowait(told)

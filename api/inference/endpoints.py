@@ -1,0 +1,98 @@
+"""Predictions by the Open Inference Protocol: health, metadata, inference. Its errors are ``{"error": "..."}``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Response
+
+from api.inference import service
+from api.inference.schemas import (
+    InferRequest,
+    InferResponse,
+    ModelMetadata,
+    ModelReady,
+    ServerLive,
+    ServerMetadata,
+    ServerReady,
+)
+from api.web.auth import Diagnoser
+from api.web.dependencies import BackendDep
+from services.contracts.command_line import product_version
+from services.contracts.diagnosis import VersionName
+from services.contracts.errors import BallastError
+from services.registry.labels import CHAMPION
+
+router = APIRouter(prefix="/v2", tags=["open inference protocol"])
+ROUTERS = (router,)
+MODEL, VERSION = "/models/{name}", "/models/{name}/versions/{version}"
+Version = Annotated[VersionName, Path()]
+
+
+@router.get("/health/live")
+async def server_live() -> ServerLive:
+    """Whether the process answers."""
+    return ServerLive(live=True)
+
+
+@router.get("/health/ready")
+def server_ready(backend: BackendDep, response: Response) -> ServerReady:
+    """Whether the database answers, without which nobody is known; 503 where it does not. `/readyz` says more."""
+    try:
+        backend.check_store()
+    except BallastError:
+        response.status_code = 503
+    return ServerReady(ready=response.status_code != 503)
+
+
+@router.get("")
+async def server_metadata(_: Diagnoser) -> ServerMetadata:
+    """Name and version of the server."""
+    return ServerMetadata(version=product_version())
+
+
+@router.get(VERSION)
+def version_metadata(name: str, version: Version, _: Diagnoser, backend: BackendDep) -> ModelMetadata:
+    """Tensors of a version, by number or alias."""
+    served = backend.predictors.get(name, version)
+    return ModelMetadata(
+        name=name, versions=(served.version.version,), inputs=service.inputs(served), outputs=service.outputs(served)
+    )
+
+
+@router.get(MODEL)
+def model_metadata(name: str, caller: Diagnoser, backend: BackendDep) -> ModelMetadata:
+    """Tensors of a model's champion."""
+    return version_metadata(name, CHAMPION, caller, backend)
+
+
+@router.get(f"{VERSION}/ready")
+def version_ready(name: str, version: Version, _: Diagnoser, backend: BackendDep) -> ModelReady:
+    """Whether a version, by number or alias, can answer; 404 where there is none."""
+    backend.predictors.get(name, version)
+    return ModelReady(name=name, ready=True)
+
+
+@router.get(f"{MODEL}/ready")
+def model_ready(name: str, caller: Diagnoser, backend: BackendDep) -> ModelReady:
+    """Whether a model's champion can answer; 404 where there is none."""
+    return version_ready(name, CHAMPION, caller, backend)
+
+
+@router.post(f"{VERSION}/infer", response_model_exclude_none=True)
+def version_infer(
+    name: str, version: Version, body: InferRequest, _: Diagnoser, backend: BackendDep
+) -> InferResponse:
+    """Classes and scores, or estimates, of samples as tensors, by a version's number or alias.
+
+    Either one tensor `features` (n, P) of FP64 or FP32 in the contract's order and units, or a tensor (n,) for each
+    feature by its name, where optional ones may be left out. Outputs are `class` (BYTES) and `scores`, or `estimate`.
+    Nothing of a measurement is kept.
+    """
+    return service.infer(backend.predictors.get(name, version), name, body)
+
+
+@router.post(f"{MODEL}/infer", response_model_exclude_none=True)
+def model_infer(name: str, body: InferRequest, caller: Diagnoser, backend: BackendDep) -> InferResponse:
+    """Classes and scores, or estimates, of samples as tensors, by a model's champion."""
+    return version_infer(name, CHAMPION, body, caller, backend)

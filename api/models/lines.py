@@ -1,0 +1,173 @@
+"""Predictions of samples without end: a sample a line in, an answer a line out (NDJSON).
+
+One version answers the whole stream. A line that does not fit is told in its place, with its number, and the others go
+on. The last line says ``end``: a stream without it broke off. Memory is bounded by a chunk, whatever is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any, Final
+
+import orjson
+from fastapi import Request, Response
+from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive, Scope, Send
+
+from api.models.answers import Kind
+from api.web.auth import TokenAuthenticator
+from api.web.limits import LINES
+from services.contracts.asset_type import explain
+from services.contracts.diagnosis import DiagnoseRequest
+from services.contracts.errors import BallastError, InvalidInputError
+
+MEDIA_TYPE: Final = LINES
+LONGEST_LINE: Final = 64 * 1024
+"""Bytes of one line: a sample of several hundred features and their names."""
+CHUNK: Final = 1_000
+"""Lines that are answered at once."""
+PATIENCE_SECONDS: Final = 60.0
+"""A client that takes no answers for so long is let go: it must read while it sends."""
+Numbered = tuple[int, bytes | None]
+"""A line by its number from 1; None: it was too long to be kept."""
+
+
+async def answer(request: Request, kind: Kind) -> Response:
+    """Stream of answers to the request's lines.
+
+    ``alias``, ``coverage`` and ``confidence`` stand in the query; ``InvalidInputError`` where they do not fit.
+    """
+    try:
+        asked = kind.asked({name: value for name, value in request.query_params.items()})
+    except ValidationError as error:
+        raise InvalidInputError(f"query: {explain(error)}") from None
+    name = request.path_params["name"]
+    served = await run_in_threadpool(kind.served, request.app.state.backend.predictors, name, asked.alias)
+    return _Lines(_answers(request, kind, served, asked))
+
+
+class _Lines(Response):
+    """Response that is sent while the request is still being read; nobody but its body reads the request."""
+
+    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
+        super().__init__(media_type=MEDIA_TYPE)
+        del self.headers["content-length"]
+        self._chunks = chunks
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send chunk by chunk."""
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        try:
+            async for chunk in self._chunks:
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        except ClientDisconnect:
+            return
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _answers(request: Request, kind: Kind, served: Any, asked: DiagnoseRequest) -> AsyncIterator[bytes]:
+    version = served.version
+    told: dict[str, object] = {"model": version.name, "model_version": version.version, "run_id": version.run_id}
+    count = {"lines": 0, "answered": 0, "refused": 0}
+    try:
+        async for chunk in _chunks(request):
+            await _still_known(request)
+            texts, refused = await run_in_threadpool(by_line, kind, served, asked, chunk)
+            count["lines"] += len(chunk)
+            count["answered"] += len(texts) - refused
+            count["refused"] += refused
+            yield b"".join(text + b"\n" for text in texts)
+    except BallastError as error:
+        yield orjson.dumps({"end": False, **told, **count, "error": str(error)}) + b"\n"
+        return
+    yield orjson.dumps({"end": True, **told, **count}) + b"\n"
+
+
+async def _still_known(request: Request) -> None:
+    """Raise ``UnauthenticatedError`` where the caller's token has ended meanwhile."""
+    authenticator: TokenAuthenticator = request.app.state.authenticator
+    header = request.headers.get("authorization")
+    if authenticator.known(header) is None:
+        await run_in_threadpool(authenticator.authenticate, header)
+
+
+async def _chunks(request: Request) -> AsyncIterator[list[Numbered]]:
+    """Lines as they come, a thousand at most together; empty ones are left out, and keep their number."""
+    rest, number, too_long = b"", 0, False
+
+    def kept(ended: list[bytes]) -> Iterator[Numbered]:
+        nonlocal number, too_long
+        for line in ended:
+            number += 1
+            if too_long or len(line) > LONGEST_LINE:
+                yield number, None
+            elif line.strip():
+                yield number, line
+            too_long = False
+
+    async for part in request.stream():
+        *ended, rest = (rest + part).split(b"\n")
+        found = list(kept(ended))
+        if len(rest) > LONGEST_LINE:
+            rest, too_long = b"", True
+        for start in range(0, len(found), CHUNK):
+            yield found[start : start + CHUNK]
+    last = list(kept([rest])) if rest or too_long else []
+    if last:
+        yield last
+
+
+def by_line(
+    kind: Kind, served: Any, asked: DiagnoseRequest, chunk: list[Numbered]
+) -> tuple[list[bytes], int]:
+    """Answer to each line, in their order, and how many of them are refusals."""
+    samples: dict[int, Mapping[str, float]] = {}
+    errors: dict[int, str] = {}
+    for number, line in chunk:
+        sample = None if line is None else _parsed(line)
+        if sample is not None:
+            samples[number] = sample
+        else:
+            errors[number] = (
+                f"line {number} has more than {LONGEST_LINE} bytes" if line is None
+                else f"line {number} must be a JSON object with a number for each feature"
+            )
+    rows = _rows(kind, served, asked, samples, errors)
+    texts = [
+        b'{"line":%d,' % number + (rows[number][1:] if number in rows else orjson.dumps({"error": errors[number]})[1:])
+        for number, _ in chunk
+    ]
+    return texts, len(errors)
+
+
+def _rows(
+    kind: Kind, served: Any, asked: DiagnoseRequest, samples: Mapping[int, Mapping[str, float]], errors: dict[int, str]
+) -> dict[int, bytes]:
+    """Answers by line number; where some do not fit, those are put among the errors."""
+    if not samples:
+        return {}
+    try:
+        return dict(zip(samples, kind.by_row(served, asked, list(samples.values())), strict=True))
+    except InvalidInputError:
+        fitting = {}
+        for number, sample in samples.items():
+            try:
+                served.read([sample])
+                fitting[number] = sample
+            except InvalidInputError as error:
+                errors[number] = str(error).replace("sample 0", f"line {number}", 1)
+        if len(fitting) == len(samples):  # it was not the samples
+            raise
+        return _rows(kind, served, asked, fitting, errors)
+
+
+def _parsed(line: bytes) -> Mapping[str, float] | None:
+    try:
+        found = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    return found if type(found) is dict and found else None

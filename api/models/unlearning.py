@@ -1,0 +1,70 @@
+"""A plant leaves a model: its enrolment ends, the plan goes on without it, and a run makes a version without it."""
+
+from __future__ import annotations
+
+from api.backend.actor import Actor, record
+from api.backend.wiring import Backend
+from api.models.schemas import Unlearned, Unlearning
+from services.contracts.errors import ConflictError, NotFoundError
+from services.contracts.plan import Plan
+from services.contracts.run import STAYS, Leaving
+from services.round_store.store import Repositories
+
+
+def unlearn(backend: Backend, actor: Actor, name: str, wanted: Unlearning) -> Unlearned:
+    """Ask for a version of a model that never had a plant; the flows do the rest.
+
+    ``NotFoundError`` where there is no such plan, or no run of it had the plant; ``ConflictError`` while a run of it is
+    unfinished.
+    """
+    site = wanted.site
+    with backend.store.atomic() as store:
+        plan = store.plans.get(name).plan
+        runs = store.leavings.runs_with(name, site)
+        others = store.leavings.plans_with(site, but=name)
+        _end_enrolment(store, actor, site, wanted.reason)
+        fewer = without_site(plan, site)
+        if fewer != plan:
+            store.plans.update(fewer, actor=actor.name, reason="a plant left")
+        run = store.runs.create_run(fewer, leaving=Leaving(site_id=site, at_once=wanted.purge == "now"))
+        record(
+            store, actor, "model.unlearn", f"model:{name}", reason=wanted.reason,
+            after={"site": site, "run_id": run.run_id, "purge": wanted.purge},
+        )
+        versions = tuple(
+            each.version for each in store.model_versions.list_versions(name, limit=1000) if each.run_id in runs
+        )
+    backend.nats_users.refresh()
+    return Unlearned(
+        model=name, run_id=run.run_id, versions=versions, runs=tuple(runs), other_models=others, purge=wanted.purge,
+        stays=STAYS,
+    )
+
+
+def without_site(plan: Plan, site: str) -> Plan:
+    """Plan that does not name a site; explicit weights of the others are scaled up to sum to 1.
+
+    ``ConflictError`` where it names no other.
+    """
+    if site not in plan.sites and site not in plan.site_settings:
+        return plan
+    sites = tuple(each for each in plan.sites if each != site)
+    if plan.sites and not sites:
+        raise ConflictError(f"plan {plan.name} is of site {site} alone: archive it, there is nothing left to train")
+    total = sum(weight for each, weight in plan.explicit_weights.items() if each != site)
+    settings = {
+        each: own if own.weight is None or not total else own.model_copy(update={"weight": own.weight / total})
+        for each, own in plan.site_settings.items() if each != site
+    }
+    return Plan.model_validate(dict(plan) | {"sites": sites, "site_settings": settings})
+
+
+def _end_enrolment(store: Repositories, actor: Actor, site: str, reason: str) -> None:
+    try:
+        before = store.sites.get(site)
+    except NotFoundError:
+        return
+    if before.status != "removed":
+        after = store.sites.remove(site)
+        record(store, actor, "site.remove", f"site:{site}", before=before, after=after, reason=reason)
+    store.enrolment_codes.revoke_unused(site)

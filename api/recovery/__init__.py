@@ -1,0 +1,1 @@
+"""Backup and restore of everything that the OEM's side keeps."""

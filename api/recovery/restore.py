@@ -1,0 +1,275 @@
+"""Restores a backup into a home folder that is not there yet: whole, or not at all."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import Connection, Table, create_engine, func, inspect, make_url, select
+
+from api.backend.actor import local_administrator, record
+from api.recovery.backup import folder_of
+from migrations.run import downgrade, upgrade
+from services.backup import archive, tables
+from services.backup.archive import Manifest
+from services.backup.home_files import below
+from services.backup.sealed_stream import SealedReader
+from services.contracts.errors import ConflictError, UnavailableError
+from services.contracts.private_files import private_file, private_folder
+from services.contracts.settings import ENVIRONMENT, FILE_NAME, Settings
+from services.registry.alias_check import moved_aliases
+from services.registry.mlflow_registry import ModelRegistry
+from services.round_store.failures import describe, explained
+from services.round_store.schema import SCHEMA_REVISION
+from services.round_store.session import make_engine
+from services.round_store.store import RoundStore
+
+RESTORED: Final = "backup.restored"
+"""Action in the audit trail: the store is what a backup held."""
+ELSEWHERE: Final = ("database_url", "tracking_uri", "artifact_root")
+"""Settings that name a database or store outside of the home folder."""
+
+
+@dataclass
+class Restored:
+    """What was restored."""
+
+    home: Path
+    manifest: Manifest
+    rows: int = 0
+    files: int = 0
+    champions: dict[str, str] = field(default_factory=dict)
+    unfinished: list[str] = field(default_factory=list)
+
+
+def restore_backup(
+    file: Path, home: Path, passphrase: str, *, self_contained: bool = False,
+    environment: Mapping[str, str] | None = None,
+) -> Restored:
+    """Restore a backup; the home folder must not be there, or be empty, and its databases too.
+
+    ``self_contained``: the store and the registry become files in the home folder, whatever the settings of the backup
+    or the environment say.
+
+    ``ConflictError`` or ``InvalidInputError`` for a file, passphrase or target that will not do; ``UnavailableError``
+    for a database that does not answer. Nothing is left of a restore that failed.
+    """
+    home = home.resolve()
+    if home.exists() and (not home.is_dir() or any(home.iterdir())):
+        raise ConflictError(f"{home} is not empty; restore into a folder that is not there yet")
+    scratch = home.with_name(f".{home.name}.restoring-{secrets.token_hex(4)}")
+    environment = dict(os.environ if environment is None else environment)
+    if self_contained:
+        environment = {name: value for name, value in environment.items()
+                       if name not in ENVIRONMENT or ENVIRONMENT[name][-1] not in ELSEWHERE}
+    try:
+        with ExitStack() as undone:
+            undone.callback(shutil.rmtree, scratch, ignore_errors=True)
+            restored = _Restore(scratch, home, self_contained, environment, undone).run(file, passphrase)
+            _settle(restored, environment)
+            undone.pop_all()
+        return restored
+    except OSError as error:
+        raise UnavailableError(f"the backup cannot be restored: {error.strerror or error}") from error
+
+
+class _Restore:
+    """One restore: members are taken in their order, and where the first row comes the databases are opened."""
+
+    def __init__(
+        self, scratch: Path, home: Path, self_contained: bool, environment: Mapping[str, str], undone: ExitStack
+    ) -> None:
+        self._scratch, self._home, self._self_contained = scratch, home, self_contained
+        self._environment, self._undone = environment, undone
+
+    def run(self, file: Path, passphrase: str) -> Restored:
+        """Take all members, then put the folder in its place."""
+        try:
+            opened = file.open("rb")
+        except OSError as error:
+            raise UnavailableError(f"the backup {file} cannot be read: {error.strerror}") from error
+        with opened, ExitStack() as databases:
+            members = archive.members(SealedReader(opened, passphrase))
+            manifest = archive.read_manifest(*next(members, ("", b"")))
+            if manifest.schema_revision > SCHEMA_REVISION:
+                raise ConflictError(
+                    f"the backup is of schema {manifest.schema_revision}, made by version {manifest.ballast}; this "
+                    f"version knows {SCHEMA_REVISION}: install the newer one"
+                )
+            restored = Restored(self._home, manifest)
+            private_folder(self._scratch)
+            targets: _Targets | None = None
+            for name, data in members:
+                if name.startswith(archive.HOME):
+                    self._write(self._scratch, name.removeprefix(archive.HOME), data)
+                    restored.files += 1
+                    continue
+                if targets is None:
+                    targets = self._open(manifest, databases)
+                if name.startswith(archive.STORE):
+                    restored.rows += targets.fill_store(_table_of(name), data)
+                elif name.startswith(archive.REGISTRY):
+                    targets.fill_registry(_table_of(name), data)
+                elif name.startswith(archive.ARTIFACTS):
+                    self._write(targets.artifacts, name.removeprefix(archive.ARTIFACTS), data)
+                    restored.files += 1
+            if targets is None:
+                raise ConflictError("the backup holds no store")
+            targets.finish()
+        upgrade(targets.settings.database)  # from the schema of the backup to that of now
+        if self._home.exists():
+            self._home.rmdir()
+        self._scratch.rename(self._home)
+        self._undone.callback(shutil.rmtree, self._home, ignore_errors=True)
+        return restored
+
+    def _write(self, folder: Path, name: str, data: bytes) -> None:
+        path = below(folder, name)
+        private_folder(path.parent)
+        private_file(path).write_bytes(data)
+
+    def _open(self, manifest: Manifest, databases: ExitStack) -> _Targets:
+        if self._self_contained:
+            _keep_inside(self._scratch / FILE_NAME)
+        settings = Settings.load(self._scratch, self._environment)
+        final = settings.model_copy(update={"home": self._home})
+        store = databases.enter_context(_new_store(settings, manifest.schema_revision, self._undone))
+        registry = None
+        if manifest.registry_revision is not None:
+            registry = databases.enter_context(_new_registry(settings, manifest.registry_revision))
+        return _Targets(settings, final, manifest, store, registry)
+
+
+class _Targets:
+    """The databases that are filled, each in one transaction."""
+
+    def __init__(
+        self, settings: Settings, final: Settings, manifest: Manifest, store: Connection, registry: Connection | None
+    ) -> None:
+        self.settings, self._final, self._manifest = settings, final, manifest
+        self._store, self._registry = store, registry
+        self._store_tables = {table.name: table for table in tables.reflected(store)}
+        self._registry_tables = {} if registry is None else {each.name: each for each in tables.reflected(registry)}
+        tables.empty(store, self._store_tables.values())
+        if registry is not None:
+            tables.empty(registry, self._registry_tables.values())
+
+    @property
+    def artifacts(self) -> Path:
+        """Folder that the artifacts go into for now."""
+        folder = folder_of(self.settings.artifact_root)
+        if folder is None:
+            raise ConflictError("the settings put the artifacts into another store; restore with --self-contained")
+        return folder
+
+    def fill_store(self, table: str, data: bytes) -> int:
+        """Insert rows of the store; how many."""
+        return tables.fill(self._store, _known(self._store_tables, table), data)
+
+    def fill_registry(self, table: str, data: bytes) -> None:
+        """Insert rows of the registry, in which the artifacts' address is another now."""
+        if self._registry is not None:
+            tables.fill(self._registry, _known(self._registry_tables, table), data, self._moved)
+
+    def finish(self) -> None:
+        """Let counters go on where they were; the transactions are committed by who opened them."""
+        tables.reset_counters(self._store, self._store_tables.values())
+        if self._registry is not None:
+            tables.reset_counters(self._registry, self._registry_tables.values())
+
+    def _moved(self, text: str) -> str:
+        former = self._manifest.artifact_root
+        if former is None or not (text == former or text.startswith(former.rstrip("/") + "/")):
+            return text
+        return self._final.artifact_root.rstrip("/") + text[len(former.rstrip("/")) :]
+
+
+@contextmanager
+def _new_store(settings: Settings, revision: str, undone: ExitStack) -> Iterator[Connection]:
+    if not settings.database_url:
+        private_file(settings.home / "ballast.db")
+    engine = make_engine(settings.database, create=True)
+    try:
+        with explained(engine), engine.connect() as connection:
+            if set(inspect(connection).get_table_names()) - {tables.REVISION_TABLE}:
+                raise ConflictError(f"{describe(engine)} is not empty; give an empty one, or --self-contained")
+        if settings.database_url:
+            undone.callback(downgrade, settings.database, "base")
+        upgrade(settings.database, revision)
+        with explained(engine), engine.execution_options(ballast_writes=True).begin() as connection:
+            yield connection
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def _new_registry(settings: Settings, revision: str) -> Iterator[Connection]:
+    if settings.tracking_uri.startswith(("http:", "https:")):
+        raise ConflictError("the settings name a registry server, and the backup holds a registry's database; "
+                            "restore with --self-contained")
+    ModelRegistry(settings.tracking_uri, settings.artifact_root).prepare()
+    engine = create_engine(make_url(re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", settings.tracking_uri)))
+    try:
+        with explained(engine), engine.begin() as connection:
+            if (found := tables.revision(connection)) != revision:
+                raise ConflictError(f"the backup's registry is of MLflow's schema {revision}, and this MLflow has "
+                                    f"{found}; restore with the version of Ballast that made the backup, then upgrade")
+            models = next(table for table in tables.reflected(connection) if table.name == "registered_models")
+            if connection.scalar(select(func.count()).select_from(models)):
+                raise ConflictError("the registry that the settings name is not empty; give an empty one, or "
+                                    "--self-contained")
+            yield connection
+    finally:
+        engine.dispose()
+
+
+def _settle(restored: Restored, environment: Mapping[str, str]) -> None:
+    """Check what must be as it was, let the registry's aliases follow the store, and note the restore."""
+    settings, manifest = Settings.load(restored.home, environment), restored.manifest
+    store = RoundStore.open(settings.database)
+    try:
+        chain = store.audit.verify_chain()
+        if (chain.events, chain.head, chain.problem) != (
+            manifest.audit_events, manifest.audit_head, manifest.audit_problem
+        ):
+            raise ConflictError(f"the audit trail is not that of the backup: {chain.problem or chain.head}")
+        registry = ModelRegistry(settings.tracking_uri, settings.artifact_root)
+        for name in store.model_versions.models() if manifest.registry_revision is not None else ():
+            for each in moved_aliases(store.model_versions, registry, name):
+                registry.point(name, each.alias, each.expected)
+            champion = store.model_versions.alias(name, "champion")
+            if champion is not None and champion.version is not None:
+                registry.get(name, champion.version)  # held to its digest
+                restored.champions[name] = champion.version
+        restored.unfinished = [run.run_id for run in store.runs.unfinished_runs()]
+        with store.atomic() as unit:
+            record(unit, local_administrator(), RESTORED, "store",
+                   after={"made": manifest.created_at.isoformat(), "audit_events": manifest.audit_events})
+    finally:
+        store.close()
+
+
+def _keep_inside(file: Path) -> None:
+    """Take out of ``ballast.toml`` what names a database or store elsewhere."""
+    if not file.exists():
+        return
+    line = re.compile(rf"^\s*({'|'.join(ELSEWHERE)})\s*=")
+    kept = [text for text in file.read_text(encoding="utf-8").splitlines() if not line.match(text)]
+    file.write_text("\n".join(kept) + "\n", encoding="utf-8")
+
+
+def _table_of(name: str) -> str:
+    return name.split("/")[1]
+
+
+def _known(found: Mapping[str, Table], name: str) -> Table:
+    if name not in found:
+        raise ConflictError(f"the backup has a table {name[:60]} that its schema does not know")
+    return found[name]

@@ -1,0 +1,202 @@
+"""What ``ballast doctor`` judges: each check takes facts and says whether they are well, and what to do where not."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final, Literal
+
+from services.contracts.base import Contract
+from services.contracts.events import Webhook
+from services.contracts.records import Site
+from services.contracts.run import Run
+
+State = Literal["ok", "warn", "fail"]
+SKEW_WARN: Final = timedelta(seconds=2)
+SKEW_FAIL: Final = timedelta(seconds=30)
+"""Leases last ten seconds: clocks further apart than they let two processes drive one run."""
+LOW_BYTES: Final = 2 * 10**9
+LEAST_BYTES: Final = 2 * 10**8
+EXPIRES_SOON: Final = timedelta(days=30)
+BACKUP_AGE: Final = timedelta(days=7)
+STUCK: Final = timedelta(minutes=10)
+
+
+class Finding(Contract):
+    """What one check found; ``todo`` is empty where nothing is to be done."""
+
+    check: str
+    state: State
+    said: str
+    todo: str = ""
+
+
+def port(purpose: str, number: int, *, free: bool, ours: bool) -> Finding:
+    """A port that the service wants is free, or held by the service."""
+    if ours:
+        return Finding(check=f"port {number}", state="ok", said=f"{purpose} answers")
+    if free:
+        return Finding(check=f"port {number}", state="ok", said=f"free for {purpose}, which does not run")
+    return Finding(
+        check=f"port {number}", state="fail", said=f"held by something that is not {purpose}",
+        todo=f"stop it (`ss -ltnp 'sport = :{number}'` says what it is), or choose another port in ballast.toml",
+    )
+
+
+def clock(now: datetime, database: datetime | None, newest: datetime | None) -> Finding:
+    """Clock of this host against the database server's (None: there is none), and against the newest entry's time."""
+    if newest is not None and newest - now > SKEW_WARN:
+        return Finding(
+            check="clock", state="fail", todo="set this host's clock (`timedatectl status`), then start again",
+            said=f"the newest entry of the audit trail is {_span(newest - now)} in the future: the clock went back",
+        )
+    apart = abs(now - database) if database is not None else timedelta()
+    if apart <= SKEW_WARN:
+        return Finding(check="clock", state="ok", said="goes with the database's")
+    return Finding(
+        check="clock", state="fail" if apart > SKEW_FAIL else "warn", said=f"{_span(apart)} apart from the database's",
+        todo="let both hosts follow a time server (chrony, systemd-timesyncd)",
+    )
+
+
+def disk(folder: Path, free: int, total: int) -> Finding:
+    """Room on the disk of the home folder, in bytes."""
+    said = f"{free / 1e9:.1f} of {total / 1e9:.0f} GB free below {folder}"
+    if free >= LOW_BYTES:
+        return Finding(check="disk", state="ok", said=said)
+    return Finding(
+        check="disk", state="fail" if free < LEAST_BYTES else "warn", said=said,
+        todo="make room, set [retention] rounds_days and run `ballast retention run`, or move the home folder",
+    )
+
+
+def permissions(modes: Mapping[Path, tuple[int, int]], user: int) -> Finding:
+    """Secrets are their owner's alone: mode and owner by file."""
+    for path, (mode, owner) in sorted(modes.items()):
+        if owner != user:
+            return Finding(check="secrets", state="fail", said=f"{path} belongs to another user (number {owner})",
+                           todo=f"chown {user} {path}; if others could read it, change the key")
+        if stat.S_IMODE(mode) & 0o077:
+            return Finding(check="secrets", state="fail",
+                           said=f"{path} has mode {stat.S_IMODE(mode):04o}: others can read it",
+                           todo=f"chmod go= {path}; if others use this host, change the key")
+    return Finding(check="secrets", state="ok", said=f"{len(modes)} files, none that others can read")
+
+
+def certificate(name: str, expires: datetime | None, now: datetime, renew: str) -> Finding:
+    """How long a certificate holds; None: the file cannot be read as one."""
+    if expires is None:
+        return Finding(check=f"certificate {name}", state="fail", said="cannot be read", todo=renew)
+    left, said = expires - now, f"holds until {expires:%Y-%m-%d}"
+    if left > EXPIRES_SOON:
+        return Finding(check=f"certificate {name}", state="ok", said=said)
+    if left > timedelta():
+        return Finding(check=f"certificate {name}", state="warn", said=f"{said}, {left.days} days more", todo=renew)
+    return Finding(check=f"certificate {name}", state="fail", said=f"expired on {expires:%Y-%m-%d}", todo=renew)
+
+
+def audit(ok: bool, events: int, problem: str) -> Finding:
+    """The chain of the audit trail."""
+    if ok:
+        return Finding(check="audit trail", state="ok", said=f"{events} entries, none changed, missing or reordered")
+    return Finding(
+        check="audit trail", state="fail", said=problem,
+        todo="somebody wrote to the database past the service: keep it as it is, and compare it with a backup",
+    )
+
+
+def registry(
+    model: str, moved: Iterable[object], missing: Iterable[str], unknown: Iterable[str], champion_problem: str
+) -> Finding:
+    """The registry against the store: aliases, versions that the store knows and it lacks, and the other way round."""
+    check = f"registry {model}"
+    if champion_problem:
+        return Finding(check=check, state="fail", said=f"its champion cannot be loaded: {champion_problem}",
+                       todo=f"promote another version (`ballast model promote {model} VERSION`), or restore a backup")
+    if lost := sorted(missing, key=_number):
+        return Finding(check=check, state="fail", said=f"the registry lacks version {', '.join(lost)} of the store",
+                       todo="restore the registry from the backup that holds them")
+    if turned := [str(each) for each in moved]:
+        return Finding(check=check, state="warn", said="; ".join(turned),
+                       todo="the flows process puts it back within seconds; if it does not run, `ballast up`")
+    if foreign := sorted(unknown, key=_number):
+        return Finding(check=check, state="warn", said=f"the store does not know version {', '.join(foreign)}",
+                       todo="if no run is being registered at this moment: its run failed, and it cannot be promoted")
+    return Finding(check=check, state="ok", said="agrees with the store")
+
+
+def sites(active: Sequence[Site], now: datetime) -> Finding:
+    """Plants that are enrolled and not to be heard."""
+    presence = {site.site_id: site.presence(now) for site in active}
+    said = [f"{site_id} was never there" if found == "never" else f"{site_id} is {found}"
+            for site_id, found in sorted(presence.items()) if found != "connected"]
+    said += sorted(f"{site.site_id}: {site.notice}" for site in active if site.notice)
+    if not said:
+        return Finding(check="sites", state="ok", said=f"{len(active)} active, all connected")
+    return Finding(
+        check="sites", state="warn", said="; ".join(said),
+        todo="at the plant: `ballast-site check`, and whether the agent runs and reaches the plant link",
+    )
+
+
+def runs(unfinished: Sequence[Run], now: datetime, *, flows_alive: bool) -> Finding:
+    """Runs that nobody drives, or that do not come further."""
+    if unfinished and not flows_alive:
+        names = ", ".join(run.run_id for run in unfinished)
+        return Finding(check="runs", state="fail", said=f"no flows process runs here, and these wait: {names}",
+                       todo="`ballast up`; they go on where they were")
+    stuck = [run for run in unfinished if now - run.updated_at > STUCK + _round_time(run)]
+    if stuck:
+        said = "; ".join(f"{run.run_id} ({run.plan.name}) has stood still for {_span(now - run.updated_at)}"
+                         for run in stuck)
+        return Finding(check="runs", state="warn", said=said,
+                       todo="`ballast run show RUN_ID` says who is awaited; `ballast run cancel RUN_ID` ends it")
+    return Finding(check="runs", state="ok", said=f"{len(unfinished)} unfinished")
+
+
+def flows(alive: bool) -> Finding:
+    """The process that drives runs."""
+    if alive:
+        return Finding(check="flows process", state="ok", said="runs")
+    return Finding(check="flows process", state="warn", said="does not run on this host: no schedule starts anything",
+                   todo="`ballast up`")
+
+
+def webhooks(known: Sequence[Webhook]) -> Finding:
+    """Webhooks that were given up, or fail now."""
+    off = [hook for hook in known if hook.disabled_at is not None]
+    failing = [hook for hook in known if hook.disabled_at is None and hook.failures]
+    if off or failing:
+        said = [*(f"{hook.webhook_id} is disabled: {hook.last_failure}" for hook in off),
+                *(f"{hook.webhook_id} failed {hook.failures} times: {hook.last_failure}" for hook in failing)]
+        return Finding(check="webhooks", state="warn", said="; ".join(said),
+                       todo="mend the receiver, then `ballast webhook enable ID` and `ballast webhook test ID`")
+    return Finding(check="webhooks", state="ok", said=f"{len(known)}, none failing")
+
+
+def backup(last: datetime | None, now: datetime) -> Finding:
+    """When the last backup was made."""
+    if last is None:
+        return Finding(check="backup", state="warn", said="none was ever made", todo="`ballast backup FILE`")
+    said = f"the last is {_span(now - last)} old"
+    if now - last <= BACKUP_AGE:
+        return Finding(check="backup", state="ok", said=said)
+    return Finding(check="backup", state="warn", said=said, todo="`ballast backup FILE`, by a timer at best")
+
+
+def _round_time(run: Run) -> timedelta:
+    return timedelta(seconds=run.plan.round_deadline_seconds + run.plan.absence_patience_seconds)
+
+
+def _number(version: str) -> tuple[int, str]:
+    return (int(version), "") if version.isdecimal() else (0, version)
+
+
+def _span(time: timedelta) -> str:
+    seconds = time.total_seconds()
+    for size, name in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {name}"
+    return f"{seconds:.1f} seconds"

@@ -1,0 +1,80 @@
+"""Looks at everything and says what is wrong: the host first, then the store, then what needs the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from api.backend.wiring import Backend
+from api.system import checks, facts
+from api.system.checks import Finding
+from services.contracts.errors import BallastError
+from services.contracts.process_lock import is_held
+from services.registry.alias_check import moved_aliases
+from services.round_store.session import utc_now
+
+BACKUP_MADE = "backup.made"
+"""Action in the audit trail that says when the last backup was made."""
+COMPARED = 1000
+"""Newest versions of a model that are compared with the registry."""
+
+
+def examine(backend: Backend) -> list[Finding]:
+    """Every check, in an order in which the first failure is the likeliest cause of those after it."""
+    settings, now = backend.settings, facts.utc_now()
+    if not settings.home.is_dir():
+        return [Finding(check="home folder", state="fail", said=f"there is no {settings.home}",
+                        todo="`ballast up` makes it, or give the right one with --home or BALLAST_HOME")]
+    found = [facts.disk(settings), facts.secrets(settings), *facts.ports(settings),
+             *facts.certificates(settings, now)]
+    try:
+        backend.check_store()
+    except BallastError as error:
+        return [*found, Finding(check="store", state="fail", said=str(error),
+                                todo="start the database or mend its address; a schema of another version: "
+                                     "`ballast migrate`, or the newer version of Ballast")]
+    found.append(Finding(check="store", state="ok", said="answers, at the newest schema"))
+    return [*found, *of_store(backend, now), *of_registry(backend)]
+
+
+def of_store(backend: Backend, now: datetime) -> Iterator[Finding]:
+    """What the store's rows say."""
+    store = backend.store
+    newest = store.audit.list_events(limit=1)
+    with store.database.read() as session:
+        database = utc_now(session) if store.engine.dialect.name == "postgresql" else None
+    yield checks.clock(facts.utc_now(), database, newest[0].at if newest else None)
+    chain = store.audit.verify_chain()
+    yield checks.audit(chain.ok, chain.events, chain.problem)
+    yield checks.sites(store.sites.list_sites(status="active"), now)
+    alive = is_held(backend.settings.flows_lock)
+    yield checks.flows(alive)
+    yield checks.runs(store.runs.unfinished_runs(), now, flows_alive=alive)
+    yield checks.webhooks(store.webhooks.list_webhooks())
+    yield checks.backup(last_backup(backend), now)
+
+
+def of_registry(backend: Backend) -> Iterator[Finding]:
+    """The registry against the store, by model."""
+    records, registry = backend.store.model_versions, backend.registry
+    try:
+        for name in records.models():
+            known = {record.version for record in records.list_versions(name, limit=COMPARED)}
+            there = {summary.version for summary in registry.versions(name)}
+            champion, problem = records.alias(name, "champion"), ""
+            if champion is not None and champion.version is not None:
+                try:
+                    registry.get(name, champion.version)
+                except BallastError as error:
+                    problem = str(error)
+            unknown = there - known if len(known) < COMPARED else set[str]()
+            yield checks.registry(name, moved_aliases(records, registry, name), known - there, unknown, problem)
+    except BallastError as error:
+        yield Finding(check="registry", state="fail", said=str(error),
+                      todo="start the registry's server or mend its address; a lost one comes back from a backup")
+
+
+def last_backup(backend: Backend) -> datetime | None:
+    """When the last backup was made, as the audit trail has it."""
+    made = backend.store.audit.list_events(action=BACKUP_MADE, limit=1)
+    return made[0].at if made else None

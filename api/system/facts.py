@@ -1,0 +1,125 @@
+"""The facts of this host that the checks judge: ports, disk, files, certificates, clocks. Nothing is changed."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import shutil
+import ssl
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from cryptography import x509
+
+from api.system import checks
+from api.system.checks import Finding
+from services.bus.configuration import BusFiles
+from services.bus.server import check_port_free, running_pid
+from services.contracts.errors import ConflictError
+from services.contracts.settings import WILDCARDS, Settings
+
+SECRET_NAMES = ("*.nk", "*.key", "secrets/*", "*.db", "coordinator-former.json", "ballast.toml")
+ANSWER_SECONDS = 2.0
+
+
+def ports(settings: Settings) -> Iterator[Finding]:
+    """Each port that `ballast up` would take."""
+    scheme = "https" if settings.api.uses_tls else "http"
+    yield _port("the API", settings.api.host, settings.api.port,
+                lambda: _answers(f"{scheme}://{_reached(settings.api.host)}:{settings.api.port}/healthz", b'"version"'))
+    if not settings.nats.servers:
+        files = BusFiles(settings.bus_folder)
+        yield _port("the NATS server", settings.nats.host, settings.nats.port, lambda: running_pid(files) is not None)
+    if not settings.prefect.api_url:
+        yield _port("the Prefect server", settings.prefect.host, settings.prefect.port,
+                    lambda: _answers(f"{settings.prefect_api_url}/health", b"true"))
+    if not settings.mlflow.tracking_uri:
+        at = f"http://{_reached(settings.mlflow.host)}:{settings.mlflow.port}/health"
+        yield _port("the MLflow server", settings.mlflow.host, settings.mlflow.port, lambda: _answers(at, b"OK"))
+
+
+def disk(settings: Settings) -> Finding:
+    """Room below the home folder."""
+    found = shutil.disk_usage(settings.home)
+    return checks.disk(settings.home, found.free, found.total)
+
+
+def secrets(settings: Settings) -> Finding:
+    """Modes and owners of what opens something."""
+    modes = {}
+    for pattern in SECRET_NAMES:
+        for path in settings.home.rglob(pattern):
+            if path.is_file() and "mlflow-artifacts" not in path.parts:
+                found = path.stat()
+                modes[path] = (found.st_mode, found.st_uid)
+    for named in (settings.api.key, settings.nats.seed_file):
+        if named is not None and named.is_file():
+            found = named.stat()
+            modes[named] = (found.st_mode, found.st_uid)
+    return checks.permissions(modes, os.geteuid())
+
+
+def certificates(settings: Settings, now: datetime) -> Iterator[Finding]:
+    """When the certificates of the plant link and the API end."""
+    bus, renew = BusFiles(settings.bus_folder), (
+        "stop the service, delete ca.pem, server.pem and server.key in {}, start again, "
+        "and give all plants the new ca.pem"
+    )
+    if not settings.nats.servers:
+        for path in (bus.certificate, bus.authority):
+            if path.exists():
+                yield checks.certificate(f"of the plant link ({path.name})", _expiry(path), now,
+                                         renew.format(bus.folder))
+    if settings.api.certificate is not None:
+        yield checks.certificate("of the API", _expiry(settings.api.certificate), now,
+                                 f"put a new one at {settings.api.certificate} and start again")
+    elif settings.api.uses_tls and (own := settings.tls_folder / "server.pem").exists():
+        yield checks.certificate("of the API", _expiry(own), now,
+                                 f"stop the service, delete the files in {settings.tls_folder} and start again; "
+                                 "enrolment codes made before hold no more")
+
+
+def _expiry(path: Path) -> datetime | None:
+    try:
+        return min(each.not_valid_after_utc for each in x509.load_pem_x509_certificates(path.read_bytes()))
+    except (OSError, ValueError):
+        return None
+
+
+def _port(purpose: str, host: str, number: int, ours: Callable[[], bool]) -> Finding:
+    try:
+        check_port_free(host, number, purpose)
+    except ConflictError:
+        return checks.port(purpose, number, free=False, ours=ours())
+    return checks.port(purpose, number, free=True, ours=False)
+
+
+def _answers(url: str, said: bytes) -> bool:
+    """Whether the server behind a port is the one that it ought to be."""
+    parts = urlsplit(url)
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # only what it is; nothing is sent
+    name, port = parts.hostname or "", parts.port
+    connection = (
+        http.client.HTTPSConnection(name, port, timeout=ANSWER_SECONDS, context=context) if parts.scheme == "https"
+        else http.client.HTTPConnection(name, port, timeout=ANSWER_SECONDS)
+    )
+    try:
+        connection.request("GET", parts.path)
+        answer = connection.getresponse()
+        return answer.status == 200 and said in answer.read(10_000)
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _reached(host: str) -> str:
+    return {"0.0.0.0": "127.0.0.1", "::": "[::1]"}[host] if host in WILDCARDS else host
+
+
+def utc_now() -> datetime:
+    """Now, by this host's clock."""
+    return datetime.now(UTC)

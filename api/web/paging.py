@@ -1,0 +1,79 @@
+"""Pages of a list: a cursor says after which row the next one begins, and the header ``Link`` has it (RFC 8288).
+
+A cursor holds the sorting key of the last row that was shown, so rows that come and go meanwhile are neither shown
+twice nor left out, as they would be with a number of rows to skip.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Final, TypeVar
+
+from fastapi import Query, Request, Response
+
+from services.contracts.errors import InvalidInputError
+from services.round_store.queries import MAX_PAGE
+
+Item = TypeVar("Item")
+Key = tuple[Any, ...]
+LONGEST: Final = 500
+NO_CURSOR: Final = 'this is no cursor of this list: take it from rel="next" of the header Link'
+Cursor = Annotated[
+    str | None, Query(max_length=LONGEST, description='where the page begins, from rel="next" of the header `Link`')
+]
+WholeList = Annotated[int, Query(ge=1, le=MAX_PAGE, description="most rows of the answer")]
+
+
+def read_cursor(text: str | None, *kinds: type) -> Key | None:
+    """Sorting key in a cursor, of values of these kinds; ``InvalidInputError`` for a text that is none."""
+    if text is None:
+        return None
+    try:
+        padded = text + "=" * (-len(text) % 4)
+        found = json.loads(base64.b64decode(padded.encode("ascii"), altchars=b"-_", validate=True))
+    except (ValueError, binascii.Error, UnicodeError):
+        found = None
+    if not isinstance(found, list) or [type(each) for each in found] != list(kinds):
+        raise InvalidInputError(NO_CURSOR)
+    return tuple(found)
+
+
+def read_moment(text: str) -> datetime:
+    """Moment in a cursor; ``InvalidInputError`` where it is none."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = datetime.min
+    if moment.tzinfo is None:
+        raise InvalidInputError(NO_CURSOR)
+    return moment
+
+
+def write_cursor(key: Sequence[Any]) -> str:
+    """Cursor of a sorting key."""
+    text = json.dumps(list(key), separators=(",", ":")).encode()
+    return base64.urlsafe_b64encode(text).decode().rstrip("=")
+
+
+def say_next(request: Request, response: Response, shown: int, limit: int, cursor: str) -> None:
+    """Name the next page in the header ``Link`` where this one is full."""
+    if shown >= limit:
+        address = request.url.remove_query_params("offset").include_query_params(cursor=cursor, limit=limit)
+        response.headers["Link"] = f'<{address.path}?{address.query}>; rel="next"'
+
+
+def page_of(
+    items: Sequence[Item], key: Callable[[Item], Key], kinds: tuple[type, ...], request: Request, response: Response,
+    limit: int, cursor: str | None,
+) -> tuple[Item, ...]:
+    """One page of a list that is there whole, sorted by ``key``, upwards; says where the next one begins."""
+    after = read_cursor(cursor, *kinds)
+    rest = sorted((item for item in items if after is None or key(item) > after), key=key)
+    shown = tuple(rest[:limit])
+    if len(rest) > limit:
+        say_next(request, response, len(shown), limit, write_cursor(key(shown[-1])))
+    return shown

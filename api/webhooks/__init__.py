@@ -1,0 +1,1 @@
+"""Events, sent to addresses that administrators name."""

@@ -1,0 +1,151 @@
+"""Sends events to webhooks: in order, signed, again and again until they arrive, and not for ever.
+
+An event may arrive twice (its number says so), never out of order, and none is left out. A webhook that fails
+:data:`MOST_FAILURES` times in a row, over some two hours, is disabled; enabled again, it goes on from there.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import httpx
+
+from api.backend.wiring import Backend
+from api.webhooks.schemas import Delivery
+from services.contracts.command_line import product_version
+from services.contracts.documents import to_plain
+from services.contracts.errors import BallastError, UnavailableError
+from services.contracts.events import Event, Webhook
+from services.contracts.private_files import made_once
+from services.identity.webhook_signature import SIGNATURE, TIMESTAMP, secret_of, signature
+
+LOG = logging.getLogger("ballast.api")
+LOOK_SECONDS: Final = 2.0
+TIMEOUT_SECONDS: Final = 10.0
+MOST_FAILURES: Final = 12
+LONGEST_WAIT: Final = 3600.0
+AT_ONCE: Final = 20
+"""Events that are sent to one webhook before the next one has its turn."""
+Post = Callable[[str, bytes, dict[str, str]], int]
+
+
+def signing_key(backend: Backend) -> bytes:
+    """Key that the webhooks' secrets follow from, in the home folder; made where it is not there."""
+    path = backend.settings.home / "webhooks.key"
+    try:
+        made_once(path, lambda: secrets.token_hex(32))
+        key = bytes.fromhex(path.read_text(encoding="ascii").strip())
+    except (OSError, ValueError) as error:
+        raise UnavailableError(f"the key of the webhooks' secrets, {path}, cannot be used: {error}") from None
+    if len(key) < 32:
+        raise UnavailableError(f"{path} is cut short; restore it, or remove it and add the webhooks anew")
+    return key
+
+
+def post(url: str, body: bytes, headers: dict[str, str]) -> int:
+    """Send a message; the status of the answer, whose body is not read. Redirects are not followed."""
+    with httpx.Client(timeout=TIMEOUT_SECONDS, follow_redirects=False) as client:
+        with client.stream("POST", url, content=body, headers=headers) as answer:
+            return answer.status_code
+
+
+def deliver(key: bytes, webhook: Webhook, message: dict[str, Any], send: Post = post) -> Delivery:
+    """Send one signed message; how it was taken."""
+    body = json.dumps(message, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    stamp = int(time.time())
+    headers = {
+        "Content-Type": "application/json", "User-Agent": f"ballast/{product_version()}", TIMESTAMP: str(stamp),
+        SIGNATURE: signature(secret_of(key, webhook.webhook_id), stamp, body),
+    }
+    try:
+        status = send(webhook.url, body, headers)
+    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        return Delivery(delivered=False, status=None, reason=f"no answer: {type(error).__name__}")
+    taken = 200 <= status < 300
+    return Delivery(delivered=taken, status=status, reason="" if taken else f"it answered {status}")
+
+
+def message_of(event: Event) -> dict[str, Any]:
+    """Event as it is sent."""
+    return {name: value for name, value in to_plain(event).items() if value not in (None, "")}
+
+
+def wait_after(failures: int) -> float:
+    """Seconds until the next try: twice as long after each failure, an hour at most."""
+    return float(min(2.0**failures, LONGEST_WAIT))
+
+
+class Deliverer:
+    """Delivers in a thread of its own, for as long as the application lives."""
+
+    def __init__(self, backend: Backend, send: Post = post) -> None:
+        self._backend = backend
+        self._send = send
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="webhooks", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Send no more; what is on its way may take its time out."""
+        self._stop.set()
+        self._thread.join(timeout=1.0)
+
+    def look(self) -> None:
+        """Send what is due to every webhook."""
+        store = self._backend.store
+        for webhook in store.webhooks.list_webhooks():
+            if self._stop.is_set():
+                return
+            if webhook.disabled_at is None and store.events.span()[1] > webhook.last_number:
+                self._turn(webhook)
+
+    def _turn(self, webhook: Webhook) -> None:
+        webhooks = self._backend.store.webhooks
+        if not webhooks.take(webhook.webhook_id, (TIMEOUT_SECONDS + 5.0) * AT_ONCE):
+            return
+        webhook = webhooks.get(webhook.webhook_id)  # another may have delivered since
+        key, newest = signing_key(self._backend), self._backend.store.events.span()[1]
+        due = self._backend.store.events.after(webhook.last_number, webhook.kinds, AT_ONCE)
+        for event in due:
+            found = deliver(key, webhook, message_of(event), self._send)
+            if not found.delivered:
+                self._failed(webhook, found.reason)
+                return
+            webhooks.arrived(webhook.webhook_id, event.number, sent=True, release=False)
+            if self._stop.is_set():
+                break
+        else:
+            if len(due) < AT_ONCE:  # what lies between concerns nobody there
+                newest = max([newest, *(event.number for event in due[-1:])])
+                webhooks.arrived(webhook.webhook_id, newest, sent=False, release=True)
+                return
+        webhooks.arrived(webhook.webhook_id, event.number, sent=True, release=True)
+
+    def _failed(self, webhook: Webhook, reason: str) -> None:
+        wait = wait_after(webhook.failures)
+        after = self._backend.store.webhooks.failed(webhook.webhook_id, reason, wait, MOST_FAILURES)
+        if after is None or after.disabled_at is None:
+            return
+        LOG.warning("webhook %s is disabled: %s", webhook.webhook_id, reason)
+        self._backend.store.audit.append(
+            actor="api", role=None, action="webhook.disable", target=f"webhook:{webhook.webhook_id}",
+            reason=f"{MOST_FAILURES} failures in a row; the last: {reason}",
+        )
+
+    def _run(self) -> None:
+        while not self._stop.wait(LOOK_SECONDS):
+            try:
+                self.look()
+            except BallastError as error:
+                LOG.warning("webhooks are not served: %s", error)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next look is made
+                LOG.error("webhooks are not served: %s", type(error).__name__, exc_info=error)

@@ -1,0 +1,52 @@
+"""What a flow run ends with in Prefect where it brings no model: skipped, cancelled, interrupted or failed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prefect import State
+from prefect.context import FlowRunContext
+from prefect.states import Cancelled, Completed, Crashed, Failed
+
+from flows.lease import IN_PROGRESS
+from flows.orders import NOT_ASKED
+from services.contracts.errors import BallastError, ConflictError, UnavailableError
+from services.coordinator.training_state import RunCancelledError
+from services.round_store.runs import OVERTAKEN
+
+SKIPPED = "Skipped"
+"""Name of the state, of Prefect's type Completed, where nothing had to be done."""
+
+
+def ending(error: Exception) -> State[Any]:
+    """State of the flow run that an error ends: a message of one line, no traceback.
+
+    Skipped: the run has another driver, or Prefect's schedule came at a moment for which the store asks for none.
+    Cancelled: an operator said so. Crashed: the database went away, or another process drove the run further, and the
+    run goes on in a new flow run. All others are failures.
+    """
+    code = error.code if isinstance(error, BallastError) else ""
+    said = " ".join(str(error).split()) or type(error).__name__
+    if code == IN_PROGRESS or (code == NOT_ASKED and _is_of_the_schedule()):
+        return Completed(name=SKIPPED, message=f"skipped: {said}", data={"skipped": said})
+    if isinstance(error, RunCancelledError):
+        return Cancelled(message=said)
+    if is_passing(error):
+        return Crashed(message=f"{said}; the run goes on in a new flow run")
+    return Failed(message=said)
+
+
+def is_passing(error: Exception) -> bool:
+    """Whether the run may go on: the store could not be used, or another process has driven the run further.
+
+    A process that stood still while its lease expired may commit a round before it notices. What is committed stands in
+    both cases, and a later try goes on from there.
+    """
+    if isinstance(error, ConflictError):
+        return error.code == OVERTAKEN
+    return isinstance(error, UnavailableError) and error.code.startswith("database_")
+
+
+def _is_of_the_schedule() -> bool:
+    context = FlowRunContext.get()
+    return context is not None and context.flow_run is not None and bool(context.flow_run.auto_scheduled)

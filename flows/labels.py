@@ -1,0 +1,25 @@
+"""What a flow run is called and labelled with in Prefect's pages, so that runs can be found there."""
+
+from __future__ import annotations
+
+import json
+
+from services.contracts.plan import Plan
+from services.contracts.run import Run
+
+
+def plan_tags(plan: Plan) -> list[str]:
+    """Tags of a plan's deployment, which its flow runs bear too."""
+    return ["ballast", f"plan:{plan.name}", f"asset-type:{plan.asset_type}", f"method:{plan.method}",
+            f"reveal:{plan.reveal}"]
+
+
+def run_tags(run: Run) -> list[str]:
+    """Tags of a flow run: its plan's as it is in this run, the run, and what was set for it alone."""
+    own = [f"set:{name}={json.dumps(value)}" for name, value in (run.plan.overrides or {}).items()]
+    return [*plan_tags(run.plan), f"run:{run.run_id}", *own]
+
+
+def run_name(run: Run, attempt: int | None = None) -> str:
+    """Name of a flow run: its plan, the beginning of the run's id, and the number of this start where it is known."""
+    return f"{run.plan.name}-{run.run_id[:8]}" + ("" if attempt is None else f"-{attempt}")

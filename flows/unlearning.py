@@ -1,0 +1,85 @@
+"""The forgetting of a plant that left: when it is due, and what goes.
+
+The version without the plant comes from a run as any other, which knows no cut of it. What stands of the plant in older
+versions is deleted with these, when a version without it is champion, or at once where that was asked. Every step may
+be done again: whoever is killed in between leaves it due, and the flows process looks every second.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from flows.wiring import FlowContext
+from services.contracts.errors import BallastError, NotFoundError
+from services.contracts.model_version import ModelVersion
+from services.contracts.run import STAYS, Run
+from services.registry.labels import CHAMPION, PREVIOUS
+from services.round_store.leavings import Forgotten
+
+LOG = logging.getLogger("ballast.flows")
+
+
+def forget_those_due(context: FlowContext) -> None:
+    """Forget every plant whose time has come; what cannot be done now stays due, with a line in the log."""
+    for run in context.store.leavings.due():
+        try:
+            if is_due(context, run):
+                forget(context, run)
+        except BallastError as error:
+            LOG.warning("model %s: a plant that left cannot be forgotten yet: %s", run.plan.name, error)
+
+
+def is_due(context: FlowContext, run: Run) -> bool:
+    """Whether the plant of a run may be forgotten now: nothing that serves has it, or that was not to be waited for."""
+    if run.leaving is None or run.leaving.at_once:
+        return run.leaving is not None
+    alias = context.store.model_versions.alias(run.plan.name, CHAMPION)
+    if alias is None or alias.version is None:
+        return False
+    try:
+        champion = context.registry.get(run.plan.name, alias.version)
+    except NotFoundError:
+        return False
+    return not has_plant(champion, run.leaving.site_id)
+
+
+def forget(context: FlowContext, run: Run) -> Forgotten:
+    """Delete the versions with the plant, then all else that the store has of it; with an audit entry at the end."""
+    assert run.leaving is not None
+    name, site = run.plan.name, run.leaving.site_id
+    numbers = versions_with(context, name, site)
+    reason = f"run {run.run_id} made a version without a plant that left"
+    with context.store.atomic() as unit:
+        for alias in (CHAMPION, PREVIOUS):
+            last = unit.model_versions.alias(name, alias)
+            if last is not None and last.version in numbers:
+                unit.model_versions.record_alias(name, alias, None, "flows", reason)
+    left = context.registry.forget(name, numbers)
+    with context.store.atomic() as unit:
+        found = unit.leavings.forget(name, site)
+        unit.audit.append(
+            actor="flows", role=None, action="model.unlearned", target=f"model:{name}", reason=reason,
+            after={
+                "site": site, "versions_deleted": list(numbers), "deleted": found.deleted,
+                "pseudonymised": found.pseudonymised, "other_models": list(found.other_models),
+                "left": [*left, STAYS],
+            },
+        )
+    LOG.info("model %s: a plant that left is forgotten, with versions %s", name, ", ".join(numbers) or "none")
+    return found
+
+
+def versions_with(context: FlowContext, name: str, site: str) -> tuple[str, ...]:
+    """Numbers of a model's versions that had the plant, the newest first."""
+    try:
+        labels = context.registry.versions(name)
+    except NotFoundError:
+        return ()
+    return tuple(each.version for each in labels if has_plant(context.registry.get(name, each.version), site))
+
+
+def has_plant(version: ModelVersion, site: str) -> bool:
+    """Whether a plant, or its exclusion, stands in a version."""
+    summed = {plant for each in version.cohorts for plant in each.sites}
+    named = {each.site_id for each in version.sites} | {each.site_id for each in version.excluded}
+    return site in named | summed

@@ -1,0 +1,102 @@
+r"""Sets and intervals from the scores of each row under a model that has not seen it: cross-conformal prediction.
+
+Row i of group g lies in fold k(i), and ``f_{-k}`` is a model of the other folds.
+
+    class c:   n_g + 1 times the p-value   1 + #{ i in g : s_i >= s_c^{-k(i)}(x) }
+    target:    the ceil((n_g + 1)(1 - alpha))-th least of  f_{-k(i)}(x) + |r_i|, and for the low end of f - |r_i|
+
+(CV+: Barber, Candes, Ramdas, Tibshirani 2021; for classes Romano, Sesia, Candes 2020). All rows train the model and all
+are calibrated on. What is proven of a group's new row is coverage ``1 - 2 alpha - sqrt(2 / n_g)`` or better, whatever
+the method; with a method that hardly depends on one fold it is ``1 - alpha``. A set or an interval is good for every
+group: it is the union of the groups' own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.basics import FloatArray, ProblemError
+from models.conformal.coverage import asked_level, rows_needed
+from models.conformal.scores import class_margins
+
+
+@dataclass(frozen=True)
+class OutOfFold:
+    """Rows that were held out: their score (n,), their fold, their group (an index), and how often each counts.
+
+    ``planes`` (F, K, D) are the models without each fold, the intercept last; ``names`` those of the groups.
+    """
+
+    scores: FloatArray
+    fold: NDArray[np.intp]
+    group: NDArray[np.intp]
+    counts: FloatArray
+    planes: FloatArray
+    names: Sequence[object]
+
+    def check_level(self, coverage: float) -> float:
+        """Level asked for; ``ProblemError`` where it is none, or a group has too few rows for it."""
+        level = asked_level(coverage)
+        for number, name in enumerate(self.names):
+            n = float(self.counts[self.group == number].sum())
+            if n < rows_needed(level):
+                raise ProblemError(
+                    f"coverage {coverage:g} needs {rows_needed(level)} rows of each group that a fold holds out, group "
+                    f"{name} has {n:g}: ask for less, or merge groups"
+                )
+        return level
+
+    def head_scores(self, features: FloatArray) -> FloatArray:
+        """Scores (F, n, K) of features (n, P) under each model."""
+        slopes = np.swapaxes(self.planes[:, :, :-1], 1, 2)
+        return np.asarray(features @ slopes + self.planes[:, None, :, -1])
+
+    def rows_by_group(self) -> list[NDArray[np.intp]]:
+        """Rows of each group, in the order of the names."""
+        return [np.flatnonzero(self.group == number) for number in range(len(self.names))]
+
+
+def cross_sets(held: OutOfFold, scores: FloatArray, coverage: float) -> NDArray[np.bool_]:
+    """Sets (n, C) at a coverage in (0, 1) from class scores (F, n, C) of new rows under each model."""
+    level = held.check_level(coverage)
+    margins = np.stack([class_margins(each) for each in scores])
+    found = np.zeros(scores.shape[1:], dtype=np.bool_)
+    for rows in held.rows_by_group():
+        total = held.counts[rows].sum()
+        stranger = sum(
+            _at_or_above(held.scores[chosen], held.counts[chosen], margins[fold])
+            for fold in range(len(margins)) if (chosen := rows[held.fold[rows] == fold]).size
+        )
+        found |= 1.0 + stranger > (1.0 - level) * (total + 1.0) * (1.0 + 1e-12)
+    return found
+
+
+def cross_interval(held: OutOfFold, values: FloatArray, coverage: float) -> FloatArray:
+    """Intervals (n, 2) at a coverage in (0, 1) from the estimates (F, n) of new rows under each model."""
+    level = held.check_level(coverage)
+    low, high = np.full(values.shape[1], np.inf), np.full(values.shape[1], -np.inf)
+    for rows in held.rows_by_group():
+        centre, sizes, counts = values[held.fold[rows]], np.abs(held.scores[rows])[:, None], held.counts[rows]
+        rank = np.ceil((counts.sum() + 1.0) * level * (1.0 - 1e-12))
+        high = np.maximum(high, _ranked(centre + sizes, counts, rank))
+        low = np.minimum(low, -_ranked(sizes - centre, counts, rank))
+    return np.column_stack([low, high])
+
+
+def _at_or_above(scores: FloatArray, counts: FloatArray, at: FloatArray) -> FloatArray:
+    """How often scores (n,) that count so often are at or above each value of an array."""
+    order = np.argsort(scores)
+    below = np.concatenate([[0.0], np.cumsum(counts[order])])
+    return np.asarray(below[-1] - below[np.searchsorted(scores[order], at, side="left")])
+
+
+def _ranked(values: FloatArray, counts: FloatArray, rank: float) -> FloatArray:
+    """Value of a rank, counted from 1, in each column of (m, n) whose rows count so often (m,)."""
+    order = np.argsort(values, axis=0)
+    reached = np.cumsum(counts[order], axis=0) >= rank - 1e-9
+    place = np.take_along_axis(order, reached.argmax(axis=0)[None], axis=0)
+    return np.asarray(np.take_along_axis(values, place, axis=0)[0])

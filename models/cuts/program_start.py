@@ -1,0 +1,118 @@
+"""Where a program on a cut model begins, in which units, and how exactly it is solved.
+
+An interior point method that begins a unit away from a solution which is a thousandth away, with multipliers of one in
+place of hundredths, spends half of its steps on that. What is still to go is known: the gap, or the way down to a
+level. So slacks begin at some of that, multipliers at shares of the sites' weights, and a projection is found in such a
+unit of the squared distance that the price of its level is of order one. None of it changes a solution, nor a bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.basics import FloatArray
+from models.cuts.cut_model import CutModel
+from models.cuts.norm_rows import NormRows
+from models.site_ambiguity.epigraph import MixtureRows
+
+_GAP = 20.0
+"""How far a minimum is below the centre's value at most, over what its bound may miss."""
+_BOUND_SHARE, _POINT_SHARE = 1e-4, 1e-6
+"""Shares of the drop to a minimum, and of the way down to a level, that a tolerance is where these are known.
+
+The multipliers of a point that is hardly there still prove their bound; how far a projection lies goes by the root."""
+_FINEST, _COARSEST_BOUND, _COARSEST_POINT = 1e-13, 1e-4, 1e-6
+"""Between which tolerances these shares are taken."""
+_LEAST_SLACK, _LEAST_DUAL = 0.1, 1e-6
+"""Least slack where nothing is known, and least multiplier, of a start."""
+_BOUND_ROOM, _POINT_ROOM, _LEAST_ROOM = 1.5, 30.0, 1e-5
+"""Slack at the start over what is still to go, to a minimum and to a level, and at least."""
+_NEWTON = 8
+"""Steps to the heights of the central path, which need not be exact."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What is asked of a program: a level, or the minimum (None); and where to begin, ``begin`` (D,) from the centre.
+
+    ``drop``: about how far the value is to fall, in the units of the risk; 0: nothing is known, so the start is a unit
+    away and the tolerance as it is.
+    """
+
+    level: float | None
+    begin: FloatArray
+    drop: float
+    tolerance: float
+
+    @staticmethod
+    def minimum(centre: FloatArray, within: float, tolerance: float) -> Goal:
+        """The minimum, of which the bound may miss ``within``; 0: nothing."""
+        return Goal(None, np.zeros_like(centre), _GAP * within, tolerance)
+
+    def on_the_way(self, model: CutModel, centre: FloatArray, towards: FloatArray) -> Goal:
+        """Begin where the chord of the model towards a lower point is at the level: there it is at or below that."""
+        high, low = model.value(centre), model.value(towards)
+        if self.level is None or not low < self.level < high:
+            return self
+        begin = (high - self.level) / (high - low) * (towards - centre)
+        return replace(self, begin=begin, drop=high - self.level) if begin.any() else self
+
+    def from_afar(self) -> Goal:
+        """The same, begun at the centre as if nothing were known, and with all digits."""
+        return replace(self, begin=np.zeros_like(self.begin), drop=0.0)
+
+    def in_units(self, height: float) -> tuple[float, float]:
+        """Room at the start and tolerance, where the unit of the heights is ``height``."""
+        if self.drop <= 0:
+            return 1.0, self.tolerance
+        drop = self.drop / height
+        room = min(max((_BOUND_ROOM if self.level is None else _POINT_ROOM) * drop, _LEAST_ROOM), 1.0)
+        if self.level is None:
+            return room, min(max(_BOUND_SHARE * drop, self.tolerance), _COARSEST_BOUND)
+        return room, min(max(_POINT_SHARE * drop, _FINEST), _COARSEST_POINT)
+
+    def least_slack(self, height: float, count: int) -> float:
+        """Least slack of the start: on the central path of ``count`` cuts, that of a row with multiplier 1."""
+        if self.drop <= 0 or self.level is None:
+            return min(self.in_units(height)[0], _LEAST_SLACK)
+        return self.drop / height / count
+
+
+def first_duals(
+    model: CutModel, site: NDArray[np.intp], mixed: MixtureRows, norm: NormRows, order: NDArray[np.intp], levels: int,
+    of_cuts: FloatArray | None,
+) -> FloatArray:
+    """Multipliers to start from: where ``of_cuts`` is None each site's weight in equal shares, and what balances those.
+
+    ``site`` (m + G,): of the cuts and floors as they stand in the program; ``order``: which rows of the norm those are.
+    """
+    if of_cuts is None:
+        of_cuts = np.maximum((model.site_weights / np.bincount(site))[site], _LEAST_DUAL)
+    linear = norm.rows.shape[0] - norm.cone
+    of_norm = np.full(norm.rows.shape[0], 1.0 / max(linear, 1))
+    if norm.cone:
+        of_norm[linear:] = 0.0
+        of_norm[linear] = max(float(of_cuts @ norm.weights[order, 0]), _LEAST_DUAL)
+    of_mixed, apex = np.full(mixed.rows.shape[0], 1.0 / model.site_weights.shape[0]), np.eye(mixed.cone.shape[0])[:1]
+    return np.concatenate([of_cuts, of_mixed, np.ones(levels), of_norm, apex.ravel()])
+
+
+def on_the_path(
+    below: FloatArray, site: NDArray[np.intp], weights: FloatArray, mean: float
+) -> tuple[FloatArray, FloatArray]:
+    """Heights (G,) and multipliers (m,) with ``dual (height - below) = mean`` that sum to each site's weight."""
+    firsts = np.flatnonzero(np.diff(site, prepend=-1))
+    counts = np.diff(np.append(firsts, site.size))
+    wanted = np.maximum(weights, _LEAST_DUAL)
+    tops, least = np.maximum.reduceat(below, firsts), mean / wanted
+    room = counts * least
+    for _ in range(_NEWTON):
+        slack = (tops + room)[site] - below
+        total, slope = np.add.reduceat(mean / slack, firsts), np.add.reduceat(mean / slack**2, firsts)
+        # Newton's steps on 1 / total, which is nearly straight.
+        room = np.clip(room + (total - wanted) * total / (wanted * slope), least, counts * least)
+    slack = (tops + room)[site] - below
+    return tops + room, mean / slack

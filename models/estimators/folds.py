@@ -1,0 +1,71 @@
+"""Models without each fold, and what they say of the rows that they have not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.basics import FloatArray
+from models.conformal.cross import OutOfFold
+from models.estimators.table import Table
+from models.multiclass import predict_scores
+
+ROUGH: Final = 1e-2
+"""Gap at which a fit on a part of the rows is good enough for the scores of the others."""
+
+FitHeads = Callable[[Table], Sequence[FloatArray]]
+"""Weights of each head of a model of some rows."""
+
+
+@dataclass(frozen=True)
+class FoldModels:
+    """Rows that some fold held out (n,), their fold (n,) and scores of the heads (n, K), the models (F, K, P + 1)."""
+
+    rows: NDArray[np.intp]
+    fold: NDArray[np.intp]
+    scores: FloatArray
+    planes: FloatArray
+
+    def out_of_fold(self, tested: Table, scores: FloatArray, names: Sequence[object]) -> OutOfFold:
+        """What sets and intervals are made of: ``tested`` are those rows, ``scores`` (n,) their nonconformity."""
+        return OutOfFold(scores, self.fold, tested.site, tested.counts, self.planes, names)
+
+
+def deal_targets(table: Table, n_folds: int) -> NDArray[np.intp]:
+    """Fold of each row (N,) of a regression: equal rows go together, a site's are dealt in turn by rising target."""
+    first, which = table.same_rows()
+    site, target = table.site[first], table.outcomes[first]
+    order = np.lexsort((target, site))
+    folds = np.empty(first.shape[0], dtype=np.intp)
+    starts = np.searchsorted(site[order], np.arange(int(site.max()) + 1))
+    place = np.arange(first.shape[0]) - starts[site[order]]
+    # Within each run of n_folds neighbours the turn is drawn, by a fixed seed: no fold has always the least target.
+    draw = np.random.default_rng(0)
+    turns = np.argsort(draw.random((place.max() // n_folds + 1, n_folds)), axis=1)
+    folds[order] = turns[place // n_folds, place % n_folds]
+    folds[np.bincount(site)[site] == 1] = -1  # a site's only row stays
+    return folds[which]
+
+
+def fold_models(
+    table: Table, folds: NDArray[np.intp], n_folds: int, fit: FitHeads, *, fit_intercept: bool
+) -> FoldModels:
+    """A model of the other folds for each fold that holds rows out; ``folds`` (N,), -1 for rows that stay."""
+    used = [number for number in range(n_folds) if (folds == number).any()]
+    rows, fold, scores, planes = list[NDArray[np.intp]](), list[NDArray[np.intp]](), list[FloatArray](), []
+    for place, number in enumerate(used):
+        held, heads = np.flatnonzero(folds == number), np.stack(fit(table.take(np.flatnonzero(folds != number))))
+        if not fit_intercept:
+            heads = np.hstack([heads, np.zeros((heads.shape[0], 1))])
+        rows.append(held)
+        fold.append(np.full(held.size, place, dtype=np.intp))
+        scores.append(predict_scores(heads, table.features[held]))
+        planes.append(heads)
+    if not used:
+        nothing = np.zeros(0, dtype=np.intp)
+        return FoldModels(nothing, nothing, np.zeros((0, 1)), np.zeros((0, 1, table.features.shape[1] + 1)))
+    return FoldModels(np.concatenate(rows), np.concatenate(fold), np.concatenate(scores), np.stack(planes))

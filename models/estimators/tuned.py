@@ -1,0 +1,212 @@
+"""Tuning of an estimator: the race of ``models.tuning`` over folds of the rows at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from models.basics import FloatArray, ProblemError
+from models.estimators.choices import mixture_ball
+from models.estimators.sites import number, whole_number
+from models.estimators.table import Table
+from models.features.common_units import CommonUnits
+from models.features.lift import Lift
+from models.features.products import product_lift
+from models.methods.catalogue import METHODS
+from models.problem import RobustSpec, SiteProblem, SiteTerms
+from models.simulation.federation import server_problem
+from models.tuning.at_hand import race
+from models.tuning.automatic import AUTO_RADIUS, AUTO_RULE, AUTO_SEGMENTS, tries_products
+from models.tuning.budget import MOST_TRAININGS, Budget, reference
+from models.tuning.candidates import Candidate, grid
+from models.tuning.choice import Rule, Scored
+from models.tuning.folds import check_folds, deal_rows
+from models.tuning.racing import Tuner, race_numbers, rungs
+from models.tuning.reference import one_training
+from models.tuning.scores import class_counts, error_sums, score_shape
+from models.tuning.shared_cuts import TuningTerms
+
+_ROUNDS = 20  # of the level bundle to a gap of 1e-3; here they cost time alone, no bytes
+_TRAININGS = 2.0  # a budget that is not stated
+_ROUNDING = 1e-9  # of features that were scaled to [0, 1]
+_KNOWN = ("radius", "label_flip_cost", "client_radius", "segments", "folds", "seed", "rule", "budget")
+
+
+Splines = Callable[[int], Lift]
+"""A lift of so many segments over the data's ranges."""
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What a tuning found: terms for the fit, and the curve that it was chosen from; ``lifts`` by number."""
+
+    specs: tuple[RobustSpec, ...]
+    client_radius: float
+    lift: Lift | None
+    lifts: tuple[Lift | None, ...]
+    curve: tuple[Scored, ...]
+    why: str
+    rounds: int
+    bytes_per_site: int
+
+
+@dataclass(frozen=True)
+class _Site:
+    """Rows of one site in the units of the race: problems of the heads, by lift."""
+
+    rows: tuple[tuple[SiteProblem, ...], ...]
+    outcomes: FloatArray
+    counts: FloatArray
+    folds: Any
+    classes: int
+
+    def problems(self, candidate: Candidate, fold: int) -> Sequence[SiteProblem]:
+        kept = self.folds != fold
+        return [
+            SiteProblem(
+                each.features[kept], each.labels[kept],
+                replace(
+                    each.spec, radius=each.spec.radius * candidate.radius, label_flip_cost=candidate.label_flip_cost
+                ),
+                None if each.row_weights is None else each.row_weights[kept] / each.row_weights[kept].mean(),
+            )
+            for each in self.rows[candidate.lift]
+        ]
+
+    def scores(self, candidate: Candidate, fold: int, weights: FloatArray) -> FloatArray:
+        held, first = self.folds == fold, self.rows[candidate.lift][0]
+        if not first.spec.fit_intercept:
+            weights = np.hstack([weights, np.zeros((len(weights), 1))])
+        features, counts = first.features[held], self.counts[held]
+        if first.spec.loss.task == "regression":
+            return error_sums(weights, features, first.labels[held], first.spec.loss, counts)
+        classes = self.outcomes[held].astype(np.intp)
+        return class_counts(weights, features, classes, self.classes, row_weights=counts)
+
+
+def tuned(
+    given: str | Mapping[str, Any], table: Table, heads: FloatArray, specs: Sequence[RobustSpec], shares: FloatArray,
+    client_norm: object, client_radius: float, splines: Splines | None = None, lift: Lift | None = None,
+) -> Tuned:
+    """Choose the terms by cross-validation inside the sites.
+
+    ``given``: "auto", or a mapping with some of ``radius`` (factors), ``label_flip_cost``, ``client_radius`` (values),
+    ``segments`` (of splines; 0: the features themselves), ``folds`` (5), ``seed`` (0), ``rule`` ("one-standard-error",
+    "best" or "paired", that of "auto") and ``budget`` (2, in trainings; 3 of "auto"). ``heads`` (K, N) are labels or
+    targets of rows that are not lifted; ``shares`` (G,) the weights of the sites; ``splines`` makes a lift of so many
+    segments, None where none may be tried: ``lift`` is the one that stays.
+
+    Raises
+    ------
+    ProblemError
+        Not such a mapping, a grid of one, a budget below one training, too few folds or rows, or no radius to tune.
+    """
+    asked = _asked(given)
+    if not any(spec.radius > 0 for spec in specs):
+        raise ProblemError("tuning tries factors of the radius: give a radius above 0")
+    cost, loss = specs[0].label_flip_cost, specs[0].loss
+    lifts = _lifts(asked, given, splines, lift, table.features)
+    candidates = grid(
+        _numbers("radius", asked.get("radius", AUTO_RADIUS)),
+        _numbers("label_flip_cost", asked.get("label_flip_cost", cost)), len(lifts),
+        _numbers("client_radius", asked.get("client_radius", [client_radius])),
+    )
+    n_folds = whole_number("folds", asked.get("folds", 5), least=1)
+    tables = [table if each is None else replace(table, features=each.apply(table.features)) for each in lifts]
+    units = CommonUnits.of(_stated(table, heads, specs))
+    scaled = [units.stated(_stated(each, heads, specs)) for each in tables]
+    sites = {
+        str(g): _site(
+            table, g, [tuple(each[f"{g} {k}"] for k in range(len(heads))) for each in scaled], n_folds,
+            int(asked.get("seed", 0)),
+        )
+        for g in range(len(specs))
+    }
+    each_cost = units.target / units.feature
+    racing = {replace(each, label_flip_cost=each.label_flip_cost * each_cost): each for each in candidates}
+    firsts = [{name: site.rows[number][0] for name, site in sites.items()} for number in range(len(lifts))]
+    radii = [SiteTerms(name, share, site.rows[0][0].spec.radius, 1.0) for (name, site), share in zip(
+        sites.items(), shares.tolist(), strict=True
+    )]
+    ball = mixture_ball(client_norm, client_radius)
+    terms = TuningTerms(
+        tuple(radii), firsts[0]["0"].spec.loss, specs[0].transport_norm, specs[0].fit_intercept, ball.norm,
+        specs[0].support is None,
+    )
+    sizes = tuple(each.features.shape[1] for each in tables)
+    scores = int(np.prod(score_shape(loss, sites["0"].classes)))
+    method = METHODS["level-bundle"]
+    multiple = number("budget", asked.get("budget", MOST_TRAININGS if isinstance(given, str) else _TRAININGS))
+    costs = sorted(
+        (one_training(method, server_problem(each, None, method, {}, 1e-3), len(heads), _ROUNDS) for each in firsts),
+        key=lambda one: one.numbers,
+    )
+    wanted = race_numbers(candidates, sizes, len(heads), rungs(len(candidates), n_folds), scores)
+    budget = Budget(reference(costs, wanted, multiple), multiple)
+    rule: Rule = asked.get("rule", AUTO_RULE if isinstance(given, str) else "one-standard-error")
+    tuner = race(Tuner(terms, tuple(racing), sizes, len(heads), n_folds, budget, rule, scores), sites, terms.loss)
+    assert tuner.choice is not None
+    found = racing[tuner.choice.candidate]
+    chosen_specs = tuple(
+        replace(spec, radius=spec.radius * found.radius, label_flip_cost=found.label_flip_cost) for spec in specs
+    )
+    curve = tuple(replace(each, candidate=racing[each.candidate]) for each in tuner.scored)
+    return Tuned(
+        chosen_specs, found.mixture_radius, lifts[found.lift], lifts, curve, tuner.choice.why, budget.rounds,
+        int(8 * tuner.told),
+    )
+
+
+def _lifts(
+    asked: Mapping[str, Any], given: object, splines: Splines | None, lift: Lift | None, features: FloatArray
+) -> tuple[Lift | None, ...]:
+    """The lifts that are tried, by number."""
+    if "segments" not in asked:
+        if given != "auto" or splines is None or lift is not None:
+            return (lift,)
+        n_features, scaled = features.shape[1], features.min() >= -_ROUNDING and features.max() <= 1.0 + _ROUNDING
+        products = scaled and tries_products(n_features)
+        return (
+            None, *(splines(each) for each in AUTO_SEGMENTS),
+            *([product_lift(n_features, range(n_features), squares=True)] if products else []),
+        )
+    if splines is None:
+        raise ProblemError("segments are tuned with lift None or 'spline', and without a support")
+    sizes = [whole_number("segments", each, least=0) for each in asked["segments"]]
+    return tuple(splines(each) if each else None for each in dict.fromkeys(sizes))
+
+
+def _stated(table: Table, heads: FloatArray, specs: Sequence[RobustSpec]) -> dict[str, SiteProblem]:
+    """Problems of all sites and heads, by both their numbers."""
+    return {
+        f"{g} {k}": table.problem(g, labels, spec) for g, spec in enumerate(specs) for k, labels in enumerate(heads)
+    }
+
+
+def _asked(given: Any) -> Mapping[str, Any]:
+    if isinstance(given, str) and given == "auto":
+        return {}
+    if not isinstance(given, Mapping):
+        raise ProblemError(f'tuning must be None, "auto" or a mapping, got {given!r}')
+    unknown = sorted(set(given) - set(_KNOWN))
+    if unknown:
+        raise ProblemError(f"tuning knows {', '.join(_KNOWN)}, got {unknown[0]!r}")
+    return given
+
+
+def _numbers(name: str, given: Any) -> list[float]:
+    values = given if isinstance(given, list | tuple | np.ndarray) else [given]
+    return [number(name, each) for each in values]
+
+
+def _site(table: Table, site: int, rows: Sequence[tuple[SiteProblem, ...]], n_folds: int, seed: int) -> _Site:
+    own = np.flatnonzero(table.site == site)
+    outcomes, classes = table.outcomes[own], rows[0][0].spec.loss.task == "classification"
+    strata = outcomes.astype(np.intp) if classes else np.zeros(len(own), dtype=np.intp)
+    folds = deal_rows(table.features[own], strata, n_folds, seed)
+    check_folds(folds, strata, n_folds, least_train=1, least_test=1)
+    n_classes = int(table.outcomes.max()) + 1 if classes else 0
+    return _Site(tuple(rows), outcomes, table.counts[own], folds, n_classes)

@@ -1,0 +1,116 @@
+r"""Pairwise products of chosen features, beside all features: effects of two sensors together.
+
+    z(x) = (x, 1/2 + 2 (x_i - 1/2)(x_j - 1/2) for the chosen pairs i < j, and i = j where squares are wanted)
+
+On [0, 1] a product's partial derivatives are ``2 (x_j - 1/2)`` and ``2 (x_i - 1/2)``, at most 1 (a square's: 2). With M
+the matrix of these bounds, a pair a row, ``|z_p(x) - z_p(x')| <= sum_j M_pj |x_j - x'_j|``, whence the Lipschitz
+constant: ``1 + max_j sum_p M_pj`` in l1, ``sqrt(1 + ||M||_2^2)`` in l2, ``max(1, max_p sum_j M_pj)`` in linf. Factors
+are clipped to [0, 1], so it holds everywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from models.basics import FloatArray, ProblemError, TransportNorm
+from models.features.lift import check_features, check_size, check_slopes, lead_over_steepness, lesser_steepness
+from models.geometry.supports import BoxSupport
+
+
+@dataclass(frozen=True)
+class ProductLift:
+    """All ``n_inputs`` features, then the products of ``pairs`` of their numbers, counted from 0."""
+
+    n_inputs: int
+    pairs: tuple[tuple[int, int], ...]
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of features that come out."""
+        return self.n_inputs + len(self.pairs)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the number of features and of the pairs."""
+        return hashlib.sha256(f"product-lift/1 {self.n_inputs} {self.pairs}".encode()).hexdigest()
+
+    @property
+    def support(self) -> BoxSupport:
+        """The box [0, 1]."""
+        return BoxSupport(np.zeros(self.n_outputs), np.ones(self.n_outputs))
+
+    def apply(self, features: FloatArray) -> FloatArray:
+        """Features and products (n, K) of features (n, P)."""
+        check_features(features, self.n_inputs)
+        first, second = self._factors(features)
+        return np.hstack([features, 0.5 + 2.0 * first * second])
+
+    def gradient(self, features: FloatArray, slopes: FloatArray) -> FloatArray:
+        """Gradient (n, P) of ``<slopes_i, z(x)>`` at each row x_i in [0, 1]."""
+        check_slopes(slopes, self.n_outputs)
+        first, second = self._factors(features)
+        along = 2.0 * slopes[:, self.n_inputs :]
+        inside = (features >= 0.0) & (features <= 1.0)
+        products = (along * second) @ self._places(0) + (along * first) @ self._places(1)
+        return np.asarray(slopes[:, : self.n_inputs] + np.where(inside, products, 0.0))
+
+    def shares(self, features: FloatArray, slopes: FloatArray) -> FloatArray:
+        """Gradient at the row times the way from the middle, (n, P): by the slope at the sample."""
+        return self.gradient(features, slopes) * (features - 0.5)
+
+    def steepness(self, slopes: FloatArray, transport_norm: TransportNorm) -> FloatArray:
+        """Bound on the dual norm of the gradient, from those of the partial derivatives."""
+        check_slopes(slopes, self.n_outputs)
+        by_feature = np.abs(slopes[..., : self.n_inputs]) + np.abs(slopes[..., self.n_inputs :]) @ self._bounds
+        return lesser_steepness(by_feature, slopes, self.lipschitz(transport_norm), transport_norm)
+
+    def lipschitz(self, transport_norm: TransportNorm) -> float:
+        """The constant of the formula above."""
+        if transport_norm == "l1":
+            return 1.0 + float(self._bounds.sum(axis=0).max())
+        if transport_norm == "linf":
+            return max(1.0, float(self._bounds.sum(axis=1).max()))
+        return math.sqrt(1.0 + float(np.linalg.norm(self._bounds, 2)) ** 2)
+
+    def least_move(
+        self, slopes: FloatArray, features: FloatArray, lead: FloatArray, transport_norm: TransportNorm
+    ) -> FloatArray:
+        """``lead / steepness``, (n, R)."""
+        return lead_over_steepness(lead, self.steepness(slopes, transport_norm)[None])
+
+    @cached_property
+    def _bounds(self) -> FloatArray:
+        """M (pairs, P): 1 for each factor of a pair, 2 for a square."""
+        return self._places(0) + self._places(1)
+
+    def _places(self, side: int) -> FloatArray:
+        """One row a pair, (pairs, P), with a 1 at its first or second factor."""
+        return np.eye(self.n_inputs)[[pair[side] for pair in self.pairs]]
+
+    def _factors(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
+        centred = np.clip(features, 0.0, 1.0) - 0.5
+        return centred[:, [i for i, _ in self.pairs]], centred[:, [j for _, j in self.pairs]]
+
+
+def product_lift(n_features: int, chosen: Sequence[int], *, squares: bool = False) -> ProductLift:
+    """All pairs of the chosen features, by number from 0; with ``squares`` each with itself too.
+
+    ``ProblemError`` for a number that no feature has, one that is chosen twice, or where no pair is left.
+    """
+    for number in chosen:
+        if not 0 <= number < n_features:
+            raise ProblemError(f"products are of features 0 to {n_features - 1}, there is none with number {number}")
+    if len(set(chosen)) != len(chosen):
+        raise ProblemError("products are of different features: one of them is chosen twice")
+    if len(chosen) + squares < 2:
+        raise ProblemError("products need two chosen features at least, or squares")
+    order = sorted(chosen)
+    pairs = tuple((i, j) for a, i in enumerate(order) for j in order[a if squares else a + 1 :])
+    check_size(n_features + len(pairs))
+    return ProductLift(n_features, pairs)

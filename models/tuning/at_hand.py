@@ -1,0 +1,57 @@
+"""A tuning over sites that are all in this process: the exchanges of the race without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from models.basics import FloatArray
+from models.losses.base import Loss
+from models.methods.guard import Guard
+from models.methods.row_account import Accounted
+from models.methods.site_answers import RiskSite
+from models.multiclass import accounted_heads
+from models.problem import SiteProblem
+from models.tuning.candidates import Candidate
+from models.tuning.racing import Asked, Tuner
+from models.tuning.scores import fold_score
+
+
+class TuningSite(Protocol):
+    """One site of a tuning, with its rows."""
+
+    def problems(self, candidate: Candidate, fold: int) -> Sequence[SiteProblem]:
+        """Problem of each head by a candidate's terms, on the rows without a fold."""
+        ...
+
+    def scores(self, candidate: Candidate, fold: int, weights: FloatArray) -> FloatArray:
+        """What the rows of a fold say of weights (K, D): counts or sums (``models.tuning.scores``)."""
+        ...
+
+
+def answer_cuts(problems: Sequence[SiteProblem], weights: FloatArray, guard: Guard | None = None) -> Accounted:
+    """Risk and cut of each head at weights (K, D), every array with a leading axis K, with the account by rows."""
+    return accounted_heads(RiskSite(), problems, {"point": weights}, {}, guard)
+
+
+def race(tuner: Tuner, sites: Mapping[str, TuningSite], loss: Loss) -> Tuner:
+    """Run a tuner to its choice, which it then has; ``ProblemError`` where nothing could be scored."""
+    while (exchange := tuner.exchange()) is not None:
+        if exchange.scored:
+            tuner.tell_scores([_score(part, sites, loss) for part in exchange.asked])
+        else:
+            tuner.tell_cuts([
+                {
+                    name: answer_cuts(site.problems(part.candidate, part.fold), part.weights).arrays
+                    for name, site in sites.items()
+                }
+                for part in exchange.asked
+            ])
+    return tuner
+
+
+def _score(part: Asked, sites: Mapping[str, TuningSite], loss: Loss) -> float:
+    told = [site.scores(part.candidate, part.fold, part.weights) for site in sites.values()]
+    return fold_score(np.add.reduce(told), loss)

@@ -1,0 +1,264 @@
+r"""The race of the candidates: what is asked in each exchange, who stays, and who is chosen.
+
+Successive halving over folds (Jamieson and Talwalkar 2016; here in thirds): all candidates are trained with the first
+two folds held out in turn, the best third, three at least, with the next folds, and so on, until three are left that
+were scored on every fold. One fold of a small site is some thirty rows, too few to send two thirds home by; where the
+budget pays for no more, it does. All that are in a rung are asked in the same exchanges, with cuts shared by all of one
+lift (``shared_cuts``), to a gap of 5e-2. The budget is counted before every exchange: within a rung so many cuts are
+asked as it allows, and scores are never short of it.
+
+A tuner knows scalars of the sites and what they answer; it does no I/O. ``exchange`` says what to ask, ``tell_cuts``
+and ``tell_scores`` take the answers, until ``exchange`` is None.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from models.basics import Arrays, FloatArray, ProblemError
+from models.tuning.budget import Budget
+from models.tuning.candidates import Candidate
+from models.tuning.choice import Choice, Rule, Scored, check_rule, chosen, kept
+from models.tuning.folds import check_n_folds
+from models.tuning.shared_cuts import COARSE, SharedCuts, TuningTerms, flips_order
+
+FINALISTS = 3
+"""As many are scored on every fold."""
+ENOUGH_CUTS = 6
+"""For one lift and fold: shared by all candidates of the lift, they bring those that matter to the coarse gap."""
+_MOST_EXCHANGES = 8  # of cuts in a rung
+_MOST_AT_ONCE = 3  # cuts of one lift and fold in an exchange: more are asked too near to one another
+_FIRST_FOLDS = 2  # by which most candidates leave
+_SHARE = 3  # one in so many stays after a rung
+_WIDE = 0.5  # gap at which where the model points says more than the best point that was asked
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One part of an exchange: weights (K, D) of a candidate with a fold held out; to be cut there, or scored."""
+
+    candidate: Candidate
+    fold: int
+    weights: FloatArray
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """What all sites are asked at once: cuts on the rows without the folds, or (``scored``) scores on the folds."""
+
+    asked: tuple[Asked, ...]
+    scored: bool
+
+
+@dataclass(frozen=True)
+class Rung:
+    """Folds that the live candidates are trained without in turn, side by side."""
+
+    folds: tuple[int, ...]
+
+
+def rungs(n_candidates: int, n_folds: int, first: int = _FIRST_FOLDS) -> tuple[Rung, ...]:
+    """``first`` folds, then half of the rest, then the rest; two rungs at most where few candidates are there."""
+    check_n_folds(n_folds)
+    first = min(first, n_folds - 1)
+    second = first + math.ceil((n_folds - first) / 2)
+    ends = (first, n_folds) if n_candidates <= _SHARE * FINALISTS else (first, second, n_folds)
+    return tuple(Rung(tuple(range(low, high))) for low, high in pairwise((0, *ends)) if low < high)
+
+
+def race_numbers(
+    candidates: Sequence[Candidate], sizes: Sequence[int], heads: int, plan: Sequence[Rung], score_numbers: int,
+    cuts: int = ENOUGH_CUTS,
+) -> float:
+    """Numbers of a race with so many cuts for every lift and fold, were the largest lifts to stay, and its scores."""
+    dear = sorted((heads * (sizes[each.lift] + 1) + score_numbers for each in candidates), reverse=True)
+    used = {each.lift for each in candidates}
+    lifts = sorted((2 * heads * (sizes[lift] + 1) + 3 * heads for lift in used), reverse=True)
+    total, count = 0.0, len(dear)
+    for rung in plan:
+        total += len(rung.folds) * (sum(dear[:count]) + cuts * sum(lifts[:count]))
+        count = stay(count)
+    return total
+
+
+def stay(count: int) -> int:
+    """How many of so many candidates stay after a rung: a third, three at least."""
+    return max(min(FINALISTS, count), math.ceil(count / _SHARE))
+
+
+class Tuner:
+    """The race over a grid of candidates. ``sizes``: features by lift; ``heads``: planes of a model, K.
+
+    ``told``: numbers that one site has sent, of those that the budget counts both ways.
+    """
+
+    def __init__(
+        self, terms: TuningTerms, candidates: Sequence[Candidate], sizes: Sequence[int], heads: int, n_folds: int,
+        budget: Budget, rule: Rule = "one-standard-error", score_numbers: int = 0,
+    ) -> None:
+        """``score_numbers``: how many a site tells of one candidate and fold.
+
+        Raises
+        ------
+        ProblemError
+            Fewer than two candidates or folds, no such rule, or a budget that does not pay for the race.
+        """
+        if len(candidates) < 2:
+            raise ProblemError(f"a grid needs two candidates at least to choose from, got {len(candidates)}")
+        check_rule(rule)
+        self.terms, self.candidates, self.sizes, self.heads = terms, tuple(candidates), tuple(sizes), heads
+        self.budget, self.rule, self._score_numbers = budget, rule, score_numbers
+        self.rungs, self.n_folds = rungs(len(candidates), n_folds), n_folds
+        self.live = self.candidates
+        if not self._pays():  # the cheapest race of all: most leave by one fold
+            self.rungs = rungs(len(candidates), n_folds, first=1)
+        self._scored = {each: Scored(each) for each in candidates}
+        self._rung, self._done, self._pending = 0, 0, Exchange((), scored=False)
+        self._weights: dict[tuple[Candidate, int], FloatArray] = {}
+        self._pools = self._new_pools()
+        self.choice: Choice | None = None
+        self.told = 0.0
+        self._check_budget()
+
+    @property
+    def scored(self) -> tuple[Scored, ...]:
+        """What is known of each candidate, in the order of the grid."""
+        return tuple(self._scored[each] for each in self.candidates)
+
+    def exchange(self) -> Exchange | None:
+        """What to ask next, already counted; None: the race is over."""
+        if self.choice is not None:
+            return None
+        asked = () if self._done >= self._exchanges() else self._next_cuts()
+        if asked:
+            self._pending, self._done = Exchange(asked, scored=False), self._done + 1
+        else:
+            self._pending = Exchange(self._to_score(), scored=True)
+        numbers = sum(self._numbers(each, self._pending.scored) for each in self._pending.asked)
+        self.budget.spend(numbers)
+        self.told += numbers - sum(each.weights.size for each in self._pending.asked)
+        return self._pending
+
+    def tell_cuts(self, answers: Sequence[Mapping[str, Arrays]]) -> None:
+        """Answers to the parts of the last exchange: by site, arrays of all heads."""
+        for part, told in zip(self._pending.asked, answers, strict=True):
+            for head, pool in enumerate(self._pools[part.candidate.lift, part.fold]):
+                of_head = {site: {name: array[head] for name, array in each.items()} for site, each in told.items()}
+                pool.add(part.candidate, part.weights[head], of_head)
+
+    def tell_scores(self, scores: Sequence[float]) -> None:
+        """Scores of the parts of the last exchange; NaN where nothing was counted."""
+        for part, score in zip(self._pending.asked, scores, strict=True):
+            known = self._scored[part.candidate]
+            counted = {} if math.isnan(score) else {part.fold: score}
+            self._scored[part.candidate] = replace(known, scores={**known.scores, **counted})
+        self._rung, self._done = self._rung + 1, 0
+        live = [self._scored[each] for each in self.live]
+        if self._rung == len(self.rungs):
+            self.choice = chosen(live, self.rule, self.sizes)
+            return
+        self.live = kept(live, stay(len(live)), self.sizes)
+        self._pools = self._new_pools()
+
+    def weights(self, candidate: Candidate) -> FloatArray:
+        """Weights (K, D) with which a candidate was scored last: a start for its training."""
+        return next(found for (each, _), found in reversed(self._weights.items()) if each == candidate)
+
+    def _new_pools(self) -> dict[tuple[int, int], list[SharedCuts]]:
+        """Nothing known, by lift and fold of the rung: one for each head."""
+        return {
+            (lift, fold): [SharedCuts(self.terms, self.sizes[lift]) for _ in range(self.heads)]
+            for lift in sorted({each.lift for each in self.live}) for fold in self.rungs[self._rung].folds
+        }
+
+    def _exchanges(self) -> int:
+        """Exchanges of cuts in the rung: as many as the rounds allow, a score of every rung set aside."""
+        left = len(self.rungs) - self._rung
+        return min(_MOST_EXCHANGES, (self.budget.rounds_left + self._done - left) // left)
+
+    def _next_cuts(self) -> tuple[Asked, ...]:
+        """Cuts for this exchange: of every lift and fold one, then a second, as far as the allowance goes."""
+        allowance = self._allowance() / max(self._exchanges() - self._done, 1)
+        waiting = {key: self._needy(key) for key in self._pools}
+        found: list[Asked] = []
+        spent, least = 0.0, len(self._pools)
+        while any(waiting.values()):
+            for queue in waiting.values():
+                if not queue:
+                    continue
+                part = queue.pop(0)
+                cost = self._numbers(part, scored=False)
+                # One of each is worth more than the evenness of the exchanges, as long as the rung can pay for it.
+                if spent + cost > (self._allowance() if len(found) < least else allowance):
+                    queue.clear()
+                    continue
+                found.append(part)
+                spent += cost
+        return tuple(found)
+
+    def _needy(self, key: tuple[int, int]) -> list[Asked]:
+        """Candidates of a lift whose gap is wide with a fold held out, the one asked least first."""
+        pools, (lift, fold) = self._pools[key], key
+        own = flips_order([each for each in self.live if each.lift == lift])
+        order = sorted(own, key=lambda each: pools[0].asked(each))
+        if not pools[0].asked(own[0]):
+            return [Asked(own[0], fold, np.zeros((self.heads, pools[0].dimension)))]
+        found = []
+        for candidate in order:
+            steps = [pool.step(candidate) for pool in pools]
+            gap = max(step.gap for step in steps)
+            self._scored[candidate] = replace(self._scored[candidate], gap=gap)
+            if gap > COARSE:
+                found.append(Asked(candidate, fold, np.stack([step.point for step in steps])))
+            if len(found) == _MOST_AT_ONCE:
+                break
+        return found
+
+    def _to_score(self) -> tuple[Asked, ...]:
+        found = []
+        for candidate in self.live:
+            for fold in self.rungs[self._rung].folds:
+                steps = [pool.step(candidate) for pool in self._pools[candidate.lift, fold]]
+                weights = np.stack([step.point if step.gap > _WIDE else step.best for step in steps])
+                self._weights.pop((candidate, fold), None)
+                self._weights[candidate, fold] = weights
+                found.append(Asked(candidate, fold, weights))
+        return tuple(found)
+
+    def _numbers(self, part: Asked, scored: bool) -> float:
+        """Numbers that a part costs a site: weights down; risk, height, norm weight and slope up, or scores."""
+        size = part.weights.size
+        return size + self._score_numbers if scored else 2 * size + 3 * self.heads
+
+    def _allowance(self) -> float:
+        """Numbers for the cuts of this rung: its share of what the scores of all rungs to come leave."""
+        left = len(self.rungs) - self._rung
+        free = self.budget.numbers_left - self._score_cost()
+        return free / left
+
+    def _score_cost(self) -> float:
+        """Numbers of the scores that are still to come, were the largest lifts to stay."""
+        left = self.rungs[self._rung :]
+        return race_numbers(self.live, self.sizes, self.heads, left, self._score_numbers, cuts=0)
+
+    def _least(self) -> float:
+        """Numbers of a race with one cut of every lift in every rung, and its scores."""
+        return race_numbers(self.live, self.sizes, self.heads, self.rungs, self._score_numbers, cuts=1)
+
+    def _pays(self) -> bool:
+        return self.budget.rounds_left >= 2 * len(self.rungs) and self._least() <= self.budget.numbers_left
+
+    def _check_budget(self) -> None:
+        """Every rung needs a cut of every lift and a score; ``ProblemError`` where the budget is less."""
+        needed = self._least()
+        if not self._pays():
+            raise ProblemError(
+                f"the budget of the tuning is too small for its grid: {self.budget.rounds_left} rounds and "
+                f"{self.budget.numbers_left:g} numbers, {2 * len(self.rungs)} and {needed:g} are the least; take a "
+                "smaller grid or a larger budget"
+            )

@@ -1,0 +1,103 @@
+"""What both commands do alike: their version, completion in a shell, and a reader that has seen enough."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+
+from services.contracts.errors import InvalidInputError
+
+SHELLS = ("bash", "zsh")
+
+
+class ShowVersion(argparse.Action):
+    """``--version``: print the version of the installed distribution; it is looked up only then."""
+
+    def __init__(self, option_strings: list[str], dest: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, help="print the version")
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Print it and end."""
+        print(f"{parser.prog} {product_version()}")
+        parser.exit()
+
+
+def product_version() -> str:
+    """Version of the installed distribution."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("ballast-diagnosis")
+    except PackageNotFoundError:  # a source tree on the path, not installed
+        return "0+source"
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add ``--json``, which every command has that prints a result."""
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+
+
+def print_json(value: object) -> None:
+    """Print a result as JSON; a number that JSON has no form for is a word."""
+    import json
+
+    from services.contracts.documents import to_plain
+
+    print(json.dumps(to_plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def tell(args: argparse.Namespace, value: object, *lines: str) -> None:
+    """Print a result: ``value`` as JSON where ``--json`` asks for it, else the lines, for people."""
+    if args.json:
+        print_json(value)
+        return
+    for line in lines:
+        print(line)
+
+
+def reader_left() -> int:
+    """End quietly where the reader of what is printed, such as ``head``, has seen enough; the exit code."""
+    with suppress(OSError):  # where standard output is no file there is nothing that could be written later
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 1
+
+
+def completion(parser: argparse.ArgumentParser, shell: str) -> str:
+    """Script by which a shell completes the words of a command; ``InvalidInputError`` for another shell."""
+    if shell not in SHELLS:
+        raise InvalidInputError(f"no completion for {shell[:40]!r}; give {' or '.join(SHELLS)}")
+    name = "_" + parser.prog.replace("-", "_")
+    cases = "\n".join(f'        "{path}") words="{" ".join(words)}";;' for path, words in _words(parser, ""))
+    known = "|".join(f'"{path}"' for path, _ in _words(parser, "") if path)
+    script = f"""{name}() {{
+    local path="" words="" word next
+    for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
+        next="${{path:+$path }}$word"
+        case "$next" in {known}) path="$next";; esac
+    done
+    case "$path" in
+{cases}
+    esac
+    COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
+}}
+complete -o default -F {name} {parser.prog}
+"""
+    return script if shell == "bash" else f"autoload -U +X bashcompinit && bashcompinit\n{script}"
+
+
+def _words(parser: argparse.ArgumentParser, path: str) -> Iterator[tuple[str, list[str]]]:
+    """Words that may follow a command's path, and so on below it."""
+    words: list[str] = []
+    below: dict[str, argparse.ArgumentParser] = {}
+    for action in parser._actions:  # noqa: SLF001, argparse has no public way to list what a parser takes
+        words += action.option_strings
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            below |= action.choices
+        elif action.choices and not action.option_strings:
+            words += [str(choice) for choice in action.choices]
+    yield path, [*below, *words]
+    for name, inner in below.items():
+        yield from _words(inner, f"{path} {name}".strip())

@@ -1,0 +1,55 @@
+"""What may be set for one run of a plan: how far it trains, how long it waits, and that it is not promoted by itself.
+
+Nothing else: what is trained, of whom, under which privacy and through which gates is the plan's, which has versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from services.contracts.asset_type import explain
+from services.contracts.errors import InvalidInputError
+from services.contracts.plan import Plan
+
+FOR_ONE_RUN = ("gap", "max_rounds", "round_deadline_seconds", "absence_patience_seconds", "auto_promote")
+"""Fields of a plan that one run may have of its own.
+
+``absolute_gap`` is none of them: the gate ``max_gap`` holds too where the bounds are within it.
+"""
+
+
+def with_overrides(plan: Plan, overrides: Mapping[str, Any]) -> Plan:
+    """The plan as one run has it, with what was set for it in ``overrides``; the same plan where nothing is set.
+
+    A run with a wider gap than the plan's is not promoted by itself: its gap may pass a gate through the distance of
+    the bounds that goes with it.
+
+    Raises
+    ------
+    InvalidInputError
+        With one line, for a field that no run has of its own, a value that the plan's own check refuses, or a promotion
+        that the plan does not make.
+    """
+    if not overrides:
+        return plan
+    wrong = sorted(set(overrides) - set(FOR_ONE_RUN))
+    if wrong:
+        raise InvalidInputError(
+            f"{wrong[0][:60]} cannot be set for one run, change the plan for it; for one run there are "
+            f"{', '.join(FOR_ONE_RUN)}", code="not_for_one_run",
+        )
+    if overrides.get("auto_promote", False) is not False:
+        raise InvalidInputError(
+            "auto_promote can only be false for one run: whether a run may promote is the plan's to say",
+            code="not_for_one_run",
+        )
+    try:
+        changed = Plan.model_validate(plan.model_dump() | dict(overrides))
+    except ValidationError as error:
+        raise InvalidInputError(f"plan {plan.name} for one run: {explain(error)}") from None
+    said = {name: getattr(changed, name) for name in FOR_ONE_RUN if name in overrides}
+    promotes = changed.auto_promote and changed.gap <= plan.gap
+    return changed.model_copy(update={"overrides": said, "auto_promote": promotes})

@@ -1,0 +1,190 @@
+"""Tuning of a plan's terms: what a plan asks for, what a task asks of a plant, and the curve that a version keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from models.tuning.automatic import AUTO_RADIUS, AUTO_RULE, AUTO_SEGMENTS, tries_products
+from models.tuning.budget import MOST_TRAININGS, check_trainings
+from models.tuning.candidates import Candidate, grid
+from models.tuning.choice import Rule
+from models.tuning.folds import check_n_folds
+from services.contracts.base import Contract
+from services.contracts.lift import LiftSpec, ProductLiftSpec, SplineLiftSpec, lifted_size
+
+MOST_CANDIDATES: Final = 60
+AUTO: Final = "auto"
+
+Factor = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+def _is_text(given: object) -> str:
+    return "word" if isinstance(given, str) else "table"
+
+
+LiftOrNone = Annotated[
+    Annotated[LiftSpec, Tag("table")] | Annotated[Literal["none"], Tag("word")], Discriminator(_is_text)
+]
+"""TOML has no null: no lift is written "none"."""
+
+
+class TuningSpec(Contract):
+    """A grid, how it is judged, and what that may cost.
+
+    ``radius``: factors on the radius that the plan's rule gives each site. ``label_flip_cost``, ``lifts`` ("none" among
+    them where wanted) and ``mixture_radius``: values; empty: the plan's own. ``budget``: what the tuning may cost, in
+    trainings, so that tuning and training together are ``budget + 1``. ``every``: tune at every so many-th run; the
+    runs between take the terms that were chosen last.
+    """
+
+    radius: tuple[Factor, ...] = (1.0,)
+    label_flip_cost: tuple[Factor, ...] = ()
+    lifts: tuple[LiftOrNone, ...] = ()
+    mixture_radius: tuple[Annotated[float, Field(ge=0, allow_inf_nan=False)], ...] = ()
+    folds: int = 5
+    seed: int = Field(default=0, ge=0, le=2**53)
+    rule: Rule = "one-standard-error"
+    budget: float = 2.0
+    every: int = Field(default=1, ge=1, le=1000)
+
+    @model_validator(mode="after")
+    def _has_meaning(self) -> Self:
+        check_n_folds(self.folds)
+        check_trainings(self.budget)
+        if self.folds > 20:
+            raise ValueError(f"folds must be at most 20, got {self.folds}")
+        return self
+
+
+TuningChoice = Annotated[
+    Annotated[TuningSpec, Tag("table")] | Annotated[Literal["auto"], Tag("word")], Discriminator(_is_text)
+] | None
+"""What a plan says of tuning: a table, "auto" (``models.tuning.automatic``), or nothing."""
+
+
+@dataclass(frozen=True)
+class TuningGrid:
+    """Candidates, and the lifts that their numbers mean, the plan's own first where it is among them."""
+
+    candidates: tuple[Candidate, ...]
+    lifts: tuple[LiftSpec | None, ...]
+
+    def sizes(self, n_features: int) -> tuple[int, ...]:
+        """Features that the method sees, by lift."""
+        return tuple(lifted_size(lift, n_features) for lift in self.lifts)
+
+
+def settled(tuning: TuningChoice) -> TuningSpec | None:
+    """The table that "auto" stands for, but for its grid."""
+    return TuningSpec(budget=MOST_TRAININGS, rule=AUTO_RULE) if isinstance(tuning, str) else tuning
+
+
+def tuning_grid(
+    tuning: TuningChoice, lift: LiftSpec | None, cost: float, mixture_radius: float, n_features: int, *,
+    with_lifts: bool = True,
+) -> TuningGrid:
+    """The grid of a plan whose own terms are given; ``ProblemError`` for a grid of one, or too large a one."""
+    if isinstance(tuning, str):
+        lifts = tuple(dict.fromkeys((lift, *(_automatic_lifts(n_features) if with_lifts else ()))))
+        return TuningGrid(grid(AUTO_RADIUS, (cost,), len(lifts), (mixture_radius,)), lifts)
+    spec = tuning or TuningSpec()
+    lifts = tuple(None if each == "none" else each for each in dict.fromkeys(spec.lifts)) or (lift,)
+    candidates = grid(
+        spec.radius, spec.label_flip_cost or (cost,), len(lifts), spec.mixture_radius or (mixture_radius,)
+    )
+    return TuningGrid(candidates, lifts)
+
+
+def _automatic_lifts(n_features: int) -> tuple[LiftSpec, ...]:
+    splines = tuple(SplineLiftSpec(kind="spline", segments=each) for each in AUTO_SEGMENTS)
+    if not tries_products(n_features):
+        return splines
+    return (*splines, ProductLiftSpec(kind="products", features=tuple(range(n_features)), squares=True))
+
+
+class TuningPart(Contract):
+    """One question of a task: a candidate's terms, on the rows without a fold, or scored on that fold.
+
+    ``radius`` is a factor on the radius of the task's problem, ``lift`` a number among the lifts of the task.
+    """
+
+    radius: Factor
+    label_flip_cost: float = Field(gt=0)
+    lift: int = Field(ge=0)
+    fold: int = Field(ge=0)
+
+
+class TuningTask(Contract):
+    """Questions of one exchange. Arrays by part j: ``point_j`` (K, D) to be cut, or ``weights_j`` (K, P + 1) scored."""
+
+    folds: int = Field(ge=2, le=20)
+    seed: int = Field(ge=0, le=2**53)
+    lifts: tuple[LiftSpec | None, ...] = Field(min_length=1)
+    parts: tuple[TuningPart, ...] = Field(min_length=1, max_length=1000)
+    scored: bool
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        if any(part.fold >= self.folds or part.lift >= len(self.lifts) for part in self.parts):
+            raise ValueError("a part names a fold or a lift that the task does not have")
+        return self
+
+
+class TunedCandidate(Contract):
+    """Its mean score over ``folds`` folds: macro F-1, or minus the mean error; None: none was counted."""
+
+    radius: float
+    label_flip_cost: float
+    lift: LiftSpec | None = None
+    mixture_radius: float = 0.0
+    score: float | None = None
+    standard_error: float | None = None
+    folds: int = 0
+    gap: float | None = Field(default=None, description="relative gap of its last coarse training; None: not known")
+
+
+class TuningCurve(Contract):
+    """What a tuning tried, chose and cost.
+
+    ``numbers`` are those that one plant sent and was sent (float64), ``bytes_sent`` and ``bytes_received`` whole frames
+    of all plants; ``reference_rounds`` and ``reference_numbers`` are the one training by which ``budget`` is counted.
+    ``base``: digest of the terms that it started from. ``reused_from``: run whose choice this run took; empty: its own.
+    """
+
+    candidates: tuple[TunedCandidate, ...]
+    chosen: int = Field(ge=0)
+    why: str
+    rule: Rule
+    folds: int
+    seed: int
+    rounds: int
+    numbers: float
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    budget: float
+    reference_rounds: int
+    reference_numbers: float
+    base: str
+    reused_from: str = ""
+
+    @property
+    def terms(self) -> TunedCandidate:
+        """The chosen candidate."""
+        return self.candidates[self.chosen]
+
+
+def tuned_candidates(
+    lifts: Sequence[LiftSpec | None], rows: Sequence[tuple[Candidate, float | None, float | None, int, float | None]]
+) -> tuple[TunedCandidate, ...]:
+    """Entries of a curve: candidate, score, standard error, folds and gap of each."""
+    return tuple(
+        TunedCandidate(
+            radius=each.radius, label_flip_cost=each.label_flip_cost, lift=lifts[each.lift],
+            mixture_radius=each.mixture_radius, score=score, standard_error=error, folds=folds, gap=gap,
+        )
+        for each, score, error, folds, gap in rows
+    )

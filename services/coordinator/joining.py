@@ -1,0 +1,98 @@
+"""Before the first round of a run: who takes part, and the terms that its tuning chooses."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from dataclasses import replace
+from functools import partial
+
+from services.contracts.plan_problem import check_cohort_size, check_problem
+from services.contracts.run import Run
+from services.contracts.tuning import settled
+from services.coordinator.run_parts import RunParts, shortage, sites_needed
+from services.coordinator.sample_counts import with_samples_held
+from services.coordinator.summed_rounds import RETRY_SECONDS
+from services.coordinator.terms import JOIN_SHAPES, check_asked, joined_terms, with_figures
+from services.coordinator.training_state import TooFewSitesError
+from services.coordinator.tuning import (
+    PlanTuning,
+    TuningAnswers,
+    TuningQuestion,
+    earlier_choice,
+    is_final,
+    with_choice,
+    without_answers,
+)
+from services.coordinator.warm_start import run_start
+
+LOG = logging.getLogger("ballast.coordinator")
+
+
+class Joining:
+    """Makes a pending run one that can be trained."""
+
+    def __init__(self, parts: RunParts) -> None:
+        self._parts = parts
+
+    async def join(self, run: Run) -> Run:
+        """As :meth:`services.coordinator.training.Coordinator.join` says."""
+        if run.status != "pending":
+            return run
+        check_problem(run.plan, self._parts.asset_type)
+        check_cohort_size(run.plan, len(self._parts.keys))
+        check_asked(run.plan, self._parts.keys)
+        question = self._parts.question(run, "join", 0, {}, JOIN_SHAPES)
+        outcome = await self._parts.until_enough(run, question, dict(self._parts.keys))
+        outcome = with_samples_held(outcome, run.plan, self._parts.store.samples_before(run.run_id))
+        if len(outcome.updates) < sites_needed(run.plan):
+            raise TooFewSitesError(shortage(run, question, outcome))
+        joined = {site: update.arrays for site, update in outcome.updates.items()}
+        check_problem(run.plan, self._parts.asset_type, len(joined))
+        check_cohort_size(run.plan, len(joined))
+        terms = with_figures(joined_terms(run.plan, self._parts.asset_type, joined), outcome.updates)
+        absentees = [answer for answer in outcome.answers if answer.status != "accepted"]
+        digests = {site: update.data_digest for site, update in outcome.updates.items()}
+        start = run_start(run, terms, digests, self._parts.asset_type, self._parts.earlier(run))
+        return self._parts.store.begin_run(run.run_id, terms, absentees, start, digests)
+
+    async def tune(self, run: Run) -> Run:
+        """As :meth:`services.coordinator.training.Coordinator.tune` says."""
+        if run.plan.tuning is None or run.plan.tuned is not None or run.rounds:
+            return run
+        spec = settled(run.plan.tuning)
+        before = self._parts.store.completed_before(run.run_id, limit=1 if spec is None else spec.every)
+        curve = earlier_choice(run.plan, before)
+        if curve is None:
+            tuning = PlanTuning(run, self._parts.asset_type, before)
+            curve = await tuning.race(partial(self._ask_tuning, run))
+        self._parts.forget_sums()  # its keys, and the sites' balls, were those of before
+        LOG.info("run %s: %s", run.run_id, curve.why)
+        return self._parts.store.set_tuned(run.run_id, *with_choice(run, curve))
+
+    async def _ask_tuning(self, run: Run, asked: TuningQuestion) -> TuningAnswers:
+        """One exchange of a tuning with every plant of the run."""
+        self._parts.check_cancelled(run)
+        keys = self._parts.keys_of(run)
+        question = replace(
+            self._parts.question(run, "tune", asked.number, dict.fromkeys(keys, asked.arrays), asked.shapes),
+            tuning=asked.task,
+        )
+        if run.plan.reveal == "sums":
+            if len(keys) < len(run.members):
+                raise TooFewSitesError("the tuning needs every plant of the run, and the key of one was taken away")
+            rounds = self._parts.summed(run)
+            sums, accounts = await rounds.tune(replace(question, arrays=dict.fromkeys(rounds.cohorts, asked.arrays)))
+            return TuningAnswers({name: asked.from_words(words) for name, words in sums.items()}, accounts)
+        deadline = time.monotonic() + run.plan.absence_patience_seconds
+        while True:
+            outcome = await self._parts.ask(run, question, keys)
+            if len(outcome.updates) == len(run.members):
+                parts = {site: asked.apart(update.arrays) for site, update in outcome.updates.items()}
+                return TuningAnswers(parts, outcome.answers)
+            missing = [each for each in outcome.answers if each.status != "accepted"]
+            if time.monotonic() >= deadline or any(map(is_final, missing)):
+                raise TooFewSitesError(without_answers(missing))
+            self._parts.check_cancelled(run)
+            await asyncio.sleep(RETRY_SECONDS)

@@ -1,0 +1,103 @@
+"""After the last round of a run: what the sites tell of the model, of themselves and of their held-out rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from models.basics import Arrays, FloatArray
+from models.conformal.grid import GRID_NUMBER
+from models.cuts.evidence import EARLIER_RUN
+from services.contracts.all_scores import trained_heads
+from services.contracts.calibration import Calibration, calibration_shapes
+from services.contracts.run import Run, SiteAnswer
+from services.contracts.scores import REGRESSION_SUMS
+from services.coordinator.calibration import calibration
+from services.coordinator.evaluation import Evaluation, Scores, ScoresOnSums, interval_ends
+from services.coordinator.final_answers import (
+    arrays_but_of,
+    excluded_at_the_end,
+    false_ends,
+    with_accounts,
+    with_answers_held,
+    with_counts_held,
+)
+from services.coordinator.plausibility import counted_doubt
+from services.coordinator.poll import Poll
+from services.coordinator.rounds import Rounds
+from services.coordinator.run_parts import RunParts
+from services.coordinator.terms import cohorts_of
+
+
+class Judging:
+    """Asks the sites of a trained model."""
+
+    def __init__(self, parts: RunParts, rounds: Rounds) -> None:
+        self._parts = parts
+        self._rounds = rounds
+
+    async def evaluate(self, run: Run, weights: FloatArray, risk_bound: float = math.inf) -> Evaluation:
+        """As :meth:`services.coordinator.training.Coordinator.evaluate` says."""
+        arrays = {"weights": weights}
+        heads = trained_heads(run.plan.spec, self._parts.asset_type)
+        shapes: dict[str, tuple[int, ...]] = {"risk": (heads,), "loss": ()}
+        if run.plan.spec.loss.task == "regression":
+            arrays["interval"] = interval_ends(run.plan, math.inf)
+            shapes |= dict.fromkeys(REGRESSION_SUMS, ())
+        else:
+            shapes["confusion"] = (len(self._parts.asset_type.fault_classes),) * 2
+        outcome, together = await self._scores(run, arrays, shapes, 1)
+        convicted, evidence = self._false_ends(run, weights, outcome)
+        scores = Scores(arrays_but_of(outcome, convicted), with_accounts(outcome.answers, convicted), together)
+        risk, mixture = scores.worst_risk(run, risk_bound)
+        if "interval" in arrays and math.isfinite(risk):
+            arrays["interval"] = interval_ends(run.plan, risk)
+            outcome, together = await self._scores(run, arrays, shapes, 2)
+            outcome = with_answers_held(outcome, scores.own)
+            scores = Scores(arrays_but_of(outcome, convicted), with_accounts(outcome.answers, convicted), together)
+        return scores.evaluation(risk, mixture, tuple(convicted), evidence)
+
+    async def calibrate(self, run: Run, weights: FloatArray) -> Calibration:
+        """As :meth:`services.coordinator.training.Coordinator.calibrate` says."""
+        arrays = {"weights": weights, "calibration": np.array(float(GRID_NUMBER))}
+        shapes = calibration_shapes(classes=run.plan.spec.loss.task == "classification")
+        outcome, together = await self._scores(run, arrays, shapes, 3)
+        if together is not None:
+            sums = {name: each for name, each in together.scores.items() if not counted_doubt(each)}
+            return calibration(run, sums, cohorts_of(run))
+        own = {site: update.arrays for site, update in outcome.updates.items()}
+        return calibration(run, own, {site.site_id: (site.site_id,) for site in run.members})
+
+    async def _scores(
+        self, run: Run, arrays: Arrays, shapes: Mapping[str, tuple[int, ...]], time: int
+    ) -> tuple[Poll, ScoresOnSums | None]:
+        """What the sites told of themselves, and the sums of cohorts where one of them did not."""
+        keys = self._parts.keys_of(run)
+        question = self._parts.question(run, "evaluate", 0, dict.fromkeys(keys, arrays), shapes)
+        outcome = await self._parts.ask(run, question, keys)
+        outcome = with_counts_held(outcome, run)
+        if run.plan.reveal != "sums" or len(outcome.updates) == len(run.members) or self._parts.gone(run):
+            return outcome, None
+        rounds = self._parts.summed(run)
+        masked = replace(question, round=run.rounds + time, arrays=dict.fromkeys(rounds.cohorts, arrays))
+        return outcome, await rounds.evaluate(masked)
+
+    def _false_ends(
+        self, run: Run, weights: FloatArray, outcome: Poll
+    ) -> tuple[list[SiteAnswer], dict[str, bytes]]:
+        """Accounts of, and evidence against, the sites whose risks at the end contradict what they answered before.
+
+        On sums nothing is known of what a site answered.
+        """
+        if run.plan.reveal == "sums":
+            return [], {}
+        at = self._parts.committed(run)
+        if not at.number:
+            return [], {}
+        risks = {site: update.arrays["risk"] for site, update in outcome.updates.items()}
+        found = false_ends(at, weights, risks)
+        found = {site: each for site, each in found.items() if not (at.reused and each.cut_round == EARLIER_RUN)}
+        return excluded_at_the_end(outcome, found), self._rounds.evidence(at, outcome, found)

@@ -1,0 +1,251 @@
+"""Tuning of a run's terms before its first round: the race over the grid, and the plan that goes on with its choice.
+
+Nothing of it is stored until it is over: a coordinator that is killed before tunes again. What the plants are asked
+and answer is of model size, or counts over a fold (``services.contracts.tuning``); on sums the coordinator sees those
+of a cohort alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from models.basics import Arrays, FloatArray, ProblemError
+from models.cohorts.dealing import cohort_problem
+from models.cohorts.fixed_point import Words, from_words, word_count
+from models.methods.catalogue import get_method
+from models.problem import ServerProblem
+from models.tuning.budget import Budget, OneTraining, reference
+from models.tuning.racing import Exchange, Tuner, race_numbers, rungs
+from models.tuning.reference import FIRST_ROUNDS, one_training
+from models.tuning.scores import fold_score, score_shape
+from models.tuning.shared_cuts import TuningTerms
+from services.contracts.asset_type import AssetType
+from services.contracts.errors import InvalidInputError
+from services.contracts.lift import numbered, pinned
+from services.contracts.messages import RadiusRule
+from services.contracts.plan import MixtureSpec, Plan
+from services.contracts.plan_problem import grid_of
+from services.contracts.run import Run, SiteAnswer, SiteTermsRecord
+from services.contracts.tuning import TuningCurve, TuningPart, TuningTask, settled, tuned_candidates
+from services.coordinator.terms import cohorts_of, server_problem
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class TuningQuestion:
+    """One exchange as a task has it: what it asks, its arrays, and the shapes of an answer by part, names plain."""
+
+    number: int
+    task: TuningTask
+    arrays: Arrays
+    parts: tuple[Shapes, ...]
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the whole answer, each name with the number of its part."""
+        return {f"{name}_{j}": shape for j, part in enumerate(self.parts) for name, shape in part.items()}
+
+    def apart(self, arrays: Arrays) -> list[dict[str, FloatArray]]:
+        """Arrays of an answer by part, under their plain names."""
+        return [{name: arrays[f"{name}_{j}"] for name in part} for j, part in enumerate(self.parts)]
+
+    def from_words(self, words: Words) -> list[dict[str, FloatArray]]:
+        """The same of the sum of the words of a cohort."""
+        ends = np.cumsum([word_count(part) for part in self.parts])[:-1]
+        return [from_words(each, part) for each, part in zip(np.split(words, ends), self.parts, strict=True)]
+
+
+@dataclass(frozen=True)
+class TuningAnswers:
+    """Answers by site or cohort, each a list by part; and the account of every site."""
+
+    parts: Mapping[str, Sequence[Arrays]]
+    accounts: tuple[SiteAnswer, ...]
+
+
+Ask = Callable[[TuningQuestion], Awaitable[TuningAnswers]]
+
+
+def base_of(plan: Plan) -> str:
+    """Digest of what a tuning starts from: the same plan, but for its schedule and names, gives the same."""
+    parts = [plan.model_dump(mode="json")[name] for name in ("spec", "mixture", "tuning", "method", "reveal")]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def earlier_choice(plan: Plan, before: Sequence[Run]) -> TuningCurve | None:
+    """The choice of an earlier run that this one takes: fewer than ``every`` runs ago, of the same terms.
+
+    ``before``: completed runs of the plan, the last one first.
+    """
+    spec = settled(plan.tuning)
+    for run in before[: (spec.every if spec else 1) - 1]:
+        curve = run.plan.tuned
+        if curve is None or curve.base != base_of(plan):
+            return None
+        if not curve.reused_from:
+            return curve.model_copy(update={"reused_from": run.run_id})
+    return None
+
+
+def with_choice(run: Run, curve: TuningCurve) -> tuple[Plan, list[SiteTermsRecord]]:
+    """The plan with the chosen terms and the curve, and the sites' balls by them."""
+    plan, terms = run.plan, curve.terms
+    rule, factor = plan.spec.radius, terms.radius
+    value = rule.value / factor if rule.rule == "samples" else rule.value * factor
+    spec = plan.spec.model_copy(update={
+        "radius": RadiusRule(rule=rule.rule, value=value), "label_flip_cost": terms.label_flip_cost, "lift": terms.lift,
+    })
+    mixture = MixtureSpec(norm=plan.mixture.norm, radius=terms.mixture_radius)
+    sites = [
+        site.model_copy(update={"radius": site.radius * factor, "label_flip_cost": terms.label_flip_cost})
+        for site in run.sites
+    ]
+    return plan.model_copy(update={"spec": spec, "mixture": mixture, "tuned": curve}), sites
+
+
+class PlanTuning:
+    """The tuning of one run over the sites that joined it."""
+
+    def __init__(self, run: Run, asset_type: AssetType, before: Sequence[Run]) -> None:
+        """``before``: completed runs of the plan, the last one first; its rounds are those of one training.
+
+        Raises
+        ------
+        InvalidInputError
+            The budget does not pay for the grid.
+        """
+        self._run, plan, n_features = run, run.plan, len(asset_type.features)
+        spec, grid = settled(plan.tuning), grid_of(plan, n_features)
+        assert spec is not None
+        self._spec, self._loss = spec, plan.spec.loss.loss
+        self._lifts = tuple(pinned(numbered(lift, asset_type.feature_names), n_features) for lift in grid.lifts)
+        self._heads, self._sizes = asset_type.heads(plan.spec.loss.task), grid.sizes(n_features)
+        self._boxed = plan.spec.support_kind == "box"
+        self._score_shape = score_shape(self._loss, len(asset_type.fault_classes))
+        problem = server_problem(run, asset_type)
+        if plan.reveal == "sums":
+            problem = cohort_problem(problem, cohorts_of(run))
+        terms = TuningTerms(
+            problem.sites, self._loss, plan.spec.transport_norm, plan.spec.fit_intercept, plan.mixture.norm,
+            plan.spec.support_kind == "unbounded",
+        )
+        rounds = min(before[0].rounds if before and before[0].rounds else FIRST_ROUNDS, plan.max_rounds)
+        scores = math.prod(self._score_shape)
+        wanted = race_numbers(
+            grid.candidates, self._sizes, self._heads, rungs(len(grid.candidates), spec.folds), scores
+        )
+        self.one = reference(self._trainings(problem, rounds), wanted, spec.budget)
+        try:
+            self._tuner = Tuner(
+                terms, grid.candidates, self._sizes, self._heads, spec.folds, Budget(self.one, spec.budget), spec.rule,
+                scores,
+            )
+        except ProblemError as error:
+            raise InvalidInputError(f"plan {plan.name}: {error}", code="tuning_budget") from None
+
+    def _trainings(self, problem: ServerProblem, rounds: int) -> list[OneTraining]:
+        """Cost of the plan's own training, then of one with each of the larger lifts."""
+        method = get_method(self._run.plan.method)
+        return [
+            one_training(method, replace(problem, n_features=size), self._heads, rounds)
+            for size in sorted({size for size in self._sizes if size >= problem.n_features} or {problem.n_features})
+        ]
+
+    async def race(self, ask: Ask) -> TuningCurve:
+        """Ask until the race is over.
+
+        Raises
+        ------
+        InvalidInputError
+            Nothing could be scored.
+        """
+        tuner, number, sent, received = self._tuner, 0, 0, 0
+        while (exchange := tuner.exchange()) is not None:
+            number += 1
+            said = await ask(self.question(exchange, number))
+            sent += sum(each.bytes_out for each in said.accounts)
+            received += sum(each.bytes_in for each in said.accounts)
+            parts = [{site: told[j] for site, told in said.parts.items()} for j in range(len(exchange.asked))]
+            if not exchange.scored:
+                tuner.tell_cuts(parts)
+                continue
+            totals = [np.add.reduce([told["score"] for told in part.values()]) for part in parts]
+            try:
+                tuner.tell_scores([fold_score(total, self._loss) for total in totals])
+            except ProblemError as error:
+                raise InvalidInputError(f"plan {self._run.plan.name}: {error}", code="tuning_scores") from None
+        return self._curve(sent, received)
+
+    def question(self, exchange: Exchange, number: int) -> TuningQuestion:
+        """An exchange as a task has it."""
+        parts = tuple(
+            TuningPart(
+                radius=part.candidate.radius, label_flip_cost=part.candidate.label_flip_cost,
+                lift=part.candidate.lift, fold=part.fold,
+            )
+            for part in exchange.asked
+        )
+        task = TuningTask(
+            folds=self._spec.folds, seed=self._spec.seed, lifts=self._lifts, parts=parts, scored=exchange.scored
+        )
+        arrays: dict[str, FloatArray] = {}
+        shapes: list[Shapes] = []
+        for j, part in enumerate(exchange.asked):
+            weights = part.weights
+            if exchange.scored:
+                if not self._run.plan.spec.fit_intercept:
+                    weights = np.hstack([weights, np.zeros((len(weights), 1))])
+                arrays[f"weights_{j}"] = weights
+                shapes.append({"score": self._score_shape})
+            else:
+                arrays[f"point_{j}"] = weights
+                shapes.append(cut_shapes_of(weights, self._sizes[part.candidate.lift] if self._boxed else 0))
+        return TuningQuestion(number, task, arrays, tuple(shapes))
+
+    def _curve(self, sent: int, received: int) -> TuningCurve:
+        tuner, spec = self._tuner, self._spec
+        assert tuner.choice is not None
+        rows = [
+            (
+                each.candidate, each.mean if each.scores else None, each.standard_error, len(each.scores),
+                each.gap if math.isfinite(each.gap) else None,
+            )
+            for each in tuner.scored
+        ]
+        return TuningCurve(
+            candidates=tuned_candidates(self._lifts, rows), chosen=tuner.candidates.index(tuner.choice.candidate),
+            why=tuner.choice.why, rule=spec.rule, folds=spec.folds, seed=spec.seed, rounds=tuner.budget.rounds,
+            numbers=tuner.budget.numbers, bytes_sent=sent, bytes_received=received, budget=spec.budget,
+            reference_rounds=self.one.rounds, reference_numbers=self.one.numbers, base=base_of(self._run.plan),
+        )
+
+
+def cut_shapes_of(weights: FloatArray, n_swings: int) -> Shapes:
+    """Shapes of the cuts at weights (K, D)."""
+    heads = (weights.shape[0],)
+    shapes: dict[str, tuple[int, ...]] = {
+        "risk": heads, "cut_height": heads, "slope": weights.shape, "norm_weight": heads,
+    }
+    return {**shapes, "swing": (*heads, n_swings)} if n_swings else shapes
+
+
+_PASSING = frozenset({"masks_missing", "masks_refused", "no_data", "internal_error"})
+"""Codes of refusals after which the same plant may answer the same question."""
+
+
+def is_final(answer: SiteAnswer) -> bool:
+    """Whether asking the site again is in vain."""
+    return answer.status == "excluded" or (answer.status == "refused_by_site" and answer.code not in _PASSING)
+
+
+def without_answers(missing: Sequence[SiteAnswer]) -> str:
+    """Why a tuning cannot go on, on one line."""
+    said = "; ".join(f"{each.site_id}: {each.reason}" for each in missing)
+    return f"the tuning needs the answer of every site of the run ({said or 'the masks did not come off'})"

@@ -1,0 +1,1 @@
+"""Versions as files that run without Ballast: ONNX models and C99 headers."""

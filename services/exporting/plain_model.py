@@ -1,0 +1,85 @@
+"""A version as the plain arrays that an export needs, in the order of its arithmetic.
+
+    values --clip to [low, high]--> (v - low) / width --lift--> <w_k, z> + b_k --> scores, class or estimate
+
+A missing optional feature (NaN) is the middle of its range. What an export cannot do is to refuse: a value outside its
+range is clipped also where the contract refuses it, and a missing required feature makes every score NaN.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.basics import FloatArray
+from models.conformal.scores import class_scores
+from models.features.fourier import FourierLift
+from models.features.nystrom import NystromLift
+from models.features.products import ProductLift
+from models.features.spline import SplineLift
+from models.multiclass import predict_scores
+from services.contracts.errors import ConflictError
+from services.contracts.model_version import ModelVersion
+
+EXPORTED = (FourierLift, SplineLift, ProductLift, NystromLift)
+VECTORS = 16
+"""Test vectors of an export: enough to reach every class, range end and missing value of a usual model."""
+
+
+@dataclass(frozen=True)
+class TestVectors:
+    """Values (n, P) in the contract's units, NaN where missing, and what the version says: scores (n, C) or (n, 1)."""
+
+    values: FloatArray
+    scores: FloatArray
+    classes: list[int]
+
+
+class PlainModel:
+    """Arrays of a version.
+
+    ``weights`` (C, K + 1): a plane for each class, the intercept last; one for a target, whose ``target_low`` and
+    ``target_width`` turn its score into the unit. ``middle`` is NaN for a required feature.
+    """
+
+    def __init__(self, version: ModelVersion) -> None:
+        if version.network is not None:
+            raise ConflictError("a network is not exported yet: export a version of planes", code="not_exportable")
+        lift = version.lift
+        if lift is not None and not isinstance(lift, EXPORTED):
+            raise ConflictError(f"a lift of the kind {type(lift).__name__} cannot be exported", code="not_exportable")
+        self.version, self.lift = version, lift
+        features = version.asset_type.features
+        self.features = features
+        self.low = np.array([feature.low for feature in features])
+        self.high = np.array([feature.high for feature in features])
+        self.width = self.high - self.low
+        middle = (self.low + self.high) / 2.0
+        self.middle = np.where([feature.required for feature in features], np.nan, middle)
+        heads = version.weights
+        self.target = version.asset_type.target if version.task == "regression" else None
+        # Two classes share one plane; the first has its far side.
+        self.weights = np.vstack([-heads, heads]) if self.target is None and len(heads) == 1 else heads
+        self.classes = () if self.target is not None else version.asset_type.class_names
+
+    def scores(self, values: FloatArray) -> FloatArray:
+        """Scores (n, C), or estimates (n, 1) in the unit, as the version itself has them."""
+        filled = np.where(np.isnan(values), self.middle, values)
+        scaled = (np.clip(filled, self.low, self.high) - self.low) / self.width
+        heads = predict_scores(self.version.weights, self.version.lifted(scaled))
+        if self.target is None:
+            return class_scores(heads)
+        return np.clip(self.target.unscale(heads), self.target.low, self.target.high)
+
+    def test_vectors(self, n: int = VECTORS) -> TestVectors:
+        """Values drawn from a fixed seed, some outside their ranges and some missing, with the answers."""
+        random = np.random.Generator(np.random.PCG64(2029))
+        values = self.low + self.width * random.uniform(-0.2, 1.2, (n, len(self.low)))
+        values[0], values[1] = self.low, self.high
+        missing = random.uniform(size=values.shape) < 0.2
+        missing[:2] = False
+        values[missing & ~np.isnan(self.middle)] = np.nan
+        scores = self.scores(values)
+        classes = scores.argmax(axis=1).tolist() if self.target is None else [0] * n
+        return TestVectors(values, scores, classes)

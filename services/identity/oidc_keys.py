@@ -1,0 +1,116 @@
+"""The public keys of an issuer: kept for an hour, asked for again when a token names one that is not there."""
+
+from __future__ import annotations
+
+import base64
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from joserfc.errors import JoseError
+from joserfc.jwk import ECKey, RSAKey
+
+from services.contracts.errors import UnavailableError
+from services.identity.errors import UnauthenticatedError
+
+KEYS_SECONDS: Final = 3600.0
+"""After so long the keys are asked for again, so that one that the issuer has withdrawn ends."""
+GRACE_SECONDS: Final = 24 * 3600.0
+"""So long the keys hold while the issuer is away."""
+REFRESH_SECONDS: Final = 15.0
+"""How often at most an unknown key makes us ask: tokens cost nothing to make up."""
+RETRY_SECONDS: Final = 5.0
+"""How soon the issuer is asked again after it did not answer."""
+SMALLEST_RSA_BITS: Final = 2048
+NOT_KNOWN: Final = "this token does not hold"
+PublicKey = RSAKey | ECKey
+_CURVES: Final = {"ES256": "P-256", "ES384": "P-384", "ES512": "P-521"}
+
+
+def read_keys(document: Mapping[str, Any]) -> list[PublicKey]:
+    """Keys of a JWK set (RFC 7517) that signatures can be checked with; others are left out, as section 5 wants."""
+    entries = document.get("keys")
+    if not isinstance(entries, list):
+        raise ValueError("this is no set of keys")
+    keys: list[PublicKey] = []
+    for entry in entries:
+        kind = entry.get("kty") if isinstance(entry, dict) else None
+        if kind not in ("RSA", "EC") or "d" in entry or entry.get("use", "sig") != "sig":
+            continue
+        try:
+            if kind == "EC" or _modulus_bits(entry) >= SMALLEST_RSA_BITS:
+                keys.append(RSAKey.import_key(entry) if kind == "RSA" else ECKey.import_key(entry))
+        except (JoseError, ValueError, TypeError, KeyError):
+            continue
+    return keys
+
+
+def _modulus_bits(entry: Mapping[str, Any]) -> int:
+    text = str(entry["n"])
+    return int.from_bytes(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), "big").bit_length()
+
+
+def fits(key: PublicKey, algorithm: str) -> bool:
+    """Whether a key is of an algorithm: its kind, its curve, and what it says of itself."""
+    if key.alg not in (None, algorithm):
+        return False
+    if algorithm.startswith("ES"):
+        return isinstance(key, ECKey) and key.get("crv") == _CURVES[algorithm]
+    return isinstance(key, RSAKey)
+
+
+class KeyCache:
+    """Keys of one issuer. Safe to share between threads; one asks, the others wait for the answer."""
+
+    def __init__(
+        self, fetch: Callable[[], Sequence[PublicKey]], *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._fetch = fetch
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._keys: Sequence[PublicKey] = ()
+        self._fetched = -math.inf
+        self._asked = -math.inf
+        self._failure = ""
+
+    def find(self, kid: str | None, algorithm: str) -> PublicKey:
+        """Key of a token's header; without a ``kid`` the only one that fits.
+
+        Raises
+        ------
+        UnauthenticatedError
+            When the issuer has no such key.
+        UnavailableError
+            When the issuer cannot be asked, and what is kept does not do.
+        """
+        with self._lock:
+            if self._clock() - self._fetched >= KEYS_SECONDS:
+                self._ask(RETRY_SECONDS)
+                if self._clock() - self._fetched >= GRACE_SECONDS:
+                    raise UnavailableError(self._failure, code="issuer_unavailable")
+            found = self._among(kid, algorithm)
+            if found is None:
+                self._ask(RETRY_SECONDS if self._failure else REFRESH_SECONDS)
+                found = self._among(kid, algorithm)
+            if found is None and self._failure:
+                raise UnavailableError(self._failure, code="issuer_unavailable")
+            if found is None:
+                raise UnauthenticatedError(NOT_KNOWN)
+            return found
+
+    def _among(self, kid: str | None, algorithm: str) -> PublicKey | None:
+        known = [key for key in self._keys if fits(key, algorithm) and (kid is None or key.kid == kid)]
+        return known[0] if len(known) == 1 else None
+
+    def _ask(self, pause: float) -> None:
+        """Ask the issuer, unless it was asked a moment ago."""
+        if self._clock() - self._asked < pause:
+            return
+        self._asked = self._clock()
+        try:
+            self._keys, self._failure = self._fetch(), ""
+            self._fetched = self._clock()
+        except UnavailableError as error:
+            self._failure = str(error)

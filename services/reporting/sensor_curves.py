@@ -1,0 +1,41 @@
+"""What each sensor adds to the scores of a model of lines, in the sensor's own unit."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from models.features.spline import SplineLift, spline_lift
+from services.contracts.model_version import ModelVersion
+from services.contracts.report import SensorCurve
+
+
+def sensor_curves(version: ModelVersion) -> tuple[SensorCurve, ...]:
+    """A curve for each sensor and head, sensor by sensor; none for a lift that is no sum over the sensors.
+
+    Heights at the knots and in the middle of the range, where they are 0. Two classes have one score, the fault's.
+    """
+    lift = version.lift
+    if version.network is not None or not (lift is None or isinstance(lift, SplineLift)):
+        return ()
+    features, slopes = version.asset_type.features, version.weights[:, :-1]
+    lines = spline_lift(len(features), 1) if lift is None else lift
+    knots = lines.knots[0]
+    places = np.union1d(knots, [0.5])
+    target = version.asset_type.target if version.task == "regression" else None
+    names = ("",) if target is not None else version.asset_type.class_names
+    if target is None and len(slopes) == 1:
+        names = names[1:]
+    scale = 1.0 if target is None else target.width
+    found = []
+    for j, feature in enumerate(features):
+        readings = tuple((feature.low + (feature.high - feature.low) * places).tolist())
+        for name, heights in zip(names, lines.curves(slopes)[:, j], strict=True):
+            line = np.interp(places, knots, heights)
+            line = scale * (line - line[places == 0.5])
+            found.append(
+                SensorCurve(
+                    sensor=feature.name, unit=feature.unit, fault_class=name, readings=readings,
+                    heights=tuple(line.tolist()),
+                )
+            )
+    return tuple(found)

@@ -1,0 +1,188 @@
+"""Plants that left: which of them are still to be forgotten, and what the store forgets of one.
+
+Rows of the plant alone are deleted. In documents and sentences that tell of others too it bears a pseudonym, drawn anew
+and kept nowhere, so that shares still sum to 1 and a sentence still reads. The audit trail stays: it is chained.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from services.contracts.errors import NotFoundError
+from services.contracts.run import Leaving, Run
+from services.round_store.documents import document
+from services.round_store.operation_tables import EnrolmentCodeRow, EventRow
+from services.round_store.queries import rows_touched
+from services.round_store.run_states import drop_state
+from services.round_store.runs import FINAL
+from services.round_store.session import Repository
+from services.round_store.tables import (
+    AliasChangeRow,
+    EvidenceRow,
+    ModelVersionRow,
+    PlanRow,
+    PlanVersionRow,
+    RunExchangeRow,
+    RunRow,
+    SiteRow,
+    SiteUpdateRow,
+)
+
+_RUN_DOCUMENTS = ("plan", "sites", "absentees", "excluded", "start", "reason")
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """What was deleted and what bears a pseudonym now, by kind and number; models of others that still have it."""
+
+    deleted: dict[str, int]
+    pseudonymised: dict[str, int]
+    other_models: tuple[str, ...]
+
+
+class LeavingRepository(Repository):
+    """Runs that train without a plant that left, and the forgetting of the plant."""
+
+    def due(self) -> list[Run]:
+        """Completed runs after which a plant is still to be forgotten, oldest first."""
+        wanted = select(RunRow).where(RunRow.leaving.is_not(None), RunRow.status == "completed")
+        with self._scope.read() as session:
+            found = [Run.of_record(row) for row in session.scalars(wanted.order_by(RunRow.created_at))]
+        return [run for run in found if run.leaving is not None and not run.leaving.done]
+
+    def runs_with(self, plan: str, site_id: str) -> list[str]:
+        """Ids of a plan's runs in which a site took part, or was asked, newest first; ``NotFoundError``: in none."""
+        wanted = select(RunRow).where(RunRow.plan_name == plan).order_by(RunRow.created_at.desc())
+        with self._scope.read() as session:
+            found = [row.run_id for row in session.scalars(wanted) if _names(row, site_id)]
+        if not found:
+            raise NotFoundError(f"no run of plan {plan} had the site {site_id}")
+        return found
+
+    def plans_with(self, site_id: str, *, but: str) -> tuple[str, ...]:
+        """Names of the other plans of which a run had the site."""
+        with self._scope.read() as session:
+            rows = session.scalars(select(RunRow).where(RunRow.plan_name != but))
+            return tuple(sorted({row.plan_name for row in rows if _names(row, site_id)}))
+
+    def forget(self, plan: str, site_id: str) -> Forgotten:
+        """Forget a plant in all that is of a plan, and its enrolment where no other plan's run had it; once more: none.
+
+        An unfinished run is left alone: it is one without the plant.
+        """
+        renamed = _Renaming(site_id, f"left-{secrets.token_hex(4)}")
+        with self._scope.write() as session:
+            deleted, named = dict[str, int](), dict[str, int]()
+            others = set[str]()
+            for row in session.scalars(select(RunRow).with_for_update()):
+                if row.plan_name != plan:
+                    others |= {row.plan_name} if _names(row, site_id) else set()
+                    continue
+                if not _names(row, site_id) and not (row.leaving or {}).get("site_id") == site_id:
+                    continue
+                if row.status in FINAL and row.leaving is None:
+                    drop_state(session, row.run_id)
+                _count(deleted, "evidence files", _evidence(session, row.run_id, site_id))
+                _count(named, "runs", _change_run(row, renamed, site_id))
+            for kind, table in (("answers", SiteUpdateRow), ("frames", RunExchangeRow)):
+                ours = select(RunRow.run_id).where(RunRow.plan_name == plan)
+                gone = session.execute(delete(table).where(table.site_id == site_id, table.run_id.in_(ours)))
+                _count(deleted, kind, rows_touched(gone))
+            _count(named, "plans", _rename(session, PlanRow, PlanRow.name == plan, ("document",), renamed))
+            kept = ("document", "reason")
+            _count(named, "plans", _rename(session, PlanVersionRow, PlanVersionRow.name == plan, kept, renamed))
+            for kind, table_, mine in (
+                ("versions", ModelVersionRow, ModelVersionRow.name == plan),
+                ("aliases", AliasChangeRow, AliasChangeRow.name == plan),
+            ):
+                _count(named, kind, _rename(session, table_, mine, ("reason",), renamed))
+            _events(session, site_id, None if not others else plan, renamed, deleted, named)
+            if not others:
+                for kind, enrolled in (("enrolment codes", EnrolmentCodeRow), ("enrolments", SiteRow)):
+                    gone = session.execute(delete(enrolled).where(enrolled.site_id == site_id))
+                    _count(deleted, kind, rows_touched(gone))
+            return Forgotten(deleted, named, tuple(sorted(others)))
+
+
+class _Renaming:
+    """Puts a pseudonym in the place of a site's name, wherever it stands as a word; says whether it did."""
+
+    def __init__(self, site_id: str, pseudonym: str) -> None:
+        self._word = re.compile(rf"(?<![a-z0-9-]){re.escape(site_id)}(?![a-z0-9-])")
+        self.pseudonym = pseudonym
+
+    def __call__(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._word.sub(self.pseudonym, value)
+        if isinstance(value, dict):
+            return {self(name): self(item) for name, item in value.items()}
+        return [self(item) for item in value] if isinstance(value, list) else value
+
+
+def _names(row: RunRow, site_id: str) -> bool:
+    asked = [*row.sites, *row.absentees, *row.excluded]
+    return any(each.get("site_id") == site_id for each in asked)
+
+
+def _change_run(row: RunRow, renamed: Callable[[Any], Any], site_id: str) -> int:
+    before = {name: getattr(row, name) for name in _RUN_DOCUMENTS}
+    for name, value in before.items():
+        setattr(row, name, renamed(value))
+    if row.digests:
+        row.digests = {site: each for site, each in row.digests.items() if site != site_id}
+    if row.leaving is not None and row.leaving.get("site_id") == site_id:
+        left = Leaving.model_validate(row.leaving)
+        row.leaving = document(left.model_copy(update={"site_id": renamed(site_id), "done": True}))
+    return 1
+
+
+def _evidence(session: Session, run_id: str, site_id: str) -> int:
+    """Delete the files against the site, and cases of cohorts that have its answers in them."""
+    gone = 0
+    for row in session.scalars(select(EvidenceRow).where(EvidenceRow.run_id == run_id)):
+        if row.site_id == site_id or site_id.encode() in row.document:
+            session.delete(row)
+            gone += 1
+    return gone
+
+
+def _rename(session: Session, table: Any, ours: Any, columns: tuple[str, ...], renamed: Callable[[Any], Any]) -> int:
+    changed = 0
+    for row in session.scalars(select(table).where(ours)):
+        for name in columns:
+            before = getattr(row, name)
+            after = renamed(before)
+            if after != before:
+                setattr(row, name, after)
+                changed += 1
+    return changed
+
+
+def _events(
+    session: Session, site_id: str, plan: str | None, renamed: Callable[[Any], Any], deleted: dict[str, int],
+    named: dict[str, int],
+) -> None:
+    """Delete the events of the site, rename it in those of others; ``plan``: in that one's alone."""
+    for row in session.scalars(select(EventRow)):
+        if plan is not None and row.document.get("plan") != plan:
+            continue
+        if row.document.get("site_id") == site_id:
+            session.delete(row)
+            _count(deleted, "events", 1)
+            continue
+        after = renamed(row.document)
+        if after != row.document:
+            row.document = after
+            _count(named, "events", 1)
+
+
+def _count(counts: dict[str, int], kind: str, number: int) -> None:
+    if number:
+        counts[kind] = counts.get(kind, 0) + number

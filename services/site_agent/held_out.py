@@ -1,0 +1,55 @@
+"""What the plant tells of a trained model: its worst-case risk, and sums and counts over its held-out rows."""
+
+from __future__ import annotations
+
+from models.basics import FloatArray
+from models.methods.local_sgd.objectives.network import NetworkObjective
+from services.contracts.all_scores import joint_loss, objective_of
+from services.contracts.asset_type import AssetType
+from services.contracts.messages import Task
+from services.site_agent.local_solve import (
+    calibration_counts,
+    check_grid,
+    check_interval,
+    check_weights,
+    confusion_counts,
+    head_risks,
+    held_out_loss,
+    lifted,
+    regression_sums,
+)
+from services.site_agent.policy import SitePolicy
+from services.site_agent.questions import Heads, Questions
+from services.site_agent.vault.dataset import Dataset
+
+
+def told_of_model(
+    task: Task, dataset: Dataset, of_heads: Heads, asset_type: AssetType, policy: SitePolicy, questions: Questions
+) -> dict[str, FloatArray]:
+    """Arrays of the answer to a task ``evaluate``, as :class:`services.contracts.messages.SiteUpdate` has them."""
+    heads, held_out = of_heads.problems, lifted(task.spec, dataset.test.features)
+    objective, sizes = objective_of(task.spec, asset_type), (len(heads), held_out.shape[1])
+    if isinstance(objective, NetworkObjective):
+        sizes = (1, objective.size(held_out.shape[1]) - 1)
+    elif objective is not None:
+        sizes = (objective.n_classes, held_out.shape[1])
+    joint = joint_loss(task.spec, asset_type)
+    if joint is not None:
+        sizes = (joint.n_classes, held_out.shape[1])
+    weights = check_weights(task.arrays.get("weights"), *sizes)
+    test, loss, n_classes = dataset.test, task.spec.loss.loss, len(asset_type.fault_classes)
+    if "calibration" in task.arrays:
+        check_grid(task.arrays["calibration"])
+        questions.check_counts(task.run_id, weights)
+        outcomes = test.outcomes(loss.task)
+        return calibration_counts(weights, held_out, test.features, outcomes, loss.task, objective)
+    answer = {
+        "risk": head_risks(weights, heads, objective=objective),
+        "loss": held_out_loss(weights, held_out, test.outcomes(loss.task), joint or loss, n_classes, objective),
+    }
+    if loss.task == "regression":
+        interval, quantile = check_interval(task.arrays.get("interval")), task.spec.loss.quantile or 0.5
+        return answer | regression_sums(weights, held_out, test.targets, interval, quantile)
+    least = policy.min_class_samples
+    counts = confusion_counts(weights, held_out, test.classes, n_classes, least, objective)
+    return answer | {"confusion": counts}

@@ -1,0 +1,132 @@
+"""What a tuning asks of the rows: cuts on the rows without a fold, counts on the fold. Arrays in, arrays out.
+
+The folds are dealt here, from the task's seed and the rows, and leave in no form. The account of a cut is over all rows
+that the task learns from, 0 in the fold, and the guard chooses with that: so answers over different folds, of one
+candidate or of several, are held against one another as all answers are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.basics import Arrays, FloatArray, ProblemError
+from models.cohorts.fixed_point import Words, asked_points, to_words
+from models.methods.guard import Guard
+from models.methods.row_account import Accounted, RowAccount, joined
+from models.problem import SiteProblem
+from models.tuning.at_hand import answer_cuts
+from models.tuning.fold_guard import FoldGuard, over_all
+from models.tuning.folds import check_folds, deal_rows
+from models.tuning.scores import class_counts, error_sums
+from services.contracts.asset_type import AssetType
+from services.contracts.lift import SplineLiftSpec
+from services.contracts.messages import RadiusRule, Task, TrainingSpec
+from services.contracts.tuning import TuningPart, TuningTask
+from services.site_agent.local_solve import check_weights, lifted, site_problems
+from services.site_agent.policy import Refusal, SitePolicy
+from services.site_agent.vault.dataset import Part
+
+Check = Callable[[str, FloatArray, tuple[SiteProblem, ...]], None]
+"""Refuses weights (K, D) of a part, by its name, that no honest run asks about."""
+
+_UNMASKED = np.zeros(1)  # scores belong to no point
+
+
+def tuning_answer(
+    task: Task, rows: Part, asset_type: AssetType, policy: SitePolicy, guard: Guard, check: Check
+) -> Accounted:
+    """Arrays of the answer, each name with the number of its part, and their account over all ``rows``.
+
+    Raises
+    ------
+    Refusal
+        Too few rows for the folds, or ``check`` refuses a part.
+    ProblemError
+        The task does not fit the rows.
+    """
+    asked = _asked(task)
+    folds = _folds(asked, rows, task, policy)
+    arrays: dict[str, FloatArray] = {}
+    accounts: list[RowAccount] = []
+    for j, part in enumerate(asked.parts):
+        found = (
+            Accounted({"score": _score(task, asked, part, j, rows, folds == part.fold, asset_type, policy)})
+            if asked.scored else _cuts(task, asked, part, j, rows, folds != part.fold, asset_type, guard, check)
+        )
+        arrays |= {f"{name}_{j}": array for name, array in found.arrays.items()}
+        accounts.append(found.account)
+    return Accounted(arrays, joined(accounts))
+
+
+def tuning_words(task: Task, answer: Arrays, share: float) -> Words:
+    """Words (L,) of an answer, part by part: cuts times the plant's share, counts as they are."""
+    asked, words = _asked(task), []
+    for j in range(len(asked.parts)):
+        plain = {name.rpartition("_")[0]: each for name, each in answer.items() if name.rpartition("_")[2] == str(j)}
+        if asked.scored:
+            words.append(to_words(plain, 1.0, _UNMASKED))
+        else:
+            words.append(to_words(plain, share, asked_points({"point": task.arrays[f"point_{j}"]})))
+    return np.concatenate(words)
+
+
+def _asked(task: Task) -> TuningTask:
+    if task.tuning is None:
+        raise ProblemError("a task tune says what it asks")
+    return task.tuning
+
+
+def _folds(asked: TuningTask, rows: Part, task: Task, policy: SitePolicy) -> NDArray[np.intp]:
+    classes = task.spec.loss.task == "classification"
+    strata = rows.classes if classes else np.zeros(len(rows), dtype=np.intp)
+    try:
+        folds = deal_rows(rows.features, strata, asked.folds, asked.seed)
+        check_folds(folds, strata, asked.folds, policy.min_samples, policy.min_test_samples)
+    except ProblemError as error:
+        raise Refusal("too_few_samples", str(error)) from None
+    return folds
+
+
+def spec_of(spec: TrainingSpec, asked: TuningTask, part: TuningPart) -> TrainingSpec:
+    """The problem of a part: the task's, whose radius is the one that the site joined with, with the part's terms."""
+    if spec.radius.rule != "fixed":
+        raise ProblemError("a tuning starts from the radius that the site joined with")
+    changes = {
+        "radius": RadiusRule(rule="fixed", value=spec.radius.value * part.radius),
+        "label_flip_cost": part.label_flip_cost, "lift": asked.lifts[part.lift],
+    }
+    return TrainingSpec.model_validate({**dict(spec), **changes})
+
+
+def _cuts(
+    task: Task, asked: TuningTask, part: TuningPart, j: int, rows: Part, kept: NDArray[np.bool_],
+    asset_type: AssetType, guard: Guard, check: Check,
+) -> Accounted:
+    spec, train = spec_of(task.spec, asked, part), rows.chosen(kept)
+    problems = site_problems(spec, lifted(spec, train.features), train.outcomes(spec.loss.task), asset_type)
+    size = problems[0].features.shape[1] + int(spec.fit_intercept)
+    points = task.arrays.get(f"point_{j}")
+    if points is None or points.shape != (len(problems), size) or not np.isfinite(points).all():
+        raise ProblemError(f"part {j} of a tuning needs finite points of shape {(len(problems), size)}")
+    check(f"{part.model_dump_json()}", points, problems)
+    found = answer_cuts(problems, points, FoldGuard(guard, kept))
+    account = over_all(found.account, kept)
+    # As in a round: a segment of a spline that few rows reach has a slope of these few.
+    return Accounted(found.arrays, replace(account, whole=account.whole and not isinstance(spec.lift, SplineLiftSpec)))
+
+
+def _score(
+    task: Task, asked: TuningTask, part: TuningPart, j: int, rows: Part, held: NDArray[np.bool_],
+    asset_type: AssetType, policy: SitePolicy,
+) -> FloatArray:
+    spec, test = spec_of(task.spec, asked, part), rows.chosen(held)
+    features, loss = lifted(spec, test.features), spec.loss.loss
+    weights = check_weights(task.arrays.get(f"weights_{j}"), asset_type.heads(loss.task), features.shape[1])
+    if loss.task == "regression":
+        return error_sums(weights, features, test.targets, loss)
+    n_classes = len(asset_type.fault_classes)
+    return class_counts(weights, features, test.classes, n_classes, policy.min_class_samples)

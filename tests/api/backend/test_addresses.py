@@ -1,0 +1,68 @@
+"""What plants are told of this host's addresses, and that its own processes reach the link."""
+
+from __future__ import annotations
+
+import hashlib
+import ssl
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+
+from api.backend.addresses import api_address, certificate_digest, link_addresses
+from services.bus import server
+from services.bus.certificates import ensure_certificates
+from services.bus.configuration import BusFiles, TlsFiles
+from services.contracts.errors import InvalidInputError, UnavailableError
+from services.contracts.settings import Settings
+
+
+def settings(home: Path, **sections: Any) -> Settings:
+    return Settings.model_validate({"home": home} | sections)
+
+
+@pytest.mark.parametrize(("given", "named"), [
+    ({}, "127.0.0.1"), ({"host": "0.0.0.0"}, "127.0.0.1"), ({"host": "192.168.0.7"}, "192.168.0.7"),
+    ({"host": "0.0.0.0", "host_names": ["localhost", "oem.example"]}, "oem.example"),
+    ({"host": "192.168.0.7", "host_names": ["oem.example"]}, "oem.example"),
+    ({"host": "127.0.0.1", "host_names": ["oem.example"]}, "127.0.0.1"), ({"host": "::1"}, "[::1]"),
+])
+def test_plants_are_told_a_name_that_they_can_use(tmp_path: Path, given: dict[str, Any], named: str) -> None:
+    found = settings(tmp_path, api=given, nats=given)
+    scheme = "https" if given.get("host", "127.0.0.1") not in ("127.0.0.1", "::1") else "http"
+    assert api_address(found) == f"{scheme}://{named}:8000"
+    assert link_addresses(found) == (f"tls://{named}:4222",)
+
+
+def test_a_server_of_its_own_is_named_as_the_settings_do(tmp_path: Path) -> None:
+    assert link_addresses(settings(tmp_path, nats={"servers": ["tls://a:1", "tls://b:2"]})) == ("tls://a:1", "tls://b:2")
+
+
+def test_the_digest_is_that_of_the_certificate_which_is_shown(tmp_path: Path) -> None:
+    assert certificate_digest(settings(tmp_path)) is None
+    open_to_all = settings(tmp_path, api={"host": "0.0.0.0"})
+    with pytest.raises(UnavailableError, match="ballast up"):
+        certificate_digest(open_to_all)
+    files = TlsFiles(open_to_all.tls_folder)
+    ensure_certificates(files, ["127.0.0.1"])
+    first = ssl.PEM_cert_to_DER_cert(files.certificate.read_text())
+    assert certificate_digest(open_to_all) == hashlib.sha256(first).hexdigest()
+    with files.certificate.open("a") as chain:  # the server's own stands first
+        chain.write(files.authority.read_text())
+    assert certificate_digest(open_to_all) == hashlib.sha256(first).hexdigest()
+    files.certificate.write_text("nothing")
+    with pytest.raises(InvalidInputError, match="no certificate"):
+        certificate_digest(open_to_all)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1", "192.168.0.7"])
+def test_the_hosts_own_processes_reach_the_link_by_its_certificate(tmp_path: Path, host: str) -> None:
+    found = settings(tmp_path, nats={"host": host, "host_names": ["oem.example"]})
+    files = BusFiles(found.bus_folder)
+    server.prepare(files, host=host, port=4222, host_names=found.nats.host_names, site_keys={})
+    names = x509.load_pem_x509_certificate(files.certificate.read_bytes()).extensions.get_extension_for_class(
+        x509.SubjectAlternativeName).value
+    known = {*names.get_values_for_type(x509.DNSName), *map(str, names.get_values_for_type(x509.IPAddress))}
+    reached = found.nats_servers[0].removeprefix("tls://").rpartition(":")[0]
+    assert {reached, "oem.example"} <= known and "0.0.0.0" not in known

@@ -1,0 +1,86 @@
+"""Every command of both programs prints JSON where it is asked to; a new one that does not fails here."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from api.cli.main import COMMANDS, _module, main, make_parser
+from services.contracts import command_line
+from services.site_agent import cli as plant
+
+EXEMPT = {
+    "ballast up": "serves until it is stopped",
+    "ballast demo": "tells as it goes; --json FILE takes its account",
+    "ballast simulate": "writes files",
+    "ballast completion": "prints a script",
+    "ballast plan init": "prints a file to be edited",
+    "ballast bus serve": "serves until it is stopped",
+    "ballast-site run": "serves until it is stopped",
+    "ballast-site console": "serves until it is stopped; each page has its JSON beside it",
+    "ballast-site completion": "prints a script",
+}
+
+
+def commands(parser: argparse.ArgumentParser, path: str) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """Every command that has no commands below it."""
+    below = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    if not below:
+        yield path, parser
+    for action in below:
+        for name, each in action.choices.items():
+            yield from commands(each, f"{path} {name}")
+
+
+def every() -> dict[str, argparse.ArgumentParser]:
+    whole = make_parser({name: _module(name) for name in COMMANDS})
+    return {**dict(commands(whole, "ballast")), **dict(commands(plant._parser(), "ballast-site"))}
+
+
+def test_every_command_takes_json_unless_it_is_said_why_not() -> None:
+    found = every()
+    assert len(found) > 50 and set(EXEMPT) <= set(found)
+    flags = {
+        name: [action for action in parser._actions if "--json" in action.option_strings]
+        for name, parser in found.items()
+    }
+    without = {name for name, actions in flags.items() if not actions or actions[0].nargs != 0}
+    assert without == set(EXEMPT)
+
+
+def test_what_is_told_is_one_document_or_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    args = argparse.Namespace(json=True)
+    command_line.tell(args, {"gap": float("inf"), "name": "é"}, "a line")
+    assert json.loads(capsys.readouterr().out) == {"gap": "Infinity", "name": "é"}
+    command_line.tell(argparse.Namespace(json=False), {}, "a line", "another")
+    assert capsys.readouterr().out == "a line\nanother\n"
+
+
+def test_changes_print_the_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def asked(*words: str) -> object:
+        assert main([*words, "--home", str(tmp_path), "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    assert set(asked("migrate")) == {"schema"}
+    made = asked("token", "create", "--name", "x", "--role", "engineer")
+    assert made["role"] == "engineer"
+    gone = asked("token", "revoke", made["token_id"])
+    assert gone["revoked_at"] and "secret" not in str(gone)
+    assert asked("token", "list")[0]["token_id"] == made["token_id"]
+    assert asked("audit", "verify")["events"] == 2
+
+
+def test_the_plant_s_commands_print_theirs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "plant-1"
+    assert plant.main(["init", "--site-id", "plant-1", "--dir", str(folder), "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["site_id"] == "plant-1" and made["public_key"].startswith("U")
+    config = ["--config", str(folder / "site.toml"), "--json"]
+    assert plant.main(["key", "show", *config]) == 0
+    assert json.loads(capsys.readouterr().out) == {"public_key": made["public_key"]}
+    assert plant.main(["key", "new", *config]) == 0
+    assert json.loads(capsys.readouterr().out)["next_public_key"] != made["public_key"]

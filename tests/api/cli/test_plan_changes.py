@@ -1,0 +1,101 @@
+"""``ballast plan``: change, compare, put away, delete; what is shown can be given again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.contracts.process_lock import held
+from services.plant_simulator.assets import builtin_asset_type_path
+
+PUMP = str(builtin_asset_type_path("triplex-pump"))
+
+
+@pytest.fixture
+def made(shell: Any, plan_file: Callable[..., str]) -> Callable[..., str]:
+    shell.good("asset-type", "add", PUMP)
+    shell.good("plan", "create", plan_file())
+    return plan_file
+
+
+def test_a_plan_is_compared_updated_and_its_history_told(shell: Any, behind: Any, made: Callable[..., str]) -> None:
+    changed = made("max_rounds = 7\n[spec]\nradius = { rule = 'fixed', value = 0.5 }")
+    diff = shell.good("plan", "diff", changed)
+    assert "max_rounds: 100 -> 7\n" in diff and 'spec.radius.rule: "samples" -> "fixed"\n' in diff
+    assert shell.read("plan", "diff", changed)["max_rounds"] == {"before": 100, "after": 7}
+    assert behind.store.plans.get("nightly").version == 1
+    said = shell.good("plan", "update", changed, "--reason", "too slow")
+    assert said == f"plan nightly version 2\n{diff}"
+    assert shell.good("plan", "diff", changed) == ""
+    assert shell.good("plan", "update", changed) == "plan nightly version 2: nothing changes\n"
+    assert shell.good("plan", "diff", "nightly") == diff
+    assert shell.good("plan", "diff", "nightly", "--from", "2", "--to", "1").endswith("max_rounds: 7 -> 100\n")
+    assert "no version 3, but 1 to 2" in shell.refused("plan", "diff", "nightly", "--to", "3")
+    assert "too slow" in shell.good("plan", "history", "nightly")
+    assert [each["version"] for each in shell.read("plan", "history", "nightly")] == [1, 2]
+    assert behind.store.audit.list_events()[0].after["max_rounds"] == 7
+
+
+def test_what_is_shown_can_be_given_again(shell: Any, made: Callable[..., str], tmp_path: Path) -> None:
+    fair = "[[gates.fairness]]\nindex = 'gini'\nat_most = 0.3"
+    shell.good("plan", "update", made(f"[spec]\nlabel_flip_cost = inf\n{fair}"))
+    shown = shell.good("plan", "show", "nightly")
+    assert "=None" not in shown and "(" not in shown
+    again = tmp_path / "again.toml"
+    again.write_text(shown)
+    assert "nothing changes" in shell.good("plan", "update", str(again))
+    again = tmp_path / "again.json"
+    import json
+
+    again.write_text(json.dumps(shell.read("plan", "show", "nightly")["plan"] | {"gates": {"max_gap": None}}))
+    assert "gates.max_gap: 0.001 -> null" in shell.good("plan", "update", str(again))
+    assert "# gates.max_gap is not asked" in shell.good("plan", "show", "nightly")
+
+
+def test_a_plan_is_put_away_and_deleted(shell: Any, made: Callable[..., str]) -> None:
+    assert shell.good("plan", "archive", "nightly") == "plan nightly is archived\n"
+    assert shell.read("plan", "list") == []
+    assert "nightly" in shell.good("plan", "list", "--archived")
+    assert "restore it first" in shell.refused("plan", "trigger", "nightly")
+    shell.good("plan", "restore", "nightly")
+    assert shell.good("plan", "delete", "nightly", "--reason", "a mistake") == "plan nightly is deleted\n"
+    assert "no plan" in shell.refused("plan", "show", "nightly")
+    made()
+    shell.good("plan", "create", made())
+    shell.run("plan", "trigger", "nightly")
+    assert "archive it instead" in shell.refused("plan", "delete", "nightly")
+    assert "unfinished run" in shell.refused("plan", "archive", "nightly")
+
+
+def test_a_misspelt_key_says_which_was_meant(shell: Any, made: Callable[..., str]) -> None:
+    assert "max_round: there is no such key; did you mean max_rounds?" in shell.refused(
+        "plan", "update", made("max_round = 3")
+    )
+
+
+def test_a_trigger_that_nobody_hears_says_so(shell: Any, made: Callable[..., str]) -> None:
+    code, out, err = shell.run("plan", "trigger", "nightly")
+    assert code == 0 and f"run {out.strip()} waits: no flows process" in err
+    shell.good("run", "cancel", out.strip())
+    shell.good("plan", "create", made(name="other"))
+    with held(shell.home / "flows.lock"):
+        code, out, err = shell.run("plan", "trigger", "other")
+    assert (code, err) == (0, "")
+
+
+def test_a_new_plan_tunes_and_what_a_tuning_is_can_be_shown_and_given_again(
+    shell: Any, behind: Any, made: Callable[..., str], tmp_path: Path
+) -> None:
+    file = tmp_path / "new.toml"
+    file.write_text(shell.good("plan", "init", "fresh", "--asset-type", "triplex-pump"))
+    shell.good("plan", "create", str(file))
+    plans = behind.store.plans
+    assert plans.get("fresh").plan.tuning == "auto" and plans.get("nightly").plan.tuning is None
+    table = "[tuning]\nradius = [1.0, 10.0]\nlifts = ['none', { kind = 'spline', segments = 4 }]\nfolds = 4"
+    shell.good("plan", "update", made(table))
+    file.write_text(shell.good("plan", "show", "nightly"))
+    assert shell.good("plan", "update", str(file)).endswith("nothing changes\n")
+    assert "candidates at least" in shell.refused("plan", "update", made("[tuning]\nradius = [2.0]"))

@@ -1,0 +1,180 @@
+"""Sessions: opened by a token alone, ended by all that ends them, never given to anybody, and of no use elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+
+from api.web.sessions import COOKIE, IDLE, LIFETIME, digest
+from services.contracts.identity import Role
+from services.identity.tokens import issue
+from services.round_store.tables import ConsoleSessionRow
+from tests.api.console.test_roles import CHANGING, address
+from tests.oracles.store_walk import all_columns
+
+
+def test_the_cookie_is_bound_to_this_host_and_no_script_reads_it(world: Any, somebody: Any) -> None:
+    answer = somebody(world).sign_in(world.tokens[Role.VIEWER])
+    name, *rest = answer.headers["Set-Cookie"].split("; ")
+    assert name.startswith(f"{COOKIE}=") and COOKIE.startswith("__Host-")
+    assert {"Secure", "HttpOnly", "SameSite=Strict", "Path=/"} <= set(rest)
+    assert not any(part.startswith("Domain") for part in rest)
+
+
+def test_the_store_knows_no_secret(world: Any, signed_in: Callable[..., Any]) -> None:
+    person = signed_in(world)
+    cells = [str(cell.value) for cell in all_columns(world.backend.store.engine)]
+    assert not any(person.secret in cell for cell in cells)
+    assert any(digest(person.secret) in cell for cell in cells)
+
+
+@pytest.mark.parametrize("token", ["", "nothing", f"blst_{'0' * 12}_{'0' * 64}"])
+def test_what_is_no_token_opens_nothing(world: Any, somebody: Any, token: str) -> None:
+    answer = somebody(world).sign_in(token)
+    assert answer.status_code == 401 and "Set-Cookie" not in answer.headers
+    assert world.backend.store.sessions.list_sessions() == []
+
+
+def test_after_ten_wrong_tokens_an_address_waits(world: Any, somebody: Any) -> None:
+    person = somebody(world)
+    answers = [person.sign_in(f"blst_{number:012x}_{'0' * 64}").status_code for number in range(12)]
+    assert answers[:10] == [401] * 10 and answers[-1] == 429
+
+
+def test_a_secret_from_before_is_not_taken_over(world: Any, somebody: Any) -> None:
+    """Session fixation: who plants a cookie in another's browser does not share the session that is opened there."""
+    planted = "ab" * 32
+    victim = somebody(world, secret=planted)
+    assert victim.sign_in(world.tokens[Role.ADMINISTRATOR]).status_code == 303
+    assert victim.secret != planted
+    assert somebody(world, secret=planted).get("/console").status_code == 303
+
+
+def test_signing_in_again_ends_the_session_before(world: Any, signed_in: Callable[..., Any], somebody: Any) -> None:
+    person = signed_in(world)
+    before = person.secret
+    person.sign_in(world.tokens[Role.VIEWER])
+    assert somebody(world, secret=before).get("/console").status_code == 303
+    assert person.get("/console").status_code == 200
+
+
+def test_signing_out_ends_the_session_for_good(world: Any, signed_in: Callable[..., Any]) -> None:
+    person = signed_in(world)
+    answer = person.post("/console/sign-out")
+    assert answer.status_code == 303 and "Max-Age=0" in answer.headers["Set-Cookie"]
+    assert person.get("/console").status_code == 303
+    assert world.events()[:2] == ["session.end", "session.begin"]
+
+
+def aged(world: Any, **columns: timedelta) -> None:
+    now = datetime.now(UTC)
+    with world.backend.store.database.write() as session:
+        session.execute(update(ConsoleSessionRow).values({name: now + by for name, by in columns.items()}))
+
+
+@pytest.mark.parametrize(
+    "columns", [{"expires_at": timedelta(seconds=-1)}, {"last_used_at": -IDLE - timedelta(seconds=1)}], ids=str
+)
+def test_a_session_ends_by_the_clock(world: Any, signed_in: Callable[..., Any], columns: dict[str, timedelta]) -> None:
+    person = signed_in(world)
+    assert person.get("/console").status_code == 200
+    aged(world, **columns)
+    assert person.get("/console").status_code == 303
+    assert person.get("/v1/models").status_code == 401
+
+
+def test_a_session_that_is_used_is_not_idle(world: Any, signed_in: Callable[..., Any]) -> None:
+    person = signed_in(world)
+    aged(world, last_used_at=-IDLE + timedelta(minutes=5))
+    person.get("/console")
+    session = world.backend.store.sessions.list_sessions()[0]
+    assert datetime.now(UTC) - session.last_used_at < timedelta(minutes=1)
+    assert session.expires_at - session.created_at == LIFETIME
+
+
+def test_a_session_ends_with_its_token_and_by_an_administrator(world: Any, signed_in: Callable[..., Any]) -> None:
+    ada, viewer, operator = (signed_in(world, role) for role in (Role.ADMINISTRATOR, Role.VIEWER, Role.OPERATOR))
+    tokens = {token.role: token.token_id for token in world.backend.store.tokens.list_tokens()}
+    assert ada.post(f"/console/admin/tokens/{tokens[Role.VIEWER]}/revoke").status_code == 303
+    assert viewer.get("/console").status_code == 303
+    theirs = digest(operator.secret)[:16]
+    assert theirs[:8] in ada.get("/console/admin").text
+    assert ada.post(f"/console/admin/sessions/{theirs}/end").status_code == 303
+    assert operator.get("/console").status_code == 303
+    assert ada.post("/console/admin/sessions/%25/end").status_code == 404, "no pattern ends them all"
+    assert ada.get("/console").status_code == 200
+    assert {"session.end", "token.revoke"} <= set(world.events())
+
+
+def test_an_expired_token_opens_no_session(world: Any, somebody: Any) -> None:
+    old = issue("old", Role.VIEWER, datetime.now(UTC) - timedelta(days=2), timedelta(days=1))
+    world.backend.store.tokens.add(old.stored)
+    assert somebody(world).sign_in(old.text).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "to", ["https://evil.example", "//evil.example", "/console//evil.example", "/consolex", "javascript:alert(1)", "/"]
+)
+def test_signing_in_leads_nowhere_else(world: Any, somebody: Any, to: str) -> None:
+    assert somebody(world).sign_in(world.tokens[Role.VIEWER], to=to).headers["Location"] == "/console"
+
+
+def test_signing_in_leads_back_to_the_page_that_was_asked_for(world: Any, somebody: Any) -> None:
+    person = somebody(world)
+    asked = person.get("/console/runs?plan=pumps")
+    assert asked.headers["Location"] == "/console/sign-in?to=/console/runs%3Fplan%3Dpumps"
+    assert 'value="/console/runs?plan=pumps"' in person.get(asked.headers["Location"]).text
+    answer = person.sign_in(world.tokens[Role.VIEWER], to="/console/runs?plan=pumps")
+    assert answer.headers["Location"] == "/console/runs?plan=pumps"
+
+
+def test_below_v1_a_session_reads_and_changes_nothing(world: Any, signed_in: Callable[..., Any]) -> None:
+    person = signed_in(world)
+    assert person.get("/v1/models").status_code == 200
+    assert person.get("/v1/models/pumps/versions/1/fairness.html").status_code == 200
+    before = world.snapshot()
+    answer = person.call("POST", "/v1/admin/plans/pumps/trigger", json={}, headers={"Origin": "https://ballast"})
+    assert answer.status_code == 401 and world.snapshot() == before
+    assert signed_in(world, Role.VIEWER).get("/v1/admin/audit").status_code == 403
+
+
+@pytest.fixture(scope="module")
+def another(shared_world: Any, signed_in: Callable[..., Any]) -> Any:
+    return signed_in(shared_world)
+
+
+@pytest.mark.parametrize("path", CHANGING)
+def test_a_forged_form_changes_nothing(shared_world: Any, people: Any, another: Any, path: str) -> None:
+    person, other = people[Role.ADMINISTRATOR], another
+    before = shared_world.snapshot()
+    for forged in (
+        {"origin": "https://evil.example"}, {"origin": "null"}, {"origin": None}, {"token": ""}, {"token": "0" * 64},
+        {"token": other.form_token()},
+    ):
+        assert person.post(address(path), **forged).status_code == 403, forged
+    headers = {"Origin": "https://ballast", "Sec-Fetch-Site": "cross-site"}
+    data = {"form_token": person.form_token()}
+    assert person.call("POST", address(path), data=data, headers=headers).status_code == 403
+    assert shared_world.snapshot() == before
+    assert person.get("/console").status_code == 200
+
+
+def test_nobody_is_signed_in_from_elsewhere(world: Any, somebody: Any) -> None:
+    """Or an attacker could have a victim work in the attacker's session."""
+    for origin in ("https://evil.example", "null", None):
+        person = somebody(world)
+        assert person.sign_in(world.tokens[Role.VIEWER], origin=origin).status_code == 403
+        assert person.secret == ""
+
+
+def test_a_form_is_a_form(world: Any, signed_in: Callable[..., Any]) -> None:
+    person = signed_in(world)
+    told = {"form_token": person.form_token()}
+    for content in ("application/json", "text/plain", "multipart/form-data"):
+        headers = {"Origin": "https://ballast", "Content-Type": content}
+        answer = person.call("POST", "/console/plans/pumps/pause", content=str(told), headers=headers)
+        assert answer.status_code == 415, content

@@ -1,0 +1,92 @@
+"""The Open Inference Protocol says what a diagnosis says, and its errors are its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from api.models.examples import FEATURES_EXAMPLE
+from services.contracts.identity import Role
+
+ROOT = "/v2/models/pumps"
+ROW = list(FEATURES_EXAMPLE.values())
+ONE = {"name": "features", "shape": [1, 14], "datatype": "FP64", "data": ROW}
+
+
+def infer(world: Any, *inputs: Any, path: str = f"{ROOT}/infer", **more: Any) -> Any:
+    return world.call(Role.VIEWER, "POST", path, {"inputs": list(inputs), **more})
+
+
+def test_health_needs_no_token_and_everything_else_does(shared_world: Any) -> None:
+    assert shared_world.call(None, "GET", "/v2/health/live").json() == {"live": True}
+    assert shared_world.call(None, "GET", "/v2/health/ready").json() == {"ready": True}
+    asked = [("GET", path) for path in ("/v2", ROOT, f"{ROOT}/ready", f"{ROOT}/versions/1", f"{ROOT}/versions/1/ready")]
+    for method, path in [*asked, ("POST", f"{ROOT}/infer"), ("POST", f"{ROOT}/versions/1/infer"), ("GET", "/v2/no")]:
+        answer = shared_world.call(None, method, path)
+        assert answer.status_code == 401 and list(answer.json()) == ["error"], path
+        assert answer.headers["content-type"] == "application/json" and "www-authenticate" in answer.headers
+    assert shared_world.call(Role.VIEWER, "GET", "/v2").json()["name"] == "ballast"
+
+
+def test_metadata_tells_the_tensors(shared_world: Any) -> None:
+    found = shared_world.call(Role.VIEWER, "GET", ROOT).json()
+    assert found["inputs"] == [{"name": "features", "datatype": "FP64", "shape": [-1, 14]}]
+    assert [(each["name"], each["shape"]) for each in found["outputs"]] == [("class", [-1]), ("scores", [-1, 2])]
+    assert shared_world.call(Role.VIEWER, "GET", f"{ROOT}/versions/1").json() == found
+    assert shared_world.call(Role.VIEWER, "GET", f"{ROOT}/ready").json() == {"name": "pumps", "ready": True}
+
+
+@pytest.mark.parametrize("path", [f"{ROOT}/infer", f"{ROOT}/versions/champion/infer"])
+def test_both_forms_of_tensors_answer_as_a_diagnosis(shared_world: Any, path: str) -> None:
+    said = shared_world.call(Role.VIEWER, "POST", "/v1/models/pumps/diagnose", {"sample": FEATURES_EXAMPLE}).json()
+    columns = [
+        {"name": name, "shape": [2], "datatype": "FP64", "data": [value, value]}
+        for name, value in FEATURES_EXAMPLE.items()
+    ]
+    nested = {**ONE, "shape": [2, 14], "data": [ROW, ROW]}
+    flat = {**ONE, "shape": [2, 14], "data": ROW + ROW}
+    answers = [infer(shared_world, nested, path=path, id="a"), infer(shared_world, flat, path=path, id="a"),
+               infer(shared_world, *reversed(columns), path=path, id="a")]
+    for answer in answers:
+        assert answer.status_code == 200, answer.text
+        found = answer.json()
+        assert (found["model_name"], found["model_version"], found["id"]) == ("pumps", said["model_version"], "a")
+        classes, scores = found["outputs"]
+        assert classes["data"] == [said["diagnoses"][0]["fault_class"]] * 2 and classes["datatype"] == "BYTES"
+        assert scores["shape"] == [2, 2]
+        assert scores["data"] == pytest.approx([*said["diagnoses"][0]["scores"].values()] * 2, abs=1e-12)
+
+
+def test_only_wanted_outputs_are_given(shared_world: Any) -> None:
+    found = infer(shared_world, ONE, outputs=[{"name": "scores"}]).json()
+    assert [each["name"] for each in found["outputs"]] == ["scores"] and "id" not in found
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "wrong width": ({**ONE, "shape": [1, 13], "data": ROW[:13]}, "must have the shape (n, 14)"),
+    "wrong count": ({**ONE, "data": ROW[:13]}, "has 13 numbers"),
+    "texts": ({**ONE, "data": ["1.5"] * 14}, "must be numbers"),
+    "truth values": ({**ONE, "data": [True] * 14}, "must be numbers"),
+    "nested otherwise": ({**ONE, "data": [ROW[:7], ROW[7:]]}, "not nested as its shape"),
+    "another kind": ({**ONE, "datatype": "INT64"}, "datatype"),
+    "a feature alone": ({"name": "flow_mean", "shape": [1], "datatype": "FP64", "data": [1.0]}, "missing required"),
+    "unknown feature": ({"name": "flow_maen", "shape": [1], "datatype": "FP64", "data": [1.0]}, "did you mean"),
+    "no sample": ({**ONE, "shape": [0, 14], "data": []}, "1 to 10000 samples"),
+}
+
+
+@pytest.mark.parametrize("case", sorted(REFUSED))
+def test_what_does_not_fit_is_one_line(shared_world: Any, case: str) -> None:
+    tensor, said = REFUSED[case]
+    answer = infer(shared_world, tensor)
+    assert answer.status_code == 400 and list(answer.json()) == ["error"]
+    assert said in answer.json()["error"] and "\n" not in answer.json()["error"]
+
+
+def test_an_unknown_model_output_or_address_is_told_in_the_protocols_words(shared_world: Any) -> None:
+    assert infer(shared_world, ONE, path="/v2/models/nobody/infer").status_code == 404
+    answer = infer(shared_world, ONE, outputs=[{"name": "margin"}])
+    assert answer.status_code == 400 and "no output 'margin'" in answer.json()["error"]
+    answer = shared_world.call(Role.VIEWER, "GET", "/v2/nothing")
+    assert (answer.status_code, list(answer.json())) == (404, ["error"])

@@ -1,0 +1,32 @@
+"""An export through HTTP and at the host is the version's, and is noted."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import onnx
+
+from services.contracts.identity import Role
+from services.exporting.c99_header import c99_header
+
+PATH = "/v1/models/pumps/versions/{}/export?format={}"
+
+
+def test_exports_are_files_of_the_version_and_each_is_in_the_audit_trail(world: Any) -> None:
+    header = world.call(Role.OPERATOR, "GET", PATH.format("champion", "c99"))
+    version = world.backend.registry.get("pumps", "1")
+    assert header.text == c99_header(version) and "pumps-1.h" in header.headers["content-disposition"]
+    model = world.call(Role.OPERATOR, "GET", PATH.format("1", "onnx") + "&precision=float")
+    onnx.checker.check_model(onnx.load_from_string(model.content))
+    newest, before = world.backend.store.audit.list_events(action="model.export", limit=2)
+    assert (newest.target, newest.after["version"]) == ("model:pumps", "1")
+    assert newest.after["sha256"] == hashlib.sha256(model.content).hexdigest()
+    assert (before.after["format"], before.after["precision"]) == ("c99", "double")
+
+
+def test_what_is_not_there_is_refused_and_not_noted(world: Any) -> None:
+    for path, status in ((PATH.format("17", "c99"), 404), (PATH.format("1", "pmml"), 422)):
+        assert world.call(Role.OPERATOR, "GET", path).status_code == status
+    assert world.call(Role.VIEWER, "GET", PATH.format("1", "c99")).status_code == 403
+    assert "model.export" not in world.events()

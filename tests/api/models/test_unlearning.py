@@ -1,0 +1,56 @@
+"""A plant is asked to be unlearned: what is there at once, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from api.models.unlearning import without_site
+from services.contracts.errors import ConflictError
+from services.contracts.identity import Role
+from services.contracts.plan import Plan
+from tests.api.conftest import MODEL, RUN_ID, SITES
+
+
+def unlearn(world: Any, name: str = MODEL, **body: Any) -> Any:
+    wanted = {"site": SITES[0], "reason": "the plant was sold"} | body
+    return world.call(Role.ADMINISTRATOR, "POST", f"/v1/admin/models/{name}/unlearn", wanted)
+
+
+def test_a_plant_leaves_and_a_run_without_it_is_due(world: Any) -> None:
+    store = world.backend.store
+    for run in store.runs.unfinished_runs(MODEL):
+        store.runs.finish_run(run.run_id, "failed", "a test")
+    refused = {
+        "another model": (unlearn(world, "nobody"), 404), "no such plant": (unlearn(world, site="nobody"), 404),
+        "no reason": (unlearn(world, reason=" "), 422), "no such purge": (unlearn(world, purge="later"), 422),
+    }
+    assert {name: answer.status_code for name, (answer, _) in refused.items()} == {
+        name: code for name, (_, code) in refused.items()
+    }
+    assert store.sites.get(SITES[0]).status == "active"
+    answer = unlearn(world, purge="now")
+    assert answer.status_code == 202, answer.text
+    told = answer.json()
+    run = store.runs.get_run(told["run_id"])
+    assert (run.status, run.leaving.site_id, run.leaving.at_once) == ("pending", SITES[0], True)
+    assert RUN_ID in told["runs"] and told["purge"] == "now" and "audit" in told["stays"]
+    assert store.sites.get(SITES[0]).status == "removed"
+    assert store.plans.get(MODEL).plan.sites == tuple(SITES[1:]) == run.plan.sites
+    entry = store.audit.list_events(action="model.unlearn")[0]
+    assert entry.after == {"site": SITES[0], "run_id": run.run_id, "purge": "now"}
+    assert entry.reason == "the plant was sold" and store.audit.verify_chain().ok
+    assert unlearn(world).json()["code"] == "run_unfinished"
+
+
+def test_the_plan_without_the_plant_keeps_the_others_in_proportion() -> None:
+    own = {"a": {"weight": 0.5}, "b": {"weight": 0.3}, "c": {"weight": 0.2, "label_flip_cost": 2.0}}
+    plan = Plan.model_validate({"name": "p", "asset_type": "rig", "sites": ["a", "b", "c"], "site_settings": own})
+    fewer = without_site(plan, "a")
+    assert fewer.sites == ("b", "c") and fewer.explicit_weights == pytest.approx({"b": 0.6, "c": 0.4})
+    assert fewer.site_settings["c"].label_flip_cost == 2.0
+    assert without_site(fewer, "a") == fewer
+    alone = Plan.model_validate({"name": "p", "asset_type": "rig", "sites": ["a"]})
+    with pytest.raises(ConflictError, match="archive it"):
+        without_site(alone, "a")

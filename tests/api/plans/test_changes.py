@@ -1,0 +1,73 @@
+"""A plan is changed by whoever knows its present state, put away, and deleted where nothing refers to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from services.contracts.identity import Role
+
+PATH = "/v1/admin/plans"
+PLAN: dict[str, Any] = {"name": "nightly", "asset_type": "triplex-pump", "cron": "0 2 * * mon-fri", "min_sites": 2}
+
+
+def send(world: Any, method: str, path: str, body: Any = None, **headers: str) -> Any:
+    return world.call(Role.ADMINISTRATOR, method, path, body, headers=headers)
+
+
+def test_a_change_is_held_to_the_state_that_it_was_made_from(any_world: Any) -> None:
+    send(any_world, "POST", PATH, PLAN)
+    tag = send(any_world, "GET", f"{PATH}/nightly").headers["ETag"]
+    body = PLAN | {"max_rounds": 7, "spec": {"radius": {"rule": "fixed", "value": 0.5}}}
+    without = send(any_world, "PUT", f"{PATH}/nightly", body)
+    assert (without.status_code, without.json()["code"]) == (428, "precondition_required")
+    first = send(any_world, "PUT", f"{PATH}/nightly?reason=slow", body, **{"If-Match": tag})
+    assert (first.status_code, first.json()["version"]) == (200, 2)
+    late = send(any_world, "PUT", f"{PATH}/nightly", body | {"max_rounds": 9}, **{"If-Match": tag})
+    assert (late.status_code, late.json()["code"]) == (412, "precondition_failed")
+    assert send(any_world, "GET", f"{PATH}/nightly").json() == first.json()
+    paused = send(any_world, "POST", f"{PATH}/nightly/pause")
+    stale = send(any_world, "PUT", f"{PATH}/nightly", body, **{"If-Match": first.headers["ETag"]})
+    assert (paused.status_code, stale.status_code) == (200, 412)
+    now = send(any_world, "GET", f"{PATH}/nightly").headers["ETag"]
+    third = send(any_world, "PUT", f"{PATH}/nightly", PLAN, **{"If-Match": f'"other", {now}'})
+    assert third.status_code == 200 and third.headers["ETag"] not in (now, tag)
+    assert send(any_world, "PUT", f"{PATH}/nightly", PLAN, **{"If-Match": "*"}).json()["version"] == 3
+    event = any_world.backend.store.audit.list_events(action="plan.update")[-1]
+    assert event.reason == "slow"
+    assert event.before == {"version": 1, "max_rounds": 100, "spec.radius.rule": "samples", "spec.radius.value": 10.0}
+    assert event.after == {"version": 2, "max_rounds": 7, "spec.radius.rule": "fixed", "spec.radius.value": 0.5}
+    assert any_world.events() == ["plan.update", "plan.pause", "plan.update", "plan.create"]
+    versions = send(any_world, "GET", f"{PATH}/nightly/versions").json()["versions"]
+    assert [(each["version"], each["plan"]["max_rounds"]) for each in versions] == [(1, 100), (2, 7), (3, 100)]
+    assert versions[1]["actor"].endswith(" the administrator") and versions[1]["reason"] == "slow"
+
+
+def test_a_change_is_checked_as_a_new_plan_is(lasting_world: Any) -> None:
+    before = lasting_world.snapshot()
+    path, any_state = f"{PATH}/pumps", {"If-Match": "*"}
+    plan = send(lasting_world, "GET", path).json()["plan"]
+    for changes, status, said in (
+        ({"sites": ["nobody"]}, 422, "not enrolled: nobody"), ({"cron": "61 2 * * *"}, 422, "minute"),
+        ({"method": "magic"}, 422, "level-bundle"), ({"name": "other"}, 422, "the body other"),
+        ({"max_round": 3}, 422, "did you mean max_rounds?"), ({"radius": {}}, 422, "did you mean spec.radius?"),
+        ({"asset_type": "triplex-pump-severity"}, 409, "model pumps has versions"),
+    ):
+        answer = send(lasting_world, "PUT", path, plan | changes, **any_state)
+        assert (answer.status_code, said in answer.json()["detail"]) == (status, True), answer.text
+    assert send(lasting_world, "PUT", f"{PATH}/nobody", plan | {"name": "nobody"}, **any_state).status_code == 404
+    assert send(lasting_world, "DELETE", path).json()["code"] == "plan_in_use"
+    assert lasting_world.snapshot() == before
+
+
+def test_an_archived_plan_starts_nothing_and_an_unused_one_is_deleted(any_world: Any) -> None:
+    send(any_world, "POST", PATH, PLAN)
+    assert send(any_world, "POST", f"{PATH}/nightly/archive", {"reason": "old"}).json()["archived"] is True
+    assert [item["plan"]["name"] for item in send(any_world, "GET", PATH).json()["plans"]] == ["pumps"]
+    listed = send(any_world, "GET", f"{PATH}?archived=true").json()["plans"]
+    assert [item["plan"]["name"] for item in listed] == ["nightly", "pumps"]
+    refused = send(any_world, "POST", f"{PATH}/nightly/trigger")
+    assert (refused.status_code, refused.json()["code"]) == (409, "plan_archived")
+    assert send(any_world, "POST", f"{PATH}/nightly/restore").json()["archived"] is False
+    assert send(any_world, "DELETE", f"{PATH}/nightly", {"reason": "a mistake"}).status_code == 200
+    assert send(any_world, "GET", f"{PATH}/nightly").status_code == 404
+    assert any_world.events() == ["plan.delete", "plan.restore", "plan.archive", "plan.create"]

@@ -1,0 +1,269 @@
+"""`ballast backup` and `ballast restore`: what is refused, what is left behind, and backups of older versions."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sqlalchemy import text
+
+from api.backend.wiring import open_backend
+from api.cli.main import main
+from api.recovery import restore as restoring
+from api.recovery.backup import make_backup
+from api.recovery.restore import restore_backup
+from migrations.run import current, head, upgrade
+from services.backup import archive, tables
+from services.backup.sealed_stream import KeyCost, SealedWriter
+from services.contracts.audit import GENESIS, AuditEvent
+from services.contracts.errors import BallastError, ConflictError
+from services.contracts.settings import Settings
+from services.registry.mlflow_registry import ModelRegistry
+from services.round_store.session import make_engine
+from services.round_store.store import RoundStore
+
+WORD = "correct horse battery"
+CHEAP = KeyCost(operations=1, memory=8192)
+NOWHERE: dict[str, str] = {}
+STORED = Path(__file__).parents[2] / "compatibility" / "stored-0.1.0.tar.xz"
+WRITTEN_IN = "/srv/ballast"
+
+
+@pytest.fixture(autouse=True)
+def quick_mlflow(monkeypatch: pytest.MonkeyPatch, new_mlflow: Callable[[Path], str]) -> None:
+    """MLflow makes its tables once a session, and not once a restore: 4 s each."""
+    def prepare(registry: Any) -> None:
+        new_mlflow(Path(registry._store._uri.removeprefix("sqlite:///")).parent)
+
+    monkeypatch.setattr(ModelRegistry, "prepare", prepare)
+
+
+@pytest.fixture
+def home(tmp_path: Path, new_sqlite: Callable[[], str], new_mlflow: Callable[[Path], str]) -> Path:
+    folder = tmp_path / "home"
+    folder.mkdir()
+    Path(new_sqlite().removeprefix("sqlite:///")).rename(folder / "ballast.db")
+    new_mlflow(folder)
+    (folder / "ballast.toml").write_text("lease_seconds = 4.0\n\n[api]\nport = 8123\n")
+    (folder / "webhooks.key").write_text("ab" * 32)
+    return folder
+
+
+def backed_up(home: Path, file: Path, word: str = WORD) -> Path:
+    with open_backend(Settings.load(home, NOWHERE)) as backend:
+        backend.store.audit.append(actor="me", role=None, action="noted", target="x")
+        make_backup(backend, file, word, CHEAP)
+    return file
+
+
+def test_a_home_comes_back(home: Path, tmp_path: Path) -> None:
+    file = backed_up(home, tmp_path / "b")
+    done = restore_backup(file, tmp_path / "new", WORD, environment=NOWHERE)
+    assert done.manifest.audit_events == 1
+    settings = Settings.load(tmp_path / "new", NOWHERE)
+    assert (settings.lease_seconds, settings.api.port) == (4.0, 8123)
+    assert (tmp_path / "new/webhooks.key").read_text() == "ab" * 32
+    store = RoundStore.open(settings.database)
+    assert [event.action for event in store.audit.list_events()] == ["backup.restored", "noted"]
+    store.close()
+
+
+def test_what_cannot_be_restored_leaves_nothing(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = backed_up(home, tmp_path / "b")
+    data = file.read_bytes()
+    bad = tmp_path / "bad"
+    there = sorted(path.name for path in tmp_path.iterdir())
+    for content, word, said in (
+        (data, "correct horse batterx", "passphrase"), (data[: len(data) * 3 // 4], WORD, "cut short"),
+        (data[:-1], WORD, "cut short|altered"), (data + b"x", WORD, "altered|cut short"),
+        (data[:70_000] + bytes([data[70_000] ^ 1]) + data[70_001:], WORD, "altered"),
+        (b"PK\x03\x04", WORD, "no backup"),
+    ):
+        bad.write_bytes(content)
+        with pytest.raises(BallastError, match=said) as refused:
+            restore_backup(bad, tmp_path / "new", word, environment=NOWHERE)
+        assert "\n" not in str(refused.value)
+        bad.unlink()
+        assert sorted(path.name for path in tmp_path.iterdir()) == there
+    # Also where everything was written, and is not what it should be.
+    monkeypatch.setattr(restoring, "moved_aliases", lambda *_: 1 / 0)
+    monkeypatch.setattr(RoundStore, "close", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        restore_backup(file, tmp_path / "new", WORD, environment=NOWHERE)
+    assert sorted(path.name for path in tmp_path.iterdir()) == there
+
+
+def test_nothing_that_is_there_is_overwritten(home: Path, tmp_path: Path) -> None:
+    file = backed_up(home, tmp_path / "b")
+    with pytest.raises(ConflictError, match="not empty"):
+        restore_backup(file, home, WORD, environment=NOWHERE)
+    before = file.read_bytes()
+    with pytest.raises(ConflictError, match="never overwritten"):
+        backed_up(home, file)
+    assert file.read_bytes() == before
+    database = f"sqlite:///{home / 'ballast.db'}"
+    with pytest.raises(ConflictError, match="is not empty.*--self-contained"):
+        restore_backup(file, tmp_path / "new", WORD, environment={"BALLAST_DATABASE_URL": database})
+    assert not (tmp_path / "new").exists() and current(database) == head()
+    assert restore_backup(
+        file, tmp_path / "new", WORD, self_contained=True, environment={"BALLAST_DATABASE_URL": database}
+    ).rows
+
+
+def test_a_failed_restore_into_postgresql_leaves_it_empty(
+    home: Path, tmp_path: Path, empty_postgresql: Callable[[], str]
+) -> None:
+    file, url = backed_up(home, tmp_path / "b"), empty_postgresql()
+    cut = tmp_path / "cut"
+    cut.write_bytes(file.read_bytes()[:-40])
+    with pytest.raises(ConflictError):
+        restore_backup(cut, tmp_path / "new", WORD, environment={"BALLAST_DATABASE_URL": url})
+    assert current(url) is None
+    restore_backup(file, tmp_path / "new", WORD, environment={"BALLAST_DATABASE_URL": url})
+    assert current(url) == head()
+
+
+@pytest.mark.parametrize("revision", [f"000{number}" for number in range(1, 9)])
+def test_a_backup_of_an_older_schema_is_brought_up_to_date(revision: str, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'old.db'}"
+    upgrade(url, revision)
+    event = AuditEvent.sealed(
+        number=1, at=datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC), actor="a", role=None, action="b", target="c",
+        reason="", before=None, after={"x": -0.0}, previous_hash="0" * 64,
+    )
+    engine = make_engine(url)
+    with engine.execution_options(ballast_writes=True).begin() as connection:
+        found = {table.name: table for table in tables.reflected(connection)}
+        connection.execute(found["audit_events"].insert(), dict(event) | {"at": event.at.replace(tzinfo=None)})
+        connection.execute(text("UPDATE audit_head SET number = 1, hash = :hash"), {"hash": event.hash})
+        when = datetime(2026, 1, 1)
+        site = {"site_id": "plant-1", "public_key": "U" * 56, "asset_types": ["rig"], "status": "active",
+                "description": "", "enrolled_at": when, "updated_at": when, "agent_version": "", "notice": ""}
+        columns = found["sites"].columns
+        connection.execute(found["sites"].insert(), {name: site[name] for name in site if name in columns})
+    file = tmp_path / "b"
+    with file.open("wb") as opened, engine.connect() as connection:
+        with archive.writing(SealedWriter(opened, WORD, CHEAP)) as writer:
+            writer.add(archive.MANIFEST, archive.Manifest(
+                ballast="0.0", created_at=event.at, schema_revision=revision, audit_events=1, audit_head=event.hash,
+                registry_revision=None, artifact_root=None,
+            ).model_dump_json().encode())
+            for table in tables.reflected(connection):
+                for number, part in enumerate(tables.dump(connection, table)):
+                    writer.add(f"{archive.STORE}{table.name}/{number}", part)
+    engine.dispose()
+    restore_backup(file, tmp_path / "new", WORD, environment=NOWHERE)
+    store = RoundStore.open(Settings.load(tmp_path / "new", NOWHERE).database)
+    assert store.audit.verify_chain().ok
+    assert [site.site_id for site in store.sites.list_sites()] == ["plant-1"]
+    store.close()
+
+
+def test_another_trail_is_not_restored(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that were lost on the way, though the file itself is authentic."""
+    file, fill = backed_up(home, tmp_path / "b"), tables.fill
+
+    def filled(to: Any, table: Any, *more: Any) -> int:
+        if table.name == "audit_head":
+            to.execute(table.insert(), {"id": 1, "number": 0, "hash": GENESIS})
+        return fill(to, table, *more) if not table.name.startswith("audit") else 0
+
+    monkeypatch.setattr(tables, "fill", filled)
+    with pytest.raises(BallastError, match="audit trail is not that of the backup"):
+        restore_backup(file, tmp_path / "new", WORD, environment=NOWHERE)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_newer_backup_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "b"
+    with file.open("wb") as opened, archive.writing(SealedWriter(opened, WORD, CHEAP)) as writer:
+        writer.add(archive.MANIFEST, archive.Manifest(
+            ballast="9.1", created_at=datetime.now(UTC), schema_revision="9999", audit_events=0, audit_head="",
+            registry_revision=None, artifact_root=None,
+        ).model_dump_json().encode())
+    with pytest.raises(ConflictError, match="made by version 9.1"):
+        restore_backup(file, tmp_path / "new", WORD, environment=NOWHERE)
+
+
+def test_what_0_1_0_stored_goes_through_a_backup(tmp_path: Path) -> None:
+    with tarfile.open(STORED) as stored:
+        stored.extractall(tmp_path / "home", filter="data")
+    _moved_to(tmp_path / "home")
+    upgrade(Settings.load(tmp_path / "home", NOWHERE).database)
+    file = backed_up(tmp_path / "home", tmp_path / "b")
+    (tmp_path / "home").rename(tmp_path / "away")  # nothing of the former place is needed
+    done = restore_backup(file, tmp_path / "new", WORD, environment=NOWHERE)
+    with open_backend(Settings.load(tmp_path / "new", NOWHERE)) as backend:
+        name = next(iter(done.champions))
+        expected = json.loads((tmp_path / "away/expected.json").read_text())
+        version = backend.registry.get(name, "champion")
+        np.testing.assert_array_equal(version.weights, expected["weights"])
+        assert backend.predictors.diagnoser(name).diagnose(expected["samples"])
+
+
+def _moved_to(folder: Path) -> None:
+    registry = sqlite3.connect(folder / "mlflow.db")
+    for (table,) in registry.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+        for column in [row[1] for row in registry.execute(f'PRAGMA table_info("{table}")')]:
+            registry.execute(f'UPDATE "{table}" SET "{column}" = replace("{column}", ?, ?) WHERE "{column}" LIKE ?',
+                             (WRITTEN_IN, str(folder), f"%{WRITTEN_IN}%"))
+    registry.commit()
+    registry.close()
+
+
+# ---- the commands
+
+
+def test_the_commands(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    secret = tmp_path / "word"
+    secret.write_text(f"{WORD}\nnot this line\n")
+    file, new = tmp_path / "b", tmp_path / "new"
+    assert main(["backup", str(file), "--home", str(home), "--passphrase-file", str(secret)]) == 0
+    said = capsys.readouterr().out
+    assert "files of the home folder" in said and WORD not in said
+    assert main(["restore", str(file), "--home", str(new), "--passphrase-file", str(secret)]) == 0
+    said = capsys.readouterr().out
+    assert "the audit trail holds with its 0 events" in said and WORD not in said
+    secret.write_text("something else\n")
+    assert main(["restore", str(file), "--home", str(tmp_path / "x"), "--passphrase-file", str(secret)]) == 1
+    assert "the passphrase is not the backup's" in capsys.readouterr().err
+
+
+def test_the_passphrase_is_in_no_argument_and_no_childs_environment(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nor in the file, the home folder or what the command says."""
+    monkeypatch.setenv("BALLAST_PASSPHRASE", WORD)
+    seen: list[Any] = []
+    made = make_backup
+
+    def looking(backend: Any, target: Path, word: str) -> Any:
+        child = [sys.executable, "-c", "import os; print(sorted(os.environ.items()))"]
+        seen.append(subprocess.run(child, capture_output=True, text=True, check=True).stdout)
+        return made(backend, target, word, CHEAP)
+
+    monkeypatch.setattr("api.recovery.backup.make_backup", looking)
+    assert main(["backup", str(tmp_path / "b"), "--home", str(home)]) == 0
+    said = capsys.readouterr()
+    assert len(seen) == 1 and WORD not in seen[0] and WORD not in said.out + said.err
+    assert "BALLAST_PASSPHRASE" not in os.environ
+    held = [path for path in tmp_path.rglob("*") if path.is_file() and WORD.encode() in path.read_bytes()]
+    assert held == []
+    content = (tmp_path / "b").read_bytes()
+    assert b"ab" * 32 not in content  # the webhooks' key
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    assert main(["backup", str(tmp_path / "c"), "--home", str(home)]) == 1
+    assert "no passphrase" in capsys.readouterr().err

@@ -1,0 +1,86 @@
+"""Each check finds the fault that is planted for it, and says what to do."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from api.system import checks
+from services.contracts.events import Webhook
+from services.contracts.plan import Plan
+from services.contracts.records import Site
+from services.contracts.run import Run
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+DAY, SECOND = timedelta(days=1), timedelta(seconds=1)
+KEY, OTHER = Path("/home/b/nats/coordinator.nk"), Path("/home/b/ballast.toml")
+
+
+def site(**changes: Any) -> Site:
+    return Site.model_validate(
+        {"site_id": "plant-1", "public_key": "U", "enrolled_at": NOW, "updated_at": NOW, "last_seen": NOW} | changes
+    )
+
+
+def run(age: timedelta = timedelta(), status: str = "running") -> Run:
+    plan = Plan(name="weekly", asset_type="rig")
+    return Run(run_id="a" * 32, plan=plan, status=status, created_at=NOW, updated_at=NOW - age)
+
+
+def hook(**changes: Any) -> Webhook:
+    return Webhook.model_validate(
+        {"webhook_id": "a" * 12, "url": "https://x", "created_by": "me", "created_at": NOW, "due_at": NOW} | changes
+    )
+
+
+@pytest.mark.parametrize(("finding", "state", "said"), [
+    (checks.port("the API", 8000, free=True, ours=False), "ok", "free"),
+    (checks.port("the API", 8000, free=False, ours=True), "ok", "answers"),
+    (checks.port("the API", 8000, free=False, ours=False), "fail", "held by something that is not the API"),
+    (checks.clock(NOW, None, NOW - DAY), "ok", "goes with"),
+    (checks.clock(NOW, NOW + SECOND, NOW), "ok", "goes with"),
+    (checks.clock(NOW, NOW + 5 * SECOND, None), "warn", "5.0 seconds apart"),
+    (checks.clock(NOW, NOW - 31 * SECOND, None), "fail", "31.0 seconds apart"),
+    (checks.clock(NOW, None, NOW + DAY), "fail", "24 hours in the future"),
+    (checks.disk(Path("/h"), 10**10, 10**11), "ok", "10.0 of 100 GB"),
+    (checks.disk(Path("/h"), 10**9, 10**11), "warn", "1.0 of 100 GB"),
+    (checks.disk(Path("/h"), 10**8, 10**11), "fail", "0.1 of 100 GB"),
+    (checks.permissions({KEY: (0o100600, 7), OTHER: (0o100600, 7)}, 7), "ok", "2 files"),
+    (checks.permissions({KEY: (0o100640, 7)}, 7), "fail", "mode 0640"),
+    (checks.permissions({KEY: (0o100604, 7)}, 7), "fail", "mode 0604"),
+    (checks.permissions({KEY: (0o100600, 8)}, 7), "fail", "another user"),
+    (checks.certificate("x", NOW + 31 * DAY, NOW, "renew"), "ok", "2030-02-01"),
+    (checks.certificate("x", NOW + 29 * DAY, NOW, "renew"), "warn", "29 days more"),
+    (checks.certificate("x", NOW, NOW, "renew"), "fail", "expired"),
+    (checks.certificate("x", None, NOW, "renew"), "fail", "cannot be read"),
+    (checks.audit(True, 5, ""), "ok", "5 entries"),
+    (checks.audit(False, 5, "event 3 is missing"), "fail", "event 3"),
+    (checks.registry("m", (), (), (), ""), "ok", "agrees"),
+    (checks.registry("m", (), {"10", "9"}, (), ""), "fail", "lacks version 9, 10"),
+    (checks.registry("m", ("alias moved",), (), (), ""), "warn", "alias moved"),
+    (checks.registry("m", (), (), {"4"}, ""), "warn", "does not know version 4"),
+    (checks.registry("m", (), (), (), "digest is another"), "fail", "champion cannot be loaded"),
+    (checks.sites([site()], NOW), "ok", "1 active"),
+    (checks.sites([site(last_seen=None)], NOW), "warn", "plant-1 was never there"),
+    (checks.sites([site(last_seen=NOW - DAY)], NOW), "warn", "plant-1 is silent for 1 d"),
+    (checks.sites([site(notice="2 agents answer")], NOW), "warn", "2 agents"),
+    (checks.flows(True), "ok", "runs"),
+    (checks.flows(False), "warn", "no schedule"),
+    (checks.runs([], NOW, flows_alive=False), "ok", "0 unfinished"),
+    (checks.runs([run()], NOW, flows_alive=True), "ok", "1 unfinished"),
+    (checks.runs([run()], NOW, flows_alive=False), "fail", "a" * 32),
+    (checks.runs([run(DAY)], NOW, flows_alive=True), "warn", "stood still for 24 hours"),
+    (checks.runs([run(DAY, "pending")], NOW, flows_alive=True), "warn", "weekly"),
+    (checks.webhooks([hook()]), "ok", "1, none failing"),
+    (checks.webhooks([hook(failures=2, last_failure="500")]), "warn", "failed 2 times: 500"),
+    (checks.webhooks([hook(disabled_at=NOW, last_failure="404")]), "warn", "disabled: 404"),
+    (checks.backup(NOW - DAY, NOW), "ok", "24 hours old"),
+    (checks.backup(NOW - 8 * DAY, NOW), "warn", "8 days old"),
+    (checks.backup(None, NOW), "warn", "none was ever made"),
+])
+def test_a_planted_fault_is_found(finding: checks.Finding, state: str, said: str) -> None:
+    assert finding.state == state and said in finding.said
+    assert bool(finding.todo) == (state != "ok"), "what is wrong says what to do, and nothing else does"

@@ -1,0 +1,109 @@
+"""The same change with the same key is made once and answered twice."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+
+from api.app import api_routes
+from api.web.idempotency import CHANGES, METHODS
+from api.web.openapi import permission_of
+from services.contracts.identity import Role
+from services.identity.roles import Permission
+from services.round_store.operation_tables import OutcomeRow
+from tests.oracles.store_walk import all_columns
+
+TOKENS = "/v1/admin/tokens"
+BODY = {"name": "gateway", "role": "viewer"}
+
+
+def ask(world: Any, key: str | None, body: Any = BODY, role: Role = Role.ADMINISTRATOR, **more: Any) -> Any:
+    headers = {} if key is None else {"Idempotency-Key": key}
+    path, method = more.pop("path", TOKENS), more.pop("method", "POST")
+    return world.call(role, method, path, body, headers=headers | more.pop("headers", {}), **more)
+
+
+def test_every_change_of_the_api_is_below_the_address_that_takes_keys() -> None:
+    changes = [route for route in api_routes() if METHODS & route.methods and route.path.startswith("/v1")]
+    assert changes
+    for route in changes:
+        assert route.path.startswith(CHANGES) or permission_of(route) is Permission.DIAGNOSE, route.path
+
+
+def test_a_change_is_made_once_and_answered_alike(any_world: Any) -> None:
+    first, again = ask(any_world, "k1"), ask(any_world, "k1")
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert first.content == again.content and first.headers["content-type"] == again.headers["content-type"]
+    assert "Idempotent-Replayed" not in first.headers and again.headers["Idempotent-Replayed"] == "true"
+    assert any_world.events() == ["token.create"]
+    cells = [cell.value for cell in all_columns(any_world.backend.store.engine)]
+    secret = first.json()["token"].rpartition("_")[2].encode()
+    assert not any(secret in (cell if isinstance(cell, bytes) else str(cell).encode()) for cell in cells)
+
+
+def test_a_refusal_is_kept_too_and_a_key_is_for_one_request(world: Any) -> None:
+    assert ask(world, None).status_code == 201
+    taken = ask(world, "k1")
+    assert (taken.status_code, taken.json()["code"]) == (409, "conflict")
+    other = ask(world, "k1", BODY | {"name": "other"})
+    assert (other.status_code, other.json()["code"]) == (422, "idempotency_mismatch")
+    for more in ({"path": f"{TOKENS}?x=1"}, {"headers": {"If-Match": "*"}}, {"path": "/v1/admin/plans"}):
+        assert ask(world, "k1", **more).json()["code"] == "idempotency_mismatch", more
+    again = ask(world, "k1")
+    assert again.content == taken.content and again.headers["content-type"] == "application/problem+json"
+
+
+def test_a_key_belongs_to_the_token_that_sent_it(world: Any) -> None:
+    plan = {"name": "nightly", "asset_type": "triplex-pump"}
+    assert ask(world, "k1", plan, path="/v1/admin/plans").status_code == 201
+    paused = ask(world, "k1", {}, Role.OPERATOR, path="/v1/admin/plans/nightly/pause")
+    assert (paused.status_code, paused.json()["paused"]) == (200, True)
+
+
+def test_what_was_not_let_in_is_not_kept(world: Any) -> None:
+    assert ask(world, "k1", BODY, Role.VIEWER).status_code == 403
+    assert ask(world, "k1", None, Role.VIEWER, content=b"x").status_code == 403, "not of another request"
+    before = world.snapshot()
+    for key in ("", "x" * 256, "a\tb"):
+        answer = ask(world, key)
+        assert (answer.status_code, answer.json()["code"]) == (422, "invalid_input")
+    assert world.snapshot() == before
+
+
+def test_a_failure_of_the_server_may_be_tried_again(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise RuntimeError("broken")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("api.tokens.service.issue", fail)
+        assert ask(world, "k1").status_code == 500
+    assert ask(world, "k1").status_code == 201
+
+
+def test_of_several_at_the_same_time_one_makes_the_change(any_world: Any) -> None:
+    async def all_at_once() -> list[Any]:
+        loop = asyncio.get_running_loop()
+        return list(await asyncio.gather(*[loop.run_in_executor(None, ask, any_world, "k1") for _ in range(4)]))
+
+    answers = asyncio.run(all_at_once())
+    assert {answer.status_code for answer in answers} <= {201, 409}
+    assert len({answer.content for answer in answers if answer.status_code == 201}) == 1
+    assert any_world.events() == ["token.create"]
+
+
+def test_one_that_never_ended_is_not_done_again_and_after_a_day_a_key_is_free(world: Any) -> None:
+    assert ask(world, "k1").status_code == 201
+
+    def change(**values: Any) -> None:
+        with world.backend.store.database.write() as session:
+            session.execute(update(OutcomeRow).values(**values))
+
+    change(sealed=None)
+    unfinished = ask(world, "k1")
+    assert (unfinished.status_code, unfinished.json()["code"]) == (409, "idempotency_unfinished")
+    change(created_at=datetime.now(UTC) - timedelta(hours=25))
+    assert ask(world, "k1", BODY | {"name": "next day"}).status_code == 201

@@ -1,0 +1,210 @@
+"""Webhooks: real messages to a real server, signed, in order, again after failures, and not for ever."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+
+from api.webhooks import delivery
+from api.webhooks.delivery import MOST_FAILURES, Deliverer, wait_after
+from services.contracts.errors import InvalidInputError
+from services.contracts.identity import Role
+from services.identity.webhook_signature import SIGNATURE, TIMESTAMP, check_signature
+from services.round_store.operation_tables import WebhookRow
+from tests.api.conftest import a_plan
+from tests.oracles.store_walk import all_columns
+
+HOOKS = "/v1/admin/webhooks"
+
+
+@dataclass
+class Receiver:
+    """A server that keeps what it is sent."""
+
+    url: str = ""
+    status: int = 204
+    heard: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
+
+    def kinds(self) -> list[str]:
+        return [json.loads(body)["kind"] for _, body in self.heard]
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    found = Receiver()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:  # noqa: N802
+            found.heard.append((dict(self.headers), self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(found.status)
+            self.send_header("Location", "/elsewhere")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        found.url = f"http://127.0.0.1:{server.server_address[1]}/hook"
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield found
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(autouse=True)
+def no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what a test asks for is sent."""
+    monkeypatch.setattr(delivery, "LOOK_SECONDS", 3600.0)
+
+
+def add(world: Any, url: str, **more: Any) -> Any:
+    answer = world.call(Role.ADMINISTRATOR, "POST", HOOKS, {"url": url} | more)
+    assert answer.status_code == 201, answer.text
+    return answer.json()
+
+
+def happen(world: Any, *names: str) -> None:
+    for name in names:
+        run = world.backend.store.runs.create_run(a_plan(name))
+        world.backend.store.runs.begin_run(run.run_id, ())
+        world.backend.store.runs.finish_run(run.run_id, "failed", "no site")
+
+
+def due_now(world: Any) -> None:
+    with world.backend.store.database.write() as session:
+        session.execute(update(WebhookRow).values(due_at=datetime.now(UTC) - timedelta(seconds=1)))
+
+
+def test_events_arrive_signed_and_in_order(any_world: Any, receiver: Receiver) -> None:
+    happen(any_world, "before")
+    secret = add(any_world, receiver.url)["secret"]
+    happen(any_world, "one", "two")
+    deliverer = Deliverer(any_world.backend)
+    deliverer.look()
+    deliverer.look()
+    assert receiver.kinds() == ["run.begun", "run.failed"] * 2, "from its beginning on, each once"
+    numbers = [json.loads(body)["number"] for _, body in receiver.heard]
+    assert numbers == sorted(set(numbers))
+    for headers, body in receiver.heard:
+        check_signature(secret, headers[TIMESTAMP], body, headers[SIGNATURE], time.time())
+        for changed in (
+            (secret, headers[TIMESTAMP], body + b" ", headers[SIGNATURE], time.time()),
+            (secret + "0", headers[TIMESTAMP], body, headers[SIGNATURE], time.time()),
+            (secret, str(int(headers[TIMESTAMP]) + 1), body, headers[SIGNATURE], time.time()),
+            (secret, headers[TIMESTAMP], body, headers[SIGNATURE], time.time() + 301),
+            (secret, headers[TIMESTAMP], body, "", time.time()),
+        ):
+            with pytest.raises(InvalidInputError):
+                check_signature(*changed)
+    cells = [str(cell.value) for cell in all_columns(any_world.backend.store.engine)]
+    assert not any(secret in cell for cell in cells), "the database has no secret"
+    shown = any_world.call(Role.ADMINISTRATOR, "GET", HOOKS)
+    assert secret not in shown.text and shown.json()["webhooks"][0]["last_number"] == numbers[-1]
+
+
+def test_only_the_kinds_that_were_asked_for(world: Any, receiver: Receiver) -> None:
+    add(world, receiver.url, kinds=["run.failed"])
+    happen(world, "one")
+    Deliverer(world.backend).look()
+    happen(world, "two")
+    run = world.backend.store.runs.create_run(a_plan("three"))
+    world.backend.store.runs.begin_run(run.run_id, ())
+    Deliverer(world.backend).look()
+    assert receiver.kinds() == ["run.failed"] * 2
+    (hook,) = world.backend.store.webhooks.list_webhooks()
+    assert hook.last_number == world.backend.store.events.span()[1], "what concerns nobody there is passed over"
+
+
+def test_a_failure_is_tried_again_later_and_nothing_is_left_out(world: Any, receiver: Receiver) -> None:
+    add(world, receiver.url)
+    happen(world, "one")
+    for status in (500, 404, 302):
+        receiver.status = status
+        due_now(world)
+        Deliverer(world.backend).look()
+        Deliverer(world.backend).look()  # not yet due
+    assert receiver.kinds() == ["run.begun"] * 3, "a redirect is not followed"
+    (hook,) = world.backend.store.webhooks.list_webhooks()
+    assert (hook.failures, hook.last_failure) == (3, "it answered 302")
+    assert hook.due_at > datetime.now(UTC)
+    receiver.status = 200
+    due_now(world)
+    Deliverer(world.backend).look()
+    assert receiver.kinds() == ["run.begun"] * 4 + ["run.failed"]
+    assert world.backend.store.webhooks.list_webhooks()[0].failures == 0
+    assert [wait_after(n) for n in (0, 1, 5, 20)] == [1.0, 2.0, 32.0, 3600.0]
+
+
+def test_after_repeated_failure_it_is_disabled_until_somebody_enables_it(world: Any, receiver: Receiver) -> None:
+    hook = add(world, receiver.url)["webhook"]["webhook_id"]
+    happen(world, "one")
+    receiver.status = 500
+    for _ in range(MOST_FAILURES + 3):
+        due_now(world)
+        Deliverer(world.backend).look()
+    assert len(receiver.heard) == MOST_FAILURES
+    assert world.events()[0] == "webhook.disable"
+    receiver.status = 200
+    due_now(world)
+    Deliverer(world.backend).look()
+    assert len(receiver.heard) == MOST_FAILURES
+    assert world.call(Role.ADMINISTRATOR, "POST", f"{HOOKS}/{hook}/enable").status_code == 200
+    Deliverer(world.backend).look()
+    assert receiver.kinds()[MOST_FAILURES:] == ["run.begun", "run.failed"]
+
+
+def test_two_processes_send_each_event_once(world: Any, receiver: Receiver) -> None:
+    add(world, receiver.url)
+    happen(world, *(f"plan-{number}" for number in range(5)))
+    threads = [threading.Thread(target=Deliverer(world.backend).look) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    Deliverer(world.backend).look()
+    numbers = [json.loads(body)["number"] for _, body in receiver.heard]
+    assert numbers == sorted(set(numbers)) and len(numbers) == 10
+
+
+def test_a_test_message_says_how_it_was_taken(world: Any, receiver: Receiver) -> None:
+    hook = add(world, receiver.url)["webhook"]["webhook_id"]
+
+    def tried() -> Any:
+        return world.call(Role.ADMINISTRATOR, "POST", f"{HOOKS}/{hook}/test").json()
+
+    assert tried() == {"delivered": True, "status": 204, "reason": ""}
+    receiver.status = 503
+    assert tried() == {"delivered": False, "status": 503, "reason": "it answered 503"}
+    assert receiver.kinds() == ["webhook.test"] * 2 and all(SIGNATURE in headers for headers, _ in receiver.heard)
+    assert world.call(Role.ADMINISTRATOR, "DELETE", f"{HOOKS}/{hook}").status_code == 200
+    assert world.call(Role.ADMINISTRATOR, "POST", f"{HOOKS}/{hook}/test").status_code == 404
+    assert world.events() == ["webhook.remove", "webhook.add"]
+
+
+@pytest.mark.parametrize("url", [
+    "http://hooks.example.com/x", "http://192.168.0.7/x", "ftp://localhost/x", "https://user:pass@example.com/",
+    "https://", "nothing", "https://example.com/#part", "https://example.com:99999/", "https://exämple.com/",
+])
+def test_an_address_that_is_not_taken(lasting_world: Any, url: str) -> None:
+    before = lasting_world.snapshot()
+    answer = lasting_world.call(Role.ADMINISTRATOR, "POST", HOOKS, {"url": url})
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_input")
+    assert lasting_world.snapshot() == before
+
+
+def test_an_address_of_the_own_network_is_the_operators_choice(world: Any) -> None:
+    for url in ("https://192.168.0.7/x", "https://10.0.0.1:8443/", "http://[::1]:9/", "http://localhost:9/"):
+        add(world, url)
+    again = world.call(Role.ADMINISTRATOR, "POST", HOOKS, {"url": "https://192.168.0.7/x"})
+    assert (again.status_code, again.json()["code"]) == (409, "conflict")

@@ -1,0 +1,113 @@
+"""``python -m tests.benchmarks.accuracy --json FILE``: Ballast beside what a user would pick, on public tables.
+
+Each table is dealt to four unlike plants (``deal``), 30 % of each plant's rows are the test. Rows:
+``table, task, learner, metric, score, worst_plant, seconds, rounds, bytes_per_site, coverage, width``, means over
+``--seeds`` deals; ``score`` is over the test rows of all plants, ``worst_plant`` the worst of the plants' own.
+``--data FOLDER`` takes any folder of tables: CSV with a header, numeric features, the last column ``label`` (text or
+few whole numbers are classes, else a target); a column ``unit_number`` names the machine: machines stay whole. Tables
+of more than ``--rows`` rows are cut to as many, drawn at random.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.benchmarks.accuracy.deal import PLANTS, Part, deal
+from tests.benchmarks.accuracy.learners import LEARNERS, Outcome, score
+from tests.benchmarks.accuracy.tables import Table, read_table
+from tests.benchmarks.data import data_folder
+
+METRICS = {"classification": "macro F-1", "regression": "mean absolute error"}
+LEFT_OUT = ("ai4i2020_modes", "adult")
+"""Of the folder that comes with no ``--data``: modes of a few rows each, and a table that is nearly all text."""
+
+
+def rows_of(table: Table, learners: Sequence[str], seeds: int) -> list[dict[str, Any]]:
+    """A row for each learner, printed as it comes."""
+    deals = [deal(table, seed) for seed in range(seeds)]
+    found = []
+    for name in learners:
+        outcomes = [LEARNERS[name](train, test, seed) for seed, (train, test) in enumerate(deals)]
+        row = _row(table, name, outcomes, [test for _, test in deals])
+        print(_line(row), flush=True)
+        found.append(row)
+    return found
+
+
+def _row(table: Table, learner: str, outcomes: Sequence[Outcome], tests: Sequence[Part]) -> dict[str, Any]:
+    scores = [score(table.task, test.outcomes, each.predicted) for each, test in zip(outcomes, tests, strict=True)]
+    worst = [_worst(table.task, each, test) for each, test in zip(outcomes, tests, strict=True)]
+    means = {
+        name: None if getattr(outcomes[0], name) is None else float(np.mean([getattr(each, name) for each in outcomes]))
+        for name in ("seconds", "rounds", "bytes_per_site", "coverage", "width")
+    }
+    return {
+        "table": table.name, "task": table.task, "learner": learner, "metric": METRICS[table.task],
+        "score": float(np.mean(scores)), "worst_plant": float(np.mean(worst)), **means,
+    }
+
+
+def _worst(task: str, outcome: Outcome, test: Part) -> float:
+    own = [
+        score(task, test.outcomes[rows], outcome.predicted[rows])
+        for plant in range(PLANTS) if (rows := test.plants == plant).any()
+    ]
+    return max(own) if task == "regression" else min(own)
+
+
+def _line(row: dict[str, Any]) -> str:
+    parts = [f"{row['table']:<40}{row['learner']:<20}{row['score']:8.4f}  worst {row['worst_plant']:8.4f}"]
+    parts.append(f"{row['seconds']:7.1f} s")
+    if row["rounds"] is not None:
+        parts.append(f"{row['rounds']:5.0f} rounds {row['bytes_per_site'] / 1000:7.1f} kB")
+        parts.append(f"coverage {row['coverage']:.3f} width {row['width']:.3g}")
+    return "  ".join(parts)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; 2 where no table can be read."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.accuracy", description=__doc__)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--tables", nargs="+")
+    parser.add_argument("--learners", nargs="+", default=list(LEARNERS), choices=list(LEARNERS))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=4200)
+    chosen = parser.parse_args(arguments)
+    folder = chosen.data or data_folder()
+    paths = sorted(folder.glob("*.csv"))
+    if chosen.tables:
+        paths = [path for path in paths if path.stem in chosen.tables]
+    elif chosen.data is None:
+        paths = [path for path in paths if path.stem not in LEFT_OUT]
+    found: list[dict[str, Any]] = []
+    for path in paths:
+        try:
+            table = read_table(path)
+        except ValueError as error:
+            print(f"left out: {error}", file=sys.stderr)
+            continue
+        for line in table.left_out:
+            print(f"{table.name}: without {line}")
+        if len(table.outcomes) > chosen.rows:
+            kept = np.sort(np.random.default_rng(0).permutation(len(table.outcomes))[: chosen.rows])
+            print(f"{table.name}: {chosen.rows} of {len(table.outcomes)} rows, drawn at random")
+            table = table.take(kept)
+        found += rows_of(table, chosen.learners, chosen.seeds)
+        if chosen.json is not None:
+            chosen.json.write_text(json.dumps(found, indent=1) + "\n")
+    if not found:
+        print(f"no table with a last column 'label' in {folder}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

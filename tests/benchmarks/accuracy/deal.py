@@ -1,0 +1,99 @@
+"""A table dealt to four unlike plants, and each plant's rows split into training and test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.basics import FloatArray
+from tests.benchmarks.accuracy.tables import Table
+
+PLANTS = 4
+UNLIKE = 1.0
+"""Weight of the first principal component against noise of the same size: plants overlap, and none is like another."""
+TEST_SHARE = 0.3
+_LEAST_OF_CLASS = 4
+"""Rows of a class at a plant: rarer ones join the plant with most of them, so that each plant can learn what it has."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of the table: ``features`` (n, P), ``outcomes`` (n,), ``plants`` (n,) numbers of the plants."""
+
+    features: FloatArray
+    outcomes: NDArray[Any]
+    plants: NDArray[np.intp]
+
+    def of(self, plant: int) -> Part:
+        """The rows of one plant."""
+        rows = self.plants == plant
+        return Part(self.features[rows], self.outcomes[rows], self.plants[rows])
+
+
+def deal(table: Table, seed: int) -> tuple[Part, Part]:
+    """Training and test rows at four unlike plants; whole machines go to a plant, and to one of the two parts."""
+    draw = np.random.default_rng([23, seed])
+    plants = _by_machine(table, draw) if table.machines is not None else _by_component(table, draw)
+    test = np.zeros(len(plants), dtype=bool)
+    for plant in range(PLANTS):
+        rows = np.flatnonzero(plants == plant)
+        test[_held_out(table, rows, draw)] = True
+    return _part(table, plants, ~test), _part(table, plants, test)
+
+
+def _part(table: Table, plants: NDArray[np.intp], rows: NDArray[np.bool_]) -> Part:
+    return Part(table.features[rows], table.outcomes[rows], plants[rows])
+
+
+def _by_component(table: Table, draw: np.random.Generator) -> NDArray[np.intp]:
+    """Quarters of the rows by first principal component and noise; none of a class stay where it is rare."""
+    score = _component(table.features)
+    score = UNLIKE * score + draw.standard_normal(len(score))
+    plants = np.empty(len(score), dtype=np.intp)
+    for number, rows in enumerate(np.array_split(np.argsort(score, kind="stable"), PLANTS)):
+        plants[rows] = number
+    if table.task == "classification":
+        for label in np.unique(table.outcomes):
+            of_class = np.flatnonzero(table.outcomes == label)
+            counts = np.bincount(plants[of_class], minlength=PLANTS)
+            few = np.isin(plants[of_class], np.flatnonzero(counts < _LEAST_OF_CLASS))
+            plants[of_class[few]] = int(counts.argmax())
+    return plants
+
+
+def _by_machine(table: Table, draw: np.random.Generator) -> NDArray[np.intp]:
+    """Whole machines, those with near means at one plant, as many rows at each as whole machines allow."""
+    assert table.machines is not None
+    names, index = np.unique(table.machines, return_inverse=True)
+    means = np.bincount(index, _component(table.features)) / np.bincount(index)
+    order = np.argsort(UNLIKE * means / max(float(means.std()), 1e-12) + draw.standard_normal(len(names)))
+    ends = np.cumsum(np.bincount(index)[order]) / len(index)
+    of_machine = np.empty(len(names), dtype=np.intp)
+    of_machine[order] = np.minimum((ends - 1e-9) * PLANTS, PLANTS - 1).astype(np.intp)
+    return of_machine[index]
+
+
+def _held_out(table: Table, rows: NDArray[np.intp], draw: np.random.Generator) -> NDArray[np.intp]:
+    """A share of a plant's rows: whole machines, or by class, or at random."""
+    if table.machines is not None:
+        names = draw.permutation(np.unique(table.machines[rows]))
+        wanted, taken = TEST_SHARE * len(rows), np.zeros(0, dtype=np.intp)
+        for name in names[:-1]:
+            if len(taken) >= wanted:
+                break
+            taken = np.append(taken, rows[table.machines[rows] == name])
+        return taken
+    strata = table.outcomes[rows] if table.task == "classification" else np.zeros(len(rows))
+    parts = [draw.permutation(rows[strata == each]) for each in np.unique(strata)]
+    return np.concatenate([each[: round(TEST_SHARE * len(each))] for each in parts])
+
+
+def _component(features: FloatArray) -> FloatArray:
+    """First principal component of the standardised features (N,), itself with deviation 1."""
+    spread = features.std(axis=0)
+    whitened = (features - features.mean(axis=0))[:, spread > 0] / spread[spread > 0]
+    score = whitened @ np.linalg.svd(whitened, full_matrices=False)[2][0]
+    return np.asarray(score / max(float(score.std()), 1e-12))

@@ -1,0 +1,210 @@
+"""The learners: Ballast as a plan comes and tuned, what a user would pick on pooled rows, each plant alone.
+
+Features are scaled to [0, 1] by the ranges of the training rows for Ballast, as a contract's sensor ranges would, and
+standardised for the others. Every rival's grid is searched by three-fold cross-validation on what it trains on.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import f1_score, mean_absolute_error
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
+
+from models.basics import FloatArray
+from models.estimators import FederatedDRClassifier, FederatedDRRegressor
+from tests.benchmarks.accuracy.deal import PLANTS, Part
+
+COVERAGE = 0.9
+FOLDS = 3
+ROUNDS = 100
+GAP = 1e-3
+"""Rounds and gap of a plan that says nothing of them."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A learner's answers to the test rows; what is None does not apply.
+
+    ``rounds`` and ``bytes_per_site`` are of tuning and training together (float64, no framing); ``coverage`` and
+    ``width`` (classes in a set, or units of the target) are of sets and intervals of :data:`COVERAGE`.
+    """
+
+    predicted: NDArray[Any]
+    seconds: float
+    rounds: int | None = None
+    bytes_per_site: int | None = None
+    coverage: float | None = None
+    width: float | None = None
+
+
+Learner = Callable[[Part, Part, int], Outcome]
+
+
+def ballast(tuning: str | None) -> Learner:
+    """Ballast over the plants, each with its own rows; ``tuning`` "auto" or None for the defaults of a plan."""
+
+    def learner(train: Part, test: Part, seed: int) -> Outcome:
+        scaler = MinMaxScaler().fit(train.features)
+        features, held = scaler.transform(train.features), np.clip(scaler.transform(test.features), 0.0, 1.0)
+        low, span = _range_of(train)
+        began = time.perf_counter()
+        model = _ballast_model(_task(train), tuning, seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            if _task(train) == "classification":
+                model.fit(features, train.outcomes, groups=train.plants)
+            else:
+                model.fit(features, (train.outcomes - low) / span, groups=train.plants)
+            seconds = time.perf_counter() - began
+            said = {
+                "rounds": model.n_rounds_ + getattr(model, "tuning_rounds_", 0),
+                "bytes_per_site": model.bytes_per_site_ + getattr(model, "tuning_bytes_per_site_", 0),
+            }
+            if _task(train) == "classification":
+                inside = model.predict_set(held, COVERAGE)
+                truth = np.searchsorted(model.classes_, test.outcomes)
+                covered, width = inside[np.arange(len(held)), truth], inside.sum(axis=1)
+                return Outcome(model.predict(held), seconds, **said, coverage=covered.mean(), width=width.mean())
+            ends = low + span * model.predict_interval(held, COVERAGE)
+            covered = (ends[:, 0] <= test.outcomes) & (test.outcomes <= ends[:, 1])
+            return Outcome(
+                low + span * model.predict(held), seconds, **said, coverage=covered.mean(),
+                width=float((ends[:, 1] - ends[:, 0]).mean()),
+            )
+
+    return learner
+
+
+def _ballast_model(task: str, tuning: str | None, seed: int) -> Any:
+    known = {
+        "method": "level-bundle", "gap": GAP, "max_rounds": ROUNDS, "client_weights": "uniform", "tuning": tuning,
+        "random_state": seed,
+    }
+    if task == "classification":
+        return FederatedDRClassifier(**known)
+    return FederatedDRRegressor(loss="pinball", **known)
+
+
+def pooled(
+    classifier: Any, regressor: Any, grid: dict[str, list[Any]], regression_grid: dict[str, list[Any]]
+) -> Learner:
+    """A rival on the rows of all plants together, which no plant would allow."""
+
+    def learner(train: Part, test: Part, seed: int) -> Outcome:
+        began = time.perf_counter()
+        model = _searched(train, classifier, regressor, grid, regression_grid, seed)
+        seconds = time.perf_counter() - began
+        return Outcome(model.predict(test.features), seconds)
+
+    return learner
+
+
+def alone(train: Part, test: Part, seed: int) -> Outcome:
+    """Each plant its own kernel machine, tuned on its own rows, for its own test rows."""
+    predicted, began = np.empty(len(test.outcomes), dtype=train.outcomes.dtype), time.perf_counter()
+    for plant in range(PLANTS):
+        own = train.of(plant)
+        model = _searched(own, SVC, SVR, RBF, RBF_REGRESSION, seed)
+        predicted[test.plants == plant] = model.predict(test.of(plant).features)
+    return Outcome(predicted, time.perf_counter() - began)
+
+
+def _searched(
+    train: Part, classifier: Any, regressor: Any, grid: dict[str, list[Any]], regression_grid: dict[str, list[Any]],
+    seed: int,
+) -> Any:
+    """The rival with the best of its grid by three folds, refitted; without a grid as it is."""
+    classes = _task(train) == "classification"
+    if classes and len(np.unique(train.outcomes)) == 1:
+        return _Constant(train.outcomes[0])
+    made = classifier() if classes else regressor()
+    if "random_state" in made.get_params():
+        made.set_params(random_state=seed)
+    pipeline, wanted = make_pipeline(StandardScaler(), made), grid if classes else regression_grid
+    prefix = type(made).__name__.lower()
+    folds = _folds(train, seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        if not wanted or folds is None:
+            return pipeline.fit(train.features, train.outcomes)
+        search = GridSearchCV(
+            pipeline, {f"{prefix}__{name}": values for name, values in wanted.items()}, cv=folds,
+            scoring="f1_macro" if classes else "neg_mean_absolute_error",
+        )
+        return search.fit(train.features, train.outcomes)
+
+
+def _folds(train: Part, seed: int) -> Any:
+    if _task(train) == "regression":
+        return KFold(FOLDS, shuffle=True, random_state=seed)
+    least = int(np.unique(train.outcomes, return_counts=True)[1].min())
+    return StratifiedKFold(FOLDS, shuffle=True, random_state=seed) if least >= FOLDS else None
+
+
+class _Constant:
+    """A plant of one class knows no other."""
+
+    def __init__(self, answer: Any) -> None:
+        self._answer = answer
+
+    def predict(self, features: FloatArray) -> NDArray[Any]:
+        """The class."""
+        return np.full(len(features), self._answer)
+
+
+RBF: dict[str, list[Any]] = {"C": [0.3, 1.0, 3.0, 10.0, 30.0, 100.0], "gamma": ["scale", 0.01, 0.03, 0.1, 0.3]}
+RBF_REGRESSION: dict[str, list[Any]] = {"C": [0.3, 3.0, 30.0], "gamma": ["scale", 0.03], "epsilon": [0.1, 0.5]}
+_LINEAR: dict[str, list[Any]] = {"C": [0.01, 0.1, 1.0, 10.0]}
+
+LEARNERS: dict[str, Learner] = {
+    "ballast-default": ballast(None),
+    "ballast-auto": ballast("auto"),
+    "linear-svm-pooled": pooled(LinearSVC, LinearSVR, _LINEAR, _LINEAR),
+    "logistic-pooled": pooled(LogisticRegression, Ridge, _LINEAR, {"alpha": [0.1, 1.0, 10.0]}),
+    "rbf-svm-pooled": pooled(SVC, SVR, RBF, RBF_REGRESSION),
+    "forest-pooled": pooled(
+        RandomForestClassifier, RandomForestRegressor, {"n_estimators": [300], "max_features": ["sqrt", 0.5]},
+        {"n_estimators": [300], "max_features": ["sqrt", 0.5]},
+    ),
+    "boosting-pooled": pooled(
+        HistGradientBoostingClassifier, HistGradientBoostingRegressor, {"learning_rate": [0.03, 0.1]},
+        {"learning_rate": [0.03, 0.1]},
+    ),
+    "alone": alone,
+}
+
+
+def score(task: str, truth: NDArray[Any], predicted: NDArray[Any]) -> float:
+    """Macro F-1 over the classes that are there, or the mean absolute error."""
+    if task == "regression":
+        return float(mean_absolute_error(truth, predicted))
+    return float(f1_score(truth, predicted, average="macro", labels=np.unique(truth), zero_division=0.0))
+
+
+def _task(part: Part) -> str:
+    return "regression" if part.outcomes.dtype.kind == "f" else "classification"
+
+
+def _range_of(part: Part) -> tuple[float, float]:
+    if _task(part) == "classification":
+        return 0.0, 1.0
+    low, high = float(part.outcomes.min()), float(part.outcomes.max())
+    return low, high - low or 1.0

@@ -1,0 +1,145 @@
+"""Every page in a browser: for everybody (axe-core, A and AA), all our own, readable without a script."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from api.backend.actor import Actor
+from api.models import service as models
+from api.plans import service as plans
+from services.contracts.identity import Role
+from tests.browser.conftest import PLAN, Site
+from tests.browser.screenshots import addresses
+
+AXE = (Path(__file__).parent / "assets" / "axe.min.js").read_text(encoding="utf-8")
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+PAGES = (
+    "fleet", "runs", "run", "compare", "models", "model", "fairness", "diagnose", "plans", "plan", "privacy", "audit",
+    "admin", "system", "components",
+)
+
+
+@pytest.fixture(scope="module")
+def trained(site: Site) -> Iterator[Site]:
+    """The console after two runs, with a champion and a challenger."""
+    actor = Actor("test", Role.ADMINISTRATOR)
+    for _ in range(2):
+        run = plans.trigger(site.backend, actor, PLAN)
+        until = time.monotonic() + 120
+        while site.backend.store.runs.get_run(run.run_id).status in ("pending", "running"):
+            assert time.monotonic() < until, "the run did not end"
+            time.sleep(0.1)
+    assert site.driver.failures == []
+    if models.champion_of(site.backend, PLAN) is None:
+        models.promote(site.backend, actor, PLAN, "1", "the first one")
+    yield site
+
+
+def faults(page: Any) -> list[str]:
+    """What axe-core finds against WCAG, A and AA: the rule, and the first element."""
+    page.evaluate(AXE)
+    found = page.evaluate("(rules) => axe.run(document, { runOnly: rules })", RULES)
+    return [f"{each['id']}: {each['nodes'][0]['html'][:200]} {each['nodes'][0].get('failureSummary', '')[:300]}"
+            for each in found["violations"]]
+
+
+@pytest.mark.parametrize(("look", "width"), [("light", 1280), ("dark", 820)])
+def test_every_page_is_accessible_whole_and_our_own(
+    trained: Site, looking: Callable[..., Any], look: str, width: int
+) -> None:
+    seen = looking(look, width)
+    seen.open("/console/sign-in")
+    assert faults(seen.page) == []
+    seen.sign_in(trained.tokens[Role.ADMINISTRATOR])
+    found = addresses(seen.page, seen.url)
+    for name in PAGES:
+        seen.open(found[name])
+        seen.page.wait_for_timeout(100)
+        assert faults(seen.page) == [], name
+        beyond = seen.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert beyond <= 0, f"{name} is {beyond} px wider than the window"
+    seen.check()
+
+
+def test_the_answer_of_a_diagnosis_is_accessible(trained: Site, looking: Callable[..., Any]) -> None:
+    for look in ("light", "dark"):
+        seen = looking(look)
+        seen.sign_in(trained.tokens[Role.VIEWER])
+        seen.open(f"/console/models/{PLAN}/diagnose")
+        seen.page.get_by_role("button", name="Diagnose", exact=True).click()
+        seen.page.locator(".answer").wait_for()
+        assert faults(seen.page) == []
+        seen.check()
+
+
+def test_every_page_is_read_without_a_script(trained: Site, looking: Callable[..., Any]) -> None:
+    seen = looking(script=False)
+    seen.sign_in(trained.tokens[Role.ADMINISTRATOR])
+    found = addresses(seen.page, seen.url)
+    for name in PAGES:
+        seen.open(found[name])
+        assert seen.page.locator("h1").inner_text().strip(), name
+        assert len(seen.page.locator("main").inner_text().split()) > 20, name
+    seen.open(found["run"])
+    assert seen.page.locator("#gap svg.chart").is_visible(), "the server's own drawing"
+    assert "UTC" in seen.page.locator("time").first.inner_text()
+    seen.open(f"/console/plans/{PLAN}")
+    seen.page.get_by_label("TOML").fill("name = 1")
+    seen.page.get_by_role("button", name="Check and show the changes").click()
+    assert seen.page.get_by_text("The plan does not fit").is_visible()
+    seen.open("/docs")
+    assert seen.page.get_by_text("/v1/models/{name}/diagnose").first.is_visible()
+
+
+def test_the_interactive_page_of_the_api_works_offline(trained: Site, looking: Callable[..., Any]) -> None:
+    seen = looking()
+    seen.sign_in(trained.tokens[Role.VIEWER])
+    seen.open("/docs")
+    seen.page.locator("#operations-models-list_models_v1_models_get").wait_for()
+    seen.page.locator("#operations-models-list_models_v1_models_get button").first.click()
+    seen.page.get_by_role("button", name="Execute").click()
+    seen.page.locator(".live-responses-table .response-col_status", has_text="200").wait_for()
+    seen.check()
+
+
+def test_a_change_of_a_plan_is_shown_before_it_is_made(trained: Site, looking: Callable[..., Any]) -> None:
+    seen = looking()
+    seen.sign_in(trained.tokens[Role.ADMINISTRATOR])
+    seen.open(f"/console/plans/{PLAN}")
+    text = seen.page.get_by_label("TOML")
+    text.fill(text.input_value().replace("max_rounds = 60", "max_rounds = 61"))
+    seen.page.get_by_role("button", name="Check and show the changes").click()
+    row = seen.page.locator("#checked").get_by_role("row", name="max_rounds 60 61")
+    row.wait_for()
+    assert seen.page.url.endswith(f"/console/plans/{PLAN}"), "the page stayed"
+    assert trained.backend.store.plans.get(PLAN).plan.max_rounds == 60
+    seen.check()
+
+
+def test_the_look_is_switched_and_stays(trained: Site, looking: Callable[..., Any]) -> None:
+    seen = looking("light")
+    seen.sign_in(trained.tokens[Role.VIEWER])
+    background = "getComputedStyle(document.documentElement).backgroundColor"
+    before = seen.page.evaluate(background)
+    seen.page.get_by_role("button", name="Dark look").click()
+    after = seen.page.evaluate(background)
+    assert before != after
+    seen.open("/console/runs")
+    assert seen.page.evaluate(background) == after
+    seen.check()
+
+
+def test_the_demos_link_signs_in_and_leaves_no_token_behind(trained: Site, looking: Callable[..., Any]) -> None:
+    seen = looking()
+    token = trained.tokens[Role.OPERATOR]
+    seen.open(f"/console/sign-in#token={token}")
+    seen.page.wait_for_url(f"{seen.url}/console")
+    assert "Ada the operator" in seen.page.locator(".who").inner_text()
+    assert all(token not in address for address in seen.requests)
+    seen.page.go_back()
+    assert token not in seen.page.url

@@ -1,0 +1,80 @@
+"""What a flow run ends with in Prefect, and what of it is written down as the run's end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from prefect.context import FlowRunContext
+
+from flows.endings import ending
+from flows.lease import IN_PROGRESS
+from flows.orders import NOT_ASKED
+from flows.retrain import failure_recorded
+from flows.wiring import BUSY_SECONDS, FlowContext, open_context
+from services.contracts.errors import ConflictError, UnavailableError
+from services.contracts.plan import Plan
+from services.contracts.run import Run
+from services.contracts.settings import Settings
+from services.coordinator.training_state import RunCancelledError
+from services.round_store.runs import OVERTAKEN
+from services.round_store.store import RoundStore
+from tests.flows.conftest import RIG
+
+LOCKED = UnavailableError("the database was locked", code="database_busy")
+
+
+@pytest.mark.parametrize(("error", "kind", "name"), [
+    (ConflictError("driven by another", code=IN_PROGRESS), "COMPLETED", "Skipped"),
+    (ConflictError("nobody asked", code=NOT_ASKED), "FAILED", "Failed"),
+    (RunCancelledError("an operator cancelled the run"), "CANCELLED", "Cancelled"),
+    (LOCKED, "CRASHED", "Crashed"),
+    (ConflictError("round 2 cannot be committed", code=OVERTAKEN), "CRASHED", "Crashed"),
+    (UnavailableError("no NATS server"), "FAILED", "Failed"),
+    (ValueError("two\nlines"), "FAILED", "Failed"),
+])
+def test_every_error_has_its_state_and_one_line(error: Exception, kind: str, name: str) -> None:
+    state = ending(error)
+    assert (state.type.value, state.name) == (kind, name)
+    assert state.message is not None and "\n" not in state.message and "Traceback" not in state.message
+
+
+@pytest.mark.parametrize(("auto", "kind"), [(True, "COMPLETED"), (False, "FAILED")])
+def test_a_date_for_which_nobody_asked_is_skipped_and_an_order_refused(
+    monkeypatch: pytest.MonkeyPatch, auto: bool, kind: str
+) -> None:
+    context = SimpleNamespace(flow_run=SimpleNamespace(auto_scheduled=auto))
+    monkeypatch.setattr(FlowRunContext, "get", lambda: context)
+    assert ending(ConflictError("its next date is", code=NOT_ASKED)).type.value == kind
+
+
+@pytest.fixture
+def run(new_sqlite: Callable[[], str], tmp_path: Path) -> Run:
+    url = new_sqlite()
+    settings = Settings.load(tmp_path, {"BALLAST_DATABASE_URL": url})
+    store = RoundStore.open(settings.database)
+    store.asset_types.add(RIG)
+    made = store.runs.create_run(store.plans.create(Plan(name="nightly", asset_type="rig")).plan)
+    store.close()
+    (tmp_path / "url").write_text(url)
+    return made
+
+
+def test_a_database_that_went_away_ends_no_run(run: Run, tmp_path: Path) -> None:
+    settings = Settings.load(tmp_path, {"BALLAST_DATABASE_URL": (tmp_path / "url").read_text()})
+    with open_context(settings) as context:
+        for error, status in ((LOCKED, "pending"), (UnavailableError("no NATS server"), "failed")):
+            with pytest.raises(UnavailableError), failure_recorded(context, run):
+                raise error
+            assert context.store.runs.get_run(run.run_id).status == status
+
+
+def test_a_flow_waits_long_for_a_locked_database(run: Run, tmp_path: Path) -> None:
+    settings = Settings.load(tmp_path, {"BALLAST_DATABASE_URL": (tmp_path / "url").read_text()})
+    with open_context(settings) as context:
+        assert isinstance(context, FlowContext)
+        with context.store.engine.connect() as connection:
+            waits = connection.exec_driver_sql("PRAGMA busy_timeout").scalar_one()
+    assert waits == 1000 * BUSY_SECONDS >= 300_000

@@ -1,0 +1,96 @@
+"""Runs on masked sums through a real NATS server: every method that can, its version, what the plants wrote down."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from api.cli.model import _scores
+from models.methods.catalogue import METHODS
+from models.problem import Status
+from services.coordinator.training_state import TooFewSitesError
+from services.reporting.report_page import report_page
+from services.site_agent.masked_runs import MaskedRuns
+from services.verification.certificate_file import read_certificate
+
+SUMMED = sorted(name for name, each in METHODS.items() if each.on_sums)
+SLOW = {"fdr-sm", "fedsgd", "fedavg", "fedprox", "scaffold"}
+
+
+@pytest.mark.parametrize("method", SUMMED)
+def test_every_method_that_works_on_sums_does_so_through_the_service(works: Any, method: str) -> None:
+    loss = {"loss": "smooth_hinge"} if METHODS[method].needs_smooth_loss else {}
+    rounds = 30 if method == "cohort-bundle" else 8
+    plan = works.plan(f"sums-{method}", method=method, reveal="sums", max_rounds=rounds, spec=loss)
+    run, trained, version = works.train(plan)
+    assert (version.reveal, [each.sites for each in version.cohorts]) == ("sums", [tuple(sorted(works.doors))])
+    assert run.excluded == () and trained.rounds <= rounds
+    assert version.f1 is not None and version.f1 > (0.5 if method in SLOW else 0.85)
+    assert all(site.f1 is None and site.worst_case_risk is None for site in version.sites), "no policy releases them"
+    assert version.worst_case_risk is not None and np.isfinite(version.worst_case_risk)
+    if method == "cohort-bundle":
+        assert version.certified_gap <= 1e-3
+    record = works.context.store.runs.get_rounds(run.run_id)[-1]
+    assert [answer.status for answer in record.answers] == ["accepted"] * len(works.doors)
+
+
+def test_the_ledger_names_the_plants_and_holds_no_array_of_the_rounds(works: Any) -> None:
+    run, _, _ = works.train(works.plan("sums-ledger", reveal="sums", max_rounds=2))
+    ledger = works.context.settings.home / "plants" / "plant-1" / "ledger.jsonl"
+    lines = [json.loads(line) for line in ledger.read_text().splitlines()]
+    mine = [line for line in lines if line.get("run") == run.run_id]
+    agreed = next(line for line in mine if line["kind"] == "agree")
+    assert agreed["peers"] == {site: address.public_key for site, address in works.addresses.items()}
+    masked = [line for line in mine if line["kind"] == "round"]
+    assert masked and all(not line["fields"] and line["masking"]["words"] > 10 for line in masked)
+    assert {line["kind"] for line in mine} == {"join", "agree", "prepare", "round", "unmask", "evaluate"}
+
+
+def test_a_plant_without_masks_keeps_the_run_from_going_on_with_fewer_than_a_cohort(works: Any) -> None:
+    plan = works.plan("sums-two", reveal="sums", max_rounds=5, absence_patience_seconds=0.0)
+    with pytest.raises(TooFewSitesError, match="2 of the 3 sites that the plan needs answered to join"):
+        works.train(plan, absent=("plant-2",))
+
+
+def test_an_agent_that_restarts_between_rounds_is_agreed_with_anew(works: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    masks, seen = works.doors["plant-3"]._masks, []
+    mask = MaskedRuns.mask
+
+    def lost(self: MaskedRuns, *given: Any) -> Any:
+        if self is masks and not seen:
+            seen.append(1)
+            self._runs.clear()
+        return mask(self, *given)
+
+    monkeypatch.setattr(MaskedRuns, "mask", lost)
+    run, trained, _ = works.train(works.plan("sums-restart", reveal="sums", max_rounds=40))
+    assert seen and trained.certificate.gap <= 1e-3 and run.excluded == ()
+
+
+def test_a_run_with_noise_leaves_a_version_that_says_what_it_promises(works: Any) -> None:
+    noise = {"epsilon": 1000.0, "rounds": 4, "within": 6.0, "confidence": 0.999}
+    spec = {"radius": {"rule": "fixed", "value": 0.05}}
+    plan = works.plan("sums-noise", method="level-bundle-plain", reveal="sums", noise=noise, spec=spec)
+    run, trained, version = works.train(plan)
+    assert trained.status is Status.BUDGET_SPENT and trained.rounds == version.rounds == 4
+    said = version.noise
+    assert said is not None and said.epsilon == pytest.approx(1000.0) and (said.confidence, said.within) == (0.999, 6.0)
+    context, name = works.context, version.name
+    kept = context.registry.get(name, version.version)
+    assert kept.noise == said and kept.certificate_sha256
+    file = context.registry.certificate(kept)
+    assert file is not None
+    certificate = read_certificate(file)
+    assert (certificate.confidence, certificate.within) == (0.999, 6.0)
+    report = context.registry.report(kept)
+    assert report is not None
+    page = report_page(report)
+    assert "epsilon 1000 at delta 1e-06 for a row, over 4 rounds" in page and "probability 0.999" in page
+    shown = dict(_scores(version))
+    assert (shown["noise epsilon"], shown["noise delta"], shown["noise confidence"]) == (said.epsilon, 1e-6, 0.999)
+    ledger = context.settings.home / "plants" / "plant-1" / "ledger.jsonl"
+    lines = [json.loads(line) for line in ledger.read_text().splitlines()]
+    assert sum(line.get("run") == run.run_id and line["kind"] == "round" for line in lines) == 4

@@ -1,0 +1,71 @@
+"""Sets and intervals from rows out of fold, against loops over rows and groups."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.basics import ProblemError
+from models.conformal.cross import OutOfFold, cross_interval, cross_sets
+from models.conformal.scores import class_margins
+
+
+def held_out(seed: int, rows: int, heads: int, folds: int = 3) -> OutOfFold:
+    draw = np.random.default_rng(seed)
+    group = np.arange(rows) % 2
+    return OutOfFold(
+        draw.standard_normal(rows), draw.integers(folds, size=rows), group, draw.integers(1, 3, rows).astype(float),
+        draw.standard_normal((folds, heads, 3)), ("a", "b"),
+    )
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(st.integers(0, 2**31), st.integers(20, 40), st.floats(0.3, 0.85))
+def test_a_class_is_in_the_set_where_enough_rows_of_a_group_are_as_strange(
+    seed: int, rows: int, coverage: float
+) -> None:
+    held = held_out(seed, rows, 3)
+    scores = held.head_scores(np.random.default_rng(seed + 1).standard_normal((5, 2)))
+    found = cross_sets(held, scores, coverage)
+    for row in range(5):
+        for k in range(3):
+            wanted = False
+            for group in (0, 1):
+                own = [i for i in range(rows) if held.group[i] == group]
+                strange = sum(
+                    held.counts[i] for i in own if held.scores[i] >= class_margins(scores[held.fold[i]])[row, k]
+                )
+                total = sum(held.counts[i] for i in own)
+                wanted |= bool((1 + strange) / (1 + total) > 1 - coverage)
+            assert found[row, k] == wanted
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(st.integers(0, 2**31), st.integers(20, 40), st.floats(0.3, 0.85))
+def test_an_interval_ends_at_the_rank_of_what_the_rows_say(seed: int, rows: int, coverage: float) -> None:
+    held = held_out(seed, rows, 1)
+    values = held.head_scores(np.random.default_rng(seed + 1).standard_normal((4, 2)))[:, :, 0]
+    found = cross_interval(held, values, coverage)
+    for row in range(4):
+        lows, highs = [], []
+        for group in (0, 1):
+            up, down = list[float](), list[float]()
+            for i in range(rows):
+                if held.group[i] == group:
+                    centre, size = values[held.fold[i], row], abs(held.scores[i])
+                    up += [centre + size] * int(held.counts[i])
+                    down += [centre - size] * int(held.counts[i])
+            rank = int(np.ceil((len(up) + 1) * coverage - 1e-9))
+            highs.append(sorted(up)[rank - 1])
+            lows.append(sorted(down, reverse=True)[rank - 1])
+        assert found[row] == pytest.approx([min(lows), max(highs)])
+
+
+def test_too_few_rows_are_refused_with_how_many_are_needed() -> None:
+    held = held_out(1, 8, 1)
+    with pytest.raises(ProblemError, match=r"coverage 0.99 needs 99 rows of each group .* group a has \d+"):
+        cross_interval(held, np.zeros((3, 1)), 0.99)
+    with pytest.raises(ProblemError, match="between 0 and 1"):
+        cross_sets(held, np.zeros((3, 1, 2)), 1.0)

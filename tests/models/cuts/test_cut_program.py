@@ -1,0 +1,187 @@
+"""Programs on cut models, whole, on a working set, in the span of the slopes: one solution, that of CVXPY."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from models.basics import FloatArray, TransportNorm
+from models.cuts import cut_program, working_set
+from models.cuts.cut_model import CutModel, ModelPoint
+from models.cuts.cut_program import minimise, project
+from models.cuts.lower_bound import lower_bound
+from models.geometry.norms import DUAL_NORM
+from models.site_ambiguity.ball import MixtureBall, MixtureNorm
+
+ORDERS = {"l1": 1, "l2": 2, "linf": "inf"}
+MODELS = {
+    "seed": st.integers(0, 2**32 - 1), "sites": st.integers(1, 5), "p": st.integers(1, 8),
+    "intercept": st.booleans(), "norm": st.sampled_from(["l1", "l2", "linf"]), "swings": st.booleans(),
+    "ball": st.sampled_from([None, "l1", "l2", "linf"]),
+}
+
+
+def drawn(
+    seed: int, sites: int, p: int, intercept: bool, norm: TransportNorm, swings: bool, ball: MixtureNorm | None
+) -> tuple[CutModel, FloatArray]:
+    """Cuts of drawn hinge-like risks, some with norm weights, and a centre; the floors keep the minimum bounded."""
+    random = np.random.default_rng(seed)
+    count = random.integers(1, 4) * np.ones(sites, int) + random.integers(0, 9, sites)
+    site = random.permutation(np.repeat(np.arange(sites), count))
+    m, d = site.size, p + int(intercept)
+    slope = random.normal(size=(m, d))
+    if intercept:  # both ways in each site's cuts, so that no level set runs away
+        slope[:, -1] = np.where(np.arange(m) % 2 == 0, 1.0, -1.0) * random.uniform(0.5, 1.0, m)
+    weights = random.uniform(0.5, 1.0, sites)
+    mixture = MixtureBall() if ball is None else MixtureBall(ball, float(random.uniform(0.05, 0.4)))
+    model = CutModel(
+        weights / weights.sum(), np.full(sites, 0.1), site, random.uniform(0.1, 1.0, m), slope,
+        np.where(random.random(m) < 0.5, random.uniform(0, 0.1, m), 0.0), norm, p, mixture,
+        swing=random.uniform(0, 0.3, (m, p)) * (random.random((m, 1)) < 0.5) if swings else None,
+    )
+    return model, random.normal(size=d)
+
+
+@contextmanager
+def way(name: str) -> Iterator[None]:
+    """All cuts dense, all with the heights eliminated, a working set, or the span of the slopes, whatever the sizes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cut_program, "_SMALL_PROGRAM", 10**9 if name == "dense" else 0)
+        patch.setattr(cut_program, "_SPANNED", 10**9 if name == "span" else 0.0)
+        for constant, value in (("_FEW", 0), ("_NEWEST", 0), ("_HIGHEST", 1)):
+            if name == "working set":
+                patch.setattr(working_set, constant, value)
+        yield
+
+
+def oracle(model: CutModel, centre: FloatArray, level: float | None) -> float:
+    """Least value of the model, or squared distance to its level set, by CVXPY."""
+    w, sites = cp.Variable(centre.shape[0]), model.site_weights.shape[0]
+    heights = cp.Variable(sites)
+    features = w[: model.n_features]
+    length = cp.norm(features, ORDERS[DUAL_NORM[model.transport_norm]])
+    rows = [heights >= length * model.floor]
+    for j, g in enumerate(model.site):
+        cut = model.offset[j] + model.slope[j] @ w + model.norm_weight[j] * length
+        rows.append(heights[g] >= cut + model.swings[j] @ cp.abs(features))
+    value = model.site_weights @ heights
+    if model.mixture.radius > 0:  # the adversary's dual: any t, the ball's dual norm, and the simplex by raised heights
+        t, raised = cp.Variable(), cp.Variable(sites)
+        rows.append(raised >= heights)
+        dual = ORDERS[DUAL_NORM[model.mixture.norm]]
+        value = model.site_weights @ raised + model.mixture.radius * cp.norm(raised - t, dual)
+    if level is None:
+        problem = cp.Problem(cp.Minimize(value), rows)
+    else:
+        problem = cp.Problem(cp.Minimize(cp.sum_squares(w - centre)), [*rows, value <= level])
+    return float(problem.solve(solver=cp.CLARABEL))
+
+
+@settings(max_examples=40, deadline=None)
+@given(**MODELS)
+def test_every_way_finds_the_minimum(**kind: object) -> None:
+    model, centre = drawn(**kind)  # type: ignore[arg-type]
+    wanted = oracle(model, centre, None)
+    for name in ("dense", "eliminated", "working set", "span"):
+        with way(name):
+            found = minimise(model, centre)
+        assert model.value(found.point) == pytest.approx(wanted, rel=1e-6, abs=1e-6), name
+        assert (found.multipliers >= 0).all() and found.multipliers.shape == model.site.shape
+        held = model.with_mixture(found.mixture)
+        bound = lower_bound(held, found.multipliers, found.point)
+        assert wanted - 1e-5 * (1 + wanted) <= bound <= wanted + 1e-6 * (1 + wanted), name
+
+
+@settings(max_examples=40, deadline=None)
+@given(**MODELS, share=st.sampled_from([0.05, 0.3, 0.8]))
+def test_every_way_projects_alike(share: float, **kind: object) -> None:
+    model, centre = drawn(**kind)  # type: ignore[arg-type]
+    lowest = model.value(minimise(model, centre).point)
+    height = model.value(centre)
+    assume(height - lowest > 1e-3)
+    level = lowest + share * (height - lowest)
+    wanted = np.sqrt(oracle(model, centre, level))
+    for name in ("dense", "eliminated", "working set", "span"):
+        with way(name):
+            found = project(model, centre, level)
+        assert np.linalg.norm(found.point - centre) == pytest.approx(wanted, rel=1e-4, abs=1e-5), name
+        assert model.value(found.point) <= level + 1e-7 * (1 + height), name
+        assert found.level_price > 0
+
+
+@settings(max_examples=15, deadline=None)
+@given(**MODELS, share=st.sampled_from([0.05, 0.3, 0.8]))
+def test_the_way_to_a_level_changes_no_projection(share: float, **kind: object) -> None:
+    """Begun on the chord to the minimiser, in units of what is still to go: nearest point and price are the same."""
+    model, centre = drawn(**kind)  # type: ignore[arg-type]
+    least = minimise(model, centre).point
+    lowest, height = model.value(least), model.value(centre)
+    assume(height - lowest > 1e-3)
+    level = lowest + share * (height - lowest)
+    wanted = np.sqrt(oracle(model, centre, level))
+    for name in ("dense", "eliminated", "working set", "span"):
+        with way(name):
+            found, plain = project(model, centre, level, towards=least), project(model, centre, level)
+        assert np.linalg.norm(found.point - centre) == pytest.approx(wanted, rel=1e-4, abs=1e-5), name
+        assert model.value(found.point) <= level + 1e-6 * (1 + height), name
+        assert found.level_price == pytest.approx(plain.level_price, rel=1e-2, abs=1e-6), name
+
+
+@settings(max_examples=15, deadline=None)
+@given(**MODELS)
+def test_a_bound_that_may_miss_something_misses_no_more(**kind: object) -> None:
+    """Begun near the minimum and ended early, the bound is below the minimum, by little of what was allowed."""
+    model, centre = drawn(**kind)  # type: ignore[arg-type]
+    wanted = oracle(model, centre, None)
+    within = 0.05 * (model.value(centre) - wanted)
+    assume(within > 1e-4)
+    for name in ("dense", "eliminated", "working set", "span"):
+        with way(name):
+            found = minimise(model, centre, within=within)
+        bound = lower_bound(model.with_mixture(found.mixture), found.multipliers, found.point, 0.01 * within)
+        # A working set may miss all of it; a program over all cuts ends at a small share.
+        allowed = within if name == "working set" else 0.1 * within
+        assert wanted - allowed - 1e-5 <= bound <= wanted + 1e-6 * (1 + wanted), name
+
+
+def test_a_cut_that_was_left_out_counts_where_it_must() -> None:
+    """The one cut of many that matters is neither new nor high at the centre: the minimum is still that of all."""
+    random = np.random.default_rng(5)
+    slope = np.vstack([[[-3.0, 0.0]], random.normal(size=(400, 2)) * [0.1, 1.0] + [1.0, 0.0]])
+    model = CutModel(
+        np.ones(1), np.array([0.01]), np.zeros(401, dtype=np.intp),
+        np.concatenate([[-1.0], random.uniform(0.5, 1.0, 400)]), slope, np.zeros(401), "l2", 2,
+    )
+    centre = np.array([4.0, 0.0])
+    assert model.heights(centre[None])[0, 0] == model.heights(centre[None])[0].min()
+    sizes: list[int] = []
+    with way("working set"), pytest.MonkeyPatch.context() as patch:
+        solve = cut_program._solve
+
+        def counted(few: CutModel, *rest: Any) -> ModelPoint:
+            sizes.append(few.site.size)
+            return solve(few, *rest)
+
+        patch.setattr(cut_program, "_solve", counted)
+        found = minimise(model, centre)
+    assert found.multipliers[0] > 0.1 and max(sizes) < 200
+    assert model.value(found.point) == pytest.approx(oracle(model, centre, None), abs=1e-7)
+
+
+def test_what_a_hasty_program_leaves_out_it_tells() -> None:
+    """With little asked for it may end early: its bound holds all the same, and what it missed is named."""
+    model, centre = drawn(3, 3, 6, True, "l2", False, None)
+    wanted = minimise(model, centre)
+    least = model.value(wanted.point)
+    with way("working set"), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cut_program, "_HASTY", 1)
+        found = minimise(model, centre, within=1e-9)
+    assert found.missed is not None and found.missed.any() and not (found.missed & (found.multipliers > 0)).any()
+    assert lower_bound(model, found.multipliers, centre) <= least * (1 + 1e-12)

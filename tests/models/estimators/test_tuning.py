@@ -1,0 +1,110 @@
+"""Tuning of the estimators: terms chosen from held-out rows, what is kept of it, what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from models.basics import ProblemError
+from models.estimators import DRSVC, FederatedDRClassifier, FederatedDRRegressor, FederatedDRSVC
+from models.features.spline import SplineLift
+
+
+def ring(seed: int = 0) -> tuple[Any, Any, Any]:
+    random = np.random.default_rng(seed)
+    features = random.normal(size=(150, 3)) * 40.0
+    labels = (features @ [1.0, -0.5, 0.0] + 25.0 * random.normal(size=150) > 0).astype(int)
+    return features, labels, np.arange(150) % 3
+
+
+def test_the_fit_is_that_of_the_chosen_terms() -> None:
+    features, labels, groups = ring()
+    tuning = {"radius": [1.0, 200.0], "label_flip_cost": [1.0, 30.0], "folds": 3, "rule": "best"}
+    model = FederatedDRSVC(tuning=tuning, calibration_folds=0, gap=1e-5).fit(features, labels, groups=groups)
+    curve: list[dict[str, Any]] = list(model.tuning_curve_)
+    assert len(curve) == 4 and sum(each["folds"] == 3 for each in curve) == 3
+    finalists = [each for each in curve if each["folds"] == 3]
+    best = max(finalists, key=lambda each: each["score"])
+    plain = FederatedDRSVC(calibration_folds=0).fit(features, labels, groups=groups)
+    factor = model.radius_[0] / plain.radius_[0]
+    assert model.tuning_why_.startswith("best of 3")
+    near = [each for each in finalists if each["radius"] == pytest.approx(factor)]
+    assert max(each["score"] for each in near) == best["score"]
+    same = FederatedDRSVC(
+        radius=model.radius_, label_flip_cost=best["label_flip_cost"], calibration_folds=0, gap=1e-5,
+    )
+    risks = [
+        same.set_params(label_flip_cost=each["label_flip_cost"]).fit(features, labels, groups=groups).worst_case_risk_
+        for each in near
+    ]
+    assert min(abs(risk - model.worst_case_risk_) for risk in risks) <= 1e-4 * model.worst_case_risk_
+
+
+@pytest.mark.parametrize("estimator", [DRSVC, FederatedDRSVC, FederatedDRClassifier])
+def test_auto_tries_planes_and_splines(estimator: Any) -> None:
+    features, labels, groups = ring()
+    given = {} if estimator is DRSVC else {"groups": groups}
+    model = estimator(tuning="auto", calibration_folds=0).fit(features, labels, **given)
+    segments = [each["segments"] for each in model.tuning_curve_]
+    assert {size: segments.count(size) for size in segments} == {0: 3, 6: 3, 12: 3}
+    assert model.score(features, labels) > 0.7
+    assert not hasattr(estimator(calibration_folds=0).fit(features, labels, **given), "tuning_curve_")
+
+
+def test_what_two_sensors_tell_together_is_told_by_products_where_auto_tries_them() -> None:
+    random = np.random.default_rng(4)
+    features = random.uniform(size=(240, 2))
+    labels, groups = (np.prod(features - 0.5, axis=1) > 0.0).astype(int), np.arange(240) % 3
+    model = FederatedDRSVC(tuning="auto", calibration_folds=0).fit(features[:180], labels[:180], groups=groups[:180])
+    assert {each["lift"] for each in model.tuning_curve_} == {"none", "spline", "products"}
+    assert model.score(features[180:], labels[180:]) > 0.9, "no curve by sensor can tell these classes"
+    apart = FederatedDRSVC(tuning="auto", calibration_folds=0).fit(40 * features, labels, groups=groups)
+    assert {each["lift"] for each in apart.tuning_curve_} == {"none", "spline"}, "products are of features in [0, 1]"
+    sent = model.tuning_bytes_per_site_
+    assert sent < 3 * max(model.bytes_per_site_, 20 * 8 * 3 * 25), "three trainings of the largest lift, with prox cuts"
+
+
+def test_what_no_plane_can_tell_is_told_by_the_chosen_splines() -> None:
+    random = np.random.default_rng(3)
+    features = random.uniform(-40.0, 40.0, size=(240, 2))
+    labels, groups = (np.abs(features[:, 0]) > 20.0).astype(int), np.arange(240) % 3
+    model = FederatedDRSVC(tuning="auto", calibration_folds=0).fit(features[:180], labels[:180], groups=groups[:180])
+    assert isinstance(model.lift_, SplineLift) and model.lift_.segments in (6, 12)
+    assert model.score(features[180:], labels[180:]) > 0.85 and model.coef_.shape[1] == 2 * model.lift_.segments
+    chosen = FederatedDRSVC(tuning={"segments": [0, 4], "radius": [1.0], "folds": 3}, calibration_folds=0)
+    chosen.fit(features, labels, groups=groups)
+    assert {each["segments"] for each in chosen.tuning_curve_} == {0, 4}
+    with pytest.raises(ProblemError, match="segments are tuned with lift None"):
+        FederatedDRSVC(tuning={"segments": [0, 4]}, support=(-50.0, 50.0)).fit(features, labels, groups=groups)
+
+
+def test_a_regression_is_judged_by_its_error() -> None:
+    features, _, groups = ring()
+    targets = features @ [0.3, 0.0, 1.0] + np.random.default_rng(1).normal(size=150)
+    model = FederatedDRRegressor(tuning={"radius": [1.0, 1e6], "folds": 3}).fit(features, targets, groups=groups)
+    curve: list[dict[str, Any]] = list(model.tuning_curve_)
+    scores = {each["radius"]: each["score"] for each in curve}
+    assert scores[1.0] > scores[1e6] and model.radius_[0] < 1e3 and max(scores.values()) < 0
+
+
+@pytest.mark.parametrize(
+    ("tuning", "line"),
+    [
+        ("often", 'None, "auto" or a mapping'), ({"radius": [1.0], "label_flip_cost": [1.0]}, "got 1"),
+        ({"budget": 0.5}, "from 1 to 3 trainings"), ({"folds": 1}, "two folds at least"),
+        ({"folds": 80}, "too few|distinct rows"), ({"rule": "luck"}, "rule must be one of"),
+        ({"lifts": 3}, "tuning knows radius"),
+    ],
+)
+def test_a_tuning_without_meaning_is_refused(tuning: Any, line: str) -> None:
+    features, labels, groups = ring()
+    with pytest.raises(ProblemError, match=line):
+        FederatedDRSVC(tuning=tuning).fit(features, labels, groups=groups)
+
+
+def test_a_radius_of_zero_has_nothing_to_tune() -> None:
+    features, labels, groups = ring()
+    with pytest.raises(ProblemError, match="give a radius above 0"):
+        FederatedDRSVC(radius=0.0, tuning="auto").fit(features, labels, groups=groups)

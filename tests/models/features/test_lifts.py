@@ -1,0 +1,164 @@
+"""What all lifts promise: their box, their gradient, and how far they stretch; and what splines promise beyond."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from models.basics import FloatArray, ProblemError, TransportNorm
+from models.features.fourier import fourier_lift
+from models.features.lift import Lift
+from models.features.nystrom import drawn_points, nystrom_lift
+from models.features.products import product_lift
+from models.features.spline import spline_between, spline_lift
+from models.geometry.norms import DUAL_NORM, vector_norm
+from models.problem import RobustSpec, SiteProblem
+from models.worst_case.risk import site_risk
+
+LIFTS: dict[str, Lift] = {
+    "fourier": fourier_lift(3, 12, bandwidth=0.3, seed=2),
+    "spline": spline_lift(3, 5),
+    "products": product_lift(3, (2, 0, 1)),
+    "squares": product_lift(3, (0, 2), squares=True),
+    "nystrom": nystrom_lift(drawn_points(3, 20, 5), bandwidth=0.4),
+    "nystrom bare": nystrom_lift(drawn_points(3, 9, 5), bandwidth=0.2, keep_linear=False),
+}
+NORMS: tuple[TransportNorm, ...] = ("l1", "l2", "linf")
+
+
+@pytest.fixture(params=LIFTS)
+def lift(request: pytest.FixtureRequest) -> Lift:
+    return LIFTS[request.param]
+
+
+def test_lifted_rows_lie_in_the_box(lift: Lift) -> None:
+    rows = np.vstack([np.random.default_rng(0).uniform(size=(300, 3)), [[0, 0, 0], [1, 1, 1], [0, 1, 0.5]]])
+    lifted = lift.apply(rows)
+    assert lifted.shape == (len(rows), lift.n_outputs)
+    assert (lifted >= lift.support.low).all() and (lifted <= lift.support.high).all()
+
+
+def test_the_gradient_is_that_of_the_lift(lift: Lift) -> None:
+    draw = np.random.default_rng(1)
+    rows, slopes = draw.uniform(0.01, 0.99, (200, 3)), draw.normal(size=(200, lift.n_outputs))
+    gradient = lift.gradient(rows, slopes)
+    for k, step in enumerate(1e-7 * np.eye(3)):
+        rise = ((lift.apply(rows + step) - lift.apply(rows - step)) * slopes).sum(axis=1) / 2e-7
+        np.testing.assert_allclose(gradient[:, k], rise, atol=1e-4)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_no_pair_of_rows_is_stretched_further_than_the_constant_says(lift: Lift, norm: TransportNorm) -> None:
+    draw = np.random.default_rng(4)
+    rows = draw.uniform(size=(2000, 3))
+    moves = draw.normal(size=rows.shape) * 10.0 ** draw.uniform(-6, 0.5, (2000, 1))
+    moves[::3] *= np.eye(3)[draw.integers(0, 3, len(moves[::3]))]
+    far = vector_norm(lift.apply(rows + moves) - lift.apply(rows), norm)
+    assert (far <= lift.lipschitz(norm) * vector_norm(moves, norm) + 1e-12).all()
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_no_gradient_is_steeper_than_said(lift: Lift, norm: TransportNorm) -> None:
+    draw = np.random.default_rng(5)
+    slopes = draw.normal(size=(2000, lift.n_outputs)) * (draw.uniform(size=(2000, lift.n_outputs)) < 0.3)
+    gradient = lift.gradient(draw.uniform(size=(2000, 3)), slopes)
+    bound = lift.steepness(slopes, norm)
+    assert (vector_norm(gradient, DUAL_NORM[norm]) <= bound + 1e-12).all()
+    assert (bound <= lift.lipschitz(norm) * vector_norm(slopes, DUAL_NORM[norm]) + 1e-12).all()
+
+
+def test_products_reach_their_constants() -> None:
+    lift = product_lift(2, (0, 1))
+    ends = np.array([[1.0, 1.0]]), np.array([[1.0 - 1e-6, 1.0]])
+    far = np.abs(lift.apply(ends[0]) - lift.apply(ends[1])).sum()
+    assert far == pytest.approx(2e-6, rel=1e-4) and lift.lipschitz("l1") == 2.0
+
+
+def test_ramps_sum_to_the_feature_and_are_an_isometry_of_l1() -> None:
+    draw, lift = np.random.default_rng(2), spline_lift(4, 7)
+    rows, others = draw.uniform(size=(2, 200, 4))
+    lifted, further = lift.apply(rows), lift.apply(others)
+    np.testing.assert_allclose(lifted.reshape(200, 4, 7).sum(axis=2), rows, atol=1e-15)
+    np.testing.assert_allclose(vector_norm(lifted - further, "l1"), vector_norm(rows - others, "l1"), rtol=1e-13)
+    outside = lift.apply(np.array([[-3.0, 0.0, 1.0, 9.0]]))
+    np.testing.assert_array_equal(outside, lift.apply(np.array([[0.0, 0.0, 1.0, 1.0]])))
+
+
+def test_weights_of_a_spline_are_slopes_of_its_lines() -> None:
+    draw, lift = np.random.default_rng(3), spline_lift(2, 4)
+    slopes = draw.normal(size=(1, 8))
+    heights, rows = lift.curves(slopes)[0], draw.uniform(size=(100, 2))
+    drawn: FloatArray = sum(np.interp(rows[:, j], lift.knots[j], heights[j]) for j in range(2))
+    np.testing.assert_allclose(lift.apply(rows) @ slopes[0], drawn, atol=1e-14)
+    equal = np.repeat([[2.0, -3.0]], 4, axis=1)
+    np.testing.assert_allclose(lift.apply(rows) @ equal[0], rows @ [2.0, -3.0], atol=1e-14)
+    shares = lift.shares(rows, np.repeat(slopes, 100, axis=0))
+    middle = lift.apply(np.full((1, 2), 0.5)) @ slopes[0]
+    np.testing.assert_allclose(shares.sum(axis=1), lift.apply(rows) @ slopes[0] - middle, atol=1e-14)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_a_spline_in_units_of_its_own_is_the_same_in_other_words(norm: TransportNorm) -> None:
+    draw, width = np.random.default_rng(6), 8.0
+    lift, own = spline_lift(3, 4), spline_between(np.full(3, -5.0), np.full(3, 3.0), 4)
+    rows, slopes, lead = draw.uniform(size=(20, 3)), draw.normal(size=(2, 12)), draw.uniform(0, 1, (20, 2))
+    np.testing.assert_allclose(own.apply(-5.0 + width * rows), width * lift.apply(rows), atol=1e-12)
+    near, far = lift.least_move(slopes, rows, lead, norm), own.least_move(slopes, -5 + width * rows, width * lead, norm)
+    np.testing.assert_allclose(far.min(axis=1), width * near.min(axis=1), rtol=1e-3)
+
+
+def test_nystrom_features_are_the_kernel_on_their_points() -> None:
+    points = drawn_points(2, 12, 7)
+    found = 2.0 * nystrom_lift(points, bandwidth=0.3, keep_linear=False).apply(points) - 1.0
+    squares = ((points[:, None] - points[None]) ** 2).sum(axis=-1)
+    np.testing.assert_allclose(found @ found.T, np.exp(-squares / (2 * 0.3**2)), atol=1e-4)
+
+
+def test_fingerprints_tell_lifts_apart() -> None:
+    lifts = [*LIFTS.values(), spline_lift(3, 6), spline_lift(5, 3), product_lift(3, (0, 1)), product_lift(4, (0, 1, 2)),
+             nystrom_lift(drawn_points(3, 20, 6), bandwidth=0.4), nystrom_lift(drawn_points(3, 20, 5), bandwidth=0.5)]
+    assert len({each.fingerprint for each in lifts}) == len(lifts)
+    assert product_lift(3, (0, 1, 2)).fingerprint == LIFTS["products"].fingerprint
+
+
+def test_refusals() -> None:
+    with pytest.raises(ProblemError, match="at least one feature and one segment"):
+        spline_lift(3, 0)
+    with pytest.raises(ProblemError, match="the lift makes 6400 features, 4096 at most"):
+        spline_lift(100, 64)
+    with pytest.raises(ProblemError, match="none with number 3"):
+        product_lift(3, (0, 3))
+    with pytest.raises(ProblemError, match="chosen twice"):
+        product_lift(3, (0, 0))
+    with pytest.raises(ProblemError, match="two chosen features"):
+        product_lift(3, (0,))
+    with pytest.raises(ProblemError, match="between 0 and 1"):
+        nystrom_lift(np.array([[0.5, 1.5]]), bandwidth=1.0)
+    with pytest.raises(ProblemError, match="bandwidth"):
+        nystrom_lift(np.array([[0.5, 0.5]]), bandwidth=0.0)
+    with pytest.raises(ProblemError, match=r"takes features \(n, 3\)"):
+        spline_lift(3, 5).apply(np.zeros((2, 4)))
+    with pytest.raises(ProblemError, match="slopes must have length 15, got 4"):
+        spline_lift(3, 5).steepness(np.zeros((2, 4)), "l2")
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_the_risk_of_lifted_rows_bounds_that_of_moved_rows(norm: TransportNorm) -> None:
+    draw, lift, radius = np.random.default_rng(7), spline_lift(2, 4), 0.05
+    rows, labels = draw.uniform(size=(25, 2)), np.where(draw.uniform(size=25) < 0.5, 1.0, -1.0)
+    weights = np.append(2.0 * draw.normal(size=8), 0.1)
+    site = SiteProblem(lift.apply(rows), labels, RobustSpec(radius, math.inf, norm))
+    bound, worst = site_risk(weights, site).value, 0.0
+    for _ in range(400):  # distributions in the ball of the readings: rows moved by the radius on the average
+        shares = draw.dirichlet(np.full(25, 0.2)) * 25 * radius
+        signs = -np.sign(labels)[:, None] * np.sign(lift.gradient(rows, np.tile(weights[:-1], (25, 1))))
+        moves = signs * draw.dirichlet(np.full(2, 0.3), 25) + 1e-12
+        moves *= (shares / vector_norm(moves, norm))[:, None]
+        losses = 1.0 - labels * (lift.apply(np.clip(rows + moves, 0, 1)) @ weights[:-1] + weights[-1])
+        worst = max(worst, float(np.maximum(losses, 0.0).mean()))
+    plain = float(np.maximum(1.0 - labels * (lift.apply(rows) @ weights[:-1] + weights[-1]), 0.0).mean())
+    assert plain < worst <= bound
+    if norm == "l1":  # an isometry: no wild bound. With the others ramps of one sensor move together in the ball
+        assert worst - plain > 0.4 * (bound - plain)

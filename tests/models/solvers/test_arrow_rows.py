@@ -1,0 +1,109 @@
+"""Eliminating the heights gives what the dense matrix gives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.solvers import arrow_rows
+from models.solvers.arrow_rows import ArrowRows, DenseRows
+from models.solvers.conic_interior_point import ConeProgram, solve_cone_program
+from models.solvers.second_order_cone import Cones, Scaling
+
+
+def drawn(
+    random: np.random.Generator, k: int, count: int, extra: int, touching: int, cone: int
+) -> tuple[ArrowRows, Cones]:
+    """Rows of which ``touching`` touch the heights, and two cones of which one may."""
+    height = np.sort(np.concatenate([np.arange(count), random.integers(count, size=random.integers(0, 3 * count + 1))]))
+    n = k + count + extra
+    others = random.normal(size=(touching + 4 + 2 * cone, n))
+    others[touching : touching + 4 + cone, k : k + count] = 0.0
+    if cone and touching <= 1:
+        others[-cone:, k : k + count] = 0.0
+    sizes = (cone, cone) if cone else ()
+    rows = ArrowRows(random.normal(size=(height.size, k)), height, others, sizes)
+    return rows, Cones.of(rows.shape[0], sizes)
+
+
+def inside(random: np.random.Generator, rows: int, cones: Cones, spread: float) -> np.ndarray:
+    """A point inside the cones whose linear entries are apart by many powers of ten."""
+    point = np.exp(spread * random.normal(size=rows))
+    for part in cones.parts:
+        point[part] = random.normal(size=part.stop - part.start)
+        point[part.start] = 1.1 * np.linalg.norm(point[part.start + 1 : part.stop]) + 0.1
+    return point
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1), k=st.integers(1, 7), count=st.integers(1, 9), extra=st.integers(0, 3),
+    touching=st.integers(0, 3), cone=st.sampled_from([0, 2, 4]), sparse=st.booleans(), blocks=st.booleans(),
+)
+def test_a_newton_step_is_that_of_the_whole_matrix(
+    seed: int, k: int, count: int, extra: int, touching: int, cone: int, sparse: bool, blocks: bool
+) -> None:
+    random = np.random.default_rng(seed)
+    rows, cones = drawn(random, k, count, extra, touching, cone)
+    matrix, (m, n) = rows.dense(), rows.shape
+    scaling = Scaling.at(inside(random, m, cones, 1.0), inside(random, m, cones, 1.0), cones)
+    curvature, right, duals = random.uniform(0.1, 1.0, n), random.normal(size=n), random.normal(size=m)
+    curvature[k : k + count] = 0.0  # heights have none, and none is added
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrow_rows, "_DENSE", 0 if sparse else 10**6)
+        patch.setattr(arrow_rows, "_BLOCK", 0 if blocks else 10**6)
+        np.testing.assert_allclose(rows.times(right), matrix @ right, atol=1e-12)
+        np.testing.assert_allclose(rows.adjoint(duals), matrix.T @ duals, atol=1e-12)
+        factor = rows.factor(scaling, curvature)
+    dense = DenseRows(matrix).factor(scaling, curvature)
+    assert factor is not None and dense is not None
+    wanted = dense.solve(right)
+    np.testing.assert_allclose(factor.solve(right), wanted, rtol=1e-6, atol=1e-7 * (1 + np.abs(wanted).max()))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1), k=st.integers(1, 6), count=st.integers(1, 7), extra=st.integers(0, 2),
+    touching=st.integers(0, 3), cone=st.sampled_from([0, 3]), single=st.booleans(),
+)
+def test_a_program_has_the_same_solution(
+    seed: int, k: int, count: int, extra: int, touching: int, cone: int, single: bool
+) -> None:
+    """Feasible and bounded by construction, strictly convex but for the heights; also by steps in single precision."""
+    random = np.random.default_rng(seed)
+    rows, cones = drawn(random, k, count, extra, touching, cone)
+    matrix, (m, n) = rows.dense(), rows.shape
+    heights = slice(k, k + count)
+    if touching <= 1:  # as a level does: it holds heights down that rows hold up, and nothing pulls them up
+        rows.others[:touching, heights] = np.abs(rows.others[:touching, heights])
+        matrix = rows.dense()
+    limits = matrix @ random.normal(size=n) + inside(random, m, cones, 0.3)
+    curvature, linear = random.uniform(0.5, 2.0, n), -matrix.T @ inside(random, m, cones, 0.3)
+    curvature[heights] = 0.0
+    if touching <= 1:
+        linear[heights] = random.uniform(0.0, 1.0, count)
+    sizes = tuple(part.stop - part.start for part in cones.parts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrow_rows, "_WIDE", 0 if single else 10**6)
+        found = solve_cone_program(ConeProgram(curvature, linear, rows, limits, sizes), 1e-11)
+    wanted = solve_cone_program(ConeProgram(curvature, linear, matrix, limits, sizes), 1e-11)
+    free = np.r_[0:k, k + count : n]  # a height may be anything between its rows and what holds it from above
+    np.testing.assert_allclose(found.point[free], wanted.point[free], atol=1e-6 * (1.0 + np.abs(wanted.point).max()))
+    assert max(found.primal_residual, found.dual_residual) <= 1e-7 * (1.0 + np.abs(wanted.multipliers).max())
+
+
+def test_the_factor_has_the_free_columns_alone() -> None:
+    """By counting: with many heights the matrix that is factored is no larger."""
+    random, sizes = np.random.default_rng(0), []
+    for count in (5, 50):
+        height = np.repeat(np.arange(count), 3)
+        others = np.zeros((1, 4 + count))
+        others[0, 4:] = 1.0 / count
+        rows = ArrowRows(random.normal(size=(3 * count, 4)), height, others)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(arrow_rows, "cholesky", lambda matrix, curvature: sizes.append(matrix.shape))
+            point = np.ones(3 * count + 1)
+            rows.factor(Scaling.at(point, point, Cones.of(3 * count + 1, ())), np.zeros(4 + count))
+    assert sizes == [(4, 4), (4, 4)]

@@ -1,0 +1,108 @@
+"""The one-standard-error rule and halving on drawn curves, against their definitions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.basics import ProblemError
+from models.tuning.budget import Budget, OneTraining, reference
+from models.tuning.candidates import Candidate, grid, simplicity
+from models.tuning.choice import Scored, chosen, kept
+
+SIZES = (3, 18, 36)
+
+
+def drawn(seed: int, count: int) -> list[Scored]:
+    random = np.random.default_rng(seed)
+    candidates = grid((1.0, 10.0), (1.0, 4.0), 3)[:count]
+    scores = np.round(random.uniform(0.7, 0.8, (count, 5)), 2)
+    return [Scored(each, dict(enumerate(row.tolist()))) for each, row in zip(candidates, scores, strict=True)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 12))
+def test_the_rule_takes_the_simplest_within_one_standard_error(seed: int, count: int) -> None:
+    curve = drawn(seed, count)
+    means = [float(np.mean(list(each.scores.values()))) for each in curve]
+    top = max(means)
+    errors = [np.std(list(each.scores.values()), ddof=1) / math.sqrt(5) for each in curve]
+    best = min((k for k in range(count) if means[k] == top), key=lambda k: simplicity(curve[k].candidate, SIZES))
+    near = [curve[k].candidate for k in range(count) if means[k] >= top - errors[best]]
+    found = chosen(curve, "one-standard-error", SIZES)
+    assert found.candidate == min(near, key=lambda each: simplicity(each, SIZES))
+    assert chosen(curve, "best", SIZES).candidate == curve[best].candidate
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 12))
+def test_the_paired_rule_takes_the_simplest_whose_lag_is_within_its_own_standard_error(seed: int, count: int) -> None:
+    curve = drawn(seed, count)
+    rows = np.array([[each.scores[fold] for fold in range(5)] for each in curve])
+    best = rows[[each.candidate for each in curve].index(chosen(curve, "best", SIZES).candidate)]
+    near = [
+        each.candidate for each, row in zip(curve, rows, strict=True)
+        if np.mean(best - row) <= np.std(best - row, ddof=1) / math.sqrt(5)
+    ]
+    assert chosen(curve, "paired", SIZES).candidate == min(near, key=lambda each: simplicity(each, SIZES))
+
+
+def test_a_hard_fold_hides_no_lead_from_the_paired_rule() -> None:
+    """A lead of .02 in every fold, beside folds that differ by .2."""
+    hard = [0.7, 0.9, 0.75, 0.88, 0.8]
+    curve = [
+        Scored(Candidate(1.0, 1.0, 0), dict(enumerate(hard))),
+        Scored(Candidate(1.0, 1.0, 1), dict(enumerate([each + 0.02 for each in hard]))),
+    ]
+    assert chosen(curve, "one-standard-error", SIZES).candidate.lift == 0
+    assert chosen(curve, "paired", SIZES).candidate.lift == 1
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6))
+def test_halving_keeps_the_best(seed: int, count: int) -> None:
+    curve = drawn(seed, 12)
+    found = kept(curve, count, SIZES)
+    means = {each.candidate: each.mean for each in curve}
+    assert len(found) == count
+    assert min(means[each] for each in found) >= max((means[each] for each in means if each not in found), default=-1)
+
+
+def test_simpler_is_fewer_features_then_a_larger_ball_then_cheaper_flips() -> None:
+    order = [
+        Candidate(10.0, 1.0), Candidate(10.0, 4.0), Candidate(1.0, 1.0), Candidate(100.0, 1.0, 1),
+        Candidate(1.0, 1.0, 1),
+    ]
+    assert sorted(reversed(order), key=lambda each: simplicity(each, SIZES)) == order
+
+
+def test_a_curve_without_a_counted_row_chooses_nothing() -> None:
+    with pytest.raises(ProblemError, match="no held-out row was counted"):
+        chosen([Scored(Candidate(1.0, 1.0)), Scored(Candidate(2.0, 1.0))], "best", SIZES)
+
+
+def test_a_grid_of_one_is_refused() -> None:
+    with pytest.raises(ProblemError, match="two candidates at least to choose from, got 1"):
+        grid((1.0, 1.0), (2.0,))
+
+
+def test_a_budget_counts_and_refuses() -> None:
+    budget = Budget(OneTraining(4, 100.0), 1.5)
+    for _ in range(6):
+        budget.spend(25.0)
+    with pytest.raises(ProblemError, match="goes beyond the budget"):
+        budget.spend(0.0)
+    with pytest.raises(ProblemError, match="goes beyond the budget"):
+        Budget(OneTraining(4, 100.0), 1.0).spend(101.0)
+    for trainings in (0.5, 3.5):
+        with pytest.raises(ProblemError, match="from 1 to 3 trainings"):
+            Budget(OneTraining(4, 100.0), trainings)
+
+
+def test_the_budget_is_counted_by_the_first_training_that_pays() -> None:
+    trainings = [OneTraining(4, 100.0), OneTraining(4, 400.0), OneTraining(4, 900.0)]
+    assert [reference(trainings, wanted, 2.0).numbers for wanted in (200.0, 201.0, 5000.0)] == [100.0, 400.0, 900.0]

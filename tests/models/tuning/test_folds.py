@@ -1,0 +1,52 @@
+"""Folds partition the rows, whatever their order; copies stay together; classes are dealt evenly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.basics import ProblemError
+from models.tuning.folds import check_folds, deal_rows
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 7), st.integers(0, 2**53))
+def test_folds_are_of_the_rows_and_not_of_their_order(draw: int, n_folds: int, seed: int) -> None:
+    random = np.random.default_rng(draw)
+    features = np.round(random.uniform(size=(60, 3)), 1)
+    features[30:40] = features[:10]
+    classes = np.r_[random.integers(0, 3, 30), np.zeros(30, dtype=int)]
+    classes[30:40] = classes[:10]
+    folds = deal_rows(features, classes, n_folds, seed)
+    order = random.permutation(60)
+    assert np.array_equal(deal_rows(features[order], classes[order], n_folds, seed), folds[order])
+    assert set(folds) <= set(range(n_folds))
+    assert np.array_equal(folds[30:40], folds[:10]), "a copy of a held-out row would be learnt from"
+    for number in range(3):
+        own = classes == number
+        distinct = np.unique(np.column_stack([features[own], folds[own]]), axis=0)
+        counts = np.bincount(distinct[:, -1].astype(int), minlength=n_folds)
+        assert counts.max() - counts.min() <= 1, "distinct rows of a class are dealt in turn"
+
+
+def test_another_seed_deals_otherwise() -> None:
+    features, classes = np.random.default_rng(0).uniform(size=(80, 2)), np.zeros(80, dtype=int)
+    assert not np.array_equal(deal_rows(features, classes, 5, 1), deal_rows(features, classes, 5, 2))
+
+
+def test_what_cannot_be_dealt_is_refused() -> None:
+    features, classes = np.random.default_rng(0).uniform(size=(20, 2)), np.arange(20) % 2
+    with pytest.raises(ProblemError, match="two folds at least, got 1"):
+        deal_rows(features, classes, 1, 0)
+    with pytest.raises(ProblemError, match="5 folds need as many distinct rows, there are 1"):
+        deal_rows(np.zeros((20, 2)), np.zeros(20, dtype=int), 5, 0)
+    folds = deal_rows(features, classes, 5, 0)
+    check_folds(folds, classes, 5, least_train=16, least_test=4)
+    for least in ({"least_train": 17, "least_test": 4}, {"least_train": 16, "least_test": 5}):
+        with pytest.raises(ProblemError, match="20 rows are too few for 5 folds"):
+            check_folds(folds, classes, 5, **least)
+    lonely = np.r_[np.zeros(19, dtype=int), 1]
+    with pytest.raises(ProblemError, match="without one fold it would be gone"):
+        check_folds(deal_rows(features, lonely, 5, 0), lonely, 5, 1, 1)

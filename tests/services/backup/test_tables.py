@@ -1,0 +1,112 @@
+"""Rows of one server are the same rows on the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from sqlalchemy import insert, select
+
+from services.backup import tables
+from services.backup.home_files import below, files_of
+from services.contracts.errors import ConflictError
+from services.round_store.events import note
+from services.round_store.session import make_engine
+from services.round_store.store import RoundStore
+from services.round_store.tables import RunRow, RunStatePartRow
+
+AT = datetime(2030, 1, 2, 3, 4, 5, 678901, tzinfo=timezone(timedelta(hours=2)))
+
+
+def planted(store: RoundStore) -> None:
+    """Values that a careless way would change: signs of zero, infinities, text of many kinds, frames, JSON null."""
+    with store.database.write() as session:
+        session.execute(insert(RunRow).values(
+            run_id="a" * 32, plan_name="weekly", plan={"b": [-0.0, 5e-324, 1e308, None], "a": {"ü\u2028": "\n"}},
+            status="running", reason="“x”\u2028\n{\"bytes\": 1}", created_at=AT, updated_at=AT, rounds=2**40,
+            sites=[], absentees=[None], excluded=[], upper=float("inf"), lower=0.1 + 0.2, gap=5e-324,
+            fresh_weight=float("-inf"), cancel_requested=True, flow_run_id=None, mlflow_run_id="", model_version=None,
+            lease_owner=None, lease_until=None,
+        ))
+    for number in range(3):
+        store.audit.append(actor="a", role=None, action="b", target=str(number), after={"x": -0.0})
+    with store.database.write() as session:
+        session.execute(insert(RunStatePartRow).values(run_id="a" * 32, round=1, frame=bytes(range(256)) * 5))
+
+
+def copied(source: str, target: str) -> None:
+    one, other = make_engine(source), make_engine(target)
+    with one.connect() as here, other.execution_options(ballast_writes=True).begin() as there:
+        found = {table.name: table for table in tables.reflected(there)}
+        tables.empty(there, found.values())
+        for table in tables.reflected(here):
+            for part in tables.dump(here, table):
+                tables.fill(there, found[table.name], part)
+        tables.reset_counters(there, found.values())
+    one.dispose()
+    other.dispose()
+
+
+@pytest.mark.parametrize(("source", "target"), [
+    ("sqlite", "postgresql"), ("postgresql", "sqlite"), ("sqlite", "sqlite"), ("postgresql", "postgresql"),
+])
+def test_rows_are_the_same_on_the_other_server(
+    source: str, target: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "MEMBER_BYTES", 300)
+    here, there = (request.getfixturevalue(f"new_{kind}")() for kind in (source, target))
+    store, copy = RoundStore.open(here), RoundStore.open(there)
+    try:
+        planted(store)
+        copied(here, there)
+        assert copy.audit.verify_chain() == store.audit.verify_chain()
+        rows = []
+        for each in (store, copy):
+            with each.database.read() as session:
+                row = session.scalars(select(RunRow)).one()
+                rows.append(repr({name: getattr(row, name) for name in RunRow.__table__.columns.keys()}))
+        assert rows[0] == rows[1] and "-0.0" in rows[0] and repr(AT.astimezone(UTC)) in rows[0]
+        with copy.database.write() as session:
+            note(session, "run.begun", plan="weekly", run_id="a" * 32)
+        copy.audit.append(actor="a", role=None, action="b", target="3")
+        assert copy.audit.verify_chain().events == 4
+    finally:
+        store.close()
+        copy.close()
+
+
+def test_counters_go_on_after_the_last_number(new_sqlite: Callable[[], str], new_postgresql: Callable[[], str]) -> None:
+    here, there = new_sqlite(), new_postgresql()
+    store, copy = RoundStore.open(here), RoundStore.open(there)
+    try:
+        for each in (store, copy):
+            if each is copy:
+                copied(here, there)
+            for _ in range(3):
+                with each.database.write() as session:
+                    note(session, "run.begun", plan="weekly", run_id="a" * 32)
+        assert [event.number for event in copy.events.after(0)] == [1, 2, 3, 4, 5, 6]
+    finally:
+        store.close()
+        copy.close()
+
+
+def test_keys_are_taken_and_what_is_made_anew_is_not(tmp_path: Path) -> None:
+    for name in ("ballast.toml", "nats/coordinator.nk", "nats/nats.pid", "nats/nats.log", "secrets/prefect",
+                 "webhooks.key", "ballast.db", "ballast.db-wal", "mlflow-users.db", "flows.lock", "logs/api.log",
+                 "prefect/x.toml", "mlflow-artifacts/1/model.json", ".ballast-backup-1a/x", "new/thing.json"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x")
+    (tmp_path / "old.ballast").write_bytes(b"BALLASTB\x01...")
+    assert [name for name, _ in files_of(tmp_path)] == [
+        "ballast.toml", "nats/coordinator.nk", "new/thing.json", "secrets/prefect", "webhooks.key",
+    ]
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../x", "a/../../x", ""])
+def test_no_member_leads_out_of_the_folder(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ConflictError, match="outside"):
+        below(tmp_path, name)

@@ -1,0 +1,148 @@
+"""From the counts of plants and cohorts to what a version keeps."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pytest
+
+from models.basics import FloatArray
+from models.conformal.grid import counts_at_or_below, score_grid
+from models.conformal.temperature import confidence_counts
+from models.site_ambiguity.ball import MixtureBall, worst_mixture
+from services.contracts.plan import Plan
+from services.contracts.run import Run, SiteTermsRecord
+from services.coordinator.calibration import calibration
+from services.coordinator.plausibility import counted_doubt
+from services.site_agent.local_solve import calibration_counts
+
+SITES = ("a", "b", "c")
+WEIGHTS = (0.5, 0.3, 0.2)
+ALONE = {site: (site,) for site in SITES}
+
+
+def a_run(**plan: Any) -> Run:
+    now = datetime(2030, 1, 1, tzinfo=UTC)
+    return Run(
+        run_id="ab" * 16, plan=Plan.model_validate({"name": "rig", "asset_type": "rig", "reveal": "each site", **plan}),
+        status="running", created_at=now, updated_at=now,
+        sites=tuple(
+            SiteTermsRecord(site_id=site, weight=weight, radius=0.1, n_samples=100)
+            for site, weight in zip(SITES, WEIGHTS, strict=True)
+        ),
+    )
+
+
+def told(seed: int, n: int = 60, classes: bool = True) -> dict[str, FloatArray]:
+    draw = np.random.default_rng(seed)
+    rows = [draw.normal(0.2 * seed, 0.5, n), np.abs(draw.normal(size=n)), np.abs(draw.normal(size=n))]
+    counts = np.stack([counts_at_or_below(each, score_grid()) for each in rows])
+    said = {"counts": counts, "n_test": np.array(float(n))}
+    if classes:
+        scores = draw.standard_normal((n, 2))
+        said |= {"confidences": confidence_counts(scores), "right": np.array(float(n // 2 + 10))}
+    return said
+
+
+SAID = {site: told(seed) for seed, site in enumerate(SITES)}
+
+
+def test_over_every_group_the_least_share_counts_and_over_mixtures_that_of_the_worst_one() -> None:
+    shares = np.stack([SAID[site]["counts"][0] / 61 for site in SITES])
+    every = calibration(a_run(), SAID, ALONE)
+    np.testing.assert_allclose(every.held["error"], shares.min(axis=0))
+    ball = {"norm": "l1", "radius": 0.4}
+    mixed = calibration(a_run(coverage_over="mixture", mixture=ball), SAID, ALONE)
+    worst = [-worst_mixture(-each, np.array(WEIGHTS), MixtureBall("l1", 0.4)).value for each in shares.T]
+    np.testing.assert_allclose(mixed.held["error"], worst)
+    assert every.threshold(0.9) >= mixed.threshold(0.9)
+
+
+def test_whether_a_row_is_strange_is_asked_of_all_rows_together() -> None:
+    said = {site: told(seed, 120) for seed, site in enumerate(SITES)}
+    found = calibration(a_run(), said, ALONE)
+    pooled = sum(said[site]["counts"][1] for site in SITES)
+    np.testing.assert_allclose(found.held["size"], pooled / (360 + 3))
+    assert found.n_test == 360 and found.strangest("size") < np.inf
+    few = calibration(a_run(), {"a": told(1, 30)}, ALONE)
+    assert few.strangest("size") == np.inf, "30 rows do not tell one in forty"
+
+
+def test_a_cohorts_sum_counts_with_all_of_its_plants() -> None:
+    together = {
+        "cohort-1": {name: np.sum([SAID[site][name] for site in SITES], axis=0) for name in SAID["a"]}
+    }
+    found = calibration(a_run(), together, {"cohort-1": SITES})
+    np.testing.assert_allclose(found.held["error"], together["cohort-1"]["counts"][0] / (180 + 3))
+    assert [(group.n_test, group.plants) for group in found.groups] == [(180, 3)]
+
+
+def test_who_counts_nothing_is_missing_and_with_nobody_the_version_says_so() -> None:
+    some = calibration(a_run(), {"a": SAID["a"]}, ALONE)
+    assert some.missing == 2 and len(some.groups) == 1 and not some.lacks(0.9)
+    none = calibration(a_run(coverage=0.95), {}, ALONE)
+    assert none.asked and none.missing == 3 and "no plant counted" in none.lacks(0.95)
+
+
+@pytest.mark.parametrize(
+    ("loss", "kind"),
+    [({"name": "huber"}, "absolute"), ({"name": "pinball", "quantile": 0.5}, "absolute"),
+     ({"name": "pinball", "quantile": 0.9}, "tails"), ({"name": "hinge"}, "sets")],
+)
+def test_the_errors_of_a_quantile_are_taken_by_their_tails(loss: Any, kind: str) -> None:
+    run = a_run(spec={"loss": loss})
+    said = {site: told(seed, classes=kind == "sets") for seed, site in enumerate(SITES)}
+    found = calibration(run, said, ALONE)
+    assert found.kind == kind and (found.scale is not None) == (kind == "sets")
+    assert found.check(0.9) == 0.9
+    if kind != "sets":
+        low, high = found.residuals(0.9)
+        assert low < 0 < high
+
+
+@pytest.mark.parametrize(
+    ("change", "doubted"),
+    [
+        ({}, False), ({"n_test": np.array(10.0)}, True), ({"right": np.array(2.5)}, True),
+        ({"right": np.array(-1.0)}, True), ({"counts": SAID["a"]["counts"][:, ::-1]}, True),
+        ({"counts": SAID["a"]["counts"] + 0.5}, True),
+    ],
+)
+def test_counts_that_no_rows_give_are_doubted(change: Any, doubted: bool) -> None:
+    assert bool(counted_doubt(SAID["a"] | change)) == doubted
+
+
+def counting(works: Any, site: str, change: Any = None) -> None:
+    """The plant answers the calibration's question as agents do that know it, but for what ``change`` makes of it."""
+    plant = works.plants[site]
+
+    def answer(task: Any, arrays: Any) -> Any:
+        if "calibration" not in task.arrays:
+            return arrays
+        told = calibration_counts(
+            task.arrays["weights"], plant.features, plant.features, plant.classes, "classification"
+        )
+        return told if change is None else told | change(told)
+
+    plant.falsify = answer
+
+
+@pytest.mark.parametrize("sums", [False, True])
+def test_agents_of_before_and_plants_that_lie_are_missing_and_the_run_has_its_model(works: Any, sums: bool) -> None:
+    """The plants of ``fake_ports`` know no calibration: what they answer is of other arrays, and is not admitted."""
+    plan = {"reveal": "sums", "method": "cohort-bundle"} if sums else {}
+    run = works.run(min_sites=3, coverage_over="mixture", **plan)
+    trained = works.train(run)
+    run = works.store.get_run(run.run_id)
+    nobody = asyncio.run(works.coordinator().calibrate(run, trained.weights))
+    assert nobody.missing == 4 and not nobody.held and "no plant counted" in nobody.note
+    for site in list(works.plants)[:3]:
+        counting(works, site)
+    counting(works, "plant-4", lambda told: {"n_test": np.array(float(told["n_test"]) - 1.0)} if not sums else {})
+    found = asyncio.run(works.coordinator().calibrate(run, trained.weights))
+    assert found.missing == (0 if sums else 1)
+    assert sum(group.plants for group in found.groups) == (4 if sums else 3)
+    assert found.check(None) == 0.9 and found.scale is not None

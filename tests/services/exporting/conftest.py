@@ -1,0 +1,83 @@
+"""Versions of every kind that can be exported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from services.contracts.asset_type import AssetType, FaultClass, Feature
+from services.contracts.lift import (
+    FourierLiftSpec,
+    LiftSpec,
+    NystromLiftSpec,
+    ProductLiftSpec,
+    SplineLiftSpec,
+    lifted_size,
+    pinned,
+)
+from services.contracts.messages import TrainingSpec
+from services.contracts.model_version import ModelVersion
+from services.contracts.scores import ErrorInterval
+from services.contracts.target import Target
+from tests.versions import a_version
+
+FEATURES = (
+    Feature(name="flow", unit="l/min", low=-3.0, high=80.0),
+    Feature(name="pressure", unit="bar", low=100.0, high=300.0),
+    Feature(name="oil", unit="degC", low=-20.0, high=140.0, required=False),
+)
+CLASSES = tuple(FaultClass(name=name, severity=k) for k, name in enumerate(("healthy", "leak", "worn", "blocked")))
+WEAR = Target(name="wear", unit="mm", low=1.0, high=5.0)
+LIFTS: dict[str, LiftSpec | None] = {
+    "none": None,
+    "fourier": FourierLiftSpec(components=10, bandwidth=0.6, seed=9),
+    "fourier alone": FourierLiftSpec(components=10, bandwidth=0.6, seed=9, keep_linear=False),
+    "spline": SplineLiftSpec(kind="spline", segments=4),
+    "products": ProductLiftSpec(kind="products", features=(2, 0), squares=True),
+    "nystrom": NystromLiftSpec(kind="nystrom", components=6, bandwidth=0.5, seed=1),
+    "nystrom alone": NystromLiftSpec(kind="nystrom", components=6, bandwidth=0.5, seed=1, keep_linear=False),
+}
+
+
+@pytest.fixture(params=[*LIFTS])
+def lift(request: pytest.FixtureRequest) -> LiftSpec | None:
+    return LIFTS[request.param]
+
+
+@pytest.fixture(scope="session")
+def make_model() -> Callable[..., ModelVersion]:
+    """A version by its lift and number of classes; 0 classes: of a target."""
+
+    def make(
+        lift: LiftSpec | None = None, n_classes: int = 2, features: tuple[Feature, ...] = FEATURES
+    ) -> ModelVersion:
+        loss = {"name": "pinball", "quantile": 0.75} if n_classes == 0 else {"name": "hinge"}
+        spec = TrainingSpec.model_validate({"loss": loss, "lift": pinned(lift, len(features))})
+        kind = AssetType(name="pump-7", features=features, fault_classes=CLASSES[: n_classes or 2], target=WEAR)
+        heads = 1 if n_classes in (0, 2) else n_classes
+        size = lifted_size(lift, len(features)) + 1
+        weights = np.random.default_rng(n_classes).normal(size=(heads, size))
+        around = ErrorInterval.implied(spec.loss.loss, WEAR, 0.02, 0.9) if n_classes == 0 else None
+        return a_version(kind, weights, spec=spec, version="3", error_interval=around)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def drawn() -> Callable[..., tuple[list[dict[str, float]], list[list[float]]]]:
+    """Samples in and out of their ranges, the optional feature often missing: as mappings, and as rows with NaN."""
+
+    def draw(n: int) -> tuple[list[dict[str, float]], list[list[float]]]:
+        rng = np.random.default_rng(7)
+        rows = rng.uniform([-20, 80, -50], [100, 320, 170], size=(n, 3))
+        rows[rng.uniform(size=n) < 0.4, 2] = np.nan
+        names = [feature.name for feature in FEATURES]
+        samples = [
+            {name: value for name, value in zip(names, row, strict=True) if not np.isnan(value)}
+            for row in rows.tolist()
+        ]
+        return samples, rows.tolist()
+
+    return draw

@@ -1,0 +1,69 @@
+"""An ONNX model says what the predictor says, for every kind of version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx.reference import ReferenceEvaluator
+
+from services.contracts.model_version import ModelVersion
+from services.exporting.onnx_model import onnx_model
+from services.predictor.estimator import Estimator
+from services.predictor.predictor import Predictor
+
+
+def run(data: bytes, rows: Any, kind: Any = np.float64) -> dict[str, Any]:
+    model = onnx.load_from_string(data)
+    names = [output.name for output in model.graph.output]
+    found = ReferenceEvaluator(model).run(None, {"features": np.array(rows, dtype=kind)})
+    return dict(zip(names, found, strict=True))
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_scores_and_classes_are_the_predictors(
+    make_model: Callable[..., ModelVersion], drawn: Any, lift: Any, n_classes: int
+) -> None:
+    version = make_model(lift, n_classes)
+    samples, rows = drawn(60)
+    said = run(onnx_model(version), rows)
+    found = Predictor(version).diagnose(samples)
+    assert [str(name) for name in said["class"]] == [each.fault_class for each in found]
+    np.testing.assert_allclose(said["scores"], [list(each.scores.values()) for each in found], rtol=0, atol=1e-9)
+
+
+def test_estimates_are_the_estimators(make_model: Callable[..., ModelVersion], drawn: Any, lift: Any) -> None:
+    version = make_model(lift, 0)
+    samples, rows = drawn(60)
+    said = run(onnx_model(version), rows)["estimate"]
+    found = [each.value for each in Estimator(version).estimate(samples)]
+    np.testing.assert_allclose(said[:, 0], found, rtol=0, atol=1e-9)
+
+
+def test_in_32_bits_it_is_near(make_model: Callable[..., ModelVersion], drawn: Any, lift: Any) -> None:
+    version = make_model(lift, 4)
+    samples, rows = drawn(30)
+    said = run(onnx_model(version, single=True), rows, np.float32)["scores"]
+    assert said.dtype == np.float32
+    found = [list(each.scores.values()) for each in Predictor(version).diagnose(samples)]
+    np.testing.assert_allclose(said, found, atol=2e-3)
+
+
+def test_a_missing_required_feature_gives_no_score(make_model: Callable[..., ModelVersion]) -> None:
+    said = run(onnx_model(make_model()), [[np.nan, 150.0, 20.0], [10.0, 150.0, np.nan]])["scores"]
+    assert np.isnan(said[0]).all() and np.isfinite(said[1]).all()
+
+
+def test_it_says_what_it_is_and_names_nothing_in_the_graph_by_a_contracts_texts(
+    make_model: Callable[..., ModelVersion]
+) -> None:
+    version = make_model(None, 4)
+    model = onnx.load_from_string(onnx_model(version))
+    told = {entry.key: entry.value for entry in model.metadata_props}
+    assert (told["ballast.model"], told["ballast.version"]) == ("pump-7", "3")
+    assert told["ballast.contract_sha256"] == version.asset_type.fingerprint
+    names = {name for node in model.graph.node for name in (*node.input, *node.output)}
+    assert not names & set(version.asset_type.feature_names) and onnx_model(version) == onnx_model(version)

@@ -1,0 +1,339 @@
+"""Tokens of a real issuer: what holds, what does not whatever it says of itself, and what the keys do meanwhile."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from joserfc.errors import SecurityWarning
+from joserfc.jwk import ECKey, RSAKey
+from pydantic import ValidationError
+
+from services.contracts.errors import BallastError, UnavailableError
+from services.contracts.identity import Role
+from services.contracts.oidc import OidcSettings
+from services.identity.errors import ForbiddenError, UnauthenticatedError
+from services.identity.oidc import OidcVerifier
+from services.identity.oidc_issuer import Issuer
+from services.identity.oidc_keys import GRACE_SECONDS, KEYS_SECONDS, REFRESH_SECONDS, RETRY_SECONDS
+from services.identity.subjects import LONGEST, role_of, subject_name
+from tests.oidc_issuer import CLIENT, CONSOLE, LocalIssuer, an_rsa_key, local_issuer
+
+REFUSED = "this token does not hold"
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[LocalIssuer]:
+    with local_issuer() as issuer:
+        yield issuer
+
+
+@pytest.fixture
+def issuer() -> Iterator[LocalIssuer]:
+    with local_issuer() as opened:
+        yield opened
+
+
+def verifier(issuer: LocalIssuer, clock: Clock | None = None, **changes: Any) -> OidcVerifier:
+    stated = OidcSettings.model_validate(issuer.settings(**changes))
+    return OidcVerifier(stated, Issuer(stated, clock=clock or Clock()))
+
+
+@pytest.fixture(scope="module")
+def checks(shared: LocalIssuer) -> OidcVerifier:
+    return verifier(shared, client_id=CLIENT, console_url=CONSOLE)
+
+
+def test_a_token_of_the_issuer_lets_in_with_its_role(shared: LocalIssuer, checks: OidcVerifier) -> None:
+    found = checks.bearer(shared.token())
+    assert (found.name, found.role) == ("oidc:127.0.0.1:ada", Role.OPERATOR)
+    assert found.as_token().is_live(found.issued_at)
+    several = ["x", "ballast-api"]
+    service = checks.bearer(shared.token({"typ": "JWT"}, sub="cmms-gateway", roles=["watchers"], aud=several))
+    assert (service.name, service.role) == ("oidc:127.0.0.1:cmms-gateway", Role.VIEWER)
+    assert service.token_id != found.token_id
+
+
+
+
+@pytest.mark.parametrize(
+    ("header", "claims"),
+    [
+        ({}, {"aud": "another"}),
+        ({}, {"aud": ["another", "ballast"]}),
+        ({}, {"aud": None}),
+        ({}, {"aud": CLIENT}),
+        ({}, {"iss": "https://evil.example.com"}),
+        ({}, {"iss": None}),
+        ({}, {"exp": None}),
+        ({}, {"exp": "tomorrow"}),
+        ({}, {"exp": True}),
+        ({}, {"exp": float("inf")}),
+        ({}, {"exp": 10**40}),
+        ({}, {"exp": -1}),
+        ({}, {"nbf": 4_000_000_000}),
+        ({}, {"nbf": "now"}),
+        ({}, {"iat": 4_000_000_000}),
+        ({}, {"sub": None}),
+        ({}, {"sub": ""}),
+        ({}, {"sub": ["ada"]}),
+        ({}, {"sub": "a" * 256}),
+        ({}, {"cnf": {"jkt": "of its holder"}}),
+        ({"typ": None}, {}),
+        ({"typ": "logout+jwt"}, {}),
+        ({"typ": "dpop+jwt"}, {}),
+        ({"kid": "another"}, {}),
+        ({"alg": "RS512"}, {}),
+        ({"alg": "PS256"}, {}),
+    ],
+    ids=str,
+)
+def test_what_does_not_fit_is_refused_and_told_no_reason(
+    shared: LocalIssuer, checks: OidcVerifier, header: dict[str, Any], claims: dict[str, Any]
+) -> None:
+    with pytest.raises(UnauthenticatedError) as refused:
+        checks.bearer(shared.token(header, **claims))
+    assert (str(refused.value), refused.value.code) == (REFUSED, "unauthenticated")
+
+
+def bare(part: Any) -> str:
+    return base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=")
+
+
+def test_signatures_that_nobody_made_or_everybody_could_are_none(shared: LocalIssuer, checks: OidcVerifier) -> None:
+    kid, key = next(iter(shared.keys.items()))
+    assert isinstance(key, RSAKey)
+    claims = bare(shared.claims())
+    signed = f"{bare({'alg': 'HS256', 'typ': 'at+jwt', 'kid': kid})}.{claims}"
+    mac = hmac.new(key.as_pem(private=False), signed.encode(), "sha256").digest()  # the public key as a secret
+    forged = f"{signed}.{base64.urlsafe_b64encode(mac).decode().rstrip('=')}"
+    brought = an_rsa_key(9)
+    other = shared.token({}, brought)
+    with_key = shared.token({"jwk": brought.as_dict(private=False)}, brought)
+    good = shared.token()
+    head, body, signature = good.split(".")
+    chief = bare(shared.claims(roles=["chiefs"]))
+    for text in (
+        f"{bare({'alg': 'none', 'typ': 'at+jwt', 'kid': kid})}.{claims}.", f"{bare({'alg': 'None'})}.{claims}.",
+        forged, other, with_key, f"{head}.{chief}.{signature}", f"{head}.{body}.", f"{head}.{body}", "a.b.c", "..", "",
+        f"{bare(['alg'])}.{claims}.x", f"{bare({'alg': ['RS256']})}.{claims}.x", "é.b.c", f"{good}.{good}", good * 40,
+        f"{bare({'alg': 'RS256', 'typ': 'at+jwt', 'kid': [1]})}.{claims}.x", good + "=",
+    ):
+        with pytest.raises(UnauthenticatedError, match=REFUSED):
+            checks.bearer(text)
+    assert checks.bearer(good).role is Role.OPERATOR
+
+
+@settings(max_examples=60, deadline=None)
+@given(text=st.one_of(st.text(), st.lists(st.binary(max_size=40), min_size=3, max_size=3).map(
+    lambda parts: ".".join(base64.urlsafe_b64encode(part).decode() for part in parts))))
+def test_no_text_does_more_than_not_hold(checks: OidcVerifier, text: str) -> None:
+    with pytest.raises(UnauthenticatedError):
+        checks.bearer(text)
+
+
+def test_who_has_a_token_that_was_signed_learns_that_it_has_expired(shared: LocalIssuer, checks: OidcVerifier) -> None:
+    now = int(time.time())
+    assert checks.bearer(shared.token(exp=now - 10)).role is Role.OPERATOR  # within the leeway of 30 s
+    with pytest.raises(UnauthenticatedError) as refused:
+        checks.bearer(shared.token(exp=now - 3600))
+    assert refused.value.code == "token_expired"
+    with pytest.raises(UnauthenticatedError, match=REFUSED):
+        checks.bearer(shared.token({}, an_rsa_key(9), exp=now - 3600))
+
+
+def test_an_id_token_is_no_bearer_and_a_bearer_no_id_token(shared: LocalIssuer, checks: OidcVerifier) -> None:
+    told = shared.token({"typ": "JWT"}, aud=CLIENT, nonce="n")
+    assert checks.signed_in(told, "n").name == "oidc:127.0.0.1:ada"
+    for text, nonce in (
+        (told, "another"), (told, ""), (shared.token({"typ": "JWT"}, aud=CLIENT), "n"),
+        (shared.token({"typ": "at+jwt"}, aud=CLIENT, nonce="n"), "n"), (shared.token({"typ": "JWT"}, nonce="n"), "n"),
+        (shared.token({"typ": "JWT"}, aud=[CLIENT, "another"], nonce="n"), "n"),
+        (shared.token({"typ": "JWT"}, aud=CLIENT, azp="another", nonce="n"), "n"),
+        (shared.token({"typ": "JWT"}, aud=CLIENT, nonce=["n"]), "n"),
+    ):
+        with pytest.raises(UnauthenticatedError, match=REFUSED):
+            checks.signed_in(text, nonce)
+    with pytest.raises(UnauthenticatedError, match=REFUSED):
+        checks.bearer(told)
+
+
+@pytest.mark.parametrize(
+    ("path", "claims", "role"),
+    [
+        ("roles", {"roles": ["watchers", "crew", "unheard of"]}, Role.OPERATOR),
+        ("roles", {"roles": "chiefs"}, Role.ADMINISTRATOR),
+        ("roles", {"roles": "crew chiefs"}, None),
+        ("scope", {"scope": "openid crew"}, Role.OPERATOR),
+        ("realm_access.roles", {"realm_access": {"roles": ["watchers"]}}, Role.VIEWER),
+        ("https://x.example.com/roles", {"https://x.example.com/roles": ["crew"]}, Role.OPERATOR),
+        ("roles", {"roles": ["administrator", "Chiefs", "chiefs "]}, None),
+        ("roles", {"roles": {"chiefs": True}}, None),
+        ("roles", {"roles": [["chiefs"], 1, None]}, None),
+        ("realm_access.roles", {"realm_access": "chiefs"}, None),
+        ("roles", {}, None),
+    ],
+)
+def test_the_greatest_mapped_role_counts_and_none_is_none(
+    shared: LocalIssuer, path: str, claims: dict[str, Any], role: Role | None
+) -> None:
+    stated = OidcSettings.model_validate(shared.settings(roles_claim=path))
+    if role is None:
+        with pytest.raises(ForbiddenError) as refused:
+            role_of(stated, claims)
+        assert refused.value.code == "no_role"
+    else:
+        assert role_of(stated, claims) is role
+
+
+@given(first=st.text(min_size=1, max_size=255), second=st.text(min_size=1, max_size=255))
+def test_names_of_subjects_are_one_line_and_each_of_one_subject(first: str, second: str) -> None:
+    names = [subject_name("https://id.example.com/realms/a", sub) for sub in (first, second)]
+    assert all(name.isascii() and name.isprintable() and " " not in name and len(name) <= LONGEST for name in names)
+    assert (names[0] == names[1]) == (first == second)
+    assert names[0].startswith("oidc:id.example.com:")
+
+
+def test_a_name_cannot_be_made_up_to_be_another_s() -> None:
+    hostile = subject_name("https://id.example.com", "ada\n2031-05-06 cli:root")
+    assert "\n" not in hostile and "~" in hostile
+    copied = subject_name("https://id.example.com", hostile.partition("oidc:id.example.com:")[2])
+    assert copied != hostile
+
+
+def test_a_new_key_is_fetched_when_a_token_names_it_and_not_for_every_made_up_name(issuer: LocalIssuer) -> None:
+    clock = Clock()
+    checks = verifier(issuer, clock, algorithms=["RS256", "ES256"])
+    former = issuer.token()
+    checks.bearer(former)
+    clock.now += REFRESH_SECONDS
+    issuer.rotate("EC")
+    assert checks.bearer(issuer.token()).role is Role.OPERATOR
+    with pytest.raises(UnauthenticatedError, match=REFUSED):
+        checks.bearer(former)  # its key was withdrawn
+    asked = issuer.asked.count("/keys")
+    for number in range(20):
+        with pytest.raises(UnauthenticatedError, match=REFUSED):
+            checks.bearer(issuer.token({"kid": f"made-up-{number}"}))
+    assert issuer.asked.count("/keys") == asked
+    clock.now += REFRESH_SECONDS
+    with pytest.raises(UnauthenticatedError, match=REFUSED):
+        checks.bearer(issuer.token({"kid": "made-up"}))
+    assert issuer.asked.count("/keys") == asked + 1
+
+
+def test_a_withdrawn_key_ends_within_the_hour(issuer: LocalIssuer) -> None:
+    clock = Clock()
+    checks = verifier(issuer, clock)
+    former = issuer.token()
+    checks.bearer(former)
+    issuer.rotate()
+    clock.now += KEYS_SECONDS - 1
+    checks.bearer(former)
+    clock.now += 1
+    with pytest.raises(UnauthenticatedError, match=REFUSED):
+        checks.bearer(former)
+
+
+def test_known_keys_hold_for_a_day_while_the_issuer_is_away(issuer: LocalIssuer) -> None:
+    clock = Clock()
+    checks = verifier(issuer, clock)
+    text = issuer.token()
+    issuer.is_down = True
+    for _ in range(5):
+        with pytest.raises(UnavailableError, match="the issuer 127.0.0.1 cannot be asked") as away:
+            checks.bearer(text)
+    assert away.value.code == "issuer_unavailable" and "\n" not in str(away.value)
+    assert len(issuer.asked) == 1  # not once for each
+    issuer.is_down, clock.now = False, clock.now + RETRY_SECONDS
+    checks.bearer(text)
+    issuer.is_down, clock.now = True, clock.now + GRACE_SECONDS - 1
+    checks.bearer(text)
+    with pytest.raises(UnavailableError):
+        checks.bearer(issuer.token({"kid": "not seen yet"}))
+    clock.now += 1
+    with pytest.raises(UnavailableError):
+        checks.bearer(text)
+
+
+@pytest.mark.parametrize(
+    ("path", "document"),
+    [
+        ("/.well-known/openid-configuration", {"issuer": "https://evil.example.com"}),
+        ("/.well-known/openid-configuration", {"jwks_uri": "http://evil.example.com/keys"}),
+        ("/.well-known/openid-configuration", {"jwks_uri": None}),
+        ("/keys", {"keys": "none"}),
+        ("/keys", {"filler": "x" * 600_000}),
+    ],
+    ids=str,
+)
+def test_an_issuer_that_answers_nonsense_is_away(issuer: LocalIssuer, path: str, document: dict[str, Any]) -> None:
+    issuer.documents[path] = document
+    with pytest.raises(UnavailableError):
+        verifier(issuer).bearer(issuer.token())
+
+
+def test_keys_that_are_not_for_this_are_left_out(issuer: LocalIssuer) -> None:
+    kid, key = next(iter(issuer.keys.items()))
+    public = key.as_dict(private=False) | {"kid": kid}
+    secret = {"kty": "oct", "k": base64.urlsafe_b64encode(b"s" * 32).decode(), "kid": kid}
+    with pytest.warns(SecurityWarning):
+        short = RSAKey.import_key(_short_key())
+    for entries in (
+        [public | {"use": "enc"}], [public | {"alg": "RS512"}], [secret], [{"kty": "RSA"}, 3], [public] * 2,
+    ):
+        issuer.documents["/keys"] = {"keys": entries}
+        with pytest.raises(BallastError):
+            verifier(issuer).bearer(issuer.token())
+    issuer.documents["/keys"] = {"keys": [short.as_dict(private=False) | {"kid": kid}]}
+    with pytest.raises(UnauthenticatedError):
+        verifier(issuer).bearer(issuer.token({}, short))
+    curve = ECKey.generate_key("P-256").as_dict(private=False) | {"kid": "b"}
+    issuer.documents["/keys"] = {"keys": [public, secret | {"kid": "a"}, curve]}
+    assert verifier(issuer).bearer(issuer.token({"kid": None})).role is Role.OPERATOR  # the only one that fits
+
+
+def _short_key() -> bytes:
+    from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    made = generate_private_key(65537, 1024)
+    return made.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"algorithms": ["HS256"]}, "algorithms"),
+        ({"algorithms": ["none"]}, "algorithms"),
+        ({"algorithms": []}, "algorithms"),
+        ({"issuer": "http://id.example.com"}, "must begin with https"),
+        ({"issuer": "id.example.com"}, "no address"),
+        ({"jwks_url": "ftp://id.example.com"}, "must begin with https"),
+        ({"roles": {}}, "roles"),
+        ({"roles": {"crew": "root"}}, "roles"),
+        ({"client_id": CLIENT}, "belong together"),
+        ({"client_id": "ballast-api", "console_url": CONSOLE}, "must differ"),
+        ({"leeway_seconds": 3600}, "leeway_seconds"),
+        ({"client_secret": "in the file"}, "client_secret"),
+    ],
+)
+def test_settings_that_would_let_in_too_many_are_refused(
+    shared: LocalIssuer, changes: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ValidationError, match=said):
+        OidcSettings.model_validate(shared.settings(**changes))

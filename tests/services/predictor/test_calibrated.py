@@ -1,0 +1,84 @@
+"""Sets, probabilities, intervals and abstention of a version with a calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from models.conformal.grid import score_grid
+from services.contracts.calibration import Calibration, CountedRows
+from services.contracts.errors import ConflictError, InvalidInputError
+from services.contracts.model_version import ModelVersion
+from services.predictor.predictor import Predictor
+
+GRID = score_grid()
+FOUR = [[1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 2.0, 0.0, 0.0, -1.0], [0.0, 0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, -3.0, 1.0]]
+
+
+def held_from(threshold: float, n: int = 200) -> tuple[float, ...]:
+    """Half of the rows below the threshold, all of them from it on."""
+    return tuple(np.where(GRID >= threshold, n, n // 2) / (n + 1.0))
+
+
+def calibrated(version: ModelVersion, **changes: Any) -> ModelVersion:
+    fields = {
+        "kind": "sets", "grid": tuple(GRID.tolist()), "groups": (CountedRows(n_test=200),), "scale": 2.0,
+        "held": {"error": held_from(0.3), "size": held_from(5.0), "reach": held_from(1.5)},
+    }
+    return version.model_copy(update={"calibration": Calibration.model_validate(fields | changes)})
+
+
+def test_a_set_holds_the_classes_that_come_near_the_best(
+    make_version: Callable[..., ModelVersion], sample: dict[str, float]
+) -> None:
+    """Scores .75, -.5, .5, -.5: the third is .25 behind, within the threshold of .316; the others 1.25."""
+    version = calibrated(make_version(FOUR))
+    (found,) = Predictor(version).diagnose([sample])
+    assert found.class_set == ("healthy", "blocked_inlet") and found.coverage == 0.9
+    weights = np.exp(2.0 * np.array([0.75, -0.5, 0.5, -0.5]))
+    assert list((found.probabilities or {}).values()) == pytest.approx(weights / weights.sum())
+    assert (found.abstained, found.reason) == (False, "")
+    (smaller,) = Predictor(version).diagnose([sample], coverage=0.49)
+    assert smaller.class_set == ("healthy",) and smaller.coverage == 0.49
+
+
+def test_it_abstains_where_every_class_is_possible_and_where_a_row_is_strange(
+    make_version: Callable[..., ModelVersion], sample: dict[str, float]
+) -> None:
+    wide = {"error": held_from(10.0), "size": held_from(5.0), "reach": held_from(1.5)}
+    (found,) = Predictor(calibrated(make_version(FOUR), held=wide)).diagnose([sample])
+    assert found.abstained and "can be any of the classes" in found.reason and len(found.class_set or ()) == 4
+    for name, said in (("size", "scores are larger"), ("reach", "farther from the middle")):
+        held = {"error": held_from(0.3), "size": held_from(5.0), "reach": held_from(1.5)} | {name: held_from(0.1)}
+        (found,) = Predictor(calibrated(make_version(FOUR), held=held)).diagnose([sample])
+        assert found.abstained and said in found.reason and "97.5%" in found.reason
+
+
+def test_a_coverage_is_refused_that_is_none_or_not_to_be_had(
+    make_version: Callable[..., ModelVersion], sample: dict[str, float]
+) -> None:
+    predictor = Predictor(calibrated(make_version(FOUR)))
+    for wrong in (0.0, 1.0, 1.5):
+        with pytest.raises(InvalidInputError, match="between 0 and 1"):
+            predictor.diagnose([sample], coverage=wrong)
+    with pytest.raises(ConflictError, match="needs 999 held-out rows a plant, the fewest there are 200"):
+        predictor.diagnose([sample], coverage=0.999)
+
+
+def test_a_version_of_before_diagnoses_as_ever_and_says_that_it_has_no_coverage(
+    make_version: Callable[..., ModelVersion], sample: dict[str, float]
+) -> None:
+    (found,) = Predictor(make_version(FOUR)).diagnose([sample])
+    assert found.class_set is found.coverage is found.probabilities is None and not found.abstained
+    with pytest.raises(ConflictError, match="carries no calibration"):
+        Predictor(make_version(FOUR)).diagnose([sample], coverage=0.9)
+
+
+def test_the_default_coverage_that_is_not_to_be_had_leaves_the_sets_out(
+    make_version: Callable[..., ModelVersion], sample: dict[str, float]
+) -> None:
+    (found,) = Predictor(calibrated(make_version(FOUR), coverage=0.999)).diagnose([sample])
+    assert found.class_set is None and found.coverage is None and found.probabilities is not None

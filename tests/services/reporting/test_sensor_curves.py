@@ -1,0 +1,89 @@
+"""Curves of sensors: in their units, the very scores that the predictor gives, drawn without script."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+
+from models.multiclass import predict_scores
+from services.contracts.asset_type import AssetType, FaultClass, Feature
+from services.contracts.lift import FourierLiftSpec, SplineLiftSpec, pinned
+from services.contracts.messages import TrainingSpec
+from services.contracts.model_version import ModelVersion
+from services.contracts.report import ModelReport
+from services.contracts.run import Run
+from services.contracts.target import Target
+from services.contracts.value_range import Ranges
+from services.reporting.curve_chart import HEIGHT, WIDTH, curve_charts
+from services.reporting.model_report import model_report
+from services.reporting.report_page import report_page
+from services.reporting.sensor_curves import sensor_curves
+from tests.versions import a_version
+
+FEATURES = (
+    Feature(name="flow", unit="l/min", low=10.0, high=80.0), Feature(name="p_in", unit="bar", low=-1.0, high=4.0),
+)
+CLASSES = tuple(FaultClass(name=name, severity=k) for k, name in enumerate(("healthy", "leak", "worn")))
+TARGET = Target(name="area", unit="mm^2", low=1.0, high=5.0)
+
+
+def version_of(n_classes: int, segments: int | None) -> ModelVersion:
+    kind = AssetType(name="pump", features=FEATURES, fault_classes=CLASSES[:n_classes], target=TARGET)
+    lift = None if segments is None else pinned(SplineLiftSpec(kind="spline", segments=segments), 2)
+    heads, size = (1 if n_classes < 3 else n_classes), 2 * (segments or 1) + 1
+    loss = {} if n_classes else {"loss": {"name": "huber"}}
+    return a_version(
+        kind, np.random.default_rng(3).normal(size=(heads, size)),
+        spec=TrainingSpec.model_validate({"lift": lift, **loss}),
+    )
+
+
+@pytest.mark.parametrize("segments", [None, 1, 3, 4])
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+def test_the_curves_sum_to_the_scores(n_classes: int, segments: int | None) -> None:
+    version = version_of(n_classes, segments)
+    curves, draw = sensor_curves(version), np.random.default_rng(0)
+    rows = draw.uniform(size=(30, 2))
+    values = Ranges(FEATURES).low + rows * (Ranges(FEATURES).high - Ranges(FEATURES).low)
+    scale = TARGET.width if n_classes == 0 else 1.0
+    scores = scale * predict_scores(version.weights, version.lifted(rows))
+    middle = scale * predict_scores(version.weights, version.lifted(np.full((1, 2), 0.5)))
+    names = {0: [""], 2: ["leak"], 3: ["healthy", "leak", "worn"]}[n_classes]
+    assert len(curves) == 2 * len(names)
+    for head, name in enumerate(names):
+        lines = [curve for curve in curves if curve.fault_class == name]
+        assert [(line.sensor, line.unit) for line in lines] == [("flow", "l/min"), ("p_in", "bar")]
+        drawn = sum(np.interp(values[:, j], line.readings, line.heights) for j, line in enumerate(lines))
+        np.testing.assert_allclose(drawn, scores[:, head] - middle[0, head], atol=1e-12)
+
+
+def test_a_lift_that_is_no_sum_over_sensors_has_no_curves() -> None:
+    kind = AssetType(name="pump", features=FEATURES, fault_classes=CLASSES[:2])
+    lift = pinned(FourierLiftSpec(components=4, bandwidth=0.5), 2)
+    assert sensor_curves(a_version(kind, np.ones((1, 7)), spec=TrainingSpec(lift=lift))) == ()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_pictures_hold_their_lines_and_no_script(n_classes: int, run: Run) -> None:
+    report = model_report(version_of(n_classes, 4), run, ())
+    assert ModelReport.model_validate(json.loads(report.model_dump_json())) == report
+    charts = curve_charts(report.curves, most=10)
+    assert len(charts) == 2 and len(curve_charts(report.curves, most=1)) == 1
+    for chart in charts:
+        root = ElementTree.fromstring(chart)
+        lines = [e for e in root.iter() if e.tag.endswith("polyline")]
+        assert len(lines) == 2 * (1 if n_classes == 2 else 3)
+        for x, y in (pair.split(",") for line in lines for pair in line.attrib["points"].split()):
+            assert 0 <= float(x) <= WIDTH and 0 <= float(y) <= HEIGHT
+    page = report_page(report)
+    assert "What each sensor says" in page and "p_in (bar)" in page and "<script" not in page
+    assert all(chart in page for chart in charts)
+
+
+def test_a_report_of_a_flat_model_can_be_drawn() -> None:
+    kind = AssetType(name="pump", features=FEATURES, fault_classes=CLASSES[:2])
+    for chart in curve_charts(sensor_curves(a_version(kind, np.zeros((1, 3)))), most=5):
+        ElementTree.fromstring(chart)

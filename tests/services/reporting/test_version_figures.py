@@ -1,0 +1,27 @@
+"""Pictures beside a version's report: they show what the report says, and nothing where it says nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from xml.etree import ElementTree
+
+from services.reporting.confusion_chart import confusion_chart
+
+COUNTS = ((50, 2, 0), (3, 40, 7), (0, 0, 0))
+CLASSES = ("healthy", "leak & <drip>", "a name of a class that is very long")
+
+
+def test_a_confusion_matrix_shows_every_count_where_it_belongs() -> None:
+    root = ElementTree.fromstring(confusion_chart(CLASSES, COUNTS))
+    titles = [each.text or "" for each in root.iter("{http://www.w3.org/2000/svg}title")][1:]
+    assert len(titles) == 9
+    assert titles[1].startswith("healthy diagnosed as leak & <drip>: 2 rows, 3.8%")
+    assert titles[3].startswith("leak & <drip> diagnosed as healthy: 3 rows, 6.0%")
+    assert titles[8].endswith("0 rows, 0.0% of the true class")
+    rows = [int(count) for title in titles for count in re.findall(r": (\d+) rows", title)]
+    assert rows == [count for line in COUNTS for count in line]
+    rectangles = list(root.iter("{http://www.w3.org/2000/svg}rect"))
+    places = [(float(each.get("y", "")), float(each.get("x", ""))) for each in rectangles]
+    assert places == sorted(places) and len(set(places)) == 9, "rows from top to bottom, columns from left to right"
+    assert json.dumps(CLASSES[2]).strip('"') not in [each.text for each in root.iter()]

@@ -1,0 +1,72 @@
+"""What is old goes; what is evidence stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from services.contracts.plan import Plan
+from services.contracts.settings import RetentionSettings
+from services.round_store.store import RoundStore
+from services.round_store.tidying import TIDIED, tidy
+
+SETTINGS = RetentionSettings(rounds_days=30, keep_versions=2, events_days=7)
+LATER = datetime.now(UTC) + timedelta(days=31)
+
+
+@pytest.fixture
+def runs(store: RoundStore, plan: Plan, terms: Any, make_record: Callable[..., Any]) -> list[str]:
+    """Six finished runs with a version each and a round; the first was champion, the third convicted a site."""
+    made = []
+    for number in range(6):
+        run = store.runs.begin_run(store.runs.create_run(plan).run_id, terms)
+        evidence = {"a": b"proof"} if number == 2 else None
+        store.runs.commit_round(make_record(run.run_id, 1), {}, evidence=evidence)
+        store.runs.finish_run(run.run_id, "completed", "done")
+        store.model_versions.add("weekly", str(number + 1), run.run_id, {})
+        made.append(run.run_id)
+    store.model_versions.record_alias("weekly", "champion", "1", "me", "first")
+    store.model_versions.record_alias("weekly", "champion", "6", "me", "best")
+    return made
+
+
+def rounds(store: RoundStore, runs: list[str]) -> list[int]:
+    return [len(store.runs.get_rounds(run_id)) for run_id in runs]
+
+
+def test_rounds_of_old_runs_go_and_evidence_stays(
+    store: RoundStore, runs: list[str], plan: Plan, terms: Any, make_record: Callable[..., Any]
+) -> None:
+    unfinished = store.runs.begin_run(store.runs.create_run(plan).run_id, terms)
+    store.runs.commit_round(make_record(unfinished.run_id, 1), {})
+    trail = store.audit.verify_chain()
+    told = tidy(store, SETTINGS, actor="me", role=None, dry_run=True, now=LATER)
+    assert set(told.runs) == {runs[1], runs[3]} and told.rounds == 2 and told.events > 0
+    assert rounds(store, [*runs, unfinished.run_id]) == [1] * 7 and store.audit.verify_chain() == trail
+    assert tidy(store, SETTINGS, actor="me", role=None, now=LATER) == told
+    assert rounds(store, [*runs, unfinished.run_id]) == [1, 0, 1, 0, 1, 1, 1]
+    assert store.runs.get_run(runs[1]).rounds == 1 and store.runs.get_evidence(runs[2], "a") == b"proof"
+    assert store.events.after(0) == []
+    held = store.audit.verify_chain()
+    assert held.ok and held.events == trail.events + 1
+    assert store.audit.list_events(limit=1)[0].action == TIDIED
+    assert tidy(store, SETTINGS, actor="me", role=None, now=LATER).runs == ()
+    assert store.audit.verify_chain() == held, "nothing was dropped, and yet it was noted"
+
+
+def test_what_is_young_or_kept_for_ever_stays(store: RoundStore, runs: list[str]) -> None:
+    assert tidy(store, SETTINGS, actor="me", role=None).runs == ()
+    assert tidy(store, RetentionSettings(), actor="me", role=None, now=LATER + timedelta(days=9999)).rounds == 0
+    assert rounds(store, runs) == [1] * 6
+
+
+def test_an_unfinished_run_keeps_its_rounds_whoever_asks(
+    store: RoundStore, plan: Plan, terms: Any, make_record: Callable[..., Any]
+) -> None:
+    run = store.runs.begin_run(store.runs.create_run(plan).run_id, terms)
+    store.runs.commit_round(make_record(run.run_id, 1), {})
+    assert store.retention.drop_rounds(run.run_id) == 0
+    assert rounds(store, [run.run_id]) == [1]

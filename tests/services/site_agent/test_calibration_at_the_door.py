@@ -1,0 +1,94 @@
+"""What leaves for the calibration: whole numbers on the fixed grid, in the same shapes whatever the rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from models.conformal.grid import score_grid
+from models.conformal.temperature import SCALES
+from models.multiclass import predict_scores
+from services.contracts.calibration import ROWS, calibration_shapes
+from services.contracts.messages import SiteUpdate
+from services.site_agent.policy import SitePolicy
+from services.site_agent.vault.reader import Vault
+
+WEIGHTS = np.array([[2.0, 1.0, -0.5, -1.2]])
+ASKED = {"weights": WEIGHTS, "calibration": np.array(1.0)}
+
+
+def counts(site: Any, **given: Any) -> dict[str, Any]:
+    answer = site.ask("evaluate", arrays=ASKED, **given)
+    assert isinstance(answer, SiteUpdate), answer
+    return dict(answer.arrays)
+
+
+def test_counts_and_nothing_else_leave_and_they_are_of_the_held_out_rows(make_site: Any, asset_type: Any) -> None:
+    site = make_site(test_fraction=0.4)
+    found = counts(site)
+    assert {name: array.shape for name, array in found.items()} == calibration_shapes(classes=True)
+    assert all((array == np.round(array)).all() for array in found.values()), "whole numbers alone"
+    test = Vault(site.source, asset_type).current().test
+    score = predict_scores(WEIGHTS, test.features)[:, 0]
+    signed, grid = np.where(test.classes == 1, -2.0 * score, 2.0 * score), score_grid()
+    of = dict(zip(ROWS, found["counts"], strict=True))
+    assert float(found["n_test"]) == len(test) == 40
+    np.testing.assert_array_equal(of["error"], [(signed <= t).sum() for t in grid])
+    np.testing.assert_array_equal(of["size"], [(np.abs(score) <= t).sum() for t in grid])
+    distances = np.linalg.norm(test.features - 0.5, axis=1)
+    np.testing.assert_array_equal(of["reach"], [(distances <= t).sum() for t in grid])
+    assert float(found["right"]) == (signed < 0).sum()
+    likely = [1 / (1 + np.exp(-scale * 2 * np.abs(score))) for scale in SCALES]
+    np.testing.assert_array_equal(found["confidences"], [np.rint(each.sum()) for each in likely])
+
+
+def test_the_answer_is_the_same_where_no_score_crosses_a_threshold(make_site: Any, make_table: Any) -> None:
+    """A row's value is not told: only between which thresholds its scores lie."""
+    rows = make_table(100)
+    for number, row in enumerate(rows):
+        row.append("part" if number == 0 else "test" if number <= 50 else "train")
+    first = counts(make_site(rows, split_column="part"))
+    moved = [list(row) for row in rows]
+    moved[2][0] = round(moved[2][0] + 1e-4, 6)
+    second = counts(make_site(moved, folder="moved", split_column="part"))
+    shuffled = counts(make_site([rows[0], *reversed(rows[1:])], folder="shuffled", split_column="part"))
+    for name, array in first.items():
+        np.testing.assert_array_equal(second[name], array)
+        np.testing.assert_array_equal(shuffled[name], array)
+
+
+@pytest.mark.parametrize("asked", [np.array(2.0), np.array(0.0), np.array([1.0]), np.linspace(-1, 1, 1000)])
+def test_no_other_grid_is_counted_on(make_site: Any, asked: Any) -> None:
+    arrays = {"weights": WEIGHTS, "calibration": asked}
+    assert make_site().refusal_code("evaluate", arrays=arrays) == "bad_task"
+
+
+def test_a_run_gets_counts_at_few_models_and_at_the_same_ones_as_often_as_it_asks(make_site: Any) -> None:
+    """Counts at many weights are projections of the rows, from which these could be put together again."""
+    site = make_site()
+    for step in (0.0, 0.1, 0.2, 0.1, 0.0):
+        assert isinstance(site.ask("evaluate", arrays=ASKED | {"weights": WEIGHTS + step}), SiteUpdate)
+    for step in (0.3, 0.4):
+        assert site.refusal_code("evaluate", arrays=ASKED | {"weights": WEIGHTS + step}) == "question_refused"
+    assert isinstance(site.ask("evaluate", arrays=ASKED, run_id="b" * 32), SiteUpdate), "another run has its own"
+
+
+def test_a_policy_can_withhold_the_counts_and_goes_on_telling_scores(make_site: Any, policy: SitePolicy) -> None:
+    site = make_site(policy=policy.model_copy(update={"calibration_counts": False}))
+    assert site.refusal_code("evaluate", arrays=ASKED) == "message_not_allowed"
+    assert isinstance(site.ask("evaluate", arrays={"weights": WEIGHTS}), SiteUpdate)
+
+
+def test_on_sums_no_plant_shows_counts_of_its_own_unless_its_policy_shows_its_scores(
+    make_site: Any, policy: SitePolicy
+) -> None:
+    assert make_site().refusal_code("evaluate", arrays=ASKED, reveal="sums") == "mode_not_allowed"
+    site = make_site(folder="open", policy=policy.model_copy(update={"own_scores": True}))
+    assert counts(site, reveal="sums").keys() == calibration_shapes(classes=True).keys()
+
+
+def test_a_plant_with_too_few_held_out_rows_counts_none(make_site: Any, make_table: Any) -> None:
+    site = make_site(make_table(40), test_fraction=0.1)
+    assert site.refusal_code("evaluate", arrays=ASKED) == "too_few_samples"

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import asyncio
+import os
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from services.contracts.errors import UnavailableError
+from services.site_agent.health import STALE_SECONDS, beat, check_alive, note
+
+
+@pytest.fixture
+def settings(tmp_path: Any) -> Any:
+    return SimpleNamespace(log=tmp_path / "site.log", site_id="plant-1")
+
+
+async def some_beats(settings: Any, connected: bool) -> None:
+    task = asyncio.create_task(beat(settings, lambda: connected, 0.0))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    task.cancel()
+
+
+async def test_an_agent_without_a_connection_is_not_well(settings: Any) -> None:
+    await some_beats(settings, connected=False)
+    with pytest.raises(UnavailableError, match="was ever connected"):
+        check_alive(settings)
+
+
+async def test_a_connected_agent_is_well_until_its_note_is_old(settings: Any) -> None:
+    await some_beats(settings, connected=True)
+    written = note(settings).stat()
+    assert written.st_size == 0 and written.st_mode & 0o077 == 0
+    assert check_alive(settings, written.st_mtime + STALE_SECONDS - 1) == pytest.approx(STALE_SECONDS - 1)
+    with pytest.raises(UnavailableError, match="last connected 31 s ago"):
+        check_alive(settings, written.st_mtime + STALE_SECONDS + 1)
+
+
+async def test_a_full_disk_ends_no_agent(settings: Any) -> None:
+    settings.log = settings.log.parent / "missing" / "site.log"
+    await some_beats(settings, connected=True)
+    assert os.listdir(settings.log.parent.parent) == []

@@ -1,0 +1,233 @@
+"""The agent as a process behind a firewall that lets nothing out but an HTTP proxy: real server, WebSocket over TLS."""
+
+from __future__ import annotations
+
+import base64
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.bus import server
+from services.bus.configuration import BusFiles, TlsFiles
+from services.contracts.asset_type import AssetType
+from services.contracts.codec import encode, unpack
+from services.contracts.messages import SiteUpdate, Task, TrainingSpec
+from services.coordinator.nats_transport import NatsTransport
+from services.site_agent import ledger_check
+from services.site_agent.settings import SettingsError, SiteSettings
+from services.site_agent.site_setup import SiteSetup, create_site
+from tests.nats_server import start
+from tests.ports import free_port
+from tests.waiting import wait_until
+
+HOST = "127.0.0.1"
+WORD = "plant:of-the-proxy"
+
+
+@dataclass
+class Proxy:
+    """An HTTP proxy that knows CONNECT alone, asks for a password, and can shut the way again."""
+
+    listener: socket.socket
+    asked: list[str] = field(default_factory=list)
+    refused: int = 0
+    seen: bytes = b""
+    open: list[socket.socket] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.listener.getsockname()[1]}"
+
+    def serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self.listener.accept()
+                threading.Thread(target=self._tunnel, args=(client,), daemon=True).start()
+
+    def cut(self) -> None:
+        for each in self.open:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def _tunnel(self, client: socket.socket) -> None:
+        with suppress(OSError), client:
+            head = b""
+            while b"\r\n\r\n" not in head:
+                head += client.recv(4096)
+            words = head.split(b"\r\n")[0].decode().split()
+            if f"basic {base64.b64encode(WORD.encode()).decode()}".lower() not in head.decode().lower():
+                self.refused += 1
+                client.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+                return
+            assert words[0] == "CONNECT"
+            self.asked.append(words[1])
+            host, _, port = words[1].rpartition(":")
+            with socket.create_connection((host, int(port))) as way:
+                self.open += [client, way]
+                client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                back = threading.Thread(target=self._copy, args=(way, client), daemon=True)
+                back.start()
+                self._copy(client, way)
+                back.join()
+
+    def _copy(self, source: socket.socket, sink: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                self.seen += data
+                sink.sendall(data)
+        for each in (source, sink):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.fixture
+def proxy() -> Iterator[Proxy]:
+    with socket.create_server((HOST, 0)) as listener:
+        made = Proxy(listener)
+        threading.Thread(target=made.serve, daemon=True).start()
+        yield made
+        listener.shutdown(socket.SHUT_RDWR)
+        made.cut()
+
+
+@dataclass
+class Plant:
+    """A server with both ports, and a founded site that knows the WebSocket's alone."""
+
+    files: BusFiles
+    address: str
+    settings: Path
+    key: str
+    agents: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    def write(self, old: str, new: str) -> None:
+        text = self.settings.read_text()
+        assert old in text
+        self.settings.write_text(text.replace(old, new, 1))
+
+    def start(self) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "services.site_agent", "run", "--config", str(self.settings)]
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+        self.agents.append(subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment))
+        return self.agents[-1]
+
+    def wait_for(self, text: str) -> None:
+        log = self.settings.with_name("site.log")
+        wait_until(lambda: log.exists() and text in log.read_text(), f"word {text!r} in the site's log")
+
+
+@pytest.fixture
+def plant(
+    tmp_path: Path, asset_type_file: Path, make_table: Any, write_csv: Callable[..., Path]
+) -> Iterator[Plant]:
+    port, websocket_port, files = free_port(), free_port(), BusFiles(tmp_path / "bus")
+    server.prepare(
+        files, host=HOST, port=port, host_names=[HOST], site_keys={}, websocket_port=websocket_port
+    )
+    address, folder = f"wss://{HOST}:{websocket_port}", tmp_path / "plant-1"
+    key = create_site(SiteSetup(
+        site_id="plant-1", folder=folder, asset_type=asset_type_file, data=write_csv(make_table(60)),
+        servers=(address,), authority=files.authority,
+    ))
+    server.update_users(files, {"plant-1": key})
+    running = start(files, host=HOST, port=port)
+    made = Plant(files, f"tls://{HOST}:{port}", folder / "site.toml", key)
+    yield made
+    everybody: list[subprocess.Popen[Any]] = [*made.agents, running]
+    for process in everybody:
+        if process.returncode is None:
+            process.kill()
+            process.communicate()
+
+
+def join(asset_type: AssetType, number: int) -> bytes:
+    return encode(Task(
+        kind="join", site_id="plant-1", run_id="c" * 32, round=number, method="level-bundle", asset_type="pump",
+        contract=asset_type.fingerprint, spec=TrainingSpec(), reveal="sums",
+    ))
+
+
+async def ask(plant: Plant, asset_type: AssetType, *numbers: int) -> list[bytes]:
+    transport = NatsTransport((plant.address,), plant.files.coordinator_seed, plant.files.authority)
+    await transport.connect()
+    try:
+        said = [(await transport.ask({"plant-1": join(asset_type, each)}, 60))["plant-1"] for each in numbers]
+    finally:
+        await transport.close()
+    assert all(each.failure == "" for each in said)
+    return [each.frame or b"" for each in said]
+
+
+async def test_a_question_is_answered_through_a_proxy_that_sees_nothing(
+    plant: Plant, proxy: Proxy, asset_type: AssetType, tmp_path: Path
+) -> None:
+    (plant.settings.parent / "proxy.auth").write_text(WORD + "\n")
+    plant.write("servers = ", f'proxy = "{proxy.url}"\nproxy_auth = "proxy.auth"\nservers = ')
+    agent = plant.start()
+    plant.wait_for("connected as a site")
+    (first,) = await ask(plant, asset_type, 1)
+    assert isinstance(unpack(first).message(), SiteUpdate) and unpack(first).is_signed_by(plant.key)
+    proxy.cut()
+    plant.wait_for("connected again")
+    (second,) = await ask(plant, asset_type, 2)
+    assert unpack(second).is_signed_by(plant.key)
+    agent.send_signal(signal.SIGTERM)
+    _, said = agent.communicate()
+    assert agent.returncode == 0 and "Traceback" not in said and "Unclosed" not in said, said
+    assert len(ledger_check.verify(plant.settings.with_name("ledger.jsonl"))) == 4
+    target = SiteSettings.from_toml(plant.settings).servers[0].removeprefix("wss://")
+    assert len(proxy.asked) >= 2 and set(proxy.asked) == {target} and proxy.refused == 0
+    assert proxy.seen and not any(word in proxy.seen for word in (b"PING", b"CONNECT", b"plant-1", first[:40]))
+
+
+def test_what_a_proxy_says_stands_in_the_log_once(plant: Plant, proxy: Proxy) -> None:
+    plant.write("servers = ", f'proxy = "{proxy.url}"\nservers = ')
+    plant.start()
+    plant.wait_for("407")
+    wait_until(lambda: proxy.refused >= 3, "third try")
+    text = plant.settings.with_name("site.log").read_text()
+    assert text.count("no server at") == text.count("407") == 1 and "connected" not in text
+
+
+def test_a_server_with_another_certificate_is_told_nothing(plant: Plant, tmp_path: Path) -> None:
+    from services.bus.certificates import ensure_certificates
+
+    other = TlsFiles(tmp_path / "other")
+    ensure_certificates(other, [HOST])
+    plant.write(str(plant.files.authority), str(other.authority))
+    agent = plant.start()
+    log = plant.settings.with_name("site.log")
+
+    def ended_or_let_in() -> bool:
+        return agent.poll() is not None or (log.exists() and "connected as" in log.read_text())
+
+    wait_until(ended_or_let_in, "end of the agent")
+    agent.kill()
+    _, said = agent.communicate()
+    assert agent.returncode == 1 and "certificate does not fit" in said, said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), [
+    ("servers = ", 'proxy = "http://me:word@proxy:3128"\nservers = ', "proxy_auth"),
+    ("servers = ", 'proxy = "socks5://proxy:1080"\nservers = ', "http://host:port"),
+    ("servers = ", 'proxy_auth = "x"\nservers = ', "give proxy too"),
+    ("wss://", "tls://", "must be wss"),
+    ('servers = ["wss://', 'servers = ["tls://oem:4222", "wss://', "or none is"),
+])
+def test_settings_that_cannot_work_are_told(plant: Plant, old: str, new: str, expected: str) -> None:
+    if old == "wss://":
+        plant.write("servers = ", 'proxy = "http://proxy:3128"\nservers = ')
+    plant.write(old, new)
+    with pytest.raises(SettingsError, match=expected):
+        SiteSettings.from_toml(plant.settings)

@@ -1,0 +1,157 @@
+"""The OEM's side of a simulated works: the real watcher and the real flow, in processes that die and are held up.
+
+Prefect is a table of flow runs. Everything else is the product's: orders, lease, drive, endings, publication.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from prefect.exceptions import ObjectNotFound
+from sqlalchemy import Engine
+
+from flows.alias_watch import watch_aliases
+from flows.retrain import retrain
+from flows.runner import Watcher
+from flows.wiring import FlowContext
+from services.contracts.tracing import TracingSettings
+from services.round_store.store import RoundStore
+from tests.simulation.disk import SimulatedDatabase, StoreFaults
+from tests.simulation.processes import CURRENT, Process
+from tests.simulation.registry import Registry
+from tests.simulation.world import World
+
+LEASE_SECONDS = 8.0
+
+
+class SimulatedContext(FlowContext):
+    """The services of a flow, with the registry of the simulated works."""
+
+    def __init__(self, settings: Any, store: RoundStore, registry: Registry) -> None:
+        super().__init__(settings, store)
+        self.__dict__["registry"] = registry
+
+
+@dataclass
+class Office:
+    """Starts and ends the processes of the OEM's side."""
+
+    world: World
+    engine: Engine
+    registry: Registry
+    store_faults: StoreFaults
+    seed_file: Path
+    crash_within: int = 0
+    committed: Any = None
+    flow_runs: dict[uuid.UUID, Any] = field(default_factory=dict)
+    flows: list[Process] = field(default_factory=list)
+    _count: int = 0
+
+    def __post_init__(self) -> None:
+        self._draw = self.world.stream("office")
+        self.settings = SimpleNamespace(
+            tracing=TracingSettings(), api=SimpleNamespace(url="https://ballast"),
+            lease_seconds=LEASE_SECONDS, nats_servers=("sim",), nats_seed=self.seed_file, nats_authority=None
+        )
+
+    def store(self, process: Process, faults: bool = True) -> RoundStore:
+        """The store as one process sees it."""
+        return RoundStore(
+            SimulatedDatabase(
+                self.engine, self.world, process, self.store_faults if faults else None, self.committed
+            )
+        )
+
+    def context(self, process: Process, faults: bool = True) -> SimulatedContext:
+        """What a process of the flows works with."""
+        return SimulatedContext(self.settings, self.store(process, faults), self.registry)
+
+    @contextlib.contextmanager
+    def open_context(self, settings: Any = None) -> Iterator[SimulatedContext]:
+        """Context of the present process."""
+        process = CURRENT.get()
+        assert process is not None
+        yield self.context(process)
+
+    def start_watcher(self) -> None:
+        """Start the process that starts the runs, and starts again whenever it ends."""
+        process = Process("watcher")
+        context = self.context(process)
+        watcher = Watcher(context, _Runner(), _Client(self))  # type: ignore[arg-type]
+        self.watcher = process
+        for work in (watcher.watch(), watch_aliases(context)):
+            process.start(work).add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        """As in the product: whichever work ends first ends the process, and it is started again."""
+        if self.watcher.alive and task in self.watcher.tasks:
+            if not task.cancelled() and task.exception() is not None:
+                self.world.breach(f"the watcher fell over {task.exception()!r}")
+            self.watcher.kill()
+            self.world.loop.call_later(2.0, self.start_watcher)
+
+    def restart_watcher(self) -> None:
+        """Kill it, and start it again a moment later."""
+        self.world.fault("crash", "watcher")
+        self.watcher.kill()
+        self.world.loop.call_later(2.0, self.start_watcher)
+
+    def start_flow(self, plan: str, run_id: str) -> uuid.UUID:
+        """Start a process with a flow run."""
+        self._count += 1
+        flow_run_id = uuid.UUID(int=self._count)
+        process = Process(f"flow-{self._count}", flow_run_id=flow_run_id, on_crash=self._crashed)
+        if self.crash_within and self.world.loop.time() < self.store_faults.until:
+            process.crash_at = self._draw.randint(1, self.crash_within)
+        token = CURRENT.set(None)
+        try:
+            self.flow_runs[flow_run_id] = process.start(retrain.fn(plan, run_id))
+        finally:
+            CURRENT.reset(token)
+        self.flows.append(process)
+        return flow_run_id
+
+    def driving(self) -> list[Process]:
+        """Flows that are at work."""
+        return [
+            each for each in self.flows
+            if each.alive and not self.flow_runs[each.flow_run_id].done()
+        ]
+
+    def _crashed(self, process: Process) -> None:
+        self.world.fault("crash", f"{process.name} at await {process.awaits}")
+
+
+class _Runner:
+    """Prefect's runner: it names a deployment."""
+
+    async def aadd_flow(self, flow: Any, *, name: str, **options: Any) -> uuid.UUID:
+        return uuid.uuid5(uuid.NAMESPACE_DNS, name)
+
+
+class _Client:
+    """Prefect's client: it starts flow runs and knows how they are."""
+
+    def __init__(self, office: Office) -> None:
+        self._office = office
+
+    async def create_flow_run_from_deployment(
+        self, deployment: Any, *, parameters: Any, name: str, tags: Any = ()
+    ) -> Any:
+        return SimpleNamespace(id=self._office.start_flow(parameters["plan"], parameters["run_id"]))
+
+    async def read_flow_run(self, flow_run_id: uuid.UUID) -> Any:
+        if flow_run_id not in self._office.flow_runs:
+            raise ObjectNotFound(Exception("no such flow run"))
+        done = self._office.flow_runs[flow_run_id].done()
+        return SimpleNamespace(state=SimpleNamespace(is_final=lambda: done))
+
+    async def set_flow_run_state(self, flow_run_id: uuid.UUID, state: Any, force: bool = False) -> None:
+        """Prefect's pages show nothing here."""

@@ -1,0 +1,150 @@
+"""Plants of a simulated works: the real door, vault, policy, ledger and link, in a process that dies and comes again.
+
+Only what a plant says may be false: a liar changes its answers after its own door. Its folder outlives its process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import nkeys
+
+from models.methods.catalogue import METHODS
+from services.contracts.asset_type import AssetType, FaultClass, Feature
+from services.contracts.codec import digest, encode, unpack
+from services.contracts.errors import BallastError
+from services.contracts.messages import Hello, SiteUpdate, Task
+from services.contracts.signing import public_key, signer
+from services.site_agent.egress import Egress
+from services.site_agent.ledger import Ledger
+from services.site_agent.link import Address, PlantLink
+from services.site_agent.local_round import LocalRound
+from services.site_agent.masked_runs import MaskedRuns
+from services.site_agent.policy import SitePolicy
+from services.site_agent.settings import CsvSource
+from tests.simulation.disk import LedgerOs
+from tests.simulation.processes import Process
+from tests.simulation.world import World
+
+RIG = AssetType(
+    name="rig",
+    features=tuple(Feature(name=name, unit="1", low=-5.0, high=5.0) for name in ("flow", "pressure")),
+    fault_classes=(FaultClass(name="healthy", severity=0), FaultClass(name="leak", severity=3)),
+)
+ROWS = 32
+POLICY = SitePolicy(
+    methods=tuple(METHODS), asset_types=(RIG.name,), exposure_limit=1.0, max_runs_per_day=None,
+    max_answers_per_run=None, messages=("join", "round", "evaluate", "agree", "prepare", "unmask"),
+    reveal=("sums", "each site"), min_samples=5, min_test_samples=1, min_class_samples=1,
+)
+AGAIN_SECONDS = 1.5
+"""A process that ended is started again so much later."""
+
+
+@dataclass(eq=False)
+class Plant:
+    """One plant; ``lie`` changes what it says (None: it is honest)."""
+
+    site_id: str
+    folder: Path
+    world: World
+    ledger_os: LedgerOs
+    lie: Callable[[Task, dict[str, Any]], dict[str, Any]] | None = None
+    process: Process | None = None
+    stopped: bool = False
+    keys: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        draw = self.world.stream(f"rows of {self.site_id}")
+        lines = ["flow,pressure,label"]
+        shift = 0.6 * draw.random()
+        for number in range(ROWS):
+            centre = 1.5 if number % 2 else -1.5
+            values = [round(max(-4.9, min(4.9, centre * scale + shift + draw.gauss(0, 1.2))), 4) for scale in (1, 0.4)]
+            lines.append(f"{values[0]},{values[1]},{'leak' if number % 2 else 'healthy'}")
+        self.folder.mkdir(parents=True)
+        (self.folder / "rows.csv").write_text("\n".join(lines) + "\n")
+        self.key = self.new_key()
+        self._draw = draw
+
+    @property
+    def ledger(self) -> Path:
+        """The file of its ledger."""
+        return self.folder / "ledger.jsonl"
+
+    @property
+    def running(self) -> bool:
+        """Whether its process is there."""
+        return self.process is not None and self.process.alive
+
+    def new_key(self) -> str:
+        """Make a key, and use it from the next start on."""
+        path = self.folder / "site.nk"
+        path.write_bytes(bytes(nkeys.encode_seed(self.world.bytes_drawn.randbytes(32), nkeys.PREFIX_BYTE_USER)) + b"\n")
+        self.key = public_key(path)
+        self.keys.append(self.key)
+        return self.key
+
+    def start(self) -> None:
+        """Start its process, unless it runs."""
+        if self.running or self.stopped:
+            return
+        self.process = Process(self.site_id)
+        self.process.start(self._run(self.process))
+
+    def kill(self, *, power: bool = False) -> None:
+        """Kill its process; with the power goes what was not forced to the disk. It is started again."""
+        if self.process is None or not self.process.alive:
+            return
+        self.process.kill()
+        if power:
+            self.ledger_os.power_cut(str(self.ledger), self._draw)
+        self.world.loop.call_later(AGAIN_SECONDS, self.start)
+
+    async def _run(self, process: Process) -> None:
+        try:
+            await self._serve()
+        except BallastError as error:
+            self.world.note(f"{self.site_id} ended: {error.code}")
+            if error.code == "bad_ledger" and "not what was written" in str(error):
+                self.world.breach(f"ledger: {self.site_id} cannot start again: {error}")
+                self.stopped = True
+        finally:
+            process.alive = False
+            self.world.loop.call_later(AGAIN_SECONDS, self.start)
+
+    async def _serve(self) -> None:
+        seed = self.folder / "site.nk"
+        sign, key = signer(seed), public_key(seed)
+        source = CsvSource(kind="csv", path=self.folder / "rows.csv")
+        with Ledger(self.ledger) as ledger:
+            egress = Egress(ledger, sign, POLICY.max_message_bytes)
+            masks = MaskedRuns(self.site_id, key, sign, POLICY)
+            door = LocalRound(self.site_id, source, RIG, POLICY, egress, self.folder / "exposure.sqlite", masks)
+            try:
+                hello = Hello(site_id=self.site_id, version="simulated")
+                address = Address(self.site_id, ("sim",), seed, key, None, needs_tls=False)
+                answer = door.answer if self.lie is None else _lying(door.answer, self.lie, sign)
+                await PlantLink(address, answer, lambda: egress.release(hello)).run(asyncio.Event())
+            finally:
+                door.close()
+
+
+def _lying(
+    answer: Callable[[bytes], bytes], lie: Callable[[Task, dict[str, Any]], dict[str, Any]],
+    sign: Callable[[bytes], bytes],
+) -> Callable[[bytes], bytes]:
+    def falsified(frame: bytes) -> bytes:
+        said = answer(frame)
+        task, update = unpack(frame), unpack(said).message()
+        if not isinstance(update, SiteUpdate) or update.kind != "round" or not update.arrays:
+            return said
+        message = task.message()
+        assert isinstance(message, Task) and digest(frame) == update.task_sha256
+        return encode(update.model_copy(update={"arrays": lie(message, dict(update.arrays))}), sign)
+
+    return falsified

@@ -1,0 +1,41 @@
+"""Rounds computed once more: each follows from the answers that it names and the rounds before it, counted once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from services.contracts.asset_type import AssetType
+from services.contracts.codec import unpack
+from services.contracts.run import RoundRecord, Run
+from services.coordinator.training import Coordinator
+
+
+def recounted(
+    run: Run, records: Sequence[RoundRecord], frames: Mapping[str, bytes], asset_type: AssetType
+) -> tuple[int, str]:
+    """Number of rounds that were computed once more, and what does not come out; empty where all does.
+
+    ``frames`` are the answers by their SHA-256. A run on single answers that began from zero; where an answer of a
+    round is not among the frames, the count ends before that round.
+    """
+    again = Coordinator(None, None, {site.site_id: "" for site in run.sites}, asset_type)
+    at = again._parts.training(run.model_copy(update={"excluded": ()}))
+    for record in records:
+        at = replace(at, number=record.round)
+        if convicted := [each for each in record.answers if each.status == "excluded"]:
+            at = again._rounds.without(at, convicted)
+        accepted = [each for each in record.answers if each.status == "accepted"]
+        if any(each.payload_sha256 not in frames for each in accepted):
+            return record.round - 1, ""
+        answers = {each.site_id: unpack(frames[each.payload_sha256]).arrays for each in accepted}
+        at = at.stepped(answers)
+        certificate = at.server.certificate(at.state)
+        for bound in ("upper", "lower"):
+            found, said = getattr(certificate, bound), getattr(record, bound)
+            if not np.isclose(found, said, rtol=1e-7, atol=1e-9, equal_nan=True):
+                where = f"{bound} bound of round {record.round} of run {run.run_id[:8]}"
+                return record.round, f"{where} is {said!r}, its answers give {found!r}"
+    return len(records), ""

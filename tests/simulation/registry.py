@@ -1,0 +1,100 @@
+"""The registry of a simulated works: what ``services.registry`` promises, in memory, with a registry that goes away.
+
+It outlives every process, as MLflow's own database does. A run is registered once; the champion's alias is one entry.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from services.contracts.errors import NotFoundError, UnavailableError
+from services.contracts.model_version import ModelVersion
+from services.contracts.run import RoundRecord
+from services.registry.labels import CHALLENGER, CHAMPION, PREVIOUS
+from tests.simulation.processes import CURRENT
+from tests.simulation.world import World
+
+
+@dataclass
+class Registry:
+    """Versions by model and number, aliases by model."""
+
+    world: World
+    away: float = 0.0
+    until: float = 0.0
+    versions: dict[str, list[ModelVersion]] = field(default_factory=dict)
+    pointers: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._draw: random.Random = self.world.stream("registry")
+
+    def start_run(self, run: Any, asset_type: Any) -> str:
+        """Nothing is shown."""
+        self._reached()
+        return str(run.run_id)
+
+    def end_run(self, run: Any, *, cancelled: bool = False) -> None:
+        """Nothing is shown."""
+        self._reached()
+
+    def register(
+        self, version: ModelVersion, rounds: Sequence[RoundRecord], report: Any, files: Any
+    ) -> ModelVersion:
+        """The version with its number; the same run gives the one that it has."""
+        self._reached()
+        known = self.versions.setdefault(version.name, [])
+        for each in known:
+            if each.run_id == version.run_id:
+                return each
+        numbered = version.model_copy(update={"version": str(len(known) + 1)})
+        known.append(numbered)
+        self.pointers.setdefault(version.name, {})[CHALLENGER] = str(numbered.version)
+        self.world.note(f"registered {version.name} {numbered.version}", version.weights.tobytes())
+        return numbered
+
+    def mlflow_run_id(self, name: str, version: str) -> str:
+        """Any name will do."""
+        return f"{name}-{version}"
+
+    def promote(self, name: str, version: str, *, actor: str = "", reason: str = "") -> ModelVersion:
+        """Make a version champion."""
+        self._reached()
+        found = self._version(name, version)
+        pointers = self.pointers[name]
+        if pointers.get(CHAMPION) != version:
+            if CHAMPION in pointers:
+                pointers[PREVIOUS] = pointers[CHAMPION]
+            pointers[CHAMPION] = version
+            self.world.note(f"champion {name} {version}")
+        return found
+
+    def aliases(self, name: str) -> dict[str, str]:
+        """Where the aliases of a model point."""
+        self._reached(may_fail=False)
+        return dict(self.pointers.get(name, {}))
+
+    def point(self, name: str, alias: str, version: str | None) -> None:
+        """Set or take away one alias."""
+        self._reached(may_fail=False)
+        if version is None:
+            self.pointers[name].pop(alias, None)
+        else:
+            self._version(name, version)
+            self.pointers[name][alias] = version
+
+    def _version(self, name: str, version: str) -> ModelVersion:
+        for each in self.versions.get(name, ()):
+            if each.version == version:
+                return each
+        raise NotFoundError(f"no version {version} of model {name}")
+
+    def _reached(self, *, may_fail: bool = True) -> None:
+        process = CURRENT.get()
+        if process is not None:
+            process.check()
+        if may_fail and self.world.loop.time() < self.until and self._draw.random() < self.away:
+            self.world.fault("registry away")
+            raise UnavailableError("the registry does not answer", code="registry_unavailable")
