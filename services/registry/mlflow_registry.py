@@ -91,7 +91,7 @@ class ModelRegistry:
             entry = known[0]
             client.set_terminated(entry.run_id, "FINISHED")
             newest = self._store.entries(name)[-1]
-            client.set_registered_model_alias(name, labels.CHALLENGER, str(newest.version))
+            self._store.point(name, labels.CHALLENGER, str(newest.version))
             return self._store.load(entry)
 
     def promote(
@@ -120,7 +120,7 @@ class ModelRegistry:
                 return promoted
             line = history.line_up_to(history.parse(tags.get(labels.CHAMPIONS)), aliases.get(labels.CHAMPION))
             after = history.promoted(line, number)
-            self._store.client.set_registered_model_tag(name, labels.CHAMPIONS, history.render(after))
+            self._store.tag(name, labels.CHAMPIONS, history.render(after))
             self._set_champion(name, after, aliases)
             self._note(name, number, "promoted", actor, reason)
             return promoted
@@ -147,7 +147,7 @@ class ModelRegistry:
                 raise ConflictError(f"model {name} has no champion before version {champion}; promote one by number")
             restored = self._store.load(self._store.entry(name, after[-1]))
             self._set_champion(name, after, aliases)
-            self._store.client.set_registered_model_tag(name, labels.CHAMPIONS, history.render(after))
+            self._store.tag(name, labels.CHAMPIONS, history.render(after))
             self._note(name, after[-1], "rolled_back_to", actor, reason)
             return restored
 
@@ -204,7 +204,7 @@ class ModelRegistry:
             if version is None:
                 self._store.client.delete_registered_model_alias(name, alias)
             else:
-                self._store.client.set_registered_model_alias(name, alias, version)
+                self._store.point(name, alias, version)
 
     def forget(self, name: str, versions: Sequence[str]) -> tuple[str, ...]:
         """Delete versions for good, with their runs, files and figures; what could not be deleted, in words.
@@ -225,13 +225,12 @@ class ModelRegistry:
             return str(self._store.entry(name, alias_or_version).run_id)
 
     def _set_champion(self, name: str, line: tuple[str, ...], aliases: Mapping[str, str]) -> None:
-        client = self._store.client
-        client.set_registered_model_alias(name, labels.CHAMPION, line[-1])
+        self._store.point(name, labels.CHAMPION, line[-1])
         before = history.previous(line)
         if before is not None:
-            client.set_registered_model_alias(name, labels.PREVIOUS, before)
+            self._store.point(name, labels.PREVIOUS, before)
         elif labels.PREVIOUS in aliases:
-            client.delete_registered_model_alias(name, labels.PREVIOUS)
+            self._store.client.delete_registered_model_alias(name, labels.PREVIOUS)
 
     def _note(self, name: str, version: str, what: str, actor: str, reason: str) -> None:
         for key, value in ((f"ballast.{what}_by", actor), (f"ballast.{what}_because", reason)):

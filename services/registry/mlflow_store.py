@@ -113,6 +113,14 @@ class MlflowStore:
         held = self.client.get_registered_model(name)
         return {alias: str(version) for alias, version in held.aliases.items()}, dict(held.tags)
 
+    def point(self, name: str, alias: str, version: str) -> None:
+        """Let an alias point at a version; of two processes that do so at once the later write stands."""
+        _again_if_refused(lambda: self.client.set_registered_model_alias(name, alias, version))
+
+    def tag(self, name: str, key: str, value: str) -> None:
+        """Set a tag of a model; of two processes that do so at once the later write stands."""
+        _again_if_refused(lambda: self.client.set_registered_model_tag(name, key, value))
+
     def load(self, entry: Any) -> ModelVersion:
         """The whole version of an entry, held to its digest."""
         from mlflow.artifacts import download_artifacts
@@ -300,6 +308,18 @@ def _unless_there(create: Callable[[], object]) -> None:
     except MlflowException as error:
         if error.error_code != "RESOURCE_ALREADY_EXISTS":
             raise
+
+
+def _again_if_refused(write: Callable[[], object]) -> None:
+    """MLflow looks for a row and then inserts it: of two that do so at once one is refused, and finds it the next time."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        write()
+    except MlflowException as error:
+        if error.error_code != "BAD_REQUEST":
+            raise
+        write()
 
 
 def _pages(search: Callable[..., Any], wanted: str) -> list[Any]:

@@ -44,6 +44,20 @@ def test_promotions_from_two_processes_leave_a_champion_that_can_be_rolled_back(
     assert registry.get(name, "champion").version == before
 
 
+def test_an_alias_that_two_processes_make_at_once_is_made(
+    registry: ModelRegistry, registry_home: Path, tracking_uri: str, make_version: MakeVersion, name: str
+) -> None:
+    """MLflow looks whether the alias is there and then inserts it, so that one of the two finds it made meanwhile."""
+    other = ModelRegistry(tracking_uri, registry_home / "artifacts")
+    other.prepare()
+    (number,) = register_some(registry, make_version, name, 1)
+    with ThreadPoolExecutor(2) as pool:
+        for turn in range(30):
+            alias = f"made-{turn}"
+            list(pool.map(lambda one, alias=alias: one.point(name, alias, number), (registry, other)))
+            assert registry.aliases(name)[alias] == number
+
+
 def test_different_runs_registered_at_once_get_different_numbers(
     registry: ModelRegistry, make_version: MakeVersion, name: str
 ) -> None:
