@@ -13,9 +13,9 @@ import numpy as np
 
 from models.basics import FloatArray, ProblemError
 from models.methods.catalogue import check_method_problem, check_parameters, get_method
-from models.methods.local_sgd.objectives.base import Objective
+from models.methods.local_sgd.objectives.base import Objective, Rows
 from models.methods.local_sgd.server import LocalServer
-from models.methods.local_sgd.site import LocalStepsSite, Rows
+from models.methods.local_sgd.site import LocalStepsSite
 from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms
 from models.simulation.federation import check_alike, site_shares
 

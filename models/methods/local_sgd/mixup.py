@@ -6,6 +6,7 @@ gamma is drawn from Beta(``mixup_alpha``, ``mixup_beta``), or is ``mixup_ratio``
 which is DRFA; 0.5 with both labels alike is the mixture of the paper's Example 1). How the labels mix:
 
 - regression: the target is gamma y_j + (1 - gamma) y_k;
+- graphs: their embeddings are mixed, not the graphs (:class:`~.objectives.graph.GraphObjective`);
 - classification: the loss is ``gamma L(x~, y_j) + (1 - gamma) L(x~, y_k)``. For a network with softmax that is the
   cross-entropy against the mixed label; for a margin loss it is what a label y~ between -1 and 1 has to mean, a row
   that is +1 with the probability (1 + y~) / 2; the margin y~ s itself says nothing of the score s where y~ is 0.
@@ -22,8 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import Arrays, FloatArray
-from models.methods.local_sgd.objectives.base import MeanLoss
-from models.methods.local_sgd.objectives.linear import LinearObjective
+from models.methods.local_sgd.objectives.base import MeanLoss, Rows
 from models.methods.local_sgd.site import LocalStepsSite
 from models.problem import SiteProblem
 
@@ -39,7 +39,7 @@ class MixupObjective(MeanLoss):
     """
 
     model: MeanLoss
-    partners: tuple[FloatArray, FloatArray]
+    partners: Rows
     alpha: float
     beta: float
     ratio: float = 0.0
@@ -63,23 +63,19 @@ class MixupObjective(MeanLoss):
                 total += self._mixed(weights, features[part], labels[part], random, None)[0] * part.shape[0]
         return float(total / count)
 
-    def _mix(self, features: FloatArray, random: np.random.Generator) -> tuple[float, FloatArray, FloatArray]:
-        """Ratio, mixed features (n, P), and the partners' labels (n,)."""
+    def _partners(self, count: int, random: np.random.Generator) -> tuple[float, Rows]:
+        """Ratio, and the partners of ``count`` rows."""
         ratio = self.ratio or float(random.beta(self.alpha, self.beta))
-        chosen = random.integers(self.partners[1].shape[0], size=features.shape[0])
-        return ratio, ratio * features + (1 - ratio) * self.partners[0][chosen], self.partners[1][chosen]
+        chosen = random.integers(self.partners[1].shape[0], size=count)
+        return ratio, (self.partners[0][chosen], self.partners[1][chosen])
 
     def _mixed(
         self, weights: FloatArray, features: FloatArray, labels: FloatArray, mixing: np.random.Generator,
         dropping: np.random.Generator | None,
     ) -> tuple[float, FloatArray]:
         """Mean loss and gradient of mixed rows: ``mixing`` draws the partners, ``dropping`` what the model draws."""
-        ratio, mixed, others = self._mix(features, mixing)
-        if isinstance(self.model, LinearObjective) and self.model.loss_function.task == "regression":
-            return self.model.loss_and_gradient(weights, mixed, ratio * labels + (1 - ratio) * others, dropping)
-        own, own_gradient = self.model.loss_and_gradient(weights, mixed, labels, dropping)
-        other, other_gradient = self.model.loss_and_gradient(weights, mixed, others, dropping)
-        return ratio * own + (1 - ratio) * other, ratio * own_gradient + (1 - ratio) * other_gradient
+        ratio, others = self._partners(labels.shape[0], mixing)
+        return self.model.mixed_loss_and_gradient(weights, (features, labels), others, ratio, dropping)
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,6 @@ from models.methods.site_answers import cut_answer, cut_shapes
 from models.problem import SiteProblem
 from models.worst_case.risk import RiskCut
 
-Rows = tuple[FloatArray, FloatArray]
-
 _ROUNDING = 8 * float(np.finfo(np.float64).eps)
 """Share of its terms' sizes by which the rounding of a height may be off."""
 

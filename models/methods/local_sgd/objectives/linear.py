@@ -8,7 +8,7 @@ import numpy as np
 
 from models.basics import FloatArray
 from models.losses.base import Loss
-from models.methods.local_sgd.objectives.base import Objective
+from models.methods.local_sgd.objectives.base import Objective, Rows
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,15 @@ class LinearObjective(Objective):
         losses, slopes = self.row_losses(weights, features, labels)
         count = losses.shape[0]
         return float(losses.sum()) / count, self.gradient(slopes, features) / count
+
+    def mixed_loss_and_gradient(
+        self, weights: FloatArray, rows: Rows, others: Rows, ratio: float, random: np.random.Generator | None = None
+    ) -> tuple[float, FloatArray]:
+        """Mean loss and subgradient (D,) of rows mixed with others; the targets of a regression are mixed too."""
+        if self.loss_function.task == "classification":
+            return super().mixed_loss_and_gradient(weights, rows, others, ratio, random)
+        features, targets = (ratio * own + (1 - ratio) * other for own, other in zip(rows, others, strict=True))
+        return self.loss_and_gradient(weights, features, targets, random)
 
     def row_losses(
         self, weights: FloatArray, features: FloatArray, labels: FloatArray

@@ -56,7 +56,7 @@ def test_ratio_1_is_no_mixing_and_no_draw_is_exact() -> None:
 
 def test_ratios_come_from_the_beta_distribution() -> None:
     objective, random = mixed(alpha=2.0, beta=5.0), np.random.default_rng(0)
-    ratios = [objective._mix(rows()[0], random)[0] for _ in range(5000)]
+    ratios = [objective._partners(9, random)[0] for _ in range(5000)]
     assert np.mean(ratios) == pytest.approx(2 / 7, abs=0.01)
     assert np.var(ratios) == pytest.approx(10 / (49 * 8), abs=0.003)
 

@@ -1,0 +1,124 @@
+"""Graph network: gradients by finite differences, what must not matter to a graph, mixtures of embeddings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from models.basics import FloatArray, ProblemError
+from models.methods.local_sgd.mixup import MixupObjective
+from models.methods.local_sgd.objectives.graph import GraphObjective, pack_graph
+from models.simulation.local_training import train_local
+
+NETWORK = GraphObjective(n_features=3, most_nodes=5, hidden=4)
+WIDTH = 5 * (3 + 5)
+
+
+def path(count: int) -> list[tuple[int, int]]:
+    return [(node, node + 1) for node in range(count - 1)]
+
+
+def drawn(sizes: tuple[int, ...] = (1, 3, 5, 4), seed: int = 0) -> tuple[FloatArray, FloatArray]:
+    random = np.random.default_rng(seed)
+    graphs = [pack_graph(random.normal(size=(size, 3)), path(size), 5) for size in sizes]
+    return np.array(graphs), random.normal(size=len(sizes))
+
+
+def parameters(network: GraphObjective = NETWORK, width: int = WIDTH) -> FloatArray:
+    random = np.random.default_rng(1)
+    return network.start(width, 0) + 0.1 * random.normal(size=network.size(width))
+
+
+def held_to_differences(found: FloatArray, loss: Callable[[FloatArray], float]) -> None:
+    weights = parameters()
+    for place in range(weights.shape[0]):
+        step = np.zeros_like(weights)
+        step[place] = 1e-6
+        assert found[place] == pytest.approx((loss(weights + step) - loss(weights - step)) / 2e-6, abs=1e-6)
+
+
+def test_gradient_is_that_of_the_loss() -> None:
+    rows, targets = drawn()
+    value, gradient = NETWORK.loss_and_gradient(parameters(), rows, targets)
+    assert value == pytest.approx(float(np.mean((NETWORK.predictions(parameters(), rows) - targets) ** 2)) / 2)
+    assert (np.abs(gradient) > 0).mean() > 0.5
+    held_to_differences(gradient, lambda weights: NETWORK.loss(weights, rows, targets))
+
+
+def test_gradient_of_a_mixture_is_that_of_its_loss() -> None:
+    rows, others = drawn(), drawn((2, 5, 4, 1), seed=3)
+    found = NETWORK.mixed_loss_and_gradient(parameters(), rows, others, 0.3)[1]
+    held_to_differences(found, lambda weights: NETWORK.mixed_loss_and_gradient(weights, rows, others, 0.3)[0])
+
+
+def test_a_mixture_is_one_of_embeddings_and_targets() -> None:
+    rows, others, weights = drawn(), drawn((2, 5, 4, 1), seed=3), parameters()
+    mixed = 0.3 * NETWORK.embeddings(weights, rows[0]) + 0.7 * NETWORK.embeddings(weights, others[0])
+    *_, inner, bias, outer, last = NETWORK._split(weights)
+    predicted = (np.maximum(mixed @ inner + bias, 0.0) @ outer)[:, 0] + last[0]
+    expected = float(np.mean((predicted - 0.3 * rows[1] - 0.7 * others[1]) ** 2)) / 2
+    assert NETWORK.mixed_loss_and_gradient(weights, rows, others, 0.3)[0] == pytest.approx(expected)
+    assert NETWORK.loss(weights, 0.3 * rows[0] + 0.7 * others[0], 0.3 * rows[1] + 0.7 * others[1]) != pytest.approx(
+        expected, rel=1e-3
+    )
+
+
+def test_mixup_draws_such_mixtures() -> None:
+    rows, partner, weights = drawn(), drawn((2,), seed=3), parameters()
+    objective = MixupObjective(NETWORK, partner, 1.0, 1.0, ratio=0.25)
+    others = (np.repeat(partner[0], 4, axis=0), np.repeat(partner[1], 4))
+    expected = NETWORK.mixed_loss_and_gradient(weights, rows, others, 0.25)
+    found = objective.loss_and_gradient(weights, *rows, np.random.default_rng(0))
+    assert found[0] == pytest.approx(expected[0])
+    np.testing.assert_allclose(found[1], expected[1])
+
+
+def test_neither_the_order_of_nodes_nor_the_room_beside_them_matters() -> None:
+    random, order = np.random.default_rng(2), np.array([2, 0, 3, 1])
+    nodes, edges, weights = random.normal(size=(4, 3)), [(0, 1), (1, 2), (1, 3)], parameters()
+    place = {int(old): new for new, old in enumerate(order)}
+    renamed = pack_graph(nodes[order], [(place[b], place[a]) for a, b in edges], 5)
+    expected = NETWORK.embeddings(weights, pack_graph(nodes, edges, 5)[None])
+    np.testing.assert_allclose(NETWORK.embeddings(weights, renamed[None]), expected)
+    wide = GraphObjective(3, 9, hidden=4)
+    np.testing.assert_allclose(wide.embeddings(weights, pack_graph(nodes, edges, 9)[None]) * 9, expected * 5)
+    other = NETWORK.embeddings(weights, pack_graph(nodes, path(4), 5)[None])
+    assert np.abs(other - expected).max() > 1e-3
+
+
+def test_a_layer_is_that_of_kipf_and_welling() -> None:
+    """A chain of two nodes by hand: both have degree two with their own loop, so S is 1/2 everywhere."""
+    network = GraphObjective(1, 2, hidden=1, layers=1)
+    weights = np.array([2.0, 0.5, 1.0, 0.0, 1.0, 0.0])
+    row = pack_graph(np.array([[1.0], [4.0]]), [(0, 1)], 2)
+    assert network.embeddings(weights, row[None])[0, 0] == pytest.approx(2.0 * 2.5 + 0.5)
+
+
+def test_the_methods_of_local_steps_train_it() -> None:
+    """How many nodes a graph has, learnt by two sites."""
+    random = np.random.default_rng(5)
+
+    def site() -> tuple[FloatArray, FloatArray]:
+        sizes = random.integers(1, 6, 40)
+        graphs = [pack_graph(np.ones((size, 3)), path(int(size)), 5) for size in sizes]
+        return np.array(graphs), sizes / 5.0
+
+    sites = {"a": site(), "b": site()}
+    numbers = {"step_size": 0.1, "batch": 0.25, "local_steps": 5.0}
+    for method, more in (("fedavg", {}), ("drfa", {"mixture_step": 0.01}), ("drflm", {"mixture_step": 0.01})):
+        given = numbers | more if method != "fedavg" else {"step_size": 0.1, "batch": 0.25, "epochs": 1.0}
+        found = train_local(NETWORK, sites, method=method, parameters=given, rounds=30)
+        assert found.site_losses[-1].max() < 0.1 * found.site_losses[0].max()
+
+
+def test_what_is_no_graph_is_refused() -> None:
+    with pytest.raises(ProblemError, match="1 to 5 nodes, got 6"):
+        pack_graph(np.ones((6, 3)), [], 5)
+    with pytest.raises(ProblemError, match="joins nodes 0 and 2, but the graph has 2"):
+        pack_graph(np.ones((2, 3)), [(0, 2)], 5)
+    with pytest.raises(ProblemError, match="a packed graph has 40 numbers, got 39"):
+        NETWORK.size(39)
+    with pytest.raises(ProblemError, match="graph network needs"):
+        GraphObjective(3, 5, hidden=0)
