@@ -4,8 +4,8 @@
 will do). Every table is brought into the format that ``tests.benchmarks.data`` reads, with its numbers in one spelling,
 and is kept only when the SHA-256 of that text is the known one. Then set ``BALLAST_DATA_DIR`` to the folder. The sets
 are under CC BY 4.0 (the penguins CC0); keep the source with any copy. Tables whose original is a raw file are in
-``tests.benchmarks.raw_tables``. The image sets of ``tests.benchmarks.images`` are got by their name
-only, never by ``all``.
+``tests.benchmarks.raw_tables``. The image sets of ``tests.benchmarks.images`` and the molecules of
+``tests.benchmarks.molecules`` are got by their name only, never by ``all``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.benchmarks.data import data_folder
-from tests.benchmarks.images import IMAGE_SETS, FetchError, fetch_images
+from tests.benchmarks.images import IMAGE_SETS
+from tests.benchmarks.molecules import MOLECULE_SETS
+from tests.benchmarks.published_files import FetchError, fetch_files
 from tests.benchmarks.raw_tables import RAW_TABLES, RawTable, checksum, converted, lines_of
 
 BASE = "https://archive.ics.uci.edu/static/public"
@@ -174,8 +176,8 @@ def _rows(name: str, text: str, source: Source) -> tuple[list[str], list[list[st
 def main(arguments: Sequence[str] | None = None) -> int:
     """Fetch the named tables; 1 when one of them could not be had."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    tables = sorted({**SOURCES, **RAW_TABLES})
-    known = ", ".join([*tables, *IMAGE_SETS])
+    tables, files = sorted({**SOURCES, **RAW_TABLES}), {**IMAGE_SETS, **MOLECULE_SETS}
+    known = ", ".join([*tables, *files])
     parser.add_argument("names", nargs="+", metavar="TABLE", help=f"all, or some of {known}")
     parser.add_argument("--out", type=Path, default=data_folder(), metavar="FOLDER", help="default %(default)s")
     parser.add_argument("--base", default=BASE, metavar="URL", help="a mirror of UCI's files (default %(default)s)")
@@ -183,8 +185,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     failed = False
     for name in tables if args.names == ["all"] else args.names:
         try:
-            images = name in IMAGE_SETS
-            print(fetch_images(name, args.out) if images else fetch(name, args.out, base=args.base))
+            published = files.get(name)
+            print(fetch_files(name, published, args.out) if published else fetch(name, args.out, base=args.base))
         except FetchError as error:
             failed = True
             print(error, file=sys.stderr)

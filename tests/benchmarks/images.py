@@ -8,55 +8,36 @@ here reaches out; a set that is not there is said to be missing.
 from __future__ import annotations
 
 import gzip
-import hashlib
 import io
 import pickle
-import shlex
 import tarfile
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from models.basics import FloatArray
-from tests.benchmarks.data import MissingDataError, data_folder
+from tests.benchmarks.published_files import FetchError, PublishedSet, checked_file, fetch_files
 
-TIMEOUT = 60.0
 _CIFAR = "cifar-10-python.tar.gz"
 _IMAGES, _LABELS = "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"
 
-
-class FetchError(RuntimeError):
-    """A file could not be had, or is not the one that was expected."""
-
-
-@dataclass(frozen=True)
-class ImageSource:
-    """Where a set is published, and the SHA-256 of each of its files."""
-
-    base: str
-    files: Mapping[str, str]
-
-
-IMAGE_SETS: Mapping[str, ImageSource] = {
-    "mnist": ImageSource(
+IMAGE_SETS: Mapping[str, PublishedSet] = {
+    "mnist": PublishedSet(
         "https://ossci-datasets.s3.amazonaws.com/mnist",  # the authors' own server sends them no longer
         {
             _IMAGES: "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
             _LABELS: "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
         },
     ),
-    "fashion_mnist": ImageSource(
+    "fashion_mnist": PublishedSet(
         "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",
         {
             _IMAGES: "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
             _LABELS: "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
         },
     ),
-    "cifar10": ImageSource(
+    "cifar10": PublishedSet(
         "https://www.cs.toronto.edu/~kriz",
         {_CIFAR: "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce"},
     ),
@@ -73,44 +54,15 @@ def load_images(name: str) -> tuple[FloatArray, FloatArray]:
     FetchError
         A file is not the expected one.
     """
-    files = {file: _checked(name, file) for file in IMAGE_SETS[name].files}
+    files = {file: checked_file(name, IMAGE_SETS[name], file) for file in IMAGE_SETS[name].files}
     if name == "cifar10":
         return _cifar(files[_CIFAR])
     return _idx(files[_IMAGES], 16).reshape(-1, 784) / 255.0, _idx(files[_LABELS], 8)
 
 
 def fetch_images(name: str, folder: Path, *, base: str | None = None) -> Path:
-    """Download a set into ``folder/name`` and check it; return its folder; raises :class:`FetchError`."""
-    source, target = IMAGE_SETS[name], folder / name
-    target.mkdir(parents=True, exist_ok=True)
-    for file, known in source.files.items():
-        url = f"{base or source.base}/{file}"
-        try:
-            with urllib.request.urlopen(url, timeout=TIMEOUT) as answer:
-                content = answer.read()
-        except (urllib.error.URLError, TimeoutError) as error:
-            raise FetchError(f"{url} could not be read ({error})") from None
-        _check(url, content, known)
-        (target / file).write_bytes(content)
-    return target
-
-
-def _checked(name: str, file: str) -> bytes:
-    path = data_folder() / name / file
-    if not path.is_file():
-        raise MissingDataError(
-            f"there is no {path}; set BALLAST_DATA_DIR to the folder of the tables, "
-            f"or get it with: python -m tests.benchmarks.fetch {name} --out {shlex.quote(str(data_folder()))}"
-        )
-    content = path.read_bytes()
-    _check(str(path), content, IMAGE_SETS[name].files[file])
-    return content
-
-
-def _check(what: str, content: bytes, known: str) -> None:
-    found = hashlib.sha256(content).hexdigest()
-    if found != known:
-        raise FetchError(f"{what} is not the expected file: its SHA-256 is {found}, expected {known}")
+    """Download a set into ``folder/name`` and check it; return its folder; raises ``FetchError``."""
+    return fetch_files(name, IMAGE_SETS[name], folder, base=base)
 
 
 def _idx(content: bytes, header: int) -> FloatArray:

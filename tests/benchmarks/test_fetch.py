@@ -13,9 +13,9 @@ import pytest
 
 from tests.benchmarks.data import load_binary
 from tests.benchmarks.fetch import SOURCES, Source, digest, fetch, main
-from tests.benchmarks.images import FetchError
 from tests.benchmarks.papers.drfl.tables import SCENARIOS
 from tests.benchmarks.papers.fdr_svm.uci import SETS
+from tests.benchmarks.published_files import FetchError
 from tests.benchmarks.raw_tables import RAW_TABLES, converted, spelling
 from tests.tables import table_or_skip
 

@@ -16,6 +16,7 @@ import pytest
 
 from tests.benchmarks import images
 from tests.benchmarks.data import MissingDataError
+from tests.benchmarks.published_files import FetchError, PublishedSet
 
 
 def _idx(header: int, values: np.ndarray) -> bytes:
@@ -48,7 +49,7 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         for file, content in files.items():
             (folder / file).write_bytes(content)
         sums = {file: hashlib.sha256(content).hexdigest() for file, content in files.items()}
-        sets[name] = images.ImageSource("", sums)
+        sets[name] = PublishedSet("", sums)
 
     class Handler(http.server.SimpleHTTPRequestHandler):
         def __init__(self, *args, **more):
@@ -81,7 +82,7 @@ def test_what_is_fetched_is_what_is_read(served) -> None:
 def test_a_file_that_is_not_the_known_one_is_not_kept(served) -> None:
     base, data, folder = served
     (folder / images._LABELS).write_bytes(b"something else")
-    with pytest.raises(images.FetchError, match="is not the expected file: its SHA-256 is"):
+    with pytest.raises(FetchError, match="is not the expected file: its SHA-256 is"):
         images.fetch_images("mnist", data, base=base)
     assert not (data / "mnist" / images._LABELS).exists()
 

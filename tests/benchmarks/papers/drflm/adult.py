@@ -1,9 +1,7 @@
 """Adult as two clients, doctorate and non-doctorate, with the categorical features only (as Mohri et al. 2019 have it).
 
 The eight text columns are spelled out as one column a category, a missing cell being a category of its own; the label
-is +1 for an income above 50K., by a model that has not seen it; of
-the other rows a fifth validates and the rest trains. With flips, each training label is turned with the given
-probability; validation and test labels are never turned.
+is +1 for an income above 50K.
 """
 
 from __future__ import annotations
