@@ -9,10 +9,10 @@ Row i of group g lies in fold k(i), and ``f_{-k}`` is a model of the other folds
 (CV+: Barber, Candes, Ramdas, Tibshirani 2021; for classes Romano, Sesia, Candes 2020; by nested sets Gupta,
 Kuchibhotla, Ramdas 2022). r = f - y; l and u, the *ends* of a model, say how far targets lie below and above its
 estimate f, by where the estimate lies: the quantiles .95 of r and of -r over the rows that the model was fitted to, in
-bins of the estimate of 40 rows or more, ten at most (with fewer than 80 rows l = u = 1 everywhere). All
-rows train the model and all are calibrated on. What is proven of a group's new row is coverage ``1 - 2 alpha - sqrt(2 / n_g)`` or better, whatever
-the method; with a method that hardly depends on one fold it is ``1 - alpha``. A set or an interval is good for every
-group: it is the union of the groups' own.
+bins of the estimate of 40 rows or more, ten at most (with fewer than 80 rows l = u = 1 everywhere). All rows train the
+model and all are calibrated on. What is proven of a group's new row is coverage ``1 - 2 alpha - sqrt(2 / n_g)`` or
+better, whatever the method; with a method that hardly depends on one fold it is ``1 - alpha``. A set or an interval is
+good for every group: it is the union of the groups' own.
 """
 
 from __future__ import annotations

@@ -195,9 +195,8 @@ def of_targets(
         "mixture": spread_ends(fitted, told, whose, every=False),
         "exact": exact_spread(fitted, told, whose),
     }
-    ends = {
-        name: np.column_stack([value - high[tenths], value - low[tenths]]) for name, (low, high) in residuals.items()
-    }
+    cut = np.clip(value, 0.0, 1.0)
+    ends = {name: np.column_stack([cut - most[tenths], cut - low[tenths]]) for name, (low, most) in residuals.items()}
     low, high = ends_of(held - targets[counted], whose, "sizes", every=True)
     ends["one width"] = np.column_stack([value - high, value - low])
     ends["folds"] = crossed.predict_interval(features[new], COVERAGE)

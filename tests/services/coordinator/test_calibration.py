@@ -11,11 +11,12 @@ import pytest
 
 from models.basics import FloatArray
 from models.conformal.grid import counts_at_or_below, score_grid
+from models.conformal.spread import residual_counts, shape_of
 from models.conformal.temperature import confidence_counts
 from models.site_ambiguity.ball import MixtureBall, worst_mixture
 from services.contracts.plan import Plan
 from services.contracts.run import Run, SiteTermsRecord
-from services.coordinator.calibration import calibration
+from services.coordinator.calibration import calibration, kind_of
 from services.coordinator.plausibility import counted_doubt
 from services.site_agent.local_solve import calibration_counts
 
@@ -89,7 +90,7 @@ def test_who_counts_nothing_is_missing_and_with_nobody_the_version_says_so() -> 
 
 @pytest.mark.parametrize(
     ("loss", "kind"),
-    [({"name": "huber"}, "absolute"), ({"name": "pinball", "quantile": 0.5}, "absolute"),
+    [({"name": "huber"}, "absolute"), ({"name": "pinball", "quantile": 0.5}, "absolute"),  # counted as agents of before
      ({"name": "pinball", "quantile": 0.9}, "tails"), ({"name": "hinge"}, "sets")],
 )
 def test_the_errors_of_a_quantile_are_taken_by_their_tails(loss: Any, kind: str) -> None:
@@ -101,6 +102,55 @@ def test_the_errors_of_a_quantile_are_taken_by_their_tails(loss: Any, kind: str)
     if kind != "sets":
         low, high = found.residuals(0.9)
         assert low < 0 < high
+
+
+def told_by_estimate(seed: int, n: int = 60) -> dict[str, FloatArray]:
+    draw = np.random.default_rng(seed)
+    parts = []
+    for rows in (n, 500):
+        estimates = draw.uniform(0.0, 1.0, rows)
+        parts.append((estimates, np.clip(estimates + 0.2 * estimates * draw.standard_normal(rows), 0.0, 1.0)))
+    return told(seed, n, classes=False) | {
+        "by_estimate": residual_counts(*parts[0]), "training": residual_counts(*parts[1], coarse=True),
+        "n_train": np.array(500.0),
+    }
+
+
+def test_the_shape_is_of_all_training_rows_and_every_plant_must_hold_enough_of_its_own() -> None:
+    said = {site: told_by_estimate(seed) for seed, site in enumerate(SITES)}
+    found = calibration(a_run(spec={"loss": {"name": "huber"}}), said, ALONE)
+    assert found.kind == "spread" and found.spread is not None
+    shape = shape_of(np.sum([each["training"] for each in said.values()], axis=0))
+    assert found.spread.below == tuple(shape.below) and found.spread.above == tuple(shape.above)
+    own = np.stack([shape.held(each["by_estimate"]) / 61 for each in said.values()])
+    np.testing.assert_array_equal(found.held["spread"], own.min(axis=0))
+    low, high = np.diff(found.interval(0.9, np.array([0.05, 0.95])), axis=0)[0]
+    assert low < 0.5 * high and found.most == pytest.approx(60 / 61)
+    together = {"cohort-1": {name: np.sum([each[name] for each in said.values()], axis=0) for name in said["a"]}}
+    summed = calibration(a_run(spec={"loss": {"name": "huber"}}), together, {"cohort-1": SITES})
+    assert summed.spread == found.spread
+    np.testing.assert_allclose(summed.held["spread"], own.sum(axis=0) * 61 / 183)
+
+
+def test_one_plant_of_before_among_them_and_the_intervals_have_one_width() -> None:
+    said = {site: told_by_estimate(seed) for seed, site in enumerate(SITES)} | {"b": told(1, classes=False)}
+    found = calibration(a_run(spec={"loss": {"name": "huber"}}), said, ALONE)
+    assert found.kind == "absolute" and found.spread is None and found.missing == 0
+    noisy = a_run(spec={"loss": {"name": "huber"}})
+    assert kind_of(noisy.plan) == "spread"
+    noise = noisy.plan.model_copy(update={"noise": object()})
+    assert kind_of(noise) == "absolute", "training rows are not counted where a plan asks for noise"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"n_train": np.array(499.0)}, {"training": np.zeros((10, 27))},
+     {"by_estimate": told_by_estimate(0)["by_estimate"][:, ::-1]},
+     {"by_estimate": told_by_estimate(0)["by_estimate"] * 0.5}],
+)
+def test_counts_by_estimate_that_no_rows_give_are_doubted(change: Any) -> None:
+    assert not counted_doubt(told_by_estimate(0))
+    assert counted_doubt(told_by_estimate(0) | change)
 
 
 @pytest.mark.parametrize(
