@@ -138,7 +138,7 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
         ProblemError
             Another coverage or method, no folds, or a group with too few rows for the coverage.
         """
-        value = self.predict(X)
+        value, coverage = self.predict(X), number("coverage", coverage)
         if method == "markov":
             below, above = residual_interval(self._loss(), self.worst_case_risk_, coverage)
             return np.column_stack([value - above, value - below])
