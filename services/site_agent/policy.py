@@ -78,8 +78,8 @@ class SitePolicy(Contract):
     ``min_cohort`` plants or more with a share of 1 in 1000 or more; ``peers`` are the plants, with their keys, that the
     site masks with, any where it is empty. ``own_scores``: whether the scalars of an evaluation may be told by
     themselves in a run on sums; they go into the cohort's sums in any case. ``calibration_counts``: whether counts of
-    held-out scores on the fixed grid are told, by themselves or in sums as the scores are. ``tell_unchanged``: whether
-    a keyed digest tells at a join that the rows and terms are those of an earlier run. ``tell_drift`` and
+    held-out scores, and for a target of residuals of training rows, on the fixed grids are told, by themselves or in
+    sums as the scores are. ``tell_unchanged``: whether a keyed digest tells at a join that the rows and terms are those of an earlier run. ``tell_drift`` and
     ``tell_exposure``: whether two figures are told at a join, how far the readings have moved since the first one
     (``vault.drift``), and the share of the rows that differences of answers isolate. ``auditors``: public keys of
     those to whom the site opens two of its answers where the sums of its cohort contradict themselves.
@@ -209,7 +209,8 @@ min_cohort = 3
 own_scores = {str(own_scores).lower()}
 
 # Whether counts of held-out scores at fixed, coarse thresholds may be told at the end of a run, from which sets of
-# classes, intervals and probabilities follow: by themselves where the scores may be, else in the cohort's sums.
+# classes, intervals and probabilities follow: by themselves where the scores may be, else in the cohort's sums. For a
+# target also counts of residuals, by tenth of the estimate, of held-out rows and, more coarsely, of training rows.
 calibration_counts = true
 
 # Whether this plant tells at a join, by a digest under a secret of its own, whether its rows and terms are those of the
