@@ -23,9 +23,8 @@ def over_all(account: RowAccount, rows: NDArray[np.bool_]) -> RowAccount:
 
 
 def _spread(coefficients: FloatArray, rows: NDArray[np.bool_]) -> FloatArray:
-    """Coefficients over all rows (.., N) of those over the rows that are kept; a vector each of several classes."""
-    found = np.zeros((*coefficients.shape[:-1], rows.shape[0]))
-    found[..., rows] = coefficients
+    found = np.zeros(rows.shape[0])
+    found[rows] = coefficients
     return found
 
 
@@ -52,7 +51,7 @@ class FoldGuard:
         )
         if found is whole:
             return exact
-        return found if found.rows is None else replace(found, rows=found.rows[..., self._rows])
+        return found if found.rows is None else replace(found, rows=found.rows[self._rows])
 
     def _whole(self, cut: Minorant) -> Minorant:
         return cut if cut.rows is None else replace(cut, rows=_spread(cut.rows, self._rows))

@@ -9,8 +9,6 @@ are open to every ball with ``rho' >= kappa' phi``, so a cut that was answered f
 is one of the other's risk with the norm weight ``L (rho' - kappa' phi)``, and phi follows from the norm weight told. Of
 a sum over sites the mean phi is known, which is enough to look for weights by: a tuning proves nothing. A regression
 has no flips: its radius adds ``rho L max(||u||_*, 1 / kappa)`` (Corollaries B.1 to B.3), which is taken off and put on.
-Of all classes as one problem a cut has no norm weight, and serves every ball that holds its own: ``rho' >= rho`` and
-``kappa' / rho' <= kappa / rho``.
 On a box and a polytope a cut serves the candidate of which it is, and those that differ in the ball over the sites
 alone.
 """
@@ -28,7 +26,6 @@ from models.cuts.cut_model import CutModel
 from models.cuts.cut_program import minimise, project
 from models.geometry.norms import dual_norm
 from models.losses.base import Loss
-from models.losses.joint import CrammerSinger
 from models.problem import SiteTerms
 from models.site_ambiguity.ball import MixtureBall, MixtureNorm, worst_mixture
 from models.tuning.candidates import Candidate
@@ -176,9 +173,6 @@ class SharedCuts:
             return cut
         if not self.terms.unbounded or not math.isfinite(steep):
             return None
-        if isinstance(self.terms.loss, CrammerSinger):
-            holds = wanted.radius >= asked.radius and wanted.flips >= asked.flips
-            return replace(cut, asked=wanted) if holds else None
         if self.terms.loss.task == "regression":
             paid = 0.0 if cut.norm_weight > 0 else steep * radius * asked.radius / asked.label_flip_cost
             return _Cut(cut.site, cut.offset - paid, cut.slope, steep * radius * wanted.radius, wanted)

@@ -63,6 +63,7 @@ def _check_joint(plan: Plan, asset_type: AssetType) -> None:
         return
     fits = {
         f"crammer_singer is trained by {', '.join(JOINT_METHODS)}, got {plan.method}": plan.method in JOINT_METHODS,
+        "tuning scores planes one against the rest: leave out the tuning, or multi_class": plan.tuning is None,
         "noise is scaled for one plane a class: leave out the noise, or multi_class": plan.noise is None,
     }
     for problem, fit in fits.items():

@@ -25,7 +25,6 @@ from models.tuning.racing import Exchange, Tuner, race_numbers, rungs
 from models.tuning.reference import FIRST_ROUNDS, one_training
 from models.tuning.scores import fold_score, score_shape
 from models.tuning.shared_cuts import TuningTerms
-from services.contracts.all_scores import joint_loss, trained_heads
 from services.contracts.asset_type import AssetType
 from services.contracts.errors import InvalidInputError
 from services.contracts.lift import numbered, pinned
@@ -125,22 +124,16 @@ class PlanTuning:
         self._run, plan, n_features = run, run.plan, len(asset_type.features)
         spec, grid = settled(plan.tuning), grid_of(plan, n_features)
         assert spec is not None
-        joint = joint_loss(plan.spec, asset_type)
-        self._spec, self._loss = spec, joint or plan.spec.loss.loss
+        self._spec, self._loss = spec, plan.spec.loss.loss
         self._lifts = tuple(pinned(numbered(lift, asset_type.feature_names), n_features) for lift in grid.lifts)
-        self._heads, self._sizes = trained_heads(plan.spec, asset_type), grid.sizes(n_features)
-        # Planes of all classes as one problem are one vector, whose intercepts lie inside.
-        self._intercept = plan.spec.fit_intercept and joint is None
-        self._whole = joint is not None or plan.spec.fit_intercept
-        if joint is not None:
-            self._sizes = tuple(joint.planes * (size + int(plan.spec.fit_intercept)) for size in self._sizes)
+        self._heads, self._sizes = asset_type.heads(plan.spec.loss.task), grid.sizes(n_features)
         self._boxed = plan.spec.support_kind == "box"
         self._score_shape = score_shape(self._loss, len(asset_type.fault_classes))
         problem = server_problem(run, asset_type)
         if plan.reveal == "sums":
             problem = cohort_problem(problem, cohorts_of(run))
         terms = TuningTerms(
-            problem.sites, self._loss, plan.spec.transport_norm, self._intercept, plan.mixture.norm,
+            problem.sites, self._loss, plan.spec.transport_norm, plan.spec.fit_intercept, plan.mixture.norm,
             plan.spec.support_kind == "unbounded",
         )
         rounds = min(before[0].rounds if before and before[0].rounds else FIRST_ROUNDS, plan.max_rounds)
@@ -207,7 +200,7 @@ class PlanTuning:
         for j, part in enumerate(exchange.asked):
             weights = part.weights
             if exchange.scored:
-                if not self._whole:
+                if not self._run.plan.spec.fit_intercept:
                     weights = np.hstack([weights, np.zeros((len(weights), 1))])
                 arrays[f"weights_{j}"] = weights
                 shapes.append({"score": self._score_shape})

@@ -22,8 +22,6 @@ from models.tuning.at_hand import answer_cuts
 from models.tuning.fold_guard import FoldGuard, over_all
 from models.tuning.folds import check_folds, deal_rows
 from models.tuning.scores import class_counts, error_sums
-from models.worst_case.joint_risk import joint_planes
-from services.contracts.all_scores import joint_loss
 from services.contracts.asset_type import AssetType
 from services.contracts.lift import SplineLiftSpec
 from services.contracts.messages import RadiusRule, Task, TrainingSpec
@@ -110,7 +108,7 @@ def _cuts(
 ) -> Accounted:
     spec, train = spec_of(task.spec, asked, part), rows.chosen(kept)
     problems = site_problems(spec, lifted(spec, train.features), train.outcomes(spec.loss.task), asset_type)
-    size = problems[0].dimension
+    size = problems[0].features.shape[1] + int(spec.fit_intercept)
     points = task.arrays.get(f"point_{j}")
     if points is None or points.shape != (len(problems), size) or not np.isfinite(points).all():
         raise ProblemError(f"part {j} of a tuning needs finite points of shape {(len(problems), size)}")
@@ -127,12 +125,7 @@ def _score(
 ) -> FloatArray:
     spec, test = spec_of(task.spec, asked, part), rows.chosen(held)
     features, loss = lifted(spec, test.features), spec.loss.loss
-    joint, given = joint_loss(spec, asset_type), task.arrays.get(f"weights_{j}")
-    if joint is None:
-        weights = check_weights(given, asset_type.heads(loss.task), features.shape[1])
-    else:  # one vector of all planes, whose intercepts lie inside
-        size = joint.planes * (features.shape[1] + int(spec.fit_intercept))
-        weights = joint_planes(check_weights(given, 1, size - 1)[0], joint, features.shape[1], spec.fit_intercept)
+    weights = check_weights(task.arrays.get(f"weights_{j}"), asset_type.heads(loss.task), features.shape[1])
     if loss.task == "regression":
         return error_sums(weights, features, test.targets, loss)
     n_classes = len(asset_type.fault_classes)

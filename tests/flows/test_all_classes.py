@@ -145,21 +145,6 @@ def test_its_version_diagnoses_over_rest_and_is_exported(works: Any) -> None:
     assert "slight" in c99_header(version)
 
 
-@pytest.mark.parametrize("reveal", ["each site", "sums"])
-def test_its_terms_are_tuned_in_the_vaults_and_it_trains_with_the_choice(works: Any, reveal: str) -> None:
-    lifts = ["none", {"kind": "spline", "segments": 2}]
-    tuning = {"radius": [1.0, 30.0], "lifts": lifts, "folds": 3, "budget": 3.0}
-    name = f"tuned-{reveal.replace(' ', '-')}"
-    run, trained, version = works.train(works.plan(name, reveal=reveal, spec=JOINT, tuning=tuning, max_rounds=60))
-    curve = version.tuning
-    assert curve is not None and len(curve.candidates) == 4 and curve.numbers <= 3.0 * curve.reference_numbers
-    assert curve.terms.score is not None and curve.terms.score > 0.8 and version.f1 is not None and version.f1 > 0.8
-    assert version.spec.multi_class == "crammer_singer" and version.spec.lift == curve.terms.lift
-    assert all(site.n_samples * site.radius == pytest.approx(curve.terms.radius / 10.0) for site in run.sites)
-    size = 2 if version.spec.lift is None else 4
-    assert version.weights.shape == (3, size + 1) and trained.certificate.lower <= trained.certificate.upper
-
-
 @pytest.mark.parametrize(
     ("spec", "said"),
     [({"loss": "logistic"}, "set loss to hinge"), ({"support": "sensor_ranges"}, "support to unbounded")],
@@ -173,6 +158,7 @@ def test_what_is_not_its_problem_is_refused_on_one_line(spec: dict[str, Any], sa
     ("change", "said"),
     [
         ({"method": "fdr-sm", "reveal": "each site"}, "crammer_singer is trained by cohort-bundle, level-bundle"),
+        ({"tuning": "auto"}, "leave out the tuning"),
     ],
 )
 def test_what_does_not_train_it_is_refused_where_the_plan_is_made(change: dict[str, Any], said: str) -> None:

@@ -14,13 +14,10 @@ from hypothesis import strategies as st
 from models.basics import FloatArray, ProblemError
 from models.geometry.norms import dual_norm
 from models.losses.catalogue import get_loss
-from models.losses.joint import CrammerSinger
-from models.methods.row_account import RowAccount
 from models.problem import RobustSpec, SiteProblem, SiteTerms
 from models.tuning.at_hand import answer_cuts, race
 from models.tuning.budget import Budget, OneTraining
 from models.tuning.candidates import Candidate, grid
-from models.tuning.fold_guard import over_all
 from models.tuning.folds import deal_rows
 from models.tuning.racing import Tuner, rungs
 from models.tuning.scores import class_counts, error_sums, fold_score
@@ -181,38 +178,3 @@ def test_scores_are_of_counts_and_of_errors() -> None:
     sums = error_sums(weights, features, np.array([0.0, 0.0, 2.0, 0.0]), get_loss("huber"))
     assert sums.tolist() == [4.0, 4.0] and fold_score(sums, get_loss("huber")) == -1.0
     assert math.isnan(fold_score(np.zeros(2), get_loss("huber")))
-
-
-@settings(max_examples=25, deadline=None, derandomize=True)
-@given(
-    st.integers(0, 2**31), st.tuples(*[st.sampled_from([0.5, 1.0, 3.0])] * 2),
-    st.tuples(*[st.sampled_from([0.3, 1.0, 4.0])] * 2),
-)
-def test_a_cut_of_all_classes_serves_every_ball_that_holds_its_own(
-    seed: int, factors: tuple[float, float], costs: tuple[float, float]
-) -> None:
-    random, loss = np.random.default_rng(seed), CrammerSinger(3)
-    features, classes = random.normal(size=(15, 2)), random.integers(3, size=15).astype(float)
-    asked, wanted = (Candidate(*each) for each in zip(factors, costs, strict=True))
-
-    def of(candidate: Candidate) -> SiteProblem:
-        spec = RobustSpec(0.2 * candidate.radius, candidate.label_flip_cost, loss=loss)
-        return SiteProblem(features, classes, spec)
-
-    pool = SharedCuts(TuningTerms((SiteTerms("a", 1.0, 0.2, 1.0),), loss, "l2", False), 6)
-    point = random.normal(size=6) * random.choice([0.3, 2.0])
-    told = answer_cuts([of(asked)], point[None]).arrays
-    pool.add(asked, point, {"a": {name: array[0] for name, array in told.items()}})
-    model = pool.model(wanted)
-    for u in [point, np.zeros(6), *random.normal(size=(8, 6)) * 2.0]:
-        risk = site_risk(u, of(wanted)).value
-        assert (model.offset + model.slope @ u <= risk + 1e-9 * (1.0 + abs(risk))).all()
-    assert not model.norm_weight.any()
-    holds = factors[1] >= factors[0] and factors[1] / costs[1] >= factors[0] / costs[0]
-    assert len(model.offset) == int(holds or asked == wanted)
-
-
-def test_coefficients_of_several_classes_are_spread_over_all_rows() -> None:
-    kept, coefficients = np.array([True, False, True]), np.array([[1.0, 2.0], [3.0, 4.0]])
-    spread = over_all(RowAccount((coefficients,)), kept).rows[0]
-    np.testing.assert_array_equal(spread, [[1.0, 0.0, 2.0], [3.0, 0.0, 4.0]])
