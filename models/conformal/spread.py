@@ -5,7 +5,9 @@ range, b(f) the tenth of the range in which it lies, and r = f - y the residual.
 The interval of step s = 0, 1, ... is
 
     -t(s - below_b) < f - y <= t(s - above_b),     b = b(f),
-    t(u) = 10^(-3 + floor(u / 8) / 16) for u >= 0, at most 1;     t(u) = 0 for u < 0.
+    t(u) = 10^(-3 + floor(u / 8) / 16) for u >= 0, at most 1;     t(u) = 0 for u < 0
+
+(and at the end -1 a residual of exactly -1 is held).
 
 An end is always a threshold of the fixed grid of :mod:`models.conformal.grid`, 15 % from the next; but since the ends
 of the tenths move on at different steps, all of them together grow by a fraction of that. Intervals only grow with s,
@@ -101,7 +103,9 @@ class Shape:
         low = middle - _place(steps[:, None] - self.below)
         high = middle + _place(steps[:, None] - self.above)
         tenths = np.arange(TENTHS)
-        return np.asarray((counts[tenths, high] - counts[tenths, low]).sum(axis=1))
+        # No residual is below -1: an end there holds all that are, those of exactly -1 too.
+        below = np.where(low == 0, 0.0, counts[tenths, low])
+        return np.asarray((counts[tenths, high] - below).sum(axis=1))
 
     def ends(self, step: int) -> tuple[FloatArray, FloatArray]:
         """Least and largest residual (10,) of each tenth's interval at a step."""

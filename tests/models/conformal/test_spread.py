@@ -32,7 +32,9 @@ def test_the_counts_of_a_step_are_the_rows_in_its_intervals(seed: int, n: int) -
     residuals, tenths = np.clip(estimates, 0.0, 1.0) - targets, tenth_of(estimates)
     for step in draw.integers(0, STEPS, 12):
         low, high = shape.ends(int(step))
-        assert held[step] == ((low[tenths] < residuals) & (residuals <= high[tenths])).sum()
+        above_low = (low[tenths] < residuals) | (low[tenths] == -1.0)
+        assert held[step] == (above_low & (residuals <= high[tenths])).sum()
+    assert shape.held(residual_counts(np.array([-0.2]), np.array([1.0])))[-1] == 1, "the whole range away"
 
 
 def test_ends_are_thresholds_of_the_grid_and_never_shrink() -> None:

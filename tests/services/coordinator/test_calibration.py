@@ -13,16 +13,20 @@ from models.basics import FloatArray
 from models.conformal.grid import counts_at_or_below, score_grid
 from models.conformal.spread import residual_counts, shape_of
 from models.conformal.temperature import confidence_counts
+from models.losses.catalogue import get_loss
+from models.problem import RobustSpec, SiteProblem
 from models.site_ambiguity.ball import MixtureBall, worst_mixture
+from services.contracts.messages import TrainingSpec
 from services.contracts.plan import Plan
 from services.contracts.run import Run, SiteTermsRecord
 from services.coordinator.calibration import calibration, kind_of
 from services.coordinator.plausibility import counted_doubt
-from services.site_agent.local_solve import calibration_counts
+from services.site_agent.local_solve import calibration_counts, spread_counts
 
 SITES = ("a", "b", "c")
 WEIGHTS = (0.5, 0.3, 0.2)
 ALONE = {site: (site,) for site in SITES}
+HUBER_BALL = RobustSpec(0.02, 1.0, loss=get_loss("huber"))
 
 
 def a_run(**plan: Any) -> Run:
@@ -196,3 +200,45 @@ def test_agents_of_before_and_plants_that_lie_are_missing_and_the_run_has_its_mo
     assert found.missing == (0 if sums else 1)
     assert sum(group.plants for group in found.groups) == (4 if sums else 3)
     assert found.check(None) == 0.9 and found.scale is not None
+
+
+def counting_residuals(works: Any, site: str, *, of_before: bool = False) -> None:
+    """The plant counts by the estimate; one of before knows the first grid alone. Its classes serve as targets."""
+    plant = works.plants[site]
+
+    def answer(task: Any, arrays: Any) -> Any:
+        weights, targets = task.arrays["weights"], plant.classes.astype(float)
+        told = calibration_counts(weights, plant.features, plant.features, targets, "regression")
+        if float(task.arrays["calibration"]) == 2.0:
+            told |= spread_counts(weights, plant.features, targets, SiteProblem(plant.features, targets, HUBER_BALL))
+        return told
+
+    def refuse(task: Any) -> Any:
+        asked = float(task.arrays.get("calibration", 0.0))
+        return plant.refusal_of(task, "bad_task") if of_before and asked == 2.0 else None
+
+    plant.falsify, plant.behave = answer, refuse
+
+
+@pytest.mark.parametrize("of_before", [False, True])
+@pytest.mark.parametrize("sums", [False, True])
+def test_plants_count_by_the_estimate_unless_one_is_of_before_when_all_are_asked_on_the_first_grid(
+    works: Any, sums: bool, of_before: bool
+) -> None:
+    plan = {"reveal": "sums", "method": "cohort-bundle"} if sums else {}
+    run = works.run(min_sites=3, max_rounds=2, coverage_over="mixture", **plan)
+    trained = works.train(run)
+    run = works.store.get_run(run.run_id)
+    huber = TrainingSpec.model_validate({"loss": {"name": "huber"}, "radius": {"rule": "fixed", "value": 0.02}})
+    run = run.model_copy(update={"plan": run.plan.model_copy(update={"spec": huber})})
+    for number, site in enumerate(works.plants):
+        counting_residuals(works, site, of_before=of_before and number == 1)
+    found = asyncio.run(works.coordinator().calibrate(run, trained.weights))
+    assert (found.kind, found.missing) == ("absolute" if of_before else "spread", 0)
+    assert sum(group.plants for group in found.groups) == 4 and found.check(None) == 0.9
+    if not of_before:
+        rows = [spread_counts(
+            trained.weights, each.features, each.classes.astype(float),
+            SiteProblem(each.features, each.classes.astype(float), HUBER_BALL),
+        )["training"] for each in works.plants.values()]
+        assert found.spread is not None and found.spread.below == tuple(shape_of(np.sum(rows, axis=0)).below)
