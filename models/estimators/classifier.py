@@ -76,7 +76,7 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
         is proven). The predicted class is always in it. ``ProblemError`` for a coverage that is not between 0 and 1, or
         where a group has too few rows for it.
         """
-        features = self._lifted(self._features(X))
+        features, coverage = self._lifted(self._features(X)), number("coverage", coverage)
         heads = self._held_out.head_scores(features)
         found = cross_sets(self._held_out, np.stack([scores_of_both(each) for each in heads]), coverage)
         found[np.arange(features.shape[0]), predict_class(self._planes(), features)] = True

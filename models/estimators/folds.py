@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import FloatArray
-from models.conformal.cross import OutOfFold
+from models.conformal.cross import Ends, OutOfFold
 from models.estimators.table import Table
 from models.multiclass import predict_scores
 
@@ -31,8 +31,20 @@ class FoldModels:
     planes: FloatArray
 
     def out_of_fold(self, tested: Table, scores: FloatArray, names: Sequence[object]) -> OutOfFold:
-        """What sets and intervals are made of: ``tested`` are those rows, ``scores`` (n,) their nonconformity."""
+        """What sets are made of: ``tested`` are those rows, ``scores`` (n,) their nonconformity."""
         return OutOfFold(scores, self.fold, tested.site, tested.counts, self.planes, names)
+
+    def errors_out_of_fold(
+        self, table: Table, folds: NDArray[np.intp], tested: Table, names: Sequence[object]
+    ) -> OutOfFold:
+        """What intervals are made of: ``table`` are all rows and ``folds`` (N,) theirs, as the models were fitted."""
+        ends, scores = list[Ends](), np.zeros(len(self.rows))
+        for number, planes in enumerate(self.planes):
+            own = self.fold == number
+            fitted = table.take(np.flatnonzero(folds != folds[self.rows[own][0]]))
+            ends.append(Ends.of(predict_scores(planes, fitted.features)[:, 0], fitted.outcomes, fitted.counts))
+            scores[own] = ends[-1].scores(self.scores[own, 0], tested.outcomes[own])
+        return OutOfFold(scores, self.fold, tested.site, tested.counts, self.planes, names, ends)
 
 
 def deal_targets(table: Table, n_folds: int) -> NDArray[np.intp]:

@@ -128,7 +128,8 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
         """Interval around each estimate at a coverage in (0, 1): low and high ends, (n, 2).
 
         "conformal": it holds the target of a share ``coverage`` of all new rows of every group, on the average over the
-        draw of the data, from the errors of rows out of fold (``models.conformal.cross`` says what is proven).
+        draw of the data, from the errors of rows out of fold. It is as wide, below and above, as the errors are where
+        the estimate lies (``models.conformal.cross`` has the formula, and says what is proven).
         "markov": what ``worst_case_risk_`` implies, for every distribution of the balls as stated, whatever the method
         minimised (``models.evaluation.intervals``); it is wide.
 
@@ -137,7 +138,7 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
         ProblemError
             Another coverage or method, no folds, or a group with too few rows for the coverage.
         """
-        value = self.predict(X)
+        value, coverage = self.predict(X), number("coverage", coverage)
         if method == "markov":
             below, above = residual_interval(self._loss(), self.worst_case_risk_, coverage)
             return np.column_stack([value - above, value - below])
@@ -152,13 +153,14 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
         """Errors of each fold under a model of the others, to a rough gap."""
         n_folds = whole_number("calibration_folds", self.calibration_folds, least=2)
         rough = max(self._wanted_gap(), ROUGH)
+        folds = deal_targets(table, n_folds)
         found = fold_models(
-            table, deal_targets(table, n_folds), n_folds,
+            table, folds, n_folds,
             lambda part: [self._solve(part, stated, part.outcomes, rough).weights],
             fit_intercept=bool(self.fit_intercept),
         )
         tested = table.take(found.rows)
-        return found.out_of_fold(tested, found.scores[:, 0] - tested.outcomes, stated.names)
+        return found.errors_out_of_fold(table, folds, tested, stated.names)
 
     def _loss(self) -> Loss:
         return chosen_loss(self.loss, self.task, epsilon=self.epsilon, quantile=self.quantile)

@@ -58,7 +58,10 @@ def grid(
         for lift, factor, cost, theta in product(range(n_lifts), radius, label_flip_cost, mixture_radius)
     ))
     if len(found) < 2:
-        raise ProblemError(f"a grid needs two candidates at least to choose from, got {len(found)}")
+        raise ProblemError(
+            f"a grid needs two candidates at least to choose from, got {len(found)}: give a second radius, "
+            "label_flip_cost, lift or mixture radius, or leave out the tuning"
+        )
     return found
 
 

@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from models.basics import FloatArray, ProblemError
 from models.conformal.coverage import asked_level, least_threshold, rows_needed, tail_level
 from models.conformal.grid import score_grid
+from models.conformal.spread import SPREAD_GRID_NUMBER, STEPS, TENTHS, Shape, residual_grid, tenth_of
 from models.conformal.temperature import SCALES
 from services.contracts.base import Contract
 from services.contracts.errors import ConflictError, InvalidInputError
@@ -29,13 +30,17 @@ Coverage = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 Over = Literal["every group", "mixture"]
 """Of whom the coverage is: of each group whose counts are known, or of the mixtures in a ball around the weights."""
 
-Kind = Literal["sets", "absolute", "tails"]
-"""sets of classes; intervals from the size of the residual; intervals with as much beyond the one end as the other."""
+Kind = Literal["sets", "absolute", "tails", "spread"]
+"""sets of classes; intervals from the size of the residual; intervals with as much beyond the one end as the other;
+intervals as wide, below and above, as the errors are in the estimate's tenth of the range."""
 
 
-def calibration_shapes(*, classes: bool) -> dict[str, tuple[int, ...]]:
+def calibration_shapes(*, classes: bool, by_estimate: bool = False) -> dict[str, tuple[int, ...]]:
     """Shapes of what a plant answers: whole numbers alone."""
     shapes: dict[str, tuple[int, ...]] = {"counts": (len(ROWS), len(score_grid())), "n_test": ()}
+    if by_estimate:
+        fine, coarse = len(residual_grid()), len(residual_grid(coarse=True))
+        shapes |= {"by_estimate": (TENTHS, fine), "training": (TENTHS, coarse), "n_train": ()}
     return shapes | ({"confidences": (len(SCALES),), "right": ()} if classes else {})
 
 
@@ -46,13 +51,35 @@ class CountedRows(Contract):
     plants: int = Field(default=1, ge=1)
 
 
+class Spread(Contract):
+    """Lags of the two ends by tenth of the estimate, in steps, as ``models.conformal.spread`` has them on ``grid``."""
+
+    grid: Literal[2] = SPREAD_GRID_NUMBER
+    below: tuple[int, ...]
+    above: tuple[int, ...]
+
+    @model_validator(mode="after")
+    def _is_a_shape(self) -> Self:
+        try:
+            self.shape  # noqa: B018  # making it checks it
+        except ProblemError as error:
+            raise ValueError(str(error)) from None
+        return self
+
+    @property
+    def shape(self) -> Shape:
+        """The shape with these lags."""
+        return Shape(np.array(self.below, dtype=np.intp), np.array(self.above, dtype=np.intp))
+
+
 class Calibration(Contract):
     """From which threshold on the grid is how much held, as the theorem of ``models.conformal.coverage`` has it.
 
     ``held`` by name: ``error`` (T,) of sets; ``absolute`` (H,) at the thresholds from 0 on; ``below`` and ``above``
-    (T,) of the two tails; ``size`` and ``reach`` (T,) over all rows together. ``coverage`` is that of answers that ask
-    for none, ``asked``: the plan asked for it. ``shift`` is in total variation. ``scale`` is that of the
-    probabilities. ``missing`` plants counted nothing. ``note`` says why there is less than all of it.
+    (T,) of the two tails; ``spread`` (S,) at the steps of the shape ``spread``; ``size`` and ``reach`` (T,) over all
+    rows together. ``coverage`` is that of answers that ask for none, ``asked``: the plan asked for it. ``shift`` is in
+    total variation. ``scale`` is that of the probabilities. ``missing`` plants counted nothing. ``note`` says why there
+    is less than all of it.
     """
 
     kind: Kind
@@ -66,13 +93,16 @@ class Calibration(Contract):
     held: Mapping[str, tuple[float, ...]] = Field(default_factory=dict)
     scale: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     note: str = ""
+    spread: Spread | None = None
 
     @model_validator(mode="after")
     def _lengths_fit(self) -> Self:
-        full, half = len(self.grid), len(self.grid) // 2 + 1
+        full, lengths = len(self.grid), {"absolute": len(self.grid) // 2 + 1, "spread": STEPS}
         for name, shares in self.held.items():
-            if len(shares) != (half if name == "absolute" else full):
+            if len(shares) != lengths.get(name, full):
                 raise ValueError(f"held {name} has {len(shares)} shares, the grid has {full} thresholds")
+        if ("spread" in self.held) != (self.spread is not None):
+            raise ValueError("held shares of a spread go with its shape, and it with them")
         return self
 
     @property
@@ -83,7 +113,9 @@ class Calibration(Contract):
     @property
     def most(self) -> float:
         """Coverage that the counts are good for at most, under the stated shift; 0 without counts."""
-        names = {"sets": ("error",), "absolute": ("absolute",), "tails": ("below", "above")}[self.kind]
+        names = {
+            "sets": ("error",), "absolute": ("absolute",), "tails": ("below", "above"), "spread": ("spread",),
+        }[self.kind]
         if any(name not in self.held for name in names):
             return 0.0
         best = min(max(self.held[name]) for name in names)
@@ -130,8 +162,24 @@ class Calibration(Contract):
         """Largest nonconformity of a class that belongs to a set."""
         return self._at("error", asked_level(coverage, self.shift), self._grid)
 
+    def interval(self, coverage: float, estimates: FloatArray) -> FloatArray:
+        """Ends (2, n) of the intervals around scaled estimates (n,): scaled targets, not cut to their range."""
+        if self.spread is None:
+            low, high = self.residuals(coverage)
+            return np.stack([estimates - high, estimates - low])
+        least, most = self.spread_ends(coverage)
+        cut, tenths = np.clip(estimates, 0.0, 1.0), tenth_of(estimates)
+        return np.stack([cut - most[tenths], cut - least[tenths]])
+
+    def spread_ends(self, coverage: float) -> tuple[FloatArray, FloatArray]:
+        """Least and largest residual (10,) by tenth of the estimate; ``ConflictError`` of another kind."""
+        if self.spread is None:
+            raise ConflictError(f"intervals of the kind {self.kind} do not go by the estimate")
+        step = least_threshold(np.asarray(self.held["spread"]), asked_level(coverage, self.shift))
+        return (np.full(TENTHS, -np.inf), np.full(TENTHS, np.inf)) if step is None else self.spread.shape.ends(step)
+
     def residuals(self, coverage: float) -> tuple[float, float]:
-        """Least and largest residual (estimate minus target, scaled) of an interval."""
+        """Least and largest residual (estimate minus target, scaled) of intervals that do not go by the estimate."""
         level = asked_level(coverage, self.shift)
         if self.kind == "absolute":
             size = self._at("absolute", level, self._grid[len(self.grid) // 2 :])
@@ -159,7 +207,8 @@ class Calibration(Contract):
 class CalibrationFacts(Contract):
     """What readers see of a calibration, without a plant's name.
 
-    ``half_width`` is that of the interval of ``coverage`` in the target's unit (None: sets, or two unlike tails).
+    ``half_width`` is that of the interval of ``coverage`` in the target's unit (None: sets, or two unlike ends);
+    ``widths`` are those by tenth of the target's range in which the estimate lies, before they are cut to the range.
     """
 
     kind: Kind
@@ -173,6 +222,7 @@ class CalibrationFacts(Contract):
     most_coverage: float
     scale: float | None
     half_width: float | None = None
+    widths: tuple[float, ...] | None = None
     note: str = ""
 
     @classmethod
@@ -181,11 +231,14 @@ class CalibrationFacts(Contract):
         if found is None:
             return None
         lack = found.lacks(found.coverage)
-        half = None
+        half, widths = None, None
         if width is not None and found.kind == "absolute" and not lack:
             half = width * found.residuals(found.coverage)[1]
+        if width is not None and found.spread is not None and not lack:
+            low, high = found.spread_ends(found.coverage)
+            widths = tuple((width * (high - low)).tolist())
         return cls(
             kind=found.kind, coverage=found.coverage, available=not lack, shift=found.shift, over=found.over,
             groups=len(found.groups), n_test=found.n_test, missing=found.missing, most_coverage=found.most,
-            scale=found.scale, half_width=half, note=lack or found.note,
+            scale=found.scale, half_width=half, widths=widths, note=lack or found.note,
         )

@@ -249,8 +249,8 @@ class SiteUpdate(_Answer, _WithArrays):
     evaluate: ``risk`` (K,) worst-case risk on the training part; on the held-out part ``loss`` (), the mean training
     loss, the heads summed, and for a classification ``confusion`` (C, C) true by predicted counts, for a regression the
     sums of ``scores.REGRESSION_SUMS``, () each. An evaluation that asks for ``calibration`` (), the number of the
-    grid, gets the whole numbers of ``calibration.calibration_shapes`` alone. Where the task asks for masks there are no
-    arrays, and ``masking`` holds the answer.
+    grid, gets the whole numbers of ``calibration.calibration_shapes`` alone (number 2: by the estimate too). Where
+    the task asks for masks there are no arrays, and ``masking`` holds the answer.
     """
 
     type: Literal["update"] = "update"

@@ -267,6 +267,8 @@ class ModelVersion(VersionFacts):
         document.update(to_plain(self))
         if self.calibration is None:  # a version of before has no such field under its signature
             del document["calibration"]
+        elif self.calibration.spread is None:  # one of before intervals by the estimate, or of classes
+            del document["calibration"]["spread"]
         if self.tuning is None:  # a version of before tuning stays what the OEM signed
             del document["tuning"]
         if self.reused is None:  # a version of before warm starts

@@ -10,12 +10,13 @@ import numpy as np
 
 from models.basics import Arrays, FloatArray
 from models.conformal.grid import GRID_NUMBER
+from models.conformal.spread import SPREAD_GRID_NUMBER
 from models.cuts.evidence import EARLIER_RUN
 from services.contracts.all_scores import trained_heads
 from services.contracts.calibration import Calibration, calibration_shapes
 from services.contracts.run import Run, SiteAnswer
 from services.contracts.scores import REGRESSION_SUMS
-from services.coordinator.calibration import calibration
+from services.coordinator.calibration import calibration, kind_of
 from services.coordinator.evaluation import Evaluation, Scores, ScoresOnSums, interval_ends
 from services.coordinator.final_answers import (
     arrays_but_of,
@@ -62,14 +63,26 @@ class Judging:
 
     async def calibrate(self, run: Run, weights: FloatArray) -> Calibration:
         """As :meth:`services.coordinator.training.Coordinator.calibrate` says."""
-        arrays = {"weights": weights, "calibration": np.array(float(GRID_NUMBER))}
-        shapes = calibration_shapes(classes=run.plan.spec.loss.task == "classification")
-        outcome, together = await self._scores(run, arrays, shapes, 3)
+        if kind_of(run.plan) == "spread":
+            found, known = await self._counted(run, weights, by_estimate=True)
+            if known:
+                return found
+        found, _ = await self._counted(run, weights, by_estimate=False)
+        return found
+
+    async def _counted(self, run: Run, weights: FloatArray, *, by_estimate: bool) -> tuple[Calibration, bool]:
+        """The calibration, and whether every plant that answered knows the grid: an agent of before knows the first."""
+        number, time = (SPREAD_GRID_NUMBER, 3) if by_estimate else (GRID_NUMBER, 4)
+        arrays = {"weights": weights, "calibration": np.array(float(number))}
+        shapes = calibration_shapes(classes=run.plan.spec.loss.task == "classification", by_estimate=by_estimate)
+        outcome, together = await self._scores(run, arrays, shapes, time)
+        answers = (*outcome.answers, *(() if together is None else together.answers))
+        known = not any(each.status == "refused_by_site" and each.code == "bad_task" for each in answers)
         if together is not None:
             sums = {name: each for name, each in together.scores.items() if not counted_doubt(each)}
-            return calibration(run, sums, cohorts_of(run))
+            return calibration(run, sums, cohorts_of(run)), known
         own = {site: update.arrays for site, update in outcome.updates.items()}
-        return calibration(run, own, {site.site_id: (site.site_id,) for site in run.members})
+        return calibration(run, own, {site.site_id: (site.site_id,) for site in run.members}), known
 
     async def _scores(
         self, run: Run, arrays: Arrays, shapes: Mapping[str, tuple[int, ...]], time: int

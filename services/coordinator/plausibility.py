@@ -140,11 +140,14 @@ def _held_out(said: Arrays) -> str:
 
 
 def counted_doubt(said: Arrays) -> str:
-    """Counts on a grid are whole, never fall, and no more than the rows."""
-    rows = float(said["n_test"])
+    """Counts on a grid are whole, never fall, and no more than the rows; all residuals by estimate are counted."""
     for name, array in said.items():
+        trained = name in ("training", "n_train")
+        rows, whose = float(said["n_train" if trained else "n_test"]), "training" if trained else "held-out"
         if (array < 0).any() or not np.array_equal(array, np.round(array)) or (array > rows).any():
-            return f"its {name.replace('_', ' ')} are no whole numbers up to its {rows:g} held-out rows"
-    if any((np.diff(each) < 0).any() for each in said["counts"]):
+            return f"its {name.replace('_', ' ')} are no whole numbers up to its {rows:g} {whose} rows"
+        if name in ("by_estimate", "training") and array[:, -1].sum() != rows:
+            return f"its counts {name.replace('_', ' ')} are of {array[:, -1].sum():g}, not {rows:g} {whose} rows"
+    if any((np.diff(said[name]) < 0).any() for name in ("counts", "by_estimate", "training") if name in said):
         return "its counts fall from one threshold to the next"
     return ""

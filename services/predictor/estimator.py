@@ -153,8 +153,7 @@ class Estimator:
             reasons = novelty(found, np.abs(scores[:, 0] - 0.5), batch.scaled)
         conformal = None
         if found is not None and chosen is not None:
-            low, high = found.residuals(chosen)  # the target is the estimate less the residual
-            conformal = self._cut(np.stack([values - self.target.width * high, values - self.target.width * low]))
+            conformal = self._cut(self.target.unscale(found.interval(chosen, scores[:, 0])))
         interval = self._cut(np.stack([values - around.below, values + around.above]))
         self._tally.add(self.version.name, self.version.version, [None] * len(values), sum(map(bool, reasons)))
         return _Columns(self._cut(values), interval, conformal, chosen, sensors, reasons)

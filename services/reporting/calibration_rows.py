@@ -23,6 +23,9 @@ def calibration_rows(found: CalibrationFacts | None, unit: str | None) -> list[t
     ]
     if found.half_width is not None:
         rows.append(("half width of the conformal interval", f"{figure(found.half_width)} {unit or ''}".strip()))
+    if found.widths is not None:
+        widths = ", ".join(map(figure, found.widths))
+        rows.append(("width of the conformal interval, by tenth of the range", f"{widths} {unit or ''}".strip()))
     if found.scale is not None:
         rows.append(("scale of the probabilities", figure(found.scale)))
     return rows

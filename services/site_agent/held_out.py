@@ -17,6 +17,7 @@ from services.site_agent.local_solve import (
     held_out_loss,
     lifted,
     regression_sums,
+    spread_counts,
 )
 from services.site_agent.policy import SitePolicy
 from services.site_agent.questions import Heads, Questions
@@ -39,10 +40,11 @@ def told_of_model(
     weights = check_weights(task.arrays.get("weights"), *sizes)
     test, loss, n_classes = dataset.test, task.spec.loss.loss, len(asset_type.fault_classes)
     if "calibration" in task.arrays:
-        check_grid(task.arrays["calibration"])
+        by_estimate = check_grid(task.arrays["calibration"], loss.task)
         questions.check_counts(task.run_id, weights)
         outcomes = test.outcomes(loss.task)
-        return calibration_counts(weights, held_out, test.features, outcomes, loss.task, objective)
+        told = calibration_counts(weights, held_out, test.features, outcomes, loss.task, objective)
+        return told | spread_counts(weights, held_out, test.targets, heads[0]) if by_estimate else told
     answer = {
         "risk": head_risks(weights, heads, objective=objective),
         "loss": held_out_loss(weights, held_out, test.outcomes(loss.task), joint or loss, n_classes, objective),

@@ -111,12 +111,13 @@ def _estimates(version: ModelVersion, source: CsvSource, coverage: float | None)
     def cut(value: float) -> str:
         return f"{min(max(value, target.low), target.high):.6g}"
 
+    around_each = None if found is None or chosen is None else target.unscale(found.interval(chosen, scaled))
     for row, (value, reason) in enumerate(zip(target.unscale(scaled).tolist(), reasons, strict=True), start=1):
         low, high, more = value - around.below, value + around.above, ""
         if found is not None:
             ends = ("", "", "")
-            if chosen is not None:
-                least, most = found.residuals(chosen)
-                ends = (cut(value - target.width * most), cut(value - target.width * least), f"{chosen:g}")
+            if around_each is not None:
+                low_end, high_end = around_each[:, row - 1].tolist()
+                ends = (cut(low_end), cut(high_end), f"{chosen:g}")
             more = f",{','.join(ends)},{_trust(reason)}"
         yield f"{row},{cut(value)},{target.unit},{cut(low)},{cut(high)},{around.confidence:g}{more}"

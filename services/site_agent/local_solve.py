@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from models.basics import Arrays, FloatArray, ProblemError
 from models.conformal.grid import GRID_NUMBER, counts_at_or_below, score_grid
 from models.conformal.scores import class_scores, own_margins, reaches, score_sizes
+from models.conformal.spread import SPREAD_GRID_NUMBER, residual_counts
 from models.conformal.temperature import confidence_counts
 from models.geometry.supports import BoxSupport
 from models.losses.base import Loss, Task
@@ -153,10 +154,12 @@ def check_interval(interval: FloatArray | None) -> FloatArray:
     return interval
 
 
-def check_grid(number: FloatArray) -> None:
-    """The grid that is asked for must be the fixed one: on a finer one a count is a row's score."""
-    if number.shape != () or float(number) != GRID_NUMBER:
-        raise ProblemError(f"held-out scores are counted on grid {GRID_NUMBER} alone")
+def check_grid(number: FloatArray, task: Task) -> bool:
+    """Whether residuals are to be counted by the estimate too. Grids are fixed: on a finer one a count is a score."""
+    allowed = (GRID_NUMBER, SPREAD_GRID_NUMBER) if task == "regression" else (GRID_NUMBER,)
+    if number.shape != () or float(number) not in allowed:
+        raise ProblemError(f"held-out scores are counted on grid {' or '.join(map(str, allowed))} alone")
+    return float(number) == SPREAD_GRID_NUMBER
 
 
 def confusion_counts(
@@ -224,6 +227,22 @@ def calibration_counts(
         found["right"] = np.array(float((scores.argmax(axis=1) == classes).sum()))
     rows = zip(ROWS, (errors, sizes, reaches(scaled)), strict=True)
     return found | {"counts": np.stack([counts_at_or_below(values, grid) for _, values in rows])}
+
+
+def spread_counts(
+    weights: FloatArray, features: FloatArray, targets: FloatArray, training: SiteProblem
+) -> dict[str, FloatArray]:
+    """Whole numbers of residuals by tenth of the estimate (``models.conformal.spread``), on the fixed grids.
+
+    Of held-out rows (n, D), lifted, with scaled targets (n,); and, on coarser thresholds, of the training rows, which
+    say where the errors are large and how lopsided they are.
+    """
+    estimates, trained = (predict_scores(weights, rows)[:, 0] for rows in (features, training.features))
+    return {
+        "by_estimate": residual_counts(estimates, targets),
+        "training": residual_counts(trained, training.labels, coarse=True),
+        "n_train": np.array(float(len(trained))),
+    }
 
 
 def head_risks(

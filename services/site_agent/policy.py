@@ -77,13 +77,14 @@ class SitePolicy(Contract):
     ``reveal`` lists what a run may show the coordinator: masked sums, or each site's own answers. On sums a cohort has
     ``min_cohort`` plants or more with a share of 1 in 1000 or more; ``peers`` are the plants, with their keys, that the
     site masks with, any where it is empty. ``own_scores``: whether the scalars of an evaluation may be told by
-    themselves in a run on sums; they go into the cohort's sums in any case. ``calibration_counts``: whether counts of
-    held-out scores on the fixed grid are told, by themselves or in sums as the scores are. ``tell_unchanged``: whether
-    a keyed digest tells at a join that the rows and terms are those of an earlier run. ``tell_drift`` and
-    ``tell_exposure``: whether two figures are told at a join, how far the readings have moved since the first one
-    (``vault.drift``), and the share of the rows that differences of answers isolate. ``auditors``: public keys of
-    those to whom the site opens two of its answers where the sums of its cohort contradict themselves.
-    ``audit_every_round``: it also takes part where the plan has every round opened to them.
+    themselves in a run on sums; they go into the cohort's sums in any case. ``calibration_counts``: whether counts
+    of held-out scores, and for a target of residuals of training rows, on the fixed grids are told, by themselves
+    or in sums as the scores are. ``tell_unchanged``: whether a keyed digest tells at a join that the rows and terms
+    are those of an earlier run. ``tell_drift`` and ``tell_exposure``: whether two figures are told at a join, how
+    far the readings have moved since the first one (``vault.drift``), and the share of the rows that differences of
+    answers isolate. ``auditors``: public keys of those to whom the site opens two of its answers where the sums of
+    its cohort contradict themselves. ``audit_every_round``: it also takes part where the plan has every round
+    opened to them.
 
     ``noise_epsilon``: at most so much, at ``noise_delta``, is told of any row by the rounds of all runs on the same
     rows; rounds without noise are refused then. None: any.
@@ -209,7 +210,8 @@ min_cohort = 3
 own_scores = {str(own_scores).lower()}
 
 # Whether counts of held-out scores at fixed, coarse thresholds may be told at the end of a run, from which sets of
-# classes, intervals and probabilities follow: by themselves where the scores may be, else in the cohort's sums.
+# classes, intervals and probabilities follow: by themselves where the scores may be, else in the cohort's sums. For a
+# target also counts of residuals, by tenth of the estimate, of held-out rows and, more coarsely, of training rows.
 calibration_counts = true
 
 # Whether this plant tells at a join, by a digest under a secret of its own, whether its rows and terms are those of the

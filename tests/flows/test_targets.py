@@ -124,7 +124,10 @@ def test_the_interval_follows_from_the_worst_case_risk(rest: Any, models: dict[s
         assert found["interval"]["low"] == pytest.approx(max(found["value"] - half, 0.0))
         conformal = found["conformal"]
         assert 0.0 <= conformal["low"] <= found["value"] <= conformal["high"] <= 2.0 and conformal["confidence"] == 0.9
-        assert conformal["kind"] == "conformal" and answer["calibration"]["half_width"] < 2.0 * 2.0 * 0.3
+        assert conformal["kind"] == "conformal" and answer["calibration"]["kind"] == "spread"
+        assert answer["calibration"]["half_width"] is None
+        width = answer["calibration"]["widths"][min(int(10 * found["value"] / 2.0), 9)]
+        assert conformal["high"] - conformal["low"] <= width + 1e-9 and width < 2.0 * 2.0 * 0.3
     for wrong in (0.0, 1.0, -0.1, "nine"):
         status, answer = rest("POST", "/v1/models/leak-pinball/estimate", {"sample": sample, "confidence": wrong})
         assert status == 422 and "confidence" in answer["detail"]

@@ -138,6 +138,12 @@ def test_a_run_is_triggered_with_terms_of_its_own(shell: Any, behind: Any, plan_
         ("[spec.radius]\nrule = 'fixed'\nvalue = -0.1", "spec.radius.value"),
         ("[spec]\ntransport_norm = 'l3'", "spec.transport_norm"),
         ("[parameters]\nspeed = 1.0", "no parameter 'speed'"),
+        ("[tuning]\nradius = [3.0]", "two candidates at least to choose from, got 1"),
+        ("[tuning]\nradius = [1.0, 3.0]\nbudget = 0.9", "from 1 to 3 trainings, got a budget of 0.9"),
+        ("coverage = 1.0", "coverage: Input should be less than 1"),
+        ("coverage = 0.9\ncoverage_shift = 0.2", "ask for less than 0.8"),
+        ("spec = { support = { matrix = [[1.0]], limits = [1.0] }, lift = { kind = 'spline', segments = 2 } }",
+         "leave out the lift, or the polytope"),
         ("sites = ['a', 'b']\nsite_settings = {a = {weight = 0.5}, b = {weight = 0.6}}", "sum to 1.1"),
     ],
 )

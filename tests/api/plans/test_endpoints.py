@@ -102,6 +102,13 @@ def test_per_site_settings_step_rules_and_a_lift_go_round(any_world: Any) -> Non
     assert again == plan | {"name": "twin"}
 
 
+N = len(builtin_asset_type("triplex-pump").features)
+SLAB = {
+    "matrix": [[sign * (column == row) for column in range(N)] for sign in (1.0, -1.0) for row in range(N)],
+    "limits": [1e6] * (2 * N),
+}
+"""A polytope that holds every measurement."""
+
 REFUSED = {
     "an asset type that is not there": ({"asset_type": "turbine"}, 422, "invalid_input", "turbine"),
     "an unknown site": ({"sites": ["plant-east", "nobody"]}, 422, "unknown_site", "not enrolled: nobody"),
@@ -150,6 +157,40 @@ REFUSED = {
     ),
     "a step that is not allowed": (
         {"method": "fdr-sm", "parameters": {"step_power": 2.0}}, 422, "unknown_method_or_parameter", "step_power",
+    ),
+    "a grid of one": (
+        {"tuning": {"radius": [1.0, 1.0]}}, 422, "unknown_method_or_parameter",
+        "two candidates at least to choose from, got 1: give a second radius",
+    ),
+    "a tuning for less than one training": (
+        {"tuning": {"radius": [1.0, 3.0], "budget": 0.5}}, 422, "invalid_input",
+        "a tuning costs from 1 to 3 trainings, got a budget of 0.5",
+    ),
+    "a lift under a polytope": (
+        {"spec": {"support": SLAB, "lift": {"kind": "spline", "segments": 3}}}, 422, "invalid_input",
+        "spec: a polytope speaks of the features themselves: leave out the lift, or the polytope",
+    ),
+    "a lift to be tried under a polytope": (
+        {"spec": {"support": SLAB}, "tuning": {"lifts": ["none", {"kind": "spline", "segments": 3}]}}, 422,
+        "unknown_method_or_parameter", "leave the lifts out of the tuning",
+    ),
+    "a lift in a norm that there is not": (
+        {"spec": {"transport_norm": "l3", "lift": {"kind": "spline", "segments": 3}}}, 422, "invalid_input",
+        "spec.transport_norm",
+    ),
+    "a lift under noise": (
+        {"method": "level-bundle-plain", "noise": {"epsilon": 4.0, "delta": 1e-5},
+         "spec": {"lift": {"kind": "spline", "segments": 3}}},
+        422, "unknown_method_or_parameter", "leave out the lift",
+    ),
+    "a lift before a network": (
+        {"method": "fedavg", "reveal": "each site", "spec": {
+            "loss": {"name": "cross_entropy"}, "lift": {"kind": "spline", "segments": 3},
+        }}, 422, "invalid_input", "leave out the lift",
+    ),
+    "a coverage of all": ({"coverage": 1.0}, 422, "invalid_input", "body.coverage: Input should be less than 1"),
+    "a coverage that a shift takes to 1": (
+        {"coverage": 0.95, "coverage_shift": 0.1}, 422, "invalid_input", "ask for less than 0.9",
     ),
     "an unknown field": ({"colour": "red"}, 422, "invalid_input", "body.colour"),
 }

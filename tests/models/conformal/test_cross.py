@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.basics import ProblemError
-from models.conformal.cross import OutOfFold, cross_interval, cross_sets
+from models.conformal.cross import Ends, OutOfFold, cross_interval, cross_sets
 from models.conformal.scores import class_margins
 
 
@@ -18,6 +18,7 @@ def held_out(seed: int, rows: int, heads: int, folds: int = 3) -> OutOfFold:
     return OutOfFold(
         draw.standard_normal(rows), draw.integers(folds, size=rows), group, draw.integers(1, 3, rows).astype(float),
         draw.standard_normal((folds, heads, 3)), ("a", "b"),
+        [Ends(np.array([0.0]), draw.uniform(0.1, 2.0, (2, 2))) for _ in range(folds)],
     )
 
 
@@ -54,9 +55,10 @@ def test_an_interval_ends_at_the_rank_of_what_the_rows_say(seed: int, rows: int,
             up, down = list[float](), list[float]()
             for i in range(rows):
                 if held.group[i] == group:
-                    centre, size = values[held.fold[i], row], abs(held.scores[i])
-                    up += [centre + size] * int(held.counts[i])
-                    down += [centre - size] * int(held.counts[i])
+                    centre, ends = values[held.fold[i], row], held.ends[held.fold[i]]
+                    below, above = ends.sizes[:, int(centre > 0.0)]
+                    up += [centre + held.scores[i] * above] * int(held.counts[i])
+                    down += [centre - held.scores[i] * below] * int(held.counts[i])
             rank = int(np.ceil((len(up) + 1) * coverage - 1e-9))
             highs.append(sorted(up)[rank - 1])
             lows.append(sorted(down, reverse=True)[rank - 1])

@@ -82,6 +82,8 @@ def test_too_few_rows_of_a_group_are_refused_with_how_many_are_needed() -> None:
     for wrong in (0.0, 1.0, 2.0):
         with pytest.raises(ProblemError, match="between 0 and 1"):
             model.predict_interval(features, wrong)
+    with pytest.raises(ProblemError, match="coverage must be a number, got 'most'"):
+        model.predict_interval(features, "most")  # type: ignore[arg-type]
 
 
 def test_targets_are_dealt_so_that_every_fold_has_its_part_of_every_group() -> None:

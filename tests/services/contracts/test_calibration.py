@@ -10,8 +10,9 @@ from pydantic import ValidationError
 
 from models.conformal.coverage import Counted
 from models.conformal.grid import counts_at_or_below, counts_within, score_grid
+from models.conformal.spread import STEPS
 from services.contracts.asset_type import AssetType, FaultClass, Feature
-from services.contracts.calibration import Calibration, CalibrationFacts, CountedRows
+from services.contracts.calibration import Calibration, CalibrationFacts, CountedRows, Spread
 from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.model_version import ModelVersion
 from services.contracts.plan import Plan
@@ -54,6 +55,43 @@ def test_sets_and_intervals_hold_the_ranks_of_the_errors(coverage: float) -> Non
     each = int(np.ceil(201 * (1 + coverage) / 2 - 1e-9))
     assert high >= np.sort(errors)[each - 1] and low <= -np.sort(-errors)[each - 1]
     assert ((low < errors) & (errors <= high)).mean() >= coverage
+
+
+def by_estimate(n: int = 200) -> Calibration:
+    """One plant whose n held-out rows are held step by step; the widest ends are those of the last tenth, above."""
+    held = tuple((np.minimum(np.arange(STEPS) * n / 340.0, n) // 1 / (n + 1.0)).tolist())
+    lags = tuple(range(90, -10, -10))
+    return Calibration(
+        kind="spread", grid=tuple(GRID.tolist()), groups=(CountedRows(n_test=n),), held={"spread": held},
+        spread=Spread(below=lags, above=(90, *lags[:-1])),
+    )
+
+
+def test_an_interval_by_the_estimate_has_the_ends_of_its_tenth_and_one_outside_the_range_those_of_its_end() -> None:
+    found = by_estimate()
+    low, high = found.spread_ends(0.9)
+    estimates = np.array([-0.3, 0.0, 0.05, 0.55, 0.999, 1.0, 1.7])
+    tenths, cut = [0, 0, 0, 5, 9, 9, 9], np.clip(estimates, 0.0, 1.0)
+    np.testing.assert_array_equal(found.interval(0.9, estimates), [cut - high[tenths], cut - low[tenths]])
+    assert (np.diff(-low) > 0).any() and (found.interval(0.5, estimates)[1] <= found.interval(0.9, estimates)[1]).all()
+    facts = CalibrationFacts.of(found, width=30.0)
+    assert facts is not None and facts.half_width is None
+    assert facts.widths == pytest.approx((30.0 * (high - low)).tolist())
+    assert found.check(found.most) == found.most
+    with pytest.raises(ConflictError, match="needs 999 held-out rows a plant, the fewest there are 200"):
+        found.check(0.999)
+    with pytest.raises(ConflictError, match="do not go by the estimate"):
+        drawn("absolute")[0].spread_ends(0.9)
+
+
+def test_shares_by_estimate_go_with_their_shape() -> None:
+    fields = by_estimate().model_dump()
+    for wrong in (
+        {"spread": None}, {"held": {}}, {"held": {"spread": (0.5,)}},
+        {"spread": {"below": (0,) * 9, "above": (0,) * 10}}, {"spread": {"below": (-1,) * 10, "above": (0,) * 10}},
+    ):
+        with pytest.raises(ValidationError):
+            Calibration.model_validate(fields | wrong)
 
 
 def test_a_shift_asks_for_more() -> None:
@@ -100,6 +138,10 @@ def test_a_version_of_before_is_stored_as_it_was_and_one_with_a_calibration_come
     after = a_version(RIG, np.ones((1, 2)), calibration=drawn("sets")[0])
     again = ModelVersion.from_document(after.to_document())
     assert again.calibration == after.calibration and again.to_document() == after.to_document()
+    assert "spread" not in after.to_document()["calibration"], "nor did one of before intervals by the estimate sign it"
+    wide = a_version(RIG, np.ones((1, 2)), calibration=by_estimate())
+    again = ModelVersion.from_document(wide.to_document())
+    assert again.calibration == by_estimate() and again.to_document() == wide.to_document()
 
 
 def test_a_plan_states_a_coverage_that_there_can_be() -> None:

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from models.conformal.grid import score_grid
+from models.conformal.spread import STEPS
 from models.features.fourier import fourier_lift
 from services.contracts.calibration import Calibration, CountedRows
 from services.contracts.errors import ConflictError, InvalidInputError
@@ -141,5 +142,15 @@ def test_the_conformal_interval_stands_beside_markovs_and_both_are_cut_to_the_ra
     assert lopsided.conformal is not None, "the target is the estimate less the residual"
     assert lopsided.conformal.high == pytest.approx(told.value + 4.0 * grid[grid >= 0.2][0])
     assert lopsided.conformal.low == pytest.approx(max(told.value - 4.0 * grid[grid >= 0.1][0], 1.0))
+    steps = tuple((np.where(np.arange(STEPS) >= 300, n, 0) / (n + 1.0)).tolist())
+    lags = {"below": (0,) * 10, "above": tuple(range(90, -10, -10))}
+    fields = found.model_dump() | {"kind": "spread", "held": {"spread": steps}, "spread": lags}
+    wide = Calibration.model_validate(fields)
+    (by_tenth,) = Estimator(version.model_copy(update={"calibration": wide})).estimate([sample])
+    low, high = wide.spread_ends(0.9)
+    tenth = int(10 * (told.value - 1.0) / 4.0)
+    assert by_tenth.conformal is not None and by_tenth.conformal.low > 1.0
+    assert by_tenth.conformal.high == pytest.approx(min(told.value - 4.0 * low[tenth], 5.0))
+    assert by_tenth.conformal.low == pytest.approx(max(told.value - 4.0 * high[tenth], 1.0))
     with pytest.raises(ConflictError, match="carries no calibration"):
         Estimator(make_estimate()).estimate([sample], coverage=0.9)

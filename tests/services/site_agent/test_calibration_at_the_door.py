@@ -8,19 +8,21 @@ import numpy as np
 import pytest
 
 from models.conformal.grid import score_grid
+from models.conformal.spread import residual_grid, tenth_of
 from models.conformal.temperature import SCALES
 from models.multiclass import predict_scores
 from services.contracts.calibration import ROWS, calibration_shapes
 from services.contracts.messages import SiteUpdate
 from services.site_agent.policy import SitePolicy
 from services.site_agent.vault.reader import Vault
+from tests.services.site_agent.test_targets import GAP, HUBER, measured
 
 WEIGHTS = np.array([[2.0, 1.0, -0.5, -1.2]])
 ASKED = {"weights": WEIGHTS, "calibration": np.array(1.0)}
 
 
 def counts(site: Any, **given: Any) -> dict[str, Any]:
-    answer = site.ask("evaluate", arrays=ASKED, **given)
+    answer = site.ask("evaluate", **({"arrays": ASKED} | given))
     assert isinstance(answer, SiteUpdate), answer
     return dict(answer.arrays)
 
@@ -92,3 +94,30 @@ def test_on_sums_no_plant_shows_counts_of_its_own_unless_its_policy_shows_its_sc
 def test_a_plant_with_too_few_held_out_rows_counts_none(make_site: Any, make_table: Any) -> None:
     site = make_site(make_table(40), test_fraction=0.1)
     assert site.refusal_code("evaluate", arrays=ASKED) == "too_few_samples"
+
+
+BY_ESTIMATE = {"weights": np.array([[0.6, 0.2, 0.0, 0.05]]), "calibration": np.array(2.0)}
+
+
+def test_residuals_are_counted_by_the_estimate_of_held_out_rows_and_more_coarsely_of_training_rows(
+    make_site: Any, asset_type: Any
+) -> None:
+    kind = asset_type.model_copy(update={"target": GAP})
+    site = make_site(measured(160), asset_type=kind)
+    found = counts(site, spec=HUBER, arrays=BY_ESTIMATE)
+    assert {name: array.shape for name, array in found.items()} == calibration_shapes(classes=False, by_estimate=True)
+    assert all((array == np.round(array)).all() for array in found.values()), "whole numbers alone"
+    rows = Vault(site.source, kind).current().rows_for("regression")
+    for name, part, grid in (
+        ("by_estimate", rows.test, residual_grid()), ("training", rows.train, residual_grid(coarse=True))
+    ):
+        values = predict_scores(BY_ESTIMATE["weights"], part.features)[:, 0]
+        residuals = np.clip(values, 0.0, 1.0) - part.targets
+        expected = [[(residuals[tenth_of(values) == tenth] <= t).sum() for t in grid] for tenth in range(10)]
+        np.testing.assert_array_equal(found[name], expected)
+    assert found["training"][:, -1].sum() == float(found["n_train"]) == len(rows.train) != len(rows.test)
+    steps = residual_grid(coarse=True)[residual_grid(coarse=True) > 0]
+    assert (steps[1:] / steps[:-1] > 1.7).all(), "of a training row it tells its residual to 78 %, and no more"
+    plain = counts(site, spec=HUBER, arrays=BY_ESTIMATE | {"calibration": np.array(1.0)})
+    assert plain.keys() == calibration_shapes(classes=False).keys(), "a coordinator of before gets what it knows"
+    assert site.refusal_code("evaluate", spec=HUBER, arrays=BY_ESTIMATE | {"calibration": np.array(3.0)}) == "bad_task"

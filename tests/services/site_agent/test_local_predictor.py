@@ -12,16 +12,21 @@ import numpy as np
 import pytest
 
 from models.conformal.grid import score_grid
+from models.conformal.spread import STEPS
 from models.methods.protocol import WORST_CASE
 from services.contracts.asset_type import AssetType
-from services.contracts.calibration import Calibration, CountedRows
+from services.contracts.calibration import Calibration, CountedRows, Spread
 from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion
+from services.contracts.scores import ErrorInterval
 from services.contracts.signed_documents import signature_of
 from services.contracts.signing import new_seed_file
+from services.contracts.target import Target
+from services.predictor.estimator import Estimator
 from services.predictor.predictor import Predictor
 from services.site_agent.cli import main
-from services.site_agent.local_predictor import HEADER, SETS_HEADER
+from services.site_agent.local_predictor import CONFORMAL_HEADER, ESTIMATE_HEADER, HEADER, SETS_HEADER, diagnose
+from services.site_agent.settings import CsvSource
 
 
 @pytest.fixture
@@ -173,3 +178,29 @@ def test_a_version_of_before_has_no_coverage_to_give(
     path = write_csv([row[:3] for row in make_table(4)])
     ask = ["diagnose", "--model", str(model_file), "--input", str(path), "--oem-key", oem[1], "--coverage", "0.9"]
     assert main(ask) == 1 and "carries no calibration" in capsys.readouterr().err
+
+
+def test_an_interval_by_the_estimate_is_at_the_plant_what_it_is_at_the_oem(
+    version: ModelVersion, write_csv: Callable[..., Path], make_table: Any
+) -> None:
+    gap, grid, n = Target(name="gap", unit="mm", low=0.0, high=8.0), score_grid(), 200
+    held = {"spread": tuple(np.where(np.arange(STEPS) >= 300, n / (n + 1.0), 0.0).tolist())}
+    found = Calibration(
+        kind="spread", grid=tuple(grid.tolist()), groups=(CountedRows(n_test=n),), held=held,
+        spread=Spread(below=tuple(range(90, -10, -10)), above=tuple(range(0, 100, 10))),
+    )
+    spec = TrainingSpec.model_validate({"loss": {"name": "pinball", "quantile": 0.5}})
+    fields = {name: getattr(version, name) for name in ModelVersion.model_fields}
+    target = ModelVersion(**fields | {
+        "spec": spec, "asset_type": version.asset_type.model_copy(update={"target": gap}), "calibration": found,
+        "weights": np.array([[0.5, 0.3, 0.1, 0.05]]),
+        "error_interval": ErrorInterval.implied(spec.loss.loss, gap, 0.02, 0.9),
+    })
+    rows = [row[:3] for row in make_table(12)]
+    lines = list(diagnose(target, CsvSource(kind="csv", path=write_csv(rows))))
+    assert lines[0] == ESTIMATE_HEADER + CONFORMAL_HEADER
+    expected = Estimator(target).estimate([dict(zip(rows[0], row, strict=True)) for row in rows[1:]])
+    told = [line.split(",")[6:9] for line in lines[1:]]
+    intervals = [each.conformal for each in expected]
+    assert told == [[f"{each.low:.6g}", f"{each.high:.6g}", "0.9"] for each in intervals if each is not None]
+    assert len({round(each.high - each.low, 4) for each in intervals if each is not None}) > 2
