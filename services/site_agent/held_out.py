@@ -44,7 +44,9 @@ def told_of_model(
         questions.check_counts(task.run_id, weights)
         outcomes = test.outcomes(loss.task)
         told = calibration_counts(weights, held_out, test.features, outcomes, loss.task, objective)
-        return told | spread_counts(weights, held_out, test.targets, heads[0]) if by_estimate else told
+        if not by_estimate:
+            return told
+        return told | spread_counts(weights, held_out, test.targets, heads[0], policy.min_samples)
     answer = {
         "risk": head_risks(weights, heads, objective=objective),
         "loss": held_out_loss(weights, held_out, test.outcomes(loss.task), joint or loss, n_classes, objective),

@@ -230,18 +230,20 @@ def calibration_counts(
 
 
 def spread_counts(
-    weights: FloatArray, features: FloatArray, targets: FloatArray, training: SiteProblem
+    weights: FloatArray, features: FloatArray, targets: FloatArray, training: SiteProblem, least_rows: int = 1
 ) -> dict[str, FloatArray]:
     """Whole numbers of residuals by tenth of the estimate (``models.conformal.spread``), on the fixed grids.
 
     Of held-out rows (n, D), lifted, with scaled targets (n,); and, on coarser thresholds, of the training rows, which
-    say where the errors are large and how lopsided they are.
+    say where the errors are large and how lopsided they are: those of a tenth with ``least_rows`` of them or more, so
+    that no few training rows are told apart. ``n_train`` are the training rows that were counted.
     """
     estimates, trained = (predict_scores(weights, rows)[:, 0] for rows in (features, training.features))
+    counted = residual_counts(trained, training.labels, coarse=True)
+    counted[counted[:, -1] < least_rows] = 0.0
     return {
-        "by_estimate": residual_counts(estimates, targets),
-        "training": residual_counts(trained, training.labels, coarse=True),
-        "n_train": np.array(float(len(trained))),
+        "by_estimate": residual_counts(estimates, targets), "training": counted,
+        "n_train": np.array(counted[:, -1].sum()),
     }
 
 
