@@ -199,7 +199,7 @@ class SharedCuts:
         return _Cut(cut.site, cut.offset, cut.slope, steep * left, wanted) if left >= 0 else None
 
     def known(self, candidate: Candidate) -> list[tuple[float, FloatArray]]:
-        """Risk of a candidate, of the worst mixture of the sites, at each point (D,) where it is known, with the point."""
+        """Risk of a candidate under the worst mixture of the sites, and the point (D,), wherever it is known."""
         found = []
         for told in self._told:
             risks = self._risks_of(told, candidate)
