@@ -72,12 +72,12 @@ class DRSVC(RobustClassifier):
     random_state : int, RandomState or None
         No method draws random numbers at present; here so that code that sets it works.
     tuning : None, "auto" or mapping, default None
-        Choose the terms by cross-validation inside the sites (``models.tuning``): "auto" tries the stated radius 1, 3
-        and 10 times, and where no lift is given splines of 6 and 12 segments too, and for 21 features and fewer, all
-        between 0 and 1, products of all pairs and squares; a mapping gives ``radius`` (factors), ``label_flip_cost``,
-        ``client_radius``, ``segments`` (0: no splines), ``folds``, ``seed``, ``rule`` ("one-standard-error",
-        "best", or "paired", that of "auto") and ``budget`` (2 trainings; 3 of "auto"). ``tuning_curve_`` and
-        ``tuning_why_`` say what was tried and chosen, ``radius_`` and ``lift_`` what was used.
+        Choose the terms by cross-validation inside the sites (``models.tuning``): "auto" tries the stated radius 0.3,
+        1, 3 and 10 times, and where no lift is given splines of 6 segments too, and for 21 features and fewer, all
+        between 0 and 1, products of all pairs and squares, and takes the best of three folds; a mapping gives
+        ``radius`` (factors), ``label_flip_cost``, ``client_radius``, ``segments`` (0: no splines), ``folds`` (5),
+        ``seed``, ``rule`` ("one-standard-error", "best" or "paired") and ``budget`` (2 trainings; 3 of "auto").
+        ``tuning_curve_`` and ``tuning_why_`` say what was tried and chosen, ``radius_`` and ``lift_`` what was used.
     multi_class : {"one_vs_rest", "crammer_singer"}, default "one_vs_rest"
         Of more than two classes. "one_vs_rest": a plane a class against the rest; risk and bounds are sums over the
         planes. "crammer_singer": all classes as one problem, the worst-case risk of ``max_{k != y} max(0, 1 + s_k -

@@ -19,7 +19,7 @@ from models.methods.catalogue import METHODS
 from models.problem import RobustSpec, SiteProblem, SiteTerms
 from models.simulation.federation import server_problem
 from models.tuning.at_hand import race
-from models.tuning.automatic import AUTO_RADIUS, AUTO_RULE, AUTO_SEGMENTS, tries_products
+from models.tuning.automatic import AUTO_FOLDS, AUTO_RADIUS, AUTO_RULE, AUTO_SEGMENTS, tries_products
 from models.tuning.budget import MOST_TRAININGS, Budget, reference
 from models.tuning.candidates import Candidate, grid
 from models.tuning.choice import Rule, Scored
@@ -30,6 +30,7 @@ from models.tuning.scores import class_counts, error_sums, score_shape
 from models.tuning.shared_cuts import TuningTerms
 
 _ROUNDS = 20  # of the level bundle to a gap of 1e-3; here they cost time alone, no bytes
+_FOLDS = 5  # where a mapping does not say
 _TRAININGS = 2.0  # a budget that is not stated
 _ROUNDING = 1e-9  # of features that were scaled to [0, 1]
 _KNOWN = ("radius", "label_flip_cost", "client_radius", "segments", "folds", "seed", "rule", "budget")
@@ -95,9 +96,9 @@ def tuned(
 
     ``given``: "auto", or a mapping with some of ``radius`` (factors), ``label_flip_cost``, ``client_radius`` (values),
     ``segments`` (of splines; 0: the features themselves), ``folds`` (5), ``seed`` (0), ``rule`` ("one-standard-error",
-    "best" or "paired", that of "auto") and ``budget`` (2, in trainings; 3 of "auto"). ``heads`` (K, N) are labels or
-    targets of rows that are not lifted; ``shares`` (G,) the weights of the sites; ``splines`` makes a lift of so many
-    segments, None where none may be tried: ``lift`` is the one that stays.
+    "best" or "paired") and ``budget`` (2, in trainings); "auto" has 3 folds, "best" and 3. ``heads`` (K, N) are labels
+    or targets of rows that are not lifted; ``shares`` (G,) the weights of the sites; ``splines`` makes a lift of so
+    many segments, None where none may be tried: ``lift`` is the one that stays.
 
     Raises
     ------
@@ -114,7 +115,7 @@ def tuned(
         _numbers("label_flip_cost", asked.get("label_flip_cost", cost)), len(lifts),
         _numbers("client_radius", asked.get("client_radius", [client_radius])),
     )
-    n_folds = whole_number("folds", asked.get("folds", 5), least=1)
+    n_folds = whole_number("folds", asked.get("folds", AUTO_FOLDS if isinstance(given, str) else _FOLDS), least=1)
     tables = [table if each is None else replace(table, features=each.apply(table.features)) for each in lifts]
     units = CommonUnits.of(_stated(table, heads, specs))
     scaled = [units.stated(_stated(each, heads, specs)) for each in tables]

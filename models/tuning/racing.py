@@ -3,9 +3,10 @@ r"""The race of the candidates: what is asked in each exchange, who stays, and w
 Successive halving over folds (Jamieson and Talwalkar 2016; here in thirds): all candidates are trained with the first
 two folds held out in turn, the best third, three at least, with the next folds, and so on, until three are left that
 were scored on every fold. One fold of a small site is some thirty rows, too few to send two thirds home by; where the
-budget pays for no more, it does. All that are in a rung are asked in the same exchanges, with cuts shared by all of one
-lift (``shared_cuts``), to a gap of 5e-2. The budget is counted before every exchange: within a rung so many cuts are
-asked as it allows, and scores are never short of it.
+budget pays for no more, it does. Three folds or fewer are asked all at once. All that are in a rung are asked in the
+same exchanges, with cuts shared by all of one lift (``shared_cuts``), one of each lift and fold at a time as far as the
+rounds go, to a gap of 5e-2. The budget is counted before every exchange: within a rung so many cuts are asked as it
+allows, and scores are never short of it.
 
 A tuner knows scalars of the sites and what they answer; it does no I/O. ``exchange`` says what to ask, ``tell_cuts``
 and ``tell_scores`` take the answers, until ``exchange`` is None.
@@ -29,10 +30,11 @@ from models.tuning.shared_cuts import COARSE, SharedCuts, TuningTerms, flips_ord
 
 FINALISTS = 3
 """As many are scored on every fold."""
-ENOUGH_CUTS = 6
+ENOUGH_CUTS = 12
 """For one lift and fold: shared by all candidates of the lift, they bring those that matter to the coarse gap."""
-_MOST_EXCHANGES = 8  # of cuts in a rung
+_MOST_EXCHANGES = 35  # of cuts in a rung: with its score three first trainings, where there is one rung
 _MOST_AT_ONCE = 3  # cuts of one lift and fold in an exchange: more are asked too near to one another
+_WITHOUT_RACE = 3  # folds: two of three say nearly what all three do
 _FIRST_FOLDS = 2  # by which most candidates leave
 _SHARE = 3  # one in so many stays after a rung
 _WIDE = 0.5  # gap at which where the model points says more than the best point that was asked
@@ -63,8 +65,13 @@ class Rung:
 
 
 def rungs(n_candidates: int, n_folds: int, first: int = _FIRST_FOLDS) -> tuple[Rung, ...]:
-    """``first`` folds, then half of the rest, then the rest; two rungs at most where few candidates are there."""
+    """``first`` folds, then half of the rest, then the rest; two rungs at most where few candidates are there.
+
+    One rung of three folds or two, unless ``first`` is 1.
+    """
     check_n_folds(n_folds)
+    if n_folds <= _WITHOUT_RACE and first > 1:
+        return (Rung(tuple(range(n_folds))),)
     first = min(first, n_folds - 1)
     second = first + math.ceil((n_folds - first) / 2)
     ends = (first, n_folds) if n_candidates <= _SHARE * FINALISTS else (first, second, n_folds)
@@ -181,6 +188,13 @@ class Tuner:
         left = len(self.rungs) - self._rung
         return min(_MOST_EXCHANGES, (self.budget.rounds_left + self._done - left) // left)
 
+    def _at_once(self) -> int:
+        """Cuts of one lift and fold in an exchange: one, which is nearest to what the last one taught.
+
+        More where the rounds are too few for enough cuts one after another.
+        """
+        return min(_MOST_AT_ONCE, math.ceil(ENOUGH_CUTS / max(self._exchanges(), 1)))
+
     def _next_cuts(self) -> tuple[Asked, ...]:
         """Cuts for this exchange: of every lift and fold one, then a second, as far as the allowance goes."""
         allowance = self._allowance() / max(self._exchanges() - self._done, 1)
@@ -215,7 +229,7 @@ class Tuner:
             self._scored[candidate] = replace(self._scored[candidate], gap=gap)
             if gap > COARSE:
                 found.append(Asked(candidate, fold, np.stack([step.point for step in steps])))
-            if len(found) == _MOST_AT_ONCE:
+            if len(found) == self._at_once():
                 break
         return found
 

@@ -11,6 +11,10 @@ a sum over sites the mean phi is known, which is enough to look for weights by: 
 has no flips: its radius adds ``rho L max(||u||_*, 1 / kappa)`` (Corollaries B.1 to B.3), which is taken off and put on.
 On a box and a polytope a cut serves the candidate of which it is, and those that differ in the ball over the sites
 alone.
+
+Where no row flips at a point u (phi = 0 at every site), its risk is known for every radius with the same flip cost,
+``r' = r + L (rho' - rho) ||u||_*``, of a regression at every point with ``max(||u||_*, 1 / kappa)`` for the norm. So
+the best point that a candidate knows may have been asked for another.
 """
 
 from __future__ import annotations
@@ -66,6 +70,17 @@ class _Cut:
 
 
 @dataclass(frozen=True)
+class _Told:
+    """Risks (G,) of all sites at a point for the candidate that was ``asked``; ``still``: no row flips there."""
+
+    point: FloatArray
+    risks: FloatArray
+    norm: float
+    still: bool
+    asked: Candidate
+
+
+@dataclass(frozen=True)
 class Step:
     """Where a candidate is: ``point`` (D,) to ask next, ``best`` (D,) known, and the relative gap of its bounds."""
 
@@ -84,7 +99,7 @@ class SharedCuts:
     terms: TuningTerms
     n_features: int
     _cuts: list[_Cut] = field(default_factory=list)
-    _told: dict[Candidate, list[tuple[FloatArray, FloatArray]]] = field(default_factory=dict)
+    _told: list[_Told] = field(default_factory=list)
 
     @property
     def dimension(self) -> int:
@@ -93,11 +108,12 @@ class SharedCuts:
 
     def asked(self, candidate: Candidate) -> int:
         """How often a candidate's own risk was asked."""
-        return len(self._told.get(candidate, ()))
+        return sum(each.asked == candidate for each in self._told)
 
     def add(self, candidate: Candidate, point: FloatArray, answers: Mapping[str, Arrays]) -> None:
         """Take in what all sites answered for a candidate at a point: risk, cut height, slope, norm weight."""
         norm, risks = float(dual_norm(point[: self.n_features], self.terms.transport_norm)), []
+        still = True
         for number, site in enumerate(self.terms.sites):
             told = answers[site.site_id]
             cut = RiskCut(
@@ -105,15 +121,14 @@ class SharedCuts:
                 told.get("swing"),
             )
             risks.append(cut.risk)
+            still = still and self._is_still(site, cut.norm_weight, candidate)
             self._cuts.append(_Cut(number, *self._plain(cut, point, norm), candidate))
-        self._told.setdefault(candidate, []).append((point, np.array(risks)))
+        self._told.append(_Told(point, np.array(risks), norm, still, candidate))
 
     def step(self, candidate: Candidate) -> Step:
         """Next point of a candidate, its best known one, and how near that is to its optimum."""
-        told = self._told.get(candidate, [])
-        values = [self._worst(risks, candidate) for _, risks in told]
-        upper = min(values, default=math.inf)
-        best = told[values.index(upper)][0] if told else self._near(candidate)
+        known = self.known(candidate)
+        upper, best = min(known, key=lambda each: each[0], default=(math.inf, self._near(candidate)))
         if not self._cuts:
             return Step(best, best, math.inf)
         basis = self._basis(best)
@@ -183,6 +198,36 @@ class SharedCuts:
         left = radius * wanted.radius - spent * wanted.label_flip_cost / asked.label_flip_cost
         return _Cut(cut.site, cut.offset, cut.slope, steep * left, wanted) if left >= 0 else None
 
+    def known(self, candidate: Candidate) -> list[tuple[float, FloatArray]]:
+        """Risk of a candidate under the worst mixture of the sites, and the point (D,), wherever it is known."""
+        found = []
+        for told in self._told:
+            risks = self._risks_of(told, candidate)
+            if risks is not None:
+                found.append((self._worst(risks, candidate), told.point))
+        return found
+
+    def _risks_of(self, told: _Told, wanted: Candidate) -> FloatArray | None:
+        """Risks (G,) of a candidate at a point that was asked; None where they are not known."""
+        asked = told.asked
+        if (asked.radius, asked.label_flip_cost) == (wanted.radius, wanted.label_flip_cost):
+            return told.risks
+        if not told.still or asked.label_flip_cost != wanted.label_flip_cost:
+            return None
+        paid = told.norm
+        if self.terms.loss.task == "regression":
+            paid = max(paid, 1.0 / asked.label_flip_cost)
+        radii = np.array([site.radius for site in self.terms.sites])
+        return np.asarray(told.risks + self.terms.loss.lipschitz * (wanted.radius - asked.radius) * radii * paid)
+
+    def _is_still(self, site: SiteTerms, norm_weight: float, asked: Candidate) -> bool:
+        """Whether all that a site's ball allows was spent on moving: then no row flips there in any ball."""
+        steep = self.terms.loss.lipschitz
+        if not self.terms.unbounded or not math.isfinite(steep):
+            return False
+        whole = steep * site.radius * asked.radius
+        return self.terms.loss.task == "regression" or norm_weight >= (1.0 - _NO_FLIPS) * whole
+
     def _worst(self, risks: FloatArray, candidate: Candidate) -> float:
         return worst_mixture(risks, self.terms.weights, self._ball(candidate)).value
 
@@ -198,9 +243,8 @@ class SharedCuts:
             pairs = ((other.radius, candidate.radius), (other.label_flip_cost, candidate.label_flip_cost))
             return sum(abs(math.log(a / b)) if math.isfinite(a / b) and a / b > 0 else 0.0 for a, b in pairs)
 
-        other = min(self._told, key=far)
-        told = self._told[other]
-        return min(told, key=lambda each: self._worst(each[1], other))[0]
+        other = min((each.asked for each in self._told), key=far)
+        return min(self.known(other), key=lambda each: each[0])[1]
 
 
 def _seen(point: FloatArray, basis: FloatArray | None) -> FloatArray:

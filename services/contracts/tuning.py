@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from models.tuning.automatic import AUTO_RADIUS, AUTO_RULE, AUTO_SEGMENTS, tries_products
+from models.tuning.automatic import AUTO_FOLDS, AUTO_RADIUS, AUTO_RULE, AUTO_SEGMENTS, tries_products
 from models.tuning.budget import MOST_TRAININGS, check_trainings
 from models.tuning.candidates import Candidate, grid
 from models.tuning.choice import Rule
@@ -80,7 +80,7 @@ class TuningGrid:
 
 def settled(tuning: TuningChoice) -> TuningSpec | None:
     """The table that "auto" stands for, but for its grid."""
-    return TuningSpec(budget=MOST_TRAININGS, rule=AUTO_RULE) if isinstance(tuning, str) else tuning
+    return TuningSpec(folds=AUTO_FOLDS, budget=MOST_TRAININGS, rule=AUTO_RULE) if isinstance(tuning, str) else tuning
 
 
 def tuning_grid(

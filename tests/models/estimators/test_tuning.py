@@ -24,12 +24,12 @@ def test_the_fit_is_that_of_the_chosen_terms() -> None:
     tuning = {"radius": [1.0, 200.0], "label_flip_cost": [1.0, 30.0], "folds": 3, "rule": "best"}
     model = FederatedDRSVC(tuning=tuning, calibration_folds=0, gap=1e-5).fit(features, labels, groups=groups)
     curve: list[dict[str, Any]] = list(model.tuning_curve_)
-    assert len(curve) == 4 and sum(each["folds"] == 3 for each in curve) == 3
+    assert len(curve) == 4 and all(each["folds"] == 3 for each in curve), "three folds are no race"
     finalists = [each for each in curve if each["folds"] == 3]
     best = max(finalists, key=lambda each: each["score"])
     plain = FederatedDRSVC(calibration_folds=0).fit(features, labels, groups=groups)
     factor = model.radius_[0] / plain.radius_[0]
-    assert model.tuning_why_.startswith("best of 3")
+    assert model.tuning_why_.startswith("best of 4")
     near = [each for each in finalists if each["radius"] == pytest.approx(factor)]
     assert max(each["score"] for each in near) == best["score"]
     same = FederatedDRSVC(
@@ -48,7 +48,8 @@ def test_auto_tries_planes_and_splines(estimator: Any) -> None:
     given = {} if estimator is DRSVC else {"groups": groups}
     model = estimator(tuning="auto", calibration_folds=0).fit(features, labels, **given)
     segments = [each["segments"] for each in model.tuning_curve_]
-    assert {size: segments.count(size) for size in segments} == {0: 3, 6: 3, 12: 3}
+    assert {size: segments.count(size) for size in segments} == {0: 4, 6: 4}
+    assert {each["folds"] for each in model.tuning_curve_} == {3}
     assert model.score(features, labels) > 0.7
     assert not hasattr(estimator(calibration_folds=0).fit(features, labels, **given), "tuning_curve_")
 
@@ -63,7 +64,7 @@ def test_what_two_sensors_tell_together_is_told_by_products_where_auto_tries_the
     apart = FederatedDRSVC(tuning="auto", calibration_folds=0).fit(40 * features, labels, groups=groups)
     assert {each["lift"] for each in apart.tuning_curve_} == {"none", "spline"}, "products are of features in [0, 1]"
     sent = model.tuning_bytes_per_site_
-    assert sent < 3 * max(model.bytes_per_site_, 20 * 8 * 3 * 25), "three trainings of the largest lift, with prox cuts"
+    assert sent < 3 * max(model.bytes_per_site_, 20 * 8 * 3 * 13), "three trainings of the largest lift, with prox cuts"
 
 
 def test_what_no_plane_can_tell_is_told_by_the_chosen_splines() -> None:
@@ -71,7 +72,7 @@ def test_what_no_plane_can_tell_is_told_by_the_chosen_splines() -> None:
     features = random.uniform(-40.0, 40.0, size=(240, 2))
     labels, groups = (np.abs(features[:, 0]) > 20.0).astype(int), np.arange(240) % 3
     model = FederatedDRSVC(tuning="auto", calibration_folds=0).fit(features[:180], labels[:180], groups=groups[:180])
-    assert isinstance(model.lift_, SplineLift) and model.lift_.segments in (6, 12)
+    assert isinstance(model.lift_, SplineLift) and model.lift_.segments == 6
     assert model.score(features[180:], labels[180:]) > 0.85 and model.coef_.shape[1] == 2 * model.lift_.segments
     chosen = FederatedDRSVC(tuning={"segments": [0, 4], "radius": [1.0], "folds": 3}, calibration_folds=0)
     chosen.fit(features, labels, groups=groups)

@@ -13,7 +13,7 @@ from services.contracts.errors import InvalidInputError
 from services.contracts.plan import Plan
 from services.contracts.plan_problem import check_problem
 from services.contracts.run import Run
-from services.contracts.tuning import TuningCurve
+from services.contracts.tuning import TuningCurve, settled
 from services.coordinator.training_state import TooFewSitesError
 from tests.services.coordinator.fake_ports import RIG, FakeWorks
 
@@ -167,9 +167,11 @@ def test_auto_is_a_grid_that_is_fixed_and_a_plan_without_tuning_has_none() -> No
 
     plan = Plan.model_validate({"name": "p", "asset_type": "rig", "tuning": "auto"})
     found = grid_of(plan, 3)
-    assert [getattr(lift, "segments", None) for lift in found.lifts] == [None, 6, 12, None]
-    assert found.sizes(3) == (3, 18, 36, 9) and len(found.candidates) == 12
-    assert len(grid_of(plan, 22).lifts) == 3, "products of many features are more numbers than the splines"
+    assert [getattr(lift, "segments", None) for lift in found.lifts] == [None, 6, None]
+    assert found.sizes(3) == (3, 18, 9) and len(found.candidates) == 12
+    assert len(grid_of(plan, 22).lifts) == 2, "products of many features are too many numbers"
+    spec = settled(plan.tuning)
+    assert spec is not None and (spec.folds, spec.rule, spec.budget) == (3, "best", 3.0)
     assert Plan.model_validate({"name": "p", "asset_type": "rig"}).tuning is None
     check_problem(plan, RIG)
     assert np.isfinite([each.radius for each in found.candidates]).all()
