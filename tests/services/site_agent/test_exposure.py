@@ -108,10 +108,12 @@ def test_what_is_sorted_out_and_remembered_changes_no_decision(seed: int) -> Non
 
 def test_what_the_guard_tried_is_not_searched_again_when_it_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     searched, by_differences = list[int](), Differences._by_differences
-    monkeypatch.setattr(
-        Differences, "_by_differences",
-        lambda self, sketch: searched.append(len(self.sketches)) or by_differences(self, sketch),
-    )
+
+    def counted(differences: Differences, sketch: np.ndarray) -> set[int]:
+        searched.append(len(differences.sketches))
+        return by_differences(differences, sketch)
+
+    monkeypatch.setattr(Differences, "_by_differences", counted)
     kept = Differences(60, 1, np.zeros((0, SKETCH)), set(), set())
     halves = np.random.default_rng(2).integers(0, 2, (4, 60)) / 60
     assert kept.copy().admits(halves[:2])
