@@ -25,7 +25,7 @@ _PATIENCE, _NEAR = 3, 1e-7  # steps without progress after which it ends, once t
 _CRAWLING, _HOPELESS = 0.02, 5  # so many steps so short one after the other: no point is feasible, but for rounding
 _FAR = 100.0  # error over the tolerance down to which steps may be rough
 _ROUNDING = 1e-17  # mean complementarity, over the duals' size, that is rounding
-_CORRECTORS = 3  # further directions of one factor, where a factor costs more than calls
+_CORRECTORS = 3  # further directions of one factor, where that costs many times a direction
 _LONG = 0.9  # step from which on another direction is not worth it
 _FURTHER, _GAIN = 0.3, 0.1  # how much longer a step is tried for, and the share of it that must be gained
 _SURFACE = 1e-13  # depth in a cone at which its scaling is no longer known
@@ -54,7 +54,8 @@ class ConeProgram:
 def solve_cone_program(program: ConeProgram, tolerance: float = 1e-13) -> Solution:
     """Best iterate: at the tolerance, where rounding stopped progress, or at the limit of steps.
 
-    Wide rows are factored roughly where all digits do not count yet; where that did not end at the tolerance, anew.
+    Wide rows are factored roughly where all digits do not count yet, and a factor serves several directions
+    (Gondzio 1996); where a rough one did not end at the tolerance, anew.
     """
     rows = program.rows if isinstance(program.rows, ArrowRows) else DenseRows(program.rows)
     found = _solve(program, rows, tolerance, rows.wide_enough)
@@ -75,7 +76,7 @@ def _solve(program: ConeProgram, rows: Rows, tolerance: float, roughly: bool) ->
     for part in cones.parts:
         if not (slack[part.start] > 0 and depth(slack[part]) > deep):
             slack[part] = unit[part]
-    correctors = _CORRECTORS if isinstance(rows, ArrowRows) else 0
+    correctors = _CORRECTORS if rows.wide_enough else 0
     least, idle, crawled, status = np.inf, 0, 0, SolverStatus.STEP_LIMIT
     best = Solution(x, dual, status, np.inf, np.inf, np.inf, 0)
     for taken in range(_MAX_STEPS):
@@ -104,8 +105,9 @@ def _solve(program: ConeProgram, rows: Rows, tolerance: float, roughly: bool) ->
         step = min(1.0, scaling.longest(slack, dslack, dual, ddual))
         ahead = float((slack + step * dslack) @ (dual + step * ddual)) / degree
         centring = min(1.0, max(ahead, 0.0) / mean) ** 3
-        turned = scaling.unscale(dslack)  # and W ddual = -point - turned
-        wanted = centring * mean * unit + scaling.product(turned, turned + scaling.point)
+        # W ddual as it is: -point - turned in exact arithmetic, but a rough factor leaves a rest, which costs rounds.
+        turned = scaling.unscale(dslack)
+        wanted = centring * mean * unit - scaling.product(turned, scaling.scale(ddual))
         dx, dslack, ddual = newton.direction(wanted)
         longest = scaling.longest(slack, dslack, dual, ddual)
         for _ in range(correctors):
