@@ -10,6 +10,9 @@ from models.basics import FloatArray
 from models.cuts.cut_model import CutModel
 from models.geometry.norms import DUAL_NORM, vector_norm
 
+_DEEP = 1e-3
+"""Least share of the norm by which its column starts above it: a start nearer to the cone's surface is no start."""
+
 
 @dataclass(frozen=True)
 class NormRows:
@@ -45,7 +48,9 @@ def norm_rows(model: CutModel, centre: FloatArray, steep: float, begin: FloatArr
     moved = middle + begin[:p] * units
     absolute = np.abs(moved)[:each] + room
     tall = absolute.sum() if dual == "l1" else float(vector_norm(moved[None], dual)[0])
-    start = np.concatenate([np.full(alone, tall + room), absolute])
+    # A start a unit away is as it was: where equals solve a small program, another start finds another of them.
+    above = max(room, _DEEP * tall) if dual == "l2" and room < 1.0 else room
+    start = np.concatenate([np.full(alone, tall + above), absolute])
     features, width = np.arange(p), d + alone + each
     bounds = [np.full(p, d)] * int(alone and dual == "linf") + [d + alone + features] * int(each > 0)
     linear = np.zeros((2 * p * len(bounds), width))

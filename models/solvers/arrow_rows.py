@@ -85,7 +85,23 @@ class DenseRows:
 
     def factor(self, scaling: Scaling, curvature: FloatArray, roughly: bool = False) -> Factor | None:
         """Cholesky factor of the whole matrix."""
-        return cholesky(scaling.gram(self.matrix), curvature)
+        scaled = self.matrix[: scaling.split] * scaling.inverse[:, None]
+        total = dsyrk(1.0, scaled.T, lower=True)
+        for part, cone in scaling.cones:
+            total += self._square(part) * (1.0 / cone.size**2)
+            total = dsyr(2.0 / cone.size**2, cone.axis @ self.matrix[part], lower=True, a=total, overwrite_a=True)
+        return cholesky(total, curvature)
+
+    def _square(self, part: slice) -> FloatArray:
+        """What of ``rows' (2 v v' - J) rows`` of a cone stays the same: ``-rows' J rows``."""
+        if part.start not in self._squares:
+            rows = self.matrix[part]
+            self._squares[part.start] = np.asfortranarray(rows.T @ rows - 2.0 * np.outer(rows[0], rows[0]))
+        return self._squares[part.start]
+
+    @cached_property
+    def _squares(self) -> dict[int, FloatArray]:
+        return {}
 
 
 @dataclass(frozen=True)
@@ -137,7 +153,7 @@ class ArrowRows:
     def factor(self, scaling: Scaling, curvature: FloatArray, roughly: bool = False) -> Factor | None:
         """Factor with the heights eliminated, or of the whole where more than the level touches them."""
         (m, k), count = self.wide.shape, self._firsts.shape[0]
-        weights = scaling.inverse * scaling.inverse  # of the linear rows, these and others
+        weights = scaling.squared  # of the linear rows, these and others
         total, means, centred = self._centred(weights[:m])
         matrix = self._of_others(scaling, weights[m:])
         matrix[:k, :k] += _gram(centred, weights[:m], roughly)

@@ -25,6 +25,9 @@ _PATIENCE, _NEAR = 3, 1e-7  # steps without progress after which it ends, once t
 _CRAWLING, _HOPELESS = 0.02, 5  # so many steps so short one after the other: no point is feasible, but for rounding
 _FAR = 100.0  # error over the tolerance down to which steps may be rough
 _ROUNDING = 1e-17  # mean complementarity, over the duals' size, that is rounding
+_CORRECTORS = 3  # further directions of one factor, where that costs many times a direction
+_LONG = 0.9  # step from which on another direction is not worth it
+_FURTHER, _GAIN = 0.3, 0.1  # how much longer a step is tried for, and the share of it that must be gained
 _SURFACE = 1e-13  # depth in a cone at which its scaling is no longer known
 _BACK_OFF = 0.99  # share of the way to the boundary that a step goes
 _DEEP, _NEAR_DEEP = 0.1, 1e-4  # least depth in a cone of a start, and of one with multipliers
@@ -51,7 +54,8 @@ class ConeProgram:
 def solve_cone_program(program: ConeProgram, tolerance: float = 1e-13) -> Solution:
     """Best iterate: at the tolerance, where rounding stopped progress, or at the limit of steps.
 
-    Wide rows are factored roughly where all digits do not count yet; where that did not end at the tolerance, anew.
+    Wide rows are factored roughly where all digits do not count yet, and a factor serves several directions
+    (Gondzio 1996); where a rough one did not end at the tolerance, anew.
     """
     rows = program.rows if isinstance(program.rows, ArrowRows) else DenseRows(program.rows)
     found = _solve(program, rows, tolerance, rows.wide_enough)
@@ -72,6 +76,7 @@ def _solve(program: ConeProgram, rows: Rows, tolerance: float, roughly: bool) ->
     for part in cones.parts:
         if not (slack[part.start] > 0 and depth(slack[part]) > deep):
             slack[part] = unit[part]
+    correctors = _CORRECTORS if rows.wide_enough else 0
     least, idle, crawled, status = np.inf, 0, 0, SolverStatus.STEP_LIMIT
     best = Solution(x, dual, status, np.inf, np.inf, np.inf, 0)
     for taken in range(_MAX_STEPS):
@@ -95,15 +100,27 @@ def _solve(program: ConeProgram, rows: Rows, tolerance: float, roughly: bool) ->
         factor = rows.factor(scaling, program.curvature, roughly and idle == 0 and error > _FAR * tolerance)
         if factor is None:
             break
-        newton = _Newton(rows, scaling, factor, dual_residual, primal_residual)
-        square = scaling.product(scaling.point, scaling.point)
-        _, dslack, ddual = newton.direction(square)
-        step = min(1.0, cones.longest(slack, dslack), cones.longest(dual, ddual))
+        newton = _Newton(rows, scaling, factor, dual_residual, primal_residual, dual)
+        _, dslack, ddual = newton.direction()
+        step = min(1.0, scaling.longest(slack, dslack, dual, ddual))
         ahead = float((slack + step * dslack) @ (dual + step * ddual)) / degree
         centring = min(1.0, max(ahead, 0.0) / mean) ** 3
-        second = scaling.product(scaling.unscale(dslack), scaling.scale(ddual))
-        dx, dslack, ddual = newton.direction(square + second - centring * mean * unit)
-        step = min(1.0, _BACK_OFF * min(cones.longest(slack, dslack), cones.longest(dual, ddual)))
+        # W ddual as it is: -point - turned in exact arithmetic, but a rough factor leaves a rest, which costs rounds.
+        turned = scaling.unscale(dslack)
+        wanted = centring * mean * unit - scaling.product(turned, scaling.scale(ddual))
+        dx, dslack, ddual = newton.direction(wanted)
+        longest = scaling.longest(slack, dslack, dual, ddual)
+        for _ in range(correctors):
+            if longest >= _LONG:
+                break
+            ahead = min(1.0, longest + _FURTHER)
+            wanted = wanted + scaling.levelling(slack + ahead * dslack, dual + ahead * ddual, centring * mean)
+            other = newton.direction(wanted)
+            found = scaling.longest(slack, other[1], dual, other[2])
+            if found < longest + _GAIN * _FURTHER:
+                break
+            (dx, dslack, ddual), longest = other, found
+        step = min(1.0, _BACK_OFF * longest)
         crawled = crawled + 1 if step < _CRAWLING else 0
         x, slack, dual = x + step * dx, slack + step * dslack, dual + step * ddual
     else:
@@ -111,18 +128,23 @@ def _solve(program: ConeProgram, rows: Rows, tolerance: float, roughly: bool) ->
     return replace(best, status=status)
 
 
-@dataclass(frozen=True)
 class _Newton:
-    rows: Rows
-    scaling: Scaling
-    factor: Factor
-    dual_residual: FloatArray
-    primal_residual: FloatArray
+    """Steps of one iterate: the products that both of its directions need are made once."""
 
-    def direction(self, complementarity: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Steps of point, slack and dual towards ``complementarity`` = 0 and feasibility."""
-        scaling = self.scaling
-        push = scaling.unscale_twice(self.primal_residual) - scaling.unscale(scaling.divide(complementarity))
-        dx = self.factor.solve(-self.dual_residual - self.rows.adjoint(push))
-        moved = self.rows.times(dx)
-        return dx, -self.primal_residual - moved, push + scaling.unscale_twice(moved)
+    def __init__(
+        self, rows: Rows, scaling: Scaling, factor: Factor, dual_residual: FloatArray, primal_residual: FloatArray,
+        dual: FloatArray,
+    ) -> None:
+        self._rows, self._scaling, self._factor = rows, scaling, factor
+        self._dual_residual, self._primal_residual = dual_residual, primal_residual
+        # W^-1 (point \ point o point) is W^-1 point, the dual itself.
+        self._push = scaling.unscale_twice(primal_residual) - dual
+
+    def direction(self, wanted: FloatArray | None = None) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Steps of point, slack and dual towards feasibility and a complementarity of ``wanted``; None: 0."""
+        scaling, push = self._scaling, self._push
+        if wanted is not None:
+            push = push + scaling.unscale(scaling.divide(wanted))
+        dx = self._factor.solve(-self._dual_residual - self._rows.adjoint(push))
+        moved = self._rows.times(dx)
+        return dx, -self._primal_residual - moved, push + scaling.unscale_twice(moved)

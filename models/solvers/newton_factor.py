@@ -63,10 +63,11 @@ def cholesky(matrix: FloatArray, curvature: FloatArray) -> Factor | None:
 
     Of the matrix the lower triangle is read.
     """
-    matrix[np.diag_indices(matrix.shape[0])] += np.maximum(curvature, _SHORT_STEPS)
+    diagonal = np.einsum("ii->i", matrix)  # a view
+    diagonal += np.maximum(curvature, _SHORT_STEPS)
     for jitter in (0.0, 1e-14, 1e-11):
         shifted = matrix + np.diag(jitter * matrix.diagonal()) if jitter else matrix
-        factor, failed = dpotrf(shifted, lower=True)
+        factor, failed = dpotrf(shifted, lower=True, clean=False)
         if not failed:
             return _Cholesky(factor)
     return None

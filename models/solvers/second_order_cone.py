@@ -15,6 +15,7 @@ import numpy as np
 from models.basics import FloatArray
 
 _SURFACE = 1e-16  # least size of a point over t^2: what float64 can tell from the boundary
+_LEVEL = 0.1  # how far from the wanted product one may be, and one over it
 _TINY = float(np.finfo(np.float64).tiny)  # least size of all, which is divided by
 
 
@@ -84,7 +85,7 @@ def determinant(u: FloatArray) -> float:
 
 def depth(u: FloatArray) -> float:
     """How far inside one cone a point (t, u) lies, relative to its size."""
-    return 1.0 - float(np.sqrt(u[1:] @ u[1:])) / float(u[0])
+    return 1.0 - math.sqrt(float(u[1:] @ u[1:])) / float(u[0])
 
 
 def lowest_change(point: FloatArray, change: FloatArray, size: float) -> float:
@@ -128,24 +129,18 @@ class Cones:
         """How far inside the second-order cones a point lies, relative to its size; infinite where there are none."""
         return min((depth(vector[part]) for part in self.parts), default=np.inf)
 
-    def longest(self, point: FloatArray, change: FloatArray) -> float:
-        """Longest step that stays inside."""
-        falling = change[: self.split] < 0
-        steps = -point[: self.split][falling] / change[: self.split][falling]
-        longest = float(steps.min(initial=np.inf))
-        for part in self.parts:
-            lowest = lowest_change(point[part], change[part], determinant(point[part]))
-            longest = min(longest, -1.0 / lowest) if lowest < 0 else longest
-        return longest
-
 
 @dataclass(frozen=True)
 class Scaling:
-    """Nesterov-Todd scaling W of a product of cones; ``inverse`` is the linear part of W^-1, ``cones`` the others."""
+    """Nesterov-Todd scaling W of a product of cones, ``cones`` those of second order.
+
+    Of the linear rows, ``linear`` is W, ``inverse`` W^-1 and ``squared`` W^-2.
+    """
 
     split: int
     linear: FloatArray
     inverse: FloatArray
+    squared: FloatArray
     cones: tuple[tuple[slice, ConeScaling], ...]
     point: FloatArray
 
@@ -158,7 +153,8 @@ class Scaling:
         scaled = tuple((part, ConeScaling.at(slack[part], dual[part])) for part in cones.parts)
         for part, cone in scaled:
             point[part] = cone.point
-        return Scaling(split, roots / dual_roots, dual_roots / roots, scaled, point)
+        inverse = dual_roots / roots
+        return Scaling(split, roots / dual_roots, inverse, inverse * inverse, scaled, point)
 
     def scale(self, vector: FloatArray) -> FloatArray:
         """``W vector``."""
@@ -170,7 +166,7 @@ class Scaling:
 
     def unscale_twice(self, vector: FloatArray) -> FloatArray:
         """``W^-2 vector``."""
-        return self._apply(vector, self.inverse * self.inverse, ConeScaling.unscale_twice)
+        return self._apply(vector, self.squared, ConeScaling.unscale_twice)
 
     def _apply(
         self, vector: FloatArray, linear: FloatArray, turn: Callable[[ConeScaling, FloatArray], FloatArray]
@@ -190,21 +186,32 @@ class Scaling:
 
     def divide(self, v: FloatArray) -> FloatArray:
         """``x`` with ``point * x = v`` in the Jordan product."""
-        result = v / np.where(self.point == 0, 1.0, self.point)
+        result = np.empty_like(v)
+        np.divide(v[: self.split], self.point[: self.split], out=result[: self.split])
         for part, cone in self.cones:
             result[part] = cone.divide(v[part])
         return result
 
-    def gram(self, rows: FloatArray) -> FloatArray:
-        """``rows' W^-2 rows``."""
-        scaled = rows[: self.split] * self.inverse[:, None]
-        total = scaled.T @ scaled
+    def levelling(self, slack: FloatArray, dual: FloatArray, wanted: float) -> FloatArray:
+        """What products of linear rows far from ``wanted`` need to come near it (Gondzio 1996); 0 in the cones."""
+        products = slack[: self.split] * dual[: self.split]
+        change = np.zeros_like(slack)
+        near = np.clip(products, _LEVEL * wanted, wanted / _LEVEL)
+        np.maximum(near - products, -wanted / _LEVEL, out=change[: self.split])
+        return change
+
+    def longest(self, slack: FloatArray, dslack: FloatArray, dual: FloatArray, ddual: FloatArray) -> float:
+        """Longest step with which the slack and the dual that are scaled both stay inside."""
+        lowest = min(
+            float((dslack[: self.split] / slack[: self.split]).min(initial=0.0)),
+            float((ddual[: self.split] / dual[: self.split]).min(initial=0.0)),
+        )
         for part, cone in self.cones:
-            tail = rows[part]
-            along = cone.axis @ tail
-            turned = 2.0 * np.outer(along, along) - np.outer(tail[0], tail[0]) + tail[1:].T @ tail[1:]
-            total += turned / cone.size**2
-        return np.asarray(total)
+            lowest = min(
+                lowest, lowest_change(slack[part], dslack[part], cone.of_slack),
+                lowest_change(dual[part], ddual[part], cone.of_dual),
+            )
+        return -1.0 / lowest if lowest < 0 else math.inf
 
 
 def _mirror(vector: FloatArray) -> FloatArray:

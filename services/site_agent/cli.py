@@ -139,6 +139,7 @@ def _console(chosen: argparse.Namespace) -> int:
 
 def _diagnose(chosen: argparse.Namespace) -> int:
     from services.site_agent.local_predictor import diagnose, read_model
+    from services.site_agent.sample_stream import diagnose_lines, is_stream, opened_lines
 
     columns, key = CsvSource(kind="csv", path=chosen.input), chosen.oem_key
     if chosen.config is not None:
@@ -151,7 +152,13 @@ def _diagnose(chosen: argparse.Namespace) -> int:
             "the OEM's public key is not known, so the model cannot be checked: give --oem-key, or --config with "
             "oem_key in it; --unsigned uses the model whoever made it"
         )
-    rows = diagnose(read_model(chosen.model, None if chosen.unsigned else key), columns, chosen.coverage)
+    model = read_model(chosen.model, None if chosen.unsigned else key)
+    if is_stream(chosen.input, chosen.ndjson):
+        with opened_lines(chosen.input) as lines:
+            for answer in diagnose_lines(model, lines, columns, chosen.coverage):
+                print(json.dumps(answer), flush=True)
+        return 0
+    rows = diagnose(model, columns, chosen.coverage)
     if chosen.json:
         print_json({"rows": [*csv.DictReader(rows)]})
         return 0
@@ -324,7 +331,8 @@ def _parser() -> argparse.ArgumentParser:
 
     diagnose = commands.add_parser("diagnose", help="diagnose measurements inside the plant; nothing is sent")
     diagnose.add_argument("--model", type=Path, required=True, help="model version file (JSON) from the OEM")
-    diagnose.add_argument("--input", type=Path, required=True, help="CSV file of measurements; it needs no labels")
+    diagnose.add_argument("--input", type=Path, required=True, help="CSV or NDJSON file without labels; - is stdin")
+    diagnose.add_argument("--ndjson", action="store_true", help="the input is NDJSON: a line in, a line out")
     diagnose.add_argument("--config", type=Path, help="settings file, for the columns and units of this plant's CSV")
     diagnose.add_argument("--oem-key", metavar="U...", help="the OEM's public key (default: oem_key in the settings)")
     diagnose.add_argument("--coverage", type=float, help="of class sets and intervals (default: the version's own)")

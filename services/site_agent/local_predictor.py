@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from models.basics import FloatArray
 from models.evaluation.robustness_radius import robustness_radius
 from models.methods.local_sgd.objectives.network_answers import network_radius
 from models.multiclass import class_of, predict_scores
@@ -62,12 +63,16 @@ def diagnose(version: ModelVersion, source: CsvSource, coverage: float | None = 
     ConflictError
         The version carries no calibration, or its counts are too few for the coverage.
     """
+    return answers(version, scaled_measurements(source, version.asset_type), coverage)
+
+
+def answers(version: ModelVersion, features: FloatArray, coverage: float | None = None) -> Iterator[str]:
+    """Lines of :func:`diagnose` for scaled features (N, P)."""
     if version.calibration is None and coverage is not None:
         raise ConflictError(f"model {version.name} carries no calibration, so it gives no answer of a stated coverage")
     if version.task == "regression":
-        yield from _estimates(version, source, coverage)
+        yield from _estimates(version, features, coverage)
         return
-    features = scaled_measurements(source, version.asset_type)
     heads, network, norm = version.head_scores(features), version.network, version.spec.transport_norm
     classes = class_of(heads)
     if network is None:
@@ -98,11 +103,11 @@ def _trust(reason: str) -> str:
     return f"{'yes' if reason else 'no'},{reason}"
 
 
-def _estimates(version: ModelVersion, source: CsvSource, coverage: float | None) -> Iterator[str]:
+def _estimates(version: ModelVersion, features: FloatArray, coverage: float | None) -> Iterator[str]:
     target, around = version.asset_type.target, version.error_interval_at(COVERAGE_CONFIDENCE)
     if target is None:
         raise InvalidInputError("the model names no target")
-    features, found = scaled_measurements(source, version.asset_type), version.calibration
+    found = version.calibration
     scaled = predict_scores(version.weights, version.lifted(features))[:, 0]
     chosen = None if found is None else found.check(coverage)
     reasons = [""] * len(features) if found is None else novelty(found, np.abs(scaled - 0.5), features)

@@ -20,6 +20,9 @@ numbers. Rows with the same features count as one, since whoever has one of them
 from __future__ import annotations
 
 import copy
+import hashlib
+import math
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -44,6 +47,8 @@ _FAINT = 1e-12
 """Share of a whole row below which a coefficient is rounding; sketches of a thousand rows are good to 1e-14. Two
 solutions of one local step may differ along a row by more than that, and whoever divides by it has the row."""
 _NEW = 1e-9  # share of a vector that must lie outside the span for it to be a new direction
+_EDGE = 1e-9  # angles of a row by which rounding may put one across the border to the next
+_SEARCHES_KEPT = 64  # vectors of which it is remembered what they isolate with those before: of a few answers
 _DEPTH = 32  # last vectors of which pairs are held to pairs: 496 pairs, 33 000 sums a vector
 LEAST_LEVERAGE = 0.999
 """Leverage from which on a row counts as isolated by some combination."""
@@ -86,12 +91,19 @@ class Differences:
         self._angles = angles
         self._sketcher = np.column_stack([np.cos(angles), np.sin(angles), drawn])[self._alike]
         self._lengths = np.sqrt(np.einsum("ij,ij->i", self._sketcher, self._sketcher))
+        self._longest = float(self._lengths.max())
         self._n_rows = n_rows
         # Nearer for so many rows that their directions would crowd.
         self._pair_angle = max(_ANGLE, min(_PAIR_ANGLE, _CROWD / n_rows))
         self._combined_angle = min(_COMBINED_ANGLE, self._pair_angle)
+        # The second plane of the rows by their angles, once around and a little more: either sign is the same row.
+        self._ahead = n_rows + self._reach(self._pair_angle)
+        around = np.arange(-self._ahead, self._ahead + 1) % n_rows
+        self._cosines, self._sines = np.ascontiguousarray(self._sketcher[around, 2:4].T)
         self.sketches = sketches.reshape(-1, SKETCH)
         self.pairs, self.differences = set(pairs), set(differences)
+        self.history = hashlib.sha256(self.sketches.tobytes()).digest()
+        self._found: OrderedDict[bytes, tuple[IntSet, IntSet]] = OrderedDict()
 
     def copy(self) -> Differences:
         """One that grows apart from this one."""
@@ -106,12 +118,14 @@ class Differences:
             sketch = trial.sketch(each)
             if trial.knows(sketch):
                 continue
-            if not trial.by_pairs(sketch) <= trial.differences:
+            by_pairs = trial.by_pairs(sketch)
+            if not by_pairs <= trial.differences:
                 return False
-            trial.add(sketch)
+            trial.add(sketch, by_pairs)
             if len(trial.differences) > len(self.differences):
                 return False
-        self.sketches, self.pairs, self.differences = trial.sketches, trial.pairs, trial.differences
+        self.sketches, self.history = trial.sketches, trial.history
+        self.pairs, self.differences = trial.pairs, trial.differences
         return True
 
     def take(self, vectors: Sequence[FloatArray]) -> None:
@@ -127,21 +141,36 @@ class Differences:
 
     def knows(self, sketch: FloatArray) -> bool:
         """Whether the very vector has left before, or it is zero."""
-        known = np.vstack([self.sketches, np.zeros(SKETCH)])
-        return bool((np.abs(known - sketch).max(axis=1) <= _FAINT).any())
+        if np.abs(sketch).max() <= _FAINT:
+            return True
+        near = self.sketches[np.abs(self.sketches[:, 0] - sketch[0]) <= _FAINT]
+        return bool((np.abs(near - sketch).max(axis=1, initial=0.0) <= _FAINT).any())
 
-    def add(self, sketch: FloatArray) -> None:
-        """Take in a vector that is not known yet."""
-        self.pairs |= self.by_pairs(sketch)
+    def add(self, sketch: FloatArray, by_pairs: IntSet | None = None) -> None:
+        """Take in a vector that is not known yet; ``by_pairs`` where :meth:`by_pairs` was asked already.
+
+        Copies of one share what they found: what the guard tried and what then leaves is the same search.
+        """
+        self.history = hashlib.sha256(self.history + sketch.tobytes()).digest()
+        if self.history not in self._found:
+            pairs = self.by_pairs(sketch) if by_pairs is None else by_pairs
+            self._found[self.history] = (pairs, self._by_differences(sketch))
+            while len(self._found) > _SEARCHES_KEPT:
+                self._found.popitem(last=False)
+        pairs, differences = self._found[self.history]
+        self.pairs |= pairs
+        self.differences |= differences | self.pairs
+        self.sketches = np.vstack([self.sketches, sketch])
+
+    def _by_differences(self, sketch: FloatArray) -> IntSet:
+        """Rows isolated by a vector with two or three of the last ones."""
         recent = np.vstack([np.zeros(SKETCH), self.sketches[-_DEPTH:]])
         first, second = np.triu_indices(len(recent), 1)
         older = recent[first] - recent[second]
         newer = sketch - recent
         found = self._isolated_sums(newer, older, (1.0, -1.0), self._combined_angle)
         # a - 2 b + c, the new one being a or b
-        found |= self._isolated_sums(newer, newer, (1.0,), self._combined_angle)
-        self.differences |= found | self.pairs
-        self.sketches = np.vstack([self.sketches, sketch])
+        return found | self._isolated_sums(newer, newer, (1.0,), self._combined_angle)
 
     def by_pairs(self, sketch: FloatArray) -> IntSet:
         """Rows isolated by a vector alone or with one of those so far."""
@@ -160,20 +189,30 @@ class Differences:
         direction in both.
         """
         ones, others, found = np.ascontiguousarray(one.T), np.ascontiguousarray(other.T), set[int]()
-        # A little more than the angle may be in the first plane, which has length 1.
-        plane = 1.1 * angle_to_row * float(self._lengths.max())
-        reach = 1 + int(plane * self._n_rows / np.pi)
+        plane, reach = self._plane(angle_to_row), self._reach(angle_to_row)
         for sign in signs:
-            x, y, u, v = ((ones[k][:, np.newaxis] + sign * others[k]).ravel() for k in range(4))
+            x, y, u, v = (np.add.outer(ones[k], sign * others[k]).ravel() for k in range(4))
             place = np.floor(np.arctan2(y, x) * (self._n_rows / np.pi)).astype(np.intp)
-            size = np.sqrt(u * u + v * v)
+            size = u * u
+            size += v * v
+            size *= plane * plane
             for shift in range(-reach, reach + 1):
-                row = (place + shift) % self._n_rows
                 # The sine of the angle between the directions in the second plane, times both lengths.
-                across = np.abs(u * self._sketcher[row, 3] - v * self._sketcher[row, 2])
-                near = np.flatnonzero(across <= plane * size)
-                found |= self._confirmed(one, other, sign, near, row[near], angle_to_row)
+                row = place + (self._ahead + shift)
+                across = u * self._sines.take(row)
+                across -= v * self._cosines.take(row)
+                across *= across
+                near = np.flatnonzero(across <= size)
+                found |= self._confirmed(one, other, sign, near, (place[near] + shift) % self._n_rows, angle_to_row)
         return set(np.flatnonzero(np.isin(self._alike, list(found))).tolist()) if found else found
+
+    def _plane(self, angle_to_row: float) -> float:
+        """A little more than such an angle may be in the first plane, where rows have length 1."""
+        return 1.1 * angle_to_row * self._longest
+
+    def _reach(self, angle_to_row: float) -> int:
+        """How many rows to either side such an angle may lead: 0 while it is less than the half of a row's own."""
+        return max(0, math.ceil(self._plane(angle_to_row) * self._n_rows / np.pi - 0.5 + _EDGE))
 
     def _confirmed(
         self, one: FloatArray, other: FloatArray, sign: float, near: NDArray[np.intp], row: NDArray[np.intp],

@@ -66,6 +66,67 @@ def test_rows_isolated_by_differences_are_those_of_a_search_by_the_definition(n_
     assert found.pairs and len(found.differences) < n_rows or n_rows < 100
 
 
+class Plain(Differences):
+    """Every sum held to every row, nothing sorted out before and nothing remembered."""
+
+    def _isolated_sums(self, one: Any, other: Any, signs: Any, angle_to_row: float) -> set[int]:
+        sums, rows = np.meshgrid(np.arange(len(one) * len(other)), np.arange(self._n_rows), indexing="ij")
+        each = [self._confirmed(one, other, sign, sums.ravel(), rows.ravel(), angle_to_row) for sign in signs]
+        return set(np.flatnonzero(np.isin(self._alike, list(set().union(*each)))).tolist())
+
+    def knows(self, sketch: np.ndarray) -> bool:
+        return any(np.abs(sketch - each).max() <= 1e-12 for each in [*self.sketches, np.zeros(SKETCH)])
+
+    def add(self, sketch: np.ndarray, by_pairs: set[int] | None = None) -> None:
+        self.pairs |= self.by_pairs(sketch)
+        self.differences |= self._by_differences(sketch) | self.pairs
+        self.sketches = np.vstack([self.sketches, sketch])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_is_sorted_out_and_remembered_changes_no_decision(seed: int) -> None:
+    """Answers of one to three vectors, as the guard tries them on a copy and the gate then takes them or does not."""
+    rng = np.random.default_rng(seed)
+    n_rows = int(rng.integers(4, 30))
+    alike = np.arange(n_rows)
+    alike[rng.integers(n_rows, size=n_rows // 4)] = 0
+    fast, plain = (kind(n_rows, seed, np.zeros((0, SKETCH)), set(), set(), alike) for kind in (Differences, Plain))
+    vectors = [*activity(14, n_rows, seed), np.zeros(n_rows), np.eye(n_rows)[1] / n_rows]
+    for _ in range(8):
+        answer = [vectors[place] for place in rng.integers(len(vectors), size=rng.integers(1, 4))]
+        answer[0] = (1.0 - 0.004 * rng.integers(2)) * answer[0] + 0.004 * rng.integers(2) * answer[-1]
+        tried, wanted = fast.copy(), plain.copy()
+        may = wanted.admits(answer)
+        assert tried.admits(answer) == may
+        assert (tried.pairs, tried.differences) == (wanted.pairs, wanted.differences)
+        if may or rng.random() < 0.5:  # at the end of its candidates something leaves whatever it isolates
+            fast.take(answer)
+            plain.take(answer)
+        assert (fast.pairs, fast.differences) == (plain.pairs, plain.differences)
+        assert np.array_equal(fast.sketches, plain.sketches)
+
+
+def test_what_the_guard_tried_is_not_searched_again_when_it_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched, by_differences = list[int](), Differences._by_differences
+
+    def counted(differences: Differences, sketch: np.ndarray) -> set[int]:
+        searched.append(len(differences.sketches))
+        return by_differences(differences, sketch)
+
+    monkeypatch.setattr(Differences, "_by_differences", counted)
+    kept = Differences(60, 1, np.zeros((0, SKETCH)), set(), set())
+    halves = np.random.default_rng(2).integers(0, 2, (4, 60)) / 60
+    assert kept.copy().admits(halves[:2])
+    kept.take(halves[:2])
+    assert searched == [0, 1]
+    kept.take(halves[2:3])
+    assert searched == [0, 1, 2]
+    other = Differences(60, 1, kept.sketches[1:2], set(), set())  # the same vector after others is another question
+    other._found = kept._found
+    other.take(halves[2:3])
+    assert searched == [0, 1, 2, 1]
+
+
 def test_a_difference_of_two_rows_isolates_none_and_a_tiny_rest_hides_nothing() -> None:
     base = np.full(50, 0.02)
     for change, rows in (({3: 0.01, 4: 0.01}, set()), ({3: 0.01, 4: 1e-5}, {3}), ({3: 0.01, 4: 3e-4}, set())):
