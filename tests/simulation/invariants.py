@@ -30,7 +30,7 @@ class Invariants:
 
     def __init__(self, works: Works) -> None:
         self.works, self.world = works, works.world
-        self.base = sqlite3.connect(works.folder / "store.db", isolation_level=None)
+        self.base = sqlite3.connect(works.store_file, isolation_level=None)
         self.frames: dict[str, tuple[bytes, list[float]]] = {}
         self.ends: list[str] = []
         self._rounds: dict[tuple[str, int], str] = {}

@@ -5,23 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import shutil
-import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sqlalchemy.util import LRUCache
 
-from migrations.run import upgrade
 from services.contracts.errors import BallastError
 from services.contracts.messages import Task
 from services.registry.labels import CHAMPION, PREVIOUS
-from services.round_store.session import make_engine
 from tests.simulation.disk import LedgerFaults, LedgerOs, StoreFaults
 from tests.simulation.invariants import Invariants
 from tests.simulation.network import Bus
@@ -30,11 +24,11 @@ from tests.simulation.plants import RIG, Plant
 from tests.simulation.processes import CURRENT, Process
 from tests.simulation.registry import Registry
 from tests.simulation.scenario import MOST_VIRTUAL_SECONDS, Action, Scenario, draw_scenario
+from tests.simulation.store import founded, temporary
 from tests.simulation.world import World
 
 SETTLED_SECONDS = 12.0
 """After the last run has ended: the watch over aliases looks every ten."""
-MEMORY = Path("/dev/shm")  # where it is, files that are forced to the disk cost nothing
 
 
 @dataclass(frozen=True)
@@ -65,9 +59,7 @@ class Works:
         self.ledger_os = LedgerOs(world)
         self.bus = Bus(world, scenario.weather)
         self.bus.slow = scenario.slow
-        shutil.copyfile(_template(), self.folder / "store.db")
-        self.engine = make_engine(f"sqlite:///{self.folder / 'store.db'}")
-        self.engine._compiled_cache = _STATEMENTS  # type: ignore[assignment]  # the statements are those of every other seed
+        self.engine, self.store_file = founded()
         self.registry = Registry(world, scenario.registry_away, scenario.calm_at)
         faults = StoreFaults(world.stream("store"), **scenario.store_faults, until=scenario.calm_at)
         for site in scenario.sites:
@@ -250,7 +242,7 @@ def _unhandled(world: World, context: Mapping[str, Any]) -> None:
 
 @contextlib.contextmanager
 def _folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="simulated-", dir=MEMORY if MEMORY.is_dir() else None) as folder:
+    with temporary("simulated-") as folder:
         yield Path(folder)
 
 
@@ -262,20 +254,6 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         logging.disable(before)
-
-
-@lru_cache(maxsize=1)
-def _template() -> Path:
-    """A store at the newest schema; it is made once a process."""
-    folder = tempfile.TemporaryDirectory(prefix="simulated-template-", dir=MEMORY if MEMORY.is_dir() else None)
-    _KEPT.append(folder)
-    path = Path(folder.name) / "template.db"
-    upgrade(f"sqlite:///{path}")
-    return path
-
-
-_STATEMENTS: LRUCache[Any, Any] = LRUCache(1000)
-_KEPT: list[tempfile.TemporaryDirectory[str]] = []
 
 
 def _scaled(task: Task, arrays: dict[str, Any]) -> dict[str, Any]:
