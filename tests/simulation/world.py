@@ -150,6 +150,7 @@ class World:
             put(flows.retrain, "get_run_logger", lambda: quiet)
             put(flows.retrain, "Progress", _Silent)
             put(flows.retrain, "step", _step)
+            put(flows.retrain, "tuning_flow", flows.retrain.tuning_flow.fn)
             for name in ("name_flow_run", "link_to_version"):
                 put(flows.retrain, name, _unseen)
             yield
