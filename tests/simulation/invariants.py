@@ -157,10 +157,10 @@ class Invariants:
             "WHERE run_id = ? AND round = ? AND status = 'accepted'", (run_id, number),
         )
         for site, sha256, late in accepted.fetchall():
-            question = (run_id, site, late or number)
-            if question in self._counted:
-                self.world.breach(f"answers: round {number} counts the answer of {site} to question {question[2]} again")
-            self._counted.add(question)
+            question = late or number
+            if (run_id, site, question) in self._counted:
+                self.world.breach(f"answers: round {number} counts the answer of {site} to question {question} again")
+            self._counted.add((run_id, site, question))
             if sha256 not in self.frames:
                 self.world.breach(f"answers: round {number} counts an answer of {site} that never arrived")
                 continue
@@ -173,7 +173,7 @@ class Invariants:
                 self.world.breach(f"answers: {where} that is no frame")
                 continue
             said = (header.get("site_id"), header.get("run_id"), header.get("round"), header.get("kind"))
-            if said != (site, run_id, late or number, "round"):
+            if said != (site, run_id, question, "round"):
                 self.world.breach(f"answers: {where} that is to {said}")
             if not any(parsed.is_signed_by(key) for key in self.works.plants[site].keys):
                 self.world.breach(f"answers: {where} that it never signed")

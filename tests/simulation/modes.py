@@ -40,7 +40,8 @@ def changes_of(mode: str, draw: random.Random, reveal: str, method: str) -> dict
         robust = {"each site": (*_SINGLE, "fdr-sm"), "sums": ("cohort-bundle", "fdr-sm")}[reveal]
         changes = {
             "method": method if method in robust else draw.choice(robust),
-            "max_rounds": draw.randint(5, 8), "tuning": {"radius": [0.5, 2.0], "folds": 2, "budget": 3.0, "every": draw.choice((1, 2))},
+            "max_rounds": draw.randint(5, 8),
+            "tuning": {"radius": [0.5, 2.0], "folds": 2, "budget": 3.0, "every": draw.choice((1, 2))},
         }
     elif mode == "noise":
         noise = {"epsilon": 1000.0, "rounds": 3, "within": 6.0, "confidence": 0.999}

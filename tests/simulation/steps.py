@@ -19,7 +19,8 @@ Step = tuple[str, int, frozenset[str], frozenset[str]]
 
 
 class Steps:
-    """Sites that each step let enter the upper bound by their cuts; states with which runs began, and whose cuts are in these."""
+    """Sites that each step let enter the upper bound by their cuts; states with which runs began, and whose cuts these
+    hold."""
 
     def __init__(self) -> None:
         self.away: dict[Step, frozenset[str]] = {}
@@ -43,7 +44,7 @@ class Steps:
             self.begun[at.run.run_id], self.reused[at.run.run_id] = at.state, at.reused
             return at
 
-        Training.stepped, module.warmed = stepping, warming  # type: ignore[method-assign]
+        Training.stepped, module.warmed = stepping, warming  # type: ignore[method-assign, assignment]
         try:
             yield
         finally:
