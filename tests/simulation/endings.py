@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 OWN_FAULTS = (
     "cannot be committed", "recorded already", "driven by another", "has ended already", "Traceback", "the database",
+    "more than one answer",
 )
 """Words of failures by which a run would fall over what the service itself had done."""
 
