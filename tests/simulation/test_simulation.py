@@ -13,7 +13,7 @@ from tests.simulation.loop import SimulationLoop
 from tests.simulation.planted import MISTAKES, planted
 from tests.simulation.processes import CURRENT, Process
 from tests.simulation.rotations import rotations
-from tests.simulation.soak import soak
+from tests.simulation.soak import outcomes, soak
 from tests.simulation.works import simulate
 
 FOUND_BY = {
@@ -30,6 +30,13 @@ def test_nothing_is_broken_in_a_few_seeds(capsys: pytest.CaptureFixture[str]) ->
     assert found.broken == {}
     assert len(found.faults) > 5 and found.rounds > 6
     assert "6 seeds" in capsys.readouterr().out
+
+
+def test_seeds_give_the_same_in_processes_of_their_own() -> None:
+    seeds = (1001, 1002)
+    beside = {each.seed: each for each in outcomes(seeds, 2)}
+    for seed in seeds:
+        assert beside[seed].digest == simulate(seed).digest and not beside[seed].broken
 
 
 def test_the_same_seed_gives_the_same_bytes() -> None:

@@ -147,6 +147,8 @@ class World:
             put(flows.retrain, "open_context", open_context)
             put(flows.retrain, "new_owner", self.owner)
             put(flows.retrain, "this_flow_run", _ThisFlowRun())
+            # A seed may be run in a child of ours, which is no runner of flows.
+            put(flows.retrain, "multiprocessing", SimpleNamespace(parent_process=lambda: None))
             put(flows.retrain, "get_run_logger", lambda: quiet)
             put(flows.retrain, "Progress", _Silent)
             put(flows.retrain, "step", _step)
