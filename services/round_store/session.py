@@ -116,10 +116,11 @@ def make_engine(url: str | URL, *, create: bool = False, busy_seconds: float = B
         For any other URL.
     """
     parsed = _parse(url)
-    options: dict[str, Any] = {"json_serializer": _to_json, "pool_pre_ping": True}
+    options: dict[str, Any] = {"json_serializer": _to_json}
     if parsed.get_backend_name() == "postgresql":
         connect = {"connect_timeout": 10, "application_name": "ballast"}
-        return create_engine(parsed.set(drivername="postgresql+psycopg"), connect_args=connect, **options)
+        server = parsed.set(drivername="postgresql+psycopg")
+        return create_engine(server, connect_args=connect, pool_pre_ping=True, **options)  # a file is never cut off
     mode = parsed.query.get("mode", "rwc" if create else "rw")
     path = quote(str(Path(str(parsed.database)).absolute()))
     target = URL.create("sqlite", database=f"file:{path}", query={"mode": str(mode), "uri": "true"})

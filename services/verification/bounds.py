@@ -132,7 +132,7 @@ def lower_bound(certificate: CertificateFile, head: Head, upper: float) -> float
         excess = max(float(up(np.array(steep - carried))), 0.0)
         charge = float(up(np.array(excess * reach)))
         if certificate.fit_intercept:
-            charge += _intercept_charge(certificate, head, slope, mixture, upper, reach)
+            charge += _intercept_charge(certificate, head, cuts, slope, mixture, upper, reach)
         bound = down(down(constant.low) - up(np.array(charge)))
     else:
         if head.norm_weight.any():
@@ -199,11 +199,12 @@ def _along(slope: Interval, point: Floats) -> Interval:
 
 
 def _intercept_charge(
-    certificate: CertificateFile, head: Head, slope: Interval, mixture: Floats, upper: float, reach: float
+    certificate: CertificateFile, head: Head, cuts: Floats, slope: Interval, mixture: Floats, upper: float,
+    reach: float,
 ) -> float:
     """What the slope in the intercept can take off where the norm is at most ``reach`` and the risk ``upper``."""
     left = float(slope.size[-1])
-    if left == 0:
+    if left == 0 or not head.slope[cuts > 0, -1].any():  # the enclosure of a sum of nothing is a last digit wide
         return 0.0
     p, flat = head.slope.shape[1] - 1, head.slope[:, -1]
     steep = greatest_norm(np.abs(head.slope[:, :p]), certificate.transport_norm)

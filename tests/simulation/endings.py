@@ -9,14 +9,15 @@ from flows.runner import MOST_ATTEMPTS
 from services.contracts.run import Run
 from services.registry.labels import CHAMPION
 from services.site_agent.ledger_check import read_ledger
-from tests.simulation.plants import RIG
 from tests.simulation.recount import recounted
+from tests.simulation.truth import untrue_bounds
 
 if TYPE_CHECKING:
     from tests.simulation.works import Works
 
 OWN_FAULTS = (
     "cannot be committed", "recorded already", "driven by another", "has ended already", "Traceback", "the database",
+    "more than one answer",
 )
 """Words of failures by which a run would fall over what the service itself had done."""
 
@@ -38,6 +39,8 @@ def at_the_end(works: Works, frames: Mapping[str, tuple[bytes, list[float]]]) ->
                 if each.site_id != works.scenario.liar:
                     world.breach(f"liars: {each.site_id} was honest, run {run.run_id[:8]} left it out: {each.reason}")
             _check_again(works, run, frames)
+        for problem in untrue_bounds(works, run):
+            world.breach(f"bounds: {problem}")
         world.note(f"run {run.run_id} {run.status} {run.rounds} {run.upper} {run.lower}")
     report = works.store.audit.verify_chain()
     if not report.ok:
@@ -101,6 +104,9 @@ def _check_again(works: Works, run: Run, frames: Mapping[str, tuple[bytes, list[
     if not run.sites:
         return
     answers = {sha256: frame for sha256, (frame, _) in frames.items()}
-    _, problem = recounted(run, works.store.runs.get_rounds(run.run_id), answers, RIG)
+    records = works.store.runs.get_rounds(run.run_id)
+    counted, problem = recounted(run, records, answers, works.asset_type, works.invariants.steps)
+    if not problem and counted < len(records):
+        problem = f"run {run.run_id[:8]} counts answers of round {counted + 1} that nobody heard"
     if problem:
         works.world.breach(f"rounds: {problem}")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from services.contracts.codec import FrameError, digest, unpack
 from tests.simulation.endings import at_the_end
 from tests.simulation.processes import Process
+from tests.simulation.steps import Steps
 from tests.simulation.sums import Sums
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Invariants:
 
     def __init__(self, works: Works) -> None:
         self.works, self.world = works, works.world
-        self.base = sqlite3.connect(works.folder / "store.db", isolation_level=None)
+        self.base = sqlite3.connect(works.store_file, isolation_level=None)
         self.frames: dict[str, tuple[bytes, list[float]]] = {}
         self.ends: list[str] = []
         self._rounds: dict[tuple[str, int], str] = {}
@@ -39,8 +40,9 @@ class Invariants:
         self._trail = 0
         self._committers: list[Process] = []
         self._revoked: list[tuple[str, str, float]] = []
+        self._counted: set[tuple[str, str, int]] = set()
         self._ledgers: dict[str, tuple[int, set[str]]] = {}
-        self.sums = Sums(self.world)
+        self.sums, self.steps = Sums(self.world), Steps()
         works.bus.sent = self.left
         works.bus.arrived = self.arrived
 
@@ -151,10 +153,14 @@ class Invariants:
     def _check_answers(self, run_id: str, number: int) -> None:
         """No answer that came after its key was taken away counts, and none but whole signed ones."""
         accepted = self.base.execute(
-            "SELECT site_id, payload_sha256 FROM site_updates WHERE run_id = ? AND round = ? AND status = 'accepted'",
-            (run_id, number),
+            "SELECT site_id, payload_sha256, question FROM site_updates "
+            "WHERE run_id = ? AND round = ? AND status = 'accepted'", (run_id, number),
         )
-        for site, sha256 in accepted.fetchall():
+        for site, sha256, late in accepted.fetchall():
+            question = late or number
+            if (run_id, site, question) in self._counted:
+                self.world.breach(f"answers: round {number} counts the answer of {site} to question {question} again")
+            self._counted.add((run_id, site, question))
             if sha256 not in self.frames:
                 self.world.breach(f"answers: round {number} counts an answer of {site} that never arrived")
                 continue
@@ -167,13 +173,13 @@ class Invariants:
                 self.world.breach(f"answers: {where} that is no frame")
                 continue
             said = (header.get("site_id"), header.get("run_id"), header.get("round"), header.get("kind"))
-            if said != (site, run_id, number, "round"):
+            if said != (site, run_id, question, "round"):
                 self.world.breach(f"answers: {where} that is to {said}")
             if not any(parsed.is_signed_by(key) for key in self.works.plants[site].keys):
                 self.world.breach(f"answers: {where} that it never signed")
             for gone, key, since in self._revoked:
-                late = all(time > since + FRESH_SECONDS for time in times)
-                if gone == site and late and (not key or parsed.is_signed_by(key)):
+                came_later = all(time > since + FRESH_SECONDS for time in times)
+                if gone == site and came_later and (not key or parsed.is_signed_by(key)):
                     self.world.breach(f"revoked: {where}, whose key was taken away")
 
     def _check_lease(self, run_id: str, committers: list[Process]) -> None:

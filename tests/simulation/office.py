@@ -26,6 +26,7 @@ from services.round_store.store import RoundStore
 from tests.simulation.disk import SimulatedDatabase, StoreFaults
 from tests.simulation.processes import CURRENT, Process
 from tests.simulation.registry import Registry
+from tests.simulation.store import Remembered
 from tests.simulation.world import World
 
 LEASE_SECONDS = 8.0
@@ -53,6 +54,7 @@ class Office:
     flow_runs: dict[uuid.UUID, Any] = field(default_factory=dict)
     flows: list[Process] = field(default_factory=list)
     _count: int = 0
+    _remembered: Remembered = field(default_factory=Remembered)
 
     def __post_init__(self) -> None:
         self._draw = self.world.stream("office")
@@ -63,11 +65,14 @@ class Office:
 
     def store(self, process: Process, faults: bool = True) -> RoundStore:
         """The store as one process sees it."""
-        return RoundStore(
-            SimulatedDatabase(
-                self.engine, self.world, process, self.store_faults if faults else None, self.committed
-            )
+        database = SimulatedDatabase(
+            self.engine, self.world, process, self.store_faults if faults else None, self._committed
         )
+        return self._remembered.store(database, process)
+
+    def _committed(self, process: Process) -> None:
+        self._remembered.forget()
+        self.committed(process)
 
     def context(self, process: Process, faults: bool = True) -> SimulatedContext:
         """What a process of the flows works with."""

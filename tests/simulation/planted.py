@@ -1,4 +1,4 @@
-"""Twenty mistakes planted in the product, each of which the simulation has to find.
+"""Twenty-four mistakes planted in the product, each of which the simulation has to find.
 
 A mistake is a text of one function and what stands in its place; the function is compiled anew in its own module.
 """
@@ -72,6 +72,15 @@ MISTAKES = tuple(Mistake(*each) for each in (
      "timedelta(seconds=2 * seconds)", "timedelta(days=3650)"),
     ("a key that was changed holds for ever", "services.contracts.records", "Site.keys_at",
      "now >= self.former_key_until", "False"),
+    ("a cut of an earlier run is kept of a plant whose rows changed", f"{COORDINATOR}.warm_start", "_said_the_same",
+     "digests.get(site) == then.get(site)", "bool(then.get(site))"),
+    ("a late answer counts in every round after it came", f"{COORDINATOR}.open_questions", "OpenQuestions.taken",
+     "del self._open[site]", "pass"),
+    ("a late answer is taken for one to the last question", "models.cuts.late", "with_late_answers",
+     "asked_in.get(site, number)", "number"),
+    ("a late answer counts although its key was taken away", f"{COORDINATOR}.late_rounds", "LateRounds._admit",
+     'self._parts.keys.get(site, "")',
+     'self.__dict__.setdefault("_first", dict(self._parts.keys)).get(site, "")'),
 ))
 
 

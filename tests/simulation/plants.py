@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import nkeys
 
@@ -17,7 +17,7 @@ from models.methods.catalogue import METHODS
 from services.contracts.asset_type import AssetType, FaultClass, Feature
 from services.contracts.codec import digest, encode, unpack
 from services.contracts.errors import BallastError
-from services.contracts.messages import Hello, SiteUpdate, Task
+from services.contracts.messages import Hello, Kind, SiteUpdate, Task
 from services.contracts.signing import public_key, signer
 from services.site_agent.egress import Egress
 from services.site_agent.ledger import Ledger
@@ -27,6 +27,7 @@ from services.site_agent.masked_runs import MaskedRuns
 from services.site_agent.policy import SitePolicy
 from services.site_agent.settings import CsvSource
 from tests.simulation.disk import LedgerOs
+from tests.simulation.modes import AUDITOR
 from tests.simulation.processes import Process
 from tests.simulation.world import World
 
@@ -35,11 +36,14 @@ RIG = AssetType(
     features=tuple(Feature(name=name, unit="1", low=-5.0, high=5.0) for name in ("flow", "pressure")),
     fault_classes=(FaultClass(name="healthy", severity=0), FaultClass(name="leak", severity=3)),
 )
+GRADED = RIG.model_copy(update={"fault_classes": (*RIG.fault_classes, FaultClass(name="burst", severity=5))})
+"""The same with a third class, for all classes as one problem."""
 ROWS = 32
 POLICY = SitePolicy(
     methods=tuple(METHODS), asset_types=(RIG.name,), exposure_limit=1.0, max_runs_per_day=None,
-    max_answers_per_run=None, messages=("join", "round", "evaluate", "agree", "prepare", "unmask"),
+    max_answers_per_run=None, messages=get_args(Kind),
     reveal=("sums", "each site"), min_samples=5, min_test_samples=1, min_class_samples=1,
+    auditors=(AUDITOR,), audit_every_round=True,
 )
 AGAIN_SECONDS = 1.5
 """A process that ended is started again so much later."""
@@ -57,19 +61,26 @@ class Plant:
     process: Process | None = None
     stopped: bool = False
     keys: list[str] = field(default_factory=list)
+    asset_type: AssetType = RIG
+    revisions: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        draw = self.world.stream(f"rows of {self.site_id}")
+        self._draw = self.world.stream(f"rows of {self.site_id}")
+        self.folder.mkdir(parents=True)
+        self.measure()
+        self.key = self.new_key()
+
+    def measure(self) -> None:
+        """Have other rows than before; ``revisions`` keeps them all, as CSV."""
+        draw, classes = self._draw, self.asset_type.class_names
         lines = ["flow,pressure,label"]
         shift = 0.6 * draw.random()
         for number in range(ROWS):
-            centre = 1.5 if number % 2 else -1.5
+            centre = 3.0 * (number % len(classes)) / (len(classes) - 1) - 1.5
             values = [round(max(-4.9, min(4.9, centre * scale + shift + draw.gauss(0, 1.2))), 4) for scale in (1, 0.4)]
-            lines.append(f"{values[0]},{values[1]},{'leak' if number % 2 else 'healthy'}")
-        self.folder.mkdir(parents=True)
-        (self.folder / "rows.csv").write_text("\n".join(lines) + "\n")
-        self.key = self.new_key()
-        self._draw = draw
+            lines.append(f"{values[0]},{values[1]},{classes[number % len(classes)]}")
+        self.revisions.append("\n".join(lines) + "\n")
+        (self.folder / "rows.csv").write_text(self.revisions[-1])
 
     @property
     def ledger(self) -> Path:
@@ -124,7 +135,9 @@ class Plant:
         with Ledger(self.ledger) as ledger:
             egress = Egress(ledger, sign, POLICY.max_message_bytes)
             masks = MaskedRuns(self.site_id, key, sign, POLICY)
-            door = LocalRound(self.site_id, source, RIG, POLICY, egress, self.folder / "exposure.sqlite", masks)
+            door = LocalRound(
+                self.site_id, source, self.asset_type, POLICY, egress, self.folder / "exposure.sqlite", masks
+            )
             try:
                 hello = Hello(site_id=self.site_id, version="simulated")
                 address = Address(self.site_id, ("sim",), seed, key, None, needs_tls=False)

@@ -18,7 +18,7 @@ from functools import partial
 
 from tests.simulation.network import Weather
 from tests.simulation.scenario import Scenario, draw_scenario
-from tests.simulation.soak import Soak
+from tests.simulation.soak import Soak, settle
 from tests.simulation.works import Works, simulate
 
 BETWEEN_SECONDS = 0.25
@@ -28,7 +28,7 @@ A_WORKS = 250
 
 def calm(seed: int) -> Scenario:
     """A scenario in which nothing befalls the works but what is done here."""
-    drawn = draw_scenario(seed)
+    drawn = draw_scenario(seed, "plain")
     sites = tuple(f"plant-{number}" for number in range(1, 6))
     plan = drawn.plan.model_copy(update={"reveal": "each site", "method": "level-bundle", "min_sites": 2,
                                          "max_rounds": 6, "gap": 1e-6})
@@ -69,13 +69,15 @@ def rotate(works: Works, site: str, grace: float) -> None:
     works.world.loop.call_later(grace / 2, plant.kill)
 
 
-def rotations(count: int, first: int = 0) -> Soak:
+def rotations(count: int, first: int = 0, *, tell: bool = False) -> Soak:
     """Make so many changes, in as many works as that takes."""
     found, began, left, seed = Soak(), time.monotonic(), count, first
     while left > 0:
         share = min(left, A_WORKS)
         found.add(simulate(seed, scenario=calm(seed), also=partial(changes, count=share)))
         found.seconds = time.monotonic() - began
+        if tell:
+            print(found.line(), flush=True)
         left, seed = left - share, seed + 1
     return found
 
@@ -85,7 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.rotations", description=__doc__)
     parser.add_argument("--changes", type=int, default=10_000, help="how many (10000)")
     chosen = parser.parse_args(arguments)
-    found = rotations(chosen.changes)
+    settle()
+    found = rotations(chosen.changes, tell=True)
     for seed, broken in found.broken.items():
         print(f"works {seed}: " + "; ".join(broken))
     print(found.line())

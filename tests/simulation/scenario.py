@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from services.contracts.plan import Plan
+from tests.simulation.modes import changes_of, draw_mode
 from tests.simulation.network import Weather
 
 DEADLINE_SECONDS = 5.0
@@ -44,6 +46,7 @@ class Scenario:
     liar: str
     lie: str
     actions: tuple[Action, ...] = field(default=())
+    mode: str = "plain"
 
     @property
     def clock_or_pause(self) -> bool:
@@ -51,19 +54,19 @@ class Scenario:
         return any(each.what in ("hold flow", "jump") for each in self.actions)
 
 
-def draw_scenario(seed: int) -> Scenario:
-    """The scenario of a seed."""
+def draw_scenario(seed: int, mode: str | None = None) -> Scenario:
+    """The scenario of a seed; in another ``mode`` than it draws, where given."""
     draw = random.Random(f"{seed}/scenario")
     reveal = draw.choice(("each site", "each site", "sums"))
     count = draw.randint(3, 5)
     sites = tuple(f"plant-{number}" for number in range(1, count + 1))
-    plan = Plan.model_validate({
+    stated = {
         "name": "nightly", "asset_type": "rig", "reveal": reveal, "warm_start": False, "max_rounds": draw.randint(2, 6),
         "method": draw.choice(EACH_SITE if reveal == "each site" else ON_SUMS), "gap": 1e-2,
         "spec": {"radius": {"rule": "fixed", "value": 0.05}}, "min_sites": min(count, draw.randint(1, count + 1)),
         "gates": {"max_gap": None}, "auto_promote": draw.random() < 0.7,
         "round_deadline_seconds": DEADLINE_SECONDS, "absence_patience_seconds": PATIENCE_SECONDS,
-    })
+    }
     calm = draw.uniform(6.0, 25.0)
 
     def rate(chance: float, most: float) -> float:
@@ -79,11 +82,26 @@ def draw_scenario(seed: int) -> Scenario:
     }
     ledger = {"torn": rate(0.2, 0.1), "full": rate(0.15, 0.05)}
     lies = reveal == "each site" and draw.random() < 0.2
-    return Scenario(
-        seed, sites, plan, weather, calm, store, ledger, rate(0.15, 0.3),
+    drawn = Scenario(
+        seed, sites, Plan.model_validate(stated), weather, calm, store, ledger, rate(0.15, 0.3),
         draw.choice((0, 0, 60, 150)), {draw.choice(sites): draw.uniform(0.5, 6.0)} if draw.random() < 0.15 else {},
         draw.choice(sites) if lies else "", draw.choice(LIES) if lies else "", _actions(draw, sites, calm),
     )
+    return _in_mode(drawn, stated, draw_mode(seed) if mode is None else mode)
+
+
+def _in_mode(drawn: Scenario, stated: dict[str, Any], mode: str) -> Scenario:
+    """The scenario with what its mode changes; nothing else of it moves."""
+    draw = random.Random(f"{drawn.seed}/{mode}")
+    spec = stated["spec"] | ({"multi_class": "crammer_singer"} if mode == "all classes" else {})
+    changed = stated | {"spec": spec} | changes_of(mode, draw, stated["reveal"], stated["method"])
+    honest = {"liar": "", "lie": ""} if changed["reveal"] == "sums" else {}
+    if mode == "waiting" and draw.random() < 0.7:
+        honest |= {"slow": {draw.choice(drawn.sites): draw.uniform(0.1, 6.0)}}
+    if changed["warm_start"]:  # what a run goes on from is one that completed: two weeks more, once all is calm
+        more = [Action(drawn.calm_at + draw.uniform(10.0, 20.0) * week, "week") for week in (1, 2)]
+        honest |= {"actions": (*drawn.actions, *more)}
+    return replace(drawn, plan=Plan.model_validate(changed), mode=mode, **honest)
 
 
 def _actions(draw: random.Random, sites: tuple[str, ...], calm: float) -> tuple[Action, ...]:

@@ -32,6 +32,8 @@ import flows.live_keys
 import flows.publish
 import flows.retrain
 import flows.runner
+import models.cohorts.discrete_gaussian
+import models.cohorts.noise
 import services.coordinator.nats_transport
 import services.site_agent.ledger
 import services.site_agent.link
@@ -138,6 +140,8 @@ class World:
             for module in (nacl.public, nacl.secret):
                 put(module, "random", lambda size, encoder=None: self._random(size))
             put(flows.live_keys.LiveKeys.__init__, "__kwdefaults__", {"clock": self.loop.time})
+            for drawn in (models.cohorts.noise.noisy_words, models.cohorts.discrete_gaussian.discrete_gaussian):
+                put(drawn, "__defaults__", _leading(drawn.__defaults__, stand_ins["secrets"].randbelow))
             put(services.site_agent.ledger, "os", ledger_os)
             put(services.site_agent.link, "Client", client)
             put(services.coordinator.nats_transport, "nats", SimpleNamespace(connect=connect))
@@ -147,9 +151,12 @@ class World:
             put(flows.retrain, "open_context", open_context)
             put(flows.retrain, "new_owner", self.owner)
             put(flows.retrain, "this_flow_run", _ThisFlowRun())
+            # A seed may be run in a child of ours, which is no runner of flows.
+            put(flows.retrain, "multiprocessing", SimpleNamespace(parent_process=lambda: None))
             put(flows.retrain, "get_run_logger", lambda: quiet)
             put(flows.retrain, "Progress", _Silent)
             put(flows.retrain, "step", _step)
+            put(flows.retrain, "tuning_flow", flows.retrain.tuning_flow.fn)
             for name in ("name_flow_run", "link_to_version"):
                 put(flows.retrain, name, _unseen)
             yield
@@ -208,6 +215,11 @@ async def _step(name: str, work: Callable[[], Awaitable[Any]], waits: tuple[floa
 
 async def _unseen(*_: Any) -> None:
     """Prefect's pages show nothing here."""
+
+
+def _leading(defaults: Any, randbelow: Any) -> Any:
+    """Defaults of a function with the seed's numbers in place of the system's."""
+    return tuple(randbelow if each is secrets.randbelow else each for each in defaults or ())
 
 
 _FOUND: list[tuple[Any, str]] = []

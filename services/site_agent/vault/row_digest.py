@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Sequence
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from models.problem import SiteProblem
@@ -28,6 +29,7 @@ def row_digest(secret: bytes, site_id: str, contract: str, problems: Sequence[Si
     return told.hexdigest()
 
 
+@cache
 def _release() -> str:
     try:
         return version("ballast-diagnosis")

@@ -205,3 +205,15 @@ def test_a_rounded_wall_is_no_violation() -> None:
         [1.0, 1.0], [[1.0, 0.5]], [1.0], radius=0.1, label_flip_cost=1, transport_norm="l2", support=(0, 1)
     ).value
     assert value == pytest.approx(exact, abs=1e-11)
+
+
+@pytest.mark.parametrize("box", [False, True])
+def test_where_all_rows_of_two_classes_of_one_size_are_wrong_the_intercept_has_no_slope(box: bool) -> None:
+    random, slopes, plain = np.random.default_rng(0), [], []
+    for _ in range(30):
+        labels = random.permutation(np.repeat([-1.0, 1.0], 24))
+        support = BoxSupport(np.zeros(3), np.ones(3)) if box else None
+        rows = SiteProblem(random.uniform(size=(48, 3)), labels, RobustSpec(0.01, 1.0, support=support))
+        slopes.append(site_cut(np.zeros(4), rows).slope[-1])
+        plain.append(float((-labels / 48).sum()))
+    assert any(plain) and not any(slopes)  # one sum over all leaves 1e-17 of some

@@ -249,3 +249,21 @@ def test_arrays_that_do_not_fit_are_refused(change: dict[str, Any]) -> None:
     (head,) = _CERTIFICATE.heads
     with pytest.raises(InvalidInputError):
         read_certificate(write_certificate(replace(_CERTIFICATE, heads=(replace(head, **change),))))
+
+
+def test_a_cut_without_a_slope_in_the_intercept_proves_although_nothing_bounds_it_there() -> None:
+    one = np.ones(1)
+    head = Head(
+        weights=np.zeros(2), risks=one, mixture=one, site=np.zeros(1, dtype=np.intp), offset=one,
+        slope=np.array([[0.1, 0.0]]), norm_weight=0.2 * one, swing=np.zeros((1, 0)), multipliers=one, around=one,
+        upper=1.0, lower=1.0 - 1e-12,
+    )
+    certificate = CertificateFile(
+        run_id="0" * 32, site_ids=("plant-1",), members=(), site_weights=one, radii=0.2 * one, label_flip_costs=one,
+        lipschitz=1.0, transport_norm="l2", fit_intercept=True, mixture_norm="l2", mixture_radius=0.0, heads=(head,),
+        upper=1.0, lower=1.0 - 1e-12, gap=1e-12,
+    )
+    assert verify(certificate).lower == pytest.approx(1.0)
+    sloping = replace(certificate, heads=(replace(head, slope=np.array([[0.1, 1e-17]])),))
+    with pytest.raises(NotProvenError, match="lower bound"):
+        verify(sloping)

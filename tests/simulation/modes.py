@@ -1,0 +1,57 @@
+"""What a plan of a seed may have beside the method: each a share of the seeds, drawn apart from what befalls them."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import nkeys
+
+AUDITOR = nkeys.from_seed(nkeys.encode_seed(bytes(range(32)), nkeys.PREFIX_BYTE_USER)).public_key.decode()
+"""Public key of who is told what the plants of a cohort open."""
+SHARES = {
+    "plain": 0.4, "weeks": 0.15, "waiting": 0.15, "tuning": 0.07, "noise": 0.07, "auditor": 0.08, "all classes": 0.08,
+}
+_ALSO_WEEKS = ("waiting", "auditor", "all classes", "tuning")
+_SINGLE = ("level-bundle", "level-bundle-plain")
+
+
+def draw_mode(seed: int) -> str:
+    """The mode of a seed."""
+    draw = random.Random(f"{seed}/mode")
+    return draw.choices(tuple(SHARES), tuple(SHARES.values()))[0]
+
+
+def changes_of(mode: str, draw: random.Random, reveal: str, method: str) -> dict[str, Any]:
+    """What a mode changes in the plan of a seed with this mode of sums or answers, and this method."""
+    changes: dict[str, Any] = {}
+    if mode == "weeks":
+        changes = {"method": draw.choice(_SINGLE) if reveal == "each site" else "cohort-bundle"}
+    elif mode == "waiting":
+        changes = {
+            "reveal": "each site", "method": draw.choice(_SINGLE), "max_rounds": draw.randint(4, 10),
+            "waiting": {
+                "enough": draw.choice((0.3, 0.5, 1.0)), "times": draw.choice((1.0, 1.25, 3.0)),
+                "seconds": draw.choice((0.05, 0.2, 1.0)), "furthest_behind": draw.choice((1, 2, 50)),
+                "sites": {"plant-1": draw.choice((0.0, 1.0))} if draw.random() < 0.2 else {},
+            },
+        }
+    elif mode == "tuning":
+        robust = {"each site": (*_SINGLE, "fdr-sm"), "sums": ("cohort-bundle", "fdr-sm")}[reveal]
+        changes = {
+            "method": method if method in robust else draw.choice(robust),
+            "max_rounds": draw.randint(5, 8),
+            "tuning": {"radius": [0.5, 2.0], "folds": 2, "budget": 3.0, "every": draw.choice((1, 2))},
+        }
+    elif mode == "noise":
+        noise = {"epsilon": 1000.0, "rounds": 3, "within": 6.0, "confidence": 0.999}
+        changes = {"reveal": "sums", "method": "level-bundle-plain", "noise": noise}
+    elif mode == "auditor":
+        changes = {
+            "reveal": "sums", "method": "cohort-bundle", "auditor": AUDITOR,
+            "audit": draw.choice(("contradictions", "every round")),
+        }
+    elif mode == "all classes":
+        changes = {"method": draw.choice(_SINGLE) if reveal == "each site" else "cohort-bundle"}
+    changes["warm_start"] = mode == "weeks" or mode in _ALSO_WEEKS and draw.random() < 0.4
+    return changes

@@ -1,0 +1,71 @@
+"""Bounds held to the rows themselves, which the simulation alone may see: ``lower <= risk of the model <= upper``.
+
+With the risk of a run's model computed from all rows of its members as they were in that run. A cut of rows that a
+plant does not have any more, or an answer that was counted for another question, does not stay below that risk for
+long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from models.methods.catalogue import get_method
+from services.contracts.model_version import ModelVersion
+from services.contracts.run import Run
+from services.coordinator.terms import site_spec
+from services.site_agent.local_solve import head_risks, lifted, site_problems
+from services.site_agent.settings import CsvSource
+from services.site_agent.vault.csv_source import read
+from services.site_agent.vault.dataset import build_dataset
+
+if TYPE_CHECKING:
+    from tests.simulation.works import Works
+
+ROUNDING = 1e-6
+
+
+def untrue_bounds(works: Works, run: Run) -> Iterator[str]:
+    """What the rows refute of a run; bounds with a liar in them speak of nothing, and noisy ones hold mostly."""
+    plan = run.plan
+    yield from reused_of_other_rows(works, run)
+    speaks = not works.scenario.liar and plan.noise is None and get_method(plan.method).is_robust
+    if run.status != "completed" or not speaks:
+        return
+    version = next(each for each in works.registry.versions[plan.name] if each.run_id == run.run_id)
+    if version.lower_bound > ROUNDING and not version.certificate_sha256:
+        yield f"run {run.run_id[:8]} ({works.scenario.mode}, {plan.method}) leaves no file that proves its bounds"
+    risk = risk_of(works, run, version)
+    last = works.store.runs.get_rounds(run.run_id)[-1]
+    about = f"run {run.run_id[:8]} ({works.scenario.mode}, {plan.method})"
+    slack = ROUNDING * (1.0 + abs(risk))
+    if last.lower > risk + slack:
+        yield f"{about} proves {last.lower!r} from below, its model's risk is {risk!r}"
+    if last.fresh_weight > 1.0 - ROUNDING and risk > last.upper + slack:
+        yield f"{about} says at most {last.upper!r}, its model's risk is {risk!r}"
+
+
+def reused_of_other_rows(works: Works, run: Run) -> Iterator[str]:
+    """Plants whose cuts of an earlier run count although their rows are others since."""
+    if run.start is None or run.start.after is None:
+        return
+    now, then = works.rows_of[run.run_id], works.rows_of[run.start.after]
+    groups = {each.name: each.sites for each in run.start.cohorts}
+    for name in works.invariants.steps.reused.get(run.run_id, ()):
+        for site in groups.get(name, (name,)):
+            if site in now and now[site] != then[site]:
+                yield f"run {run.run_id[:8]} keeps cuts of {name}, and the rows of {site} are others"
+
+
+def risk_of(works: Works, run: Run, version: ModelVersion) -> float:
+    """Worst-case risk of the version over the members of its run."""
+    total = 0.0
+    for site in run.members:
+        plant = works.plants[site.site_id]
+        path = plant.folder / "looked-at.csv"
+        path.write_text(plant.revisions[works.rows_of[run.run_id][site.site_id]])
+        train = build_dataset(read(CsvSource(kind="csv", path=path), works.asset_type), works.asset_type).train
+        spec = site_spec(run.plan, works.asset_type, site.site_id, site.radius)
+        problems = site_problems(spec, lifted(spec, train.features), train.outcomes(spec.loss.task), works.asset_type)
+        total += site.weight * float(head_risks(version.weights, problems).sum())
+    return total
