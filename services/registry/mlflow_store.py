@@ -311,7 +311,7 @@ def _unless_there(create: Callable[[], object]) -> None:
 
 
 def _again_if_refused(write: Callable[[], object]) -> None:
-    """MLflow looks for a row and then inserts it: of two that do so at once one is refused, and finds it the next time."""
+    """MLflow looks for a row and then inserts it: of two at once one is refused, and finds it the next time."""
     from mlflow.exceptions import MlflowException
 
     try:

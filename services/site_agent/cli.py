@@ -8,6 +8,8 @@ import csv
 import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -73,14 +75,25 @@ def _enrol(chosen: argparse.Namespace) -> int:
     setup = SiteSetup(
         site_id=site_id, folder=folder, data=chosen.data, methods=tuple(chosen.allow_method or ()),
         own_scores=chosen.own_scores, seen_alone=chosen.seen_alone, figures=chosen.tell_figures,
+        proxy=chosen.proxy, proxy_auth=chosen.proxy_auth,
     )
-    key, asset_type = enrol(setup, chosen.url, code)
-    tell(
-        chosen, {"site_id": site_id, "folder": str(folder), "public_key": key, "asset_type": asset_type},
-        f"Site {site_id} is enrolled for {asset_type}; its key is {key}, whose private half is in {folder} alone.",
+    made = enrol(setup, chosen.url, code)
+    lines = [
+        f"Site {site_id} is enrolled for {made.asset_type}; its key is {made.public_key}, whose private half is in "
+        f"{folder} alone."
+    ]
+    if chosen.proxy is not None and not made.goes_by_proxy:
+        lines += [
+            f"The OEM named no WebSocket (wss://) but {', '.join(made.servers)}, which no proxy lets through: ask for "
+            "one, and write it into site.toml with proxy and proxy_auth."
+        ]
+    if made.goes_by_proxy and find_spec("aiohttp") is None:
+        lines += ["The way by the proxy needs: pip install 'ballast-diagnosis[websocket]'"]
+    lines += [
         "Read policy.toml there: it says what may leave this plant. Then:",
         f"ballast-site run --config {folder / 'site.toml'}",
-    )
+    ]
+    tell(chosen, {"site_id": site_id, "folder": str(folder), **asdict(made)}, *lines)
     return 0
 
 
@@ -303,6 +316,8 @@ def _parser() -> argparse.ArgumentParser:
     joins.add_argument("--url", required=True, help="address of the OEM's server, https://host:port")
     joins.add_argument("--code", required=True, help="the one-time code that the OEM gave (blse_...); - reads it")
     joins.add_argument("--dir", type=Path, help="folder to make (default: the site's name)")
+    joins.add_argument("--proxy", metavar="URL", help="HTTP proxy on the way, http://host:port; the plant link's too")
+    joins.add_argument("--proxy-auth", type=Path, metavar="FILE", help="holds user:password for the proxy")
     _site_arguments(joins)
     joins.set_defaults(run=_enrol)
     add_json(joins)

@@ -16,7 +16,7 @@ import aiohttp
 from nats.aio.client import Client
 from nats.aio.transport import WebSocketTransport
 
-from services.contracts.errors import InvalidInputError
+from services.site_agent.http_proxy import read_credentials
 
 
 class WebSocketClient(Client):  # type: ignore[misc]  # the library says no types
@@ -26,7 +26,9 @@ class WebSocketClient(Client):  # type: ignore[misc]  # the library says no type
         super().__init__()
         self._transport: Any = None
         self._proxy = proxy
-        self._credentials = None if proxy_auth is None else _credentials(proxy_auth)
+        self._credentials = (
+            None if proxy_auth is None else aiohttp.BasicAuth(*read_credentials(proxy_auth), encoding="utf-8")
+        )
 
     async def _connect_to_server(self, server: Any) -> None:
         if not self._transport:
@@ -58,13 +60,3 @@ class _Transport(WebSocketTransport):  # type: ignore[misc]
     async def _open(self, address: str, seconds: float, **more: Any) -> None:
         async with asyncio.timeout(seconds):
             self._ws = await self._client.ws_connect(address, max_msg_size=0, **more, **self._way)
-
-
-def _credentials(file: Path) -> aiohttp.BasicAuth:
-    try:
-        user, colon, password = file.read_text(encoding="utf-8").strip().partition(":")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"proxy_auth names {file}, which cannot be read: {error}") from None
-    if not colon:
-        raise InvalidInputError(f"{file} must hold user:password on one line")
-    return aiohttp.BasicAuth(user, password)
