@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import ParseResult
 
-import aiohttp
 from nats.aio.client import Client
 from nats.aio.transport import WebSocketTransport
 
-from services.site_agent.http_proxy import read_credentials
+from services.site_agent.http_proxy import HttpProxy
 
 
 class WebSocketClient(Client):  # type: ignore[misc]  # the library says no types
@@ -25,23 +24,22 @@ class WebSocketClient(Client):  # type: ignore[misc]  # the library says no type
     def __init__(self, proxy: str | None = None, proxy_auth: Path | None = None) -> None:
         super().__init__()
         self._transport: Any = None
-        self._proxy = proxy
-        self._credentials = (
-            None if proxy_auth is None else aiohttp.BasicAuth(*read_credentials(proxy_auth), encoding="utf-8")
-        )
+        self._way: dict[str, Any] = {}
+        if proxy is not None:
+            self._way = {"proxy": proxy, "proxy_headers": HttpProxy.of(proxy, proxy_auth).headers}
 
     async def _connect_to_server(self, server: Any) -> None:
         if not self._transport:
-            self._transport = _Transport(self._proxy, self._credentials)
+            self._transport = _Transport(self._way)
         await super()._connect_to_server(server)
 
 
 class _Transport(WebSocketTransport):  # type: ignore[misc]
     """The library's, with a proxy, and a limit of time on the whole way to the server."""
 
-    def __init__(self, proxy: str | None, credentials: aiohttp.BasicAuth | None) -> None:
+    def __init__(self, way: dict[str, Any]) -> None:
         super().__init__()
-        self._way = {} if proxy is None else {"proxy": proxy, "proxy_auth": credentials}
+        self._way = way
 
     async def connect(self, uri: ParseResult, buffer_size: int, connect_timeout: int) -> None:
         await self._open(uri.geturl(), connect_timeout)

@@ -10,6 +10,7 @@ import re
 import stat
 import subprocess
 import sys
+from importlib.metadata import distribution
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,6 +18,7 @@ from zipfile import ZipFile
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 from api.cli import first_files
 from api.cli.health import PROBES
@@ -184,3 +186,15 @@ def test_a_bundle_that_was_changed_installs_nothing(bundle: Path, tmp_path: Path
                           capture_output=True, text=True, env=dict(os.environ), check=False)
     assert done.returncode == 1 and "nothing is installed" in done.stderr
     assert not (tmp_path / "environment").exists()
+
+
+def test_no_patch_of_this_python_needs_what_this_one_does_not() -> None:
+    """A bundle, or an image's packages, are collected by one 3.x.y and run by another: Debian 12 has 3.11.2."""
+    names = set(load("installed").needed())
+    first = {"extra": "", "python_full_version": f"{sys.version_info.major}.{sys.version_info.minor}.0"}
+    asked = {(name, text) for name in names for text in distribution(name).requires or []}
+    wanted = {(name, need) for name, text in asked if (need := Requirement(text)).marker is None
+              or need.marker.evaluate(first)}
+    assert len(wanted) > 200
+    missing = {(name, str(need)) for name, need in wanted if re.sub(r"[-_.]+", "-", need.name).lower() not in names}
+    assert missing == set()
