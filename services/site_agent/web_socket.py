@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import ParseResult
 
+import aiohttp  # noqa: F401  (the library's transport needs it: without it this import fails, and `link` says so)
 from nats.aio.client import Client
 from nats.aio.transport import WebSocketTransport
 
