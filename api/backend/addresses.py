@@ -9,6 +9,8 @@ from pathlib import Path
 from services.contracts.errors import InvalidInputError, UnavailableError
 from services.contracts.settings import WILDCARDS, Settings, is_loopback
 
+WEB_SOCKET = "wss://"
+
 
 def api_address(settings: Settings) -> str:
     """Address of the REST API as a plant would name it."""
@@ -18,15 +20,17 @@ def api_address(settings: Settings) -> str:
 
 def link_addresses(settings: Settings) -> tuple[str, ...]:
     """Addresses of the plant link as a plant would name them."""
-    if settings.nats.servers:
-        return settings.nats.servers
+    given = settings.nats.plant_servers or settings.nats.servers
+    if given:
+        return tuple(server for server in given if not server.startswith(WEB_SOCKET)) or given
     return (f"tls://{_named(settings.nats.host, settings.nats.host_names)}:{settings.nats.port}",)
 
 
 def websocket_addresses(settings: Settings) -> tuple[str, ...]:
     """Addresses of the plant link for plants that reach nothing but WebSockets; none where it has no such port."""
-    if settings.nats.servers or settings.nats.websocket_port is None:
-        return ()
+    given = settings.nats.plant_servers or settings.nats.servers
+    if given or settings.nats.websocket_port is None:
+        return tuple(server for server in given if server.startswith(WEB_SOCKET))
     return (f"wss://{_named(settings.nats.host, settings.nats.host_names)}:{settings.nats.websocket_port}",)
 
 

@@ -24,6 +24,8 @@ from services.identity.server_secrets import ServerSecrets
 
 DATABASES = ("ballast", "mlflow", "prefect")
 DRIVERS = {"ballast": "postgresql", "mlflow": "postgresql", "prefect": "postgresql+asyncpg"}
+_DATABASE = "CREATE DATABASE {name} OWNER {name} ENCODING 'UTF8' TEMPLATE template0;"
+"""In UTF-8, whatever locale the server was made with: of no known encoding, the driver does not read what is stored."""
 FILES = {"ballast": "database-url", "mlflow": "mlflow-url", "prefect": "prefect-url"}
 
 
@@ -42,7 +44,7 @@ def make_files(folder: Path, servers: list[str], host_names: list[str], database
         password = secrets.token_hex(32)
         url = f"{DRIVERS[name]}://{name}:{password}@{database_host}:5432/{name}"
         write_atomically(folder / FILES[name], url + "\n")
-        statements += [f"CREATE USER {name} PASSWORD '{password}';", f"CREATE DATABASE {name} OWNER {name};",
+        statements += [f"CREATE USER {name} PASSWORD '{password}';", _DATABASE.format(name=name),
                        f"REVOKE ALL ON DATABASE {name} FROM PUBLIC;"]
     write_atomically(folder / "databases.sql", "\n".join(statements) + "\n")
 
@@ -58,19 +60,24 @@ def secret_manifest(folder: Path, name: str) -> str:
     return json.dumps(manifest, indent=1)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Make the files; one line on stderr and exit code 1 where that cannot be."""
-    keep_private()
-    parser = argparse.ArgumentParser(prog="python -m api.cli.first_files", description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--host-names", default="localhost", help="names by which plants and callers reach the host")
-    parser.add_argument(
+def parser() -> argparse.ArgumentParser:
+    """Arguments of the command."""
+    made = argparse.ArgumentParser(prog="python -m api.cli.first_files", description=__doc__)
+    made.add_argument("folder", type=Path)
+    made.add_argument("--host-names", default="localhost", help="names by which plants and callers reach the host")
+    made.add_argument(
         "--servers", default="nats-1,nats-2,nats-3",
         help="NATS servers, NAME or NAME=HOST: the host is the name by which the others find it",
     )
-    parser.add_argument("--kubernetes-secret", metavar="NAME", help="print the files as a Secret of this name, too")
-    parser.add_argument("--database-host", default="postgres")
-    chosen = parser.parse_args(arguments)
+    made.add_argument("--kubernetes-secret", metavar="NAME", help="print the files as a Secret of this name, too")
+    made.add_argument("--database-host", default="postgres")
+    return made
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Make the files; one line on stderr and exit code 1 where that cannot be."""
+    keep_private()
+    chosen = parser().parse_args(arguments)
     try:
         make_files(chosen.folder, chosen.servers.split(","), chosen.host_names.split(","), chosen.database_host)
     except BallastError as error:

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from api.backend.actor import local_administrator
+from api.backend.flows_process import flows_at_work
 from api.backend.wiring import Backend
 from api.cli.common import Column, add_action, add_actions, print_json, print_list, run_action, tell
 from api.plans import service as plans
@@ -19,7 +20,6 @@ from services.contracts.errors import InvalidInputError
 from services.contracts.overrides import FOR_ONE_RUN
 from services.contracts.plan import Plan
 from services.contracts.plan_changes import Change, plan_changes
-from services.contracts.process_lock import is_held
 from services.contracts.toml_text import to_toml
 
 run = run_action
@@ -176,7 +176,7 @@ def _trigger(backend: Backend, args: argparse.Namespace) -> None:
     run = plans.trigger(backend, local_administrator(), args.name, args.reason, dict(args.overrides))
     run_id = run.run_id
     tell(args, run, run_id)
-    if not is_held(backend.settings.flows_lock):
+    if flows_at_work(backend.settings) is False:
         print(
             f"ballast: run {run_id} waits: no flows process runs on {backend.settings.home}; `ballast up` starts one",
             file=sys.stderr,

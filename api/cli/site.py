@@ -10,13 +10,13 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from api.backend.actor import Actor, local_administrator
+from api.backend.flows_process import flows_at_work
 from api.backend.wiring import Backend
 from api.cli.common import add_action, add_actions, checked, print_json, print_list, run_action, tell
 from api.cli.token import read_end
 from api.sites import enrolment
 from api.sites import service as sites
 from api.sites.schemas import CodeRequest, KeyChange, SiteEnrolment, SiteName
-from services.contracts.process_lock import is_held
 from services.contracts.records import Site
 from services.contracts.signing import public_key
 
@@ -144,7 +144,7 @@ def _list(backend: Backend, args: argparse.Namespace) -> None:
         "id": "site_id", "status": "status", "agent is": lambda site: site.presence(now), "notice": "notice",
         "last seen": "last_seen", "asset types": "asset_types", "agent": "agent_version", "key": "public_key",
     })
-    if found and not is_held(backend.settings.flows_lock):
+    if found and flows_at_work(backend.settings) is False:
         print("ballast: no flows process runs here, so nobody looks which plants are connected", file=sys.stderr)
 
 

@@ -64,12 +64,16 @@ def prefect_environment(settings: Settings) -> dict[str, str]:
     return {
         **environment(settings), **server_profile(settings),
         "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": prefect_url(settings),
+        # It copies its pages on starting, into its own package where nothing is said, which is not its user's to write.
+        "PREFECT_SERVER_UI_STATIC_DIRECTORY": str(settings.home / "prefect" / "pages"),
     }
 
 
 def flows_environment(settings: Settings) -> dict[str, str]:
-    """Environment of the flows: where the secret is that opens the Prefect server."""
-    return {**environment(settings), **client_profile(settings)}
+    """Environment of the flows: where the Prefect server's secret is, and a temporary folder of their own."""
+    # Prefect's runner keeps its files below the temporary folder, by a name that is the same for all users of a host.
+    temporary = private_folder(private_folder(settings.home) / "prefect" / "tmp").resolve()
+    return {**environment(settings), **client_profile(settings), "TMPDIR": str(temporary)}
 
 
 def mlflow_environment(settings: Settings) -> dict[str, str]:

@@ -6,9 +6,9 @@ import logging
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from api.backend.flows_process import flows_at_work
 from api.backend.wiring import Backend
 from services.contracts.errors import BallastError
-from services.contracts.process_lock import is_held
 from services.registry.alias_check import RESTORED, moved_aliases
 from services.round_store.failures import UPGRADE_COMMAND
 
@@ -45,7 +45,7 @@ def _waiting(backend: Backend) -> dict[str, str]:
         waits = bool(backend.store.runs.unfinished_runs())
     except BallastError:
         return {}  # the database is said to be missing
-    if waits and not is_held(backend.settings.flows_lock):
+    if waits and flows_at_work(backend.settings) is False:
         return {"flows": "runs wait, and no flows process runs here to drive them; `ballast up` starts one"}
     return {}
 

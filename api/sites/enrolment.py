@@ -6,7 +6,7 @@ import shlex
 from datetime import UTC, datetime, timedelta
 
 from api.backend.actor import Actor, record
-from api.backend.addresses import api_address, certificate_digest, link_addresses
+from api.backend.addresses import api_address, certificate_digest, link_addresses, websocket_addresses
 from api.backend.wiring import Backend
 from api.sites.schemas import CodeRequest, NewCode
 from services.contracts.enrolment import EnrolmentPackage, EnrolmentRecord, EnrolmentRequest, proof
@@ -84,7 +84,7 @@ def redeem(backend: Backend, wanted: EnrolmentRequest) -> EnrolmentPackage:
         raise
     if not verify(key, proof(code.code_id, code.site_id, key), bytes.fromhex(wanted.signature)):
         raise InvalidInputError("the signature is not by this public key; nothing was enrolled")
-    package = _package(backend, code)
+    package = _package(backend, code, web_socket=wanted.web_socket)
     if code.used_at is None:
         try:
             _enrol(backend, code, key)
@@ -122,14 +122,15 @@ def _note_refusal(backend: Backend, code: EnrolmentRecord, error: ForbiddenError
         )
 
 
-def _package(backend: Backend, code: EnrolmentRecord) -> EnrolmentPackage:
+def _package(backend: Backend, code: EnrolmentRecord, *, web_socket: bool) -> EnrolmentPackage:
     settings = backend.settings
     authority = settings.nats_authority
     if not settings.nats_seed.is_file() or not (authority is None or authority.is_file()):
         raise UnavailableError("the plant link was never started here, so it has no certificate and no key yet")
     return EnrolmentPackage(
         site_id=code.site_id, asset_type=backend.store.asset_types.get(code.asset_type).asset_type,
-        servers=link_addresses(settings), oem_key=public_key(settings.nats_seed),
+        servers=(web_socket and websocket_addresses(settings)) or link_addresses(settings),
+        oem_key=public_key(settings.nats_seed),
         authority=None if authority is None else authority.read_text(encoding="ascii"),
     )
 

@@ -156,8 +156,11 @@ def runs(unfinished: Sequence[Run], now: datetime, *, flows_alive: bool) -> Find
     return Finding(check="runs", state="ok", said=f"{len(unfinished)} unfinished")
 
 
-def flows(alive: bool) -> Finding:
-    """The process that drives runs."""
+def flows(alive: bool | None) -> Finding:
+    """The process that drives runs; None where it may run elsewhere."""
+    if alive is None:
+        return Finding(check="flows process", state="ok",
+                       said="not on this home folder; where it runs, `ballast health flows` says whether it does")
     if alive:
         return Finding(check="flows process", state="ok", said="runs")
     return Finding(check="flows process", state="warn", said="does not run on this host: no schedule starts anything",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
+from api.backend.flows_process import flows_at_work
 from api.backend.wiring import Backend
 from api.system import checks, facts
 from api.system.checks import Finding
 from services.contracts.errors import BallastError
-from services.contracts.process_lock import is_held
 from services.registry.alias_check import moved_aliases
 from services.round_store.session import utc_now
 
@@ -47,9 +47,9 @@ def of_store(backend: Backend, now: datetime) -> Iterator[Finding]:
     chain = store.audit.verify_chain()
     yield checks.audit(chain.ok, chain.events, chain.problem)
     yield checks.sites(store.sites.list_sites(status="active"), now)
-    alive = is_held(backend.settings.flows_lock)
+    alive = flows_at_work(backend.settings)
     yield checks.flows(alive)
-    yield checks.runs(store.runs.unfinished_runs(), now, flows_alive=alive)
+    yield checks.runs(store.runs.unfinished_runs(), now, flows_alive=alive is not False)
     yield checks.webhooks(store.webhooks.list_webhooks())
     yield checks.backup(last_backup(backend), now)
 

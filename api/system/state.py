@@ -6,12 +6,12 @@ import shutil
 import time
 from datetime import datetime
 
+from api.backend.flows_process import flows_at_work
 from api.backend.wiring import Backend
 from api.system.doctor import last_backup
 from api.system.facts import utc_now
 from services.contracts.base import Contract
 from services.contracts.command_line import product_version
-from services.contracts.process_lock import is_held
 from services.round_store.schema import SCHEMA_REVISION
 
 STARTED = time.monotonic()
@@ -26,7 +26,7 @@ class SystemState(Contract):
     store: str
     disk_free_bytes: int
     last_backup: datetime | None
-    flows_running: bool
+    flows_running: bool | None
     pending_runs: tuple[str, ...]
     running_runs: tuple[str, ...]
     connected_sites: tuple[str, ...]
@@ -42,7 +42,7 @@ def system_state(backend: Backend) -> SystemState:
     return SystemState(
         version=product_version(), schema_revision=SCHEMA_REVISION, uptime_seconds=time.monotonic() - STARTED,
         store=store.engine.dialect.name, disk_free_bytes=shutil.disk_usage(backend.settings.home).free,
-        last_backup=last_backup(backend), flows_running=is_held(backend.settings.flows_lock),
+        last_backup=last_backup(backend), flows_running=flows_at_work(backend.settings),
         pending_runs=tuple(run.run_id for run in unfinished if run.status == "pending"),
         running_runs=tuple(run.run_id for run in unfinished if run.status == "running"),
         connected_sites=tuple(site.site_id for site in sites if site.presence(now) == "connected"),

@@ -14,11 +14,11 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from api.backend.flows_process import flows_at_work
 from api.backend.wiring import Backend
 from api.system.doctor import last_backup
 from services.contracts.command_line import product_version
 from services.contracts.errors import BallastError
-from services.contracts.process_lock import is_held
 
 PSEUDONYMS_OF = "metrics"
 """What the sites' pseudonyms are made with, in the place of a model's name."""
@@ -76,8 +76,9 @@ class StoreMetrics(Collector):
         made = last_backup(self._backend)
         yield _gauge("ballast_last_backup_timestamp_seconds", "When the last backup was made; 0: never",
                      {(): 0.0 if made is None else made.timestamp()})
-        yield _gauge("ballast_flows_up", "Whether a flows process runs on this host",
-                     {(): float(is_held(settings.flows_lock))})
+        alive = flows_at_work(settings)
+        if alive is not None:
+            yield _gauge("ballast_flows_up", "Whether a flows process runs on this host", {(): float(alive)})
         yield _gauge("ballast_disk_free_bytes", "Room on the disk of the home folder",
                      {(): shutil.disk_usage(settings.home).free})
 

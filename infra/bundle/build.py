@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import materials  # noqa: E402  (beside this file, which is no package)
 
-SETS = {"site": "", "server": "[server,embedded]"}
+SETS = {"site": "[websocket]", "server": "[server,embedded]"}
 CONSTRAINTS = ROOT / "infra" / "constraints.txt"
 
 

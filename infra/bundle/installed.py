@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import materials  # noqa: E402  (beside this file, which is no package)
 
-EXTRAS = ("", "server", "embedded")
+EXTRAS = ("", "websocket", "server", "embedded")
 
 
 def needed(root: str = "ballast-diagnosis") -> dict[str, dict[str, Any]]:

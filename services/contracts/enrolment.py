@@ -63,13 +63,14 @@ class EnrolmentRequest(Contract):
     secret: str = Field(pattern=r"^[0-9a-f]{64}$", repr=False, description="the code's third part")
     public_key: str = Field(max_length=200, description="NATS user public key, U...")
     signature: str = Field(pattern=r"^[0-9a-f]{128}$", description="by that key, of what `proof` says; hexadecimal")
+    web_socket: bool = Field(default=False, description="the plant reaches nothing but WebSockets (wss://)")
 
 
 class EnrolmentPackage(Contract):
     """What an enrolled plant needs: its kind of machine, where to connect, whom to believe.
 
     ``authority``: certificate of the NATS server's authority (PEM), None: the operating system's. ``oem_key``: public
-    key by which versions are signed.
+    key by which versions are signed. ``servers`` are WebSockets where the plant asked for them and the OEM has them.
     """
 
     site_id: Slug

@@ -28,6 +28,7 @@ WILDCARDS = ("0.0.0.0", "::")
 ENVIRONMENT = {
     "BALLAST_DATABASE_URL": ("database_url",),
     "BALLAST_NATS_SERVERS": ("nats", "servers"),
+    "BALLAST_NATS_PLANT_SERVERS": ("nats", "plant_servers"),
     "BALLAST_NATS_PORT": ("nats", "port"),
     "BALLAST_NATS_WEBSOCKET_PORT": ("nats", "websocket_port"),
     "BALLAST_NATS_SEED_FILE": ("nats", "seed_file"),
@@ -41,12 +42,15 @@ ENVIRONMENT = {
     "BALLAST_MLFLOW_PORT": ("mlflow", "port"),
     "BALLAST_API_HOST": ("api", "host"),
     "BALLAST_API_PORT": ("api", "port"),
+    "BALLAST_API_HOST_NAMES": ("api", "host_names"),
     "BALLAST_API_CERTIFICATE": ("api", "certificate"),
     "BALLAST_API_KEY": ("api", "key"),
     ENDPOINT_VARIABLE: ("tracing", "endpoint"),
     "BALLAST_LOG_FORMAT": ("logging", "format"),
     "BALLAST_LOG_LEVEL": ("logging", "level"),
 }
+_LISTS = frozenset({"servers", "plant_servers", "host_names"})
+"""Settings of which a variable gives several, with commas between them."""
 IN_A_FILE = "_FILE"
 """Ending of a variable that names a file with the value, so that no listing of environments shows it."""
 
@@ -71,6 +75,9 @@ class NatsSettings(_Section):
     """The plant link. With ``servers`` empty ``ballast up`` starts the embedded server."""
 
     servers: tuple[str, ...] = ()
+    plant_servers: tuple[str, ...] = Field(
+        default=(), description="the link's addresses as plants reach them, tls:// and wss://; none: `servers`"
+    )
     host: str = "127.0.0.1"
     port: int = Field(default=4222, ge=1, le=65535)
     websocket_port: int | None = Field(
@@ -250,4 +257,4 @@ def _said(variable: str, environment: Mapping[str, str]) -> str | None:
 def _put(values: dict[str, Any], path: tuple[str, ...], text: str) -> None:
     for part in path[:-1]:
         values = values.setdefault(part, {})
-    values[path[-1]] = text.split(",") if path[-1] == "servers" else text
+    values[path[-1]] = text.split(",") if path[-1] in _LISTS else text

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-import csv
-import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,13 +13,11 @@ from services.contracts.command_line import (
     ShowVersion,
     add_json,
     completion,
-    print_json,
     reader_left,
-    tell,
 )
-from services.contracts.errors import BallastError, InvalidInputError
-from services.site_agent.settings import CsvSource, SiteSettings
-from services.site_agent.site_setup import DEFAULT_SERVER, SiteSetup, create_site
+from services.contracts.errors import BallastError
+from services.site_agent import actions
+from services.site_agent.site_setup import DEFAULT_SERVER
 
 DEFAULT_CONFIG = Path("site.toml")
 DEFAULT_PORT = 8790
@@ -44,202 +39,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return reader_left()
     return code
-
-
-def _init(chosen: argparse.Namespace) -> int:
-    key = create_site(
-        SiteSetup(
-            site_id=chosen.site_id, folder=chosen.dir, asset_type=chosen.asset_type, data=chosen.data,
-            servers=tuple(chosen.server or [DEFAULT_SERVER]), authority=chosen.ca,
-            methods=tuple(chosen.allow_method or ()), oem_key=chosen.oem_key, own_scores=chosen.own_scores,
-            seen_alone=chosen.seen_alone, figures=chosen.tell_figures,
-        )
-    )
-    lines = [f"Site {chosen.site_id} is set up in {chosen.dir}. Read policy.toml: it says what may leave this plant."]
-    if chosen.asset_type is None:
-        lines += ["Put the OEM's asset_type.toml there and list its name in policy.toml under asset_types."]
-    result = {"site_id": chosen.site_id, "folder": str(chosen.dir), "public_key": key}
-    tell(chosen, result, *lines, "Give this public key to the OEM:", key)
-    return 0
-
-
-def _enrol(chosen: argparse.Namespace) -> int:
-    from services.contracts.enrolment import read_code
-    from services.site_agent.enrol import enrol
-
-    code = sys.stdin.readline() if chosen.code == "-" else chosen.code
-    site_id = read_code(code).site_id
-    folder = chosen.dir or Path(site_id)
-    setup = SiteSetup(
-        site_id=site_id, folder=folder, data=chosen.data, methods=tuple(chosen.allow_method or ()),
-        own_scores=chosen.own_scores, seen_alone=chosen.seen_alone, figures=chosen.tell_figures,
-    )
-    key, asset_type = enrol(setup, chosen.url, code)
-    tell(
-        chosen, {"site_id": site_id, "folder": str(folder), "public_key": key, "asset_type": asset_type},
-        f"Site {site_id} is enrolled for {asset_type}; its key is {key}, whose private half is in {folder} alone.",
-        "Read policy.toml there: it says what may leave this plant. Then:",
-        f"ballast-site run --config {folder / 'site.toml'}",
-    )
-    return 0
-
-
-def _run(chosen: argparse.Namespace) -> int:
-    from services.site_agent.agent import serve
-    from services.site_agent.logs import PRIVATE, open_logs
-
-    settings = SiteSettings.from_toml(chosen.config)
-    with open_logs(settings.log, settings.site_id, settings.logging):
-        try:
-            asyncio.run(serve(settings, chosen.timeout))
-        except BallastError as error:
-            PRIVATE.error("ended: %s", error)  # the caller prints it on the console
-            raise
-    return 0
-
-
-def _check(chosen: argparse.Namespace) -> int:
-    from services.site_agent.agent import check
-
-    lines = [*check(SiteSettings.from_toml(chosen.config))]
-    tell(chosen, {"findings": lines}, *lines)
-    return 0
-
-
-def _health(chosen: argparse.Namespace) -> int:
-    from services.site_agent.health import check_alive
-
-    since = check_alive(SiteSettings.from_toml(chosen.config))
-    print(f"connected {since:.0f} s ago")
-    return 0
-
-
-def _exposure(chosen: argparse.Namespace) -> int:
-    from services.site_agent.agent import exposure
-
-    summary, lines = exposure(SiteSettings.from_toml(chosen.config))
-    tell(chosen, summary, *lines)
-    return 0
-
-
-def _drift(chosen: argparse.Namespace) -> int:
-    from services.site_agent.agent import drift
-
-    figures, lines = drift(SiteSettings.from_toml(chosen.config), anew=chosen.from_now)
-    tell(chosen, figures, *lines)
-    return 0
-
-
-def _console(chosen: argparse.Namespace) -> int:
-    from services.site_agent.console.command import serve
-
-    serve(SiteSettings.from_toml(chosen.config), chosen.port)
-    return 0
-
-
-def _diagnose(chosen: argparse.Namespace) -> int:
-    from services.site_agent.local_predictor import diagnose, read_model
-    from services.site_agent.sample_stream import diagnose_lines, is_stream, opened_lines
-
-    columns, key = CsvSource(kind="csv", path=chosen.input), chosen.oem_key
-    if chosen.config is not None:
-        settings = SiteSettings.from_toml(chosen.config)
-        key = key or settings.oem_key
-        if isinstance(settings.data, CsvSource):
-            columns = settings.data.model_copy(update={"path": chosen.input})
-    if key is None and not chosen.unsigned:
-        raise InvalidInputError(
-            "the OEM's public key is not known, so the model cannot be checked: give --oem-key, or --config with "
-            "oem_key in it; --unsigned uses the model whoever made it"
-        )
-    model = read_model(chosen.model, None if chosen.unsigned else key)
-    if is_stream(chosen.input, chosen.ndjson):
-        with opened_lines(chosen.input) as lines:
-            for answer in diagnose_lines(model, lines, columns, chosen.coverage):
-                print(json.dumps(answer), flush=True)
-        return 0
-    rows = diagnose(model, columns, chosen.coverage)
-    if chosen.json:
-        print_json({"rows": [*csv.DictReader(rows)]})
-        return 0
-    for line in rows:
-        print(line)
-    return 0
-
-
-def _verify(chosen: argparse.Namespace) -> int:
-    from services.site_agent.verify_model import verify_model
-    from services.verification.version import NoCertificateError
-
-    settings = SiteSettings.from_toml(chosen.config)
-    try:
-        lines = verify_model(chosen.model, chosen.certificate, settings, chosen.oem_key or settings.oem_key)
-    except NoCertificateError as error:
-        print(f"ballast-site: {error}", file=sys.stderr)
-        return 2
-    tell(chosen, {"proven": lines}, *lines)
-    return 0
-
-
-def _ledger_path(chosen: argparse.Namespace) -> Path:
-    path: Path | None = chosen.path
-    return path if path is not None else SiteSettings.from_toml(chosen.config).ledger
-
-
-def _ledger_verify(chosen: argparse.Namespace) -> int:
-    from services.site_agent.ledger_check import verify
-
-    entries = verify(_ledger_path(chosen))
-    span = f", from {entries[0]['time']} to {entries[-1]['time']}" if entries else ""
-    size = sum(entry["bytes"] for entry in entries)
-    told = f"sound: {len(entries)} entries, {size} bytes left{span}"
-    tell(chosen, {"sound": True, "entries": len(entries), "bytes": size}, told)
-    return 0
-
-
-def _ledger_show(chosen: argparse.Namespace) -> int:
-    from services.site_agent.ledger_check import verify
-
-    entries = verify(_ledger_path(chosen))
-    for entry in entries[-chosen.last :] if chosen.last else entries:
-        if chosen.json:
-            print(json.dumps(entry))
-            continue
-        what = " ".join(str(entry[key]) for key in ("message", "kind", "code") if key in entry)
-        where = f" run {entry['run'][:8]} round {entry['round']}" if "run" in entry else ""
-        shapes = " ".join(f"{name}{tuple(shape)}" for name, shape in entry["shapes"].items())
-        line = f"{entry['sequence']:>6} {entry['time'][:19]}Z {what}{where}: {entry['bytes']} bytes {shapes}".rstrip()
-        print(line + _isolated(entry.get("exposure")))
-    return 0
-
-
-def _isolated(figures: dict[str, Any] | None) -> str:
-    """What the answers isolated with an entry; nothing for entries without the figure."""
-    return "" if figures is None else f"; isolated {figures['by_differences']} of {figures['rows']} rows"
-
-
-def _key_show(chosen: argparse.Namespace) -> int:
-    from services.contracts.signing import public_key
-
-    key = public_key(SiteSettings.from_toml(chosen.config).nkey_seed)
-    tell(chosen, {"public_key": key}, key)
-    return 0
-
-
-def _key_new(chosen: argparse.Namespace) -> int:
-    from services.site_agent.key_change import make_next_key
-
-    key = make_next_key(SiteSettings.from_toml(chosen.config).nkey_seed)
-    tell(chosen, {"next_public_key": key}, key)
-    return 0
-
-
-def _key_use(chosen: argparse.Namespace) -> int:
-    from services.site_agent.key_change import use_next_key
-
-    key = use_next_key(SiteSettings.from_toml(chosen.config).nkey_seed)
-    tell(chosen, {"public_key": key}, f"the key is {key} now; restart the agent")
-    return 0
 
 
 def _completion(chosen: argparse.Namespace) -> int:
@@ -303,30 +102,33 @@ def _parser() -> argparse.ArgumentParser:
     init.add_argument("--ca", type=Path, help="certificate of the OEM's authority")
     init.add_argument("--oem-key", metavar="U...", help="the OEM's public key: versions are checked with it")
     _site_arguments(init)
-    init.set_defaults(run=_init)
+    init.set_defaults(run=actions.init)
     add_json(init)
 
     joins = commands.add_parser("enrol", help="make a new site and enrol it, by a code that the OEM gave")
     joins.add_argument("--url", required=True, help="address of the OEM's server, https://host:port")
     joins.add_argument("--code", required=True, help="the one-time code that the OEM gave (blse_...); - reads it")
     joins.add_argument("--dir", type=Path, help="folder to make (default: the site's name)")
+    joins.add_argument("--proxy", metavar="URL", help="HTTP proxy on the way, http://host:port; the plant link's too")
+    joins.add_argument("--proxy-auth", type=Path, metavar="FILE", help="holds user:password for the proxy")
     _site_arguments(joins)
-    joins.set_defaults(run=_enrol)
+    joins.set_defaults(run=actions.enrol)
     add_json(joins)
 
-    run = _command(commands, "run", "answer the OEM's tasks until told to stop", _run)
+    run = _command(commands, "run", "answer the OEM's tasks until told to stop", actions.run)
     run.add_argument(
         "--timeout", type=_seconds, help="give up when no server answers in this many seconds (default: never)"
     )
-    _command(commands, "check", "open the data and say what fits the contract and what does not", _check)
-    _command(commands, "health", "say whether the agent runs and is connected; 1 where not", _health)
+    _command(commands, "check", "open the data and say what fits the contract and what does not", actions.check)
+    _command(commands, "health", "say whether the agent runs and is connected; 1 where not", actions.health)
 
-    _command(commands, "exposure", "say what the answers so far isolate of the data", _exposure)
+    _command(commands, "exposure", "say what the answers so far isolate of the data", actions.exposure)
 
-    drift = _command(commands, "drift", "say how far the readings have moved since this plant first took part", _drift)
+    about = "say how far the readings have moved since this plant first took part"
+    drift = _command(commands, "drift", about, actions.drift)
     drift.add_argument("--from-now", action="store_true", help="hold what comes against the rows of now")
 
-    console = _command(commands, "console", "serve a page of all this to this machine alone", _console)
+    console = _command(commands, "console", "serve a page of all this to this machine alone", actions.console)
     console.add_argument("--port", type=_count, default=DEFAULT_PORT, help=f"port (default {DEFAULT_PORT})")
 
     diagnose = commands.add_parser("diagnose", help="diagnose measurements inside the plant; nothing is sent")
@@ -337,10 +139,10 @@ def _parser() -> argparse.ArgumentParser:
     diagnose.add_argument("--oem-key", metavar="U...", help="the OEM's public key (default: oem_key in the settings)")
     diagnose.add_argument("--coverage", type=float, help="of class sets and intervals (default: the version's own)")
     diagnose.add_argument("--unsigned", action="store_true", help="use the model whoever made it; nothing is checked")
-    diagnose.set_defaults(run=_diagnose)
+    diagnose.set_defaults(run=actions.diagnose)
     add_json(diagnose)
 
-    verify = _command(commands, "verify", "prove a model's bounds again, and its risk on the own rows", _verify)
+    verify = _command(commands, "verify", "prove a model's bounds again, and its risk on the own rows", actions.verify)
     verify.add_argument("model", type=Path, help="zip file or folder of a version from the OEM, or its model.json")
     verify.add_argument("--certificate", type=Path, help="its certificate file (default: certificate.npz beside it)")
     verify.add_argument("--oem-key", metavar="U...", help="the OEM's public key (default: oem_key in the settings)")
@@ -349,17 +151,18 @@ def _parser() -> argparse.ArgumentParser:
         required=True, metavar="COMMAND"
     )
     for name, help_text, action in (
-        ("verify", "find every entry that was changed, removed or moved", _ledger_verify),
-        ("show", "list the entries", _ledger_show),
+        ("verify", "find every entry that was changed, removed or moved", actions.ledger_verify),
+        ("show", "list the entries", actions.ledger_show),
     ):
         command = _command(ledger, name, help_text, action)
         command.add_argument("path", type=Path, nargs="?", help="ledger file (default: the one in the settings)")
         if name == "show":
             command.add_argument("--last", type=_count, help="only the last N entries")
     key = commands.add_parser("key", help="this site's key").add_subparsers(required=True, metavar="COMMAND")
-    _command(key, "show", "print the public key", _key_show)
-    _command(key, "new", "make the next key and print its public half, for the OEM; the present one stays", _key_new)
-    _command(key, "use", "put the next key in the place of the present one, once the OEM has it", _key_use)
+    _command(key, "show", "print the public key", actions.key_show)
+    about = "make the next key and print its public half, for the OEM; the present one stays"
+    _command(key, "new", about, actions.key_new)
+    _command(key, "use", "put the next key in the place of the present one, once the OEM has it", actions.key_use)
     shells = commands.add_parser("completion", help="print what makes a shell complete this command")
     shells.add_argument("shell", choices=SHELLS)
     shells.set_defaults(run=_completion)

@@ -24,6 +24,7 @@ from services.contracts.enrolment import PATH, EnrolmentCode, EnrolmentPackage, 
 from services.contracts.errors import BallastError, InvalidInputError, UnavailableError
 from services.contracts.settings import is_loopback
 from services.contracts.signing import new_seed_file, public_key, signer
+from services.site_agent.http_proxy import HttpProxy
 from services.site_agent.site_setup import ASSET_TYPE, AUTHORITY, SEED, SiteSetup, check_setup, create_site
 
 WAITING_SEED: Final = f"{SEED}.enrolling"
@@ -48,9 +49,10 @@ class Server:
     path: str
     encrypted: bool
     certificate: str | None
+    proxy: HttpProxy | None = None
 
     @classmethod
-    def of(cls, url: str, certificate: str | None) -> Server:
+    def of(cls, url: str, certificate: str | None, proxy: HttpProxy | None = None) -> Server:
         """Server at a URL; ``InvalidInputError`` where a code must not be sent there."""
         try:
             parts = urlsplit(url)
@@ -64,31 +66,39 @@ class Server:
             raise InvalidInputError("over http everybody on the way could read the code: give the https:// address")
         if not encrypted and certificate is not None:
             raise InvalidInputError("this code is for a server with a certificate: give its https:// address")
-        return cls(host, port or (443 if encrypted else 80), parts.path.rstrip("/"), encrypted, certificate)
+        if not encrypted and proxy is not None:
+            raise InvalidInputError("a proxy is on the way to an https:// address alone")
+        return cls(host, port or (443 if encrypted else 80), parts.path.rstrip("/"), encrypted, certificate, proxy)
 
     def connect(self) -> http.client.HTTPConnection:
         """Open connection to the right server; nothing was sent over it yet.
 
         ``UnavailableError`` where nobody answers, ``EnrolmentError`` where the server is not the one of the code.
         """
-        connection = (
-            http.client.HTTPSConnection(self.host, self.port, timeout=SECONDS, context=self._context())
-            if self.encrypted else http.client.HTTPConnection(self.host, self.port, timeout=SECONDS)
-        )
+        connection = self._connection()
         try:
             connection.connect()
             self._check_certificate(connection)
         except ssl.SSLCertVerificationError as error:
             connection.close()
             raise EnrolmentError(f"the server's certificate does not fit ({error.verify_message})") from None
-        except OSError as error:
+        except (OSError, http.client.HTTPException) as error:
             connection.close()
-            reason = f"{self.host}:{self.port} ({error.strerror or type(error).__name__})"
+            if self.proxy is not None:
+                raise self.proxy.failure(error, f"{self.host}:{self.port}") from None
+            reason = f"{self.host}:{self.port} ({getattr(error, 'strerror', None) or type(error).__name__})"
             raise UnavailableError(f"no server answers at {reason}; nothing was sent") from None
         except EnrolmentError:
             connection.close()
             raise
         return connection
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if not self.encrypted:
+            return http.client.HTTPConnection(self.host, self.port, timeout=SECONDS)
+        if self.proxy is not None:
+            return self.proxy.connection(self.host, self.port, SECONDS, self._context())
+        return http.client.HTTPSConnection(self.host, self.port, timeout=SECONDS, context=self._context())
 
     def _context(self) -> ssl.SSLContext:
         context = ssl.create_default_context()
@@ -111,22 +121,37 @@ class _NoAnswerError(Exception):
     """The request was sent and the outcome is not known."""
 
 
-def enrol(setup: SiteSetup, url: str, code_text: str) -> tuple[str, str]:
-    """Enrol the site of a code and write its folder as ``init`` does; its public key and its asset type's name.
+@dataclass(frozen=True)
+class Enrolled:
+    """A site that is enrolled: its public key, its asset type's name, where its link goes, and whether by the proxy."""
 
-    ``setup.site_id`` is set from the code. Where the server says no, nothing is left behind.
+    public_key: str
+    asset_type: str
+    servers: tuple[str, ...]
+    goes_by_proxy: bool
+
+
+def enrol(setup: SiteSetup, url: str, code_text: str) -> Enrolled:
+    """Enrol the site of a code and write its folder as ``init`` does.
+
+    ``setup.site_id`` is set from the code; with ``setup.proxy`` all goes through it, and the plant link is asked for as
+    a WebSocket, the only one that does too. Where the server says no, nothing is left behind.
 
     Raises
     ------
     EnrolmentError
         The server refuses, or is not the one that made the code.
     UnavailableError
-        No server answers. Where it may have heard the request, the key waits for the same command once more.
+        No server answers, or the proxy does not open the way. Where the server may have heard the request, the
+        key waits for the same command once more.
     InvalidInputError, ConflictError
         As ``create_site``; also for a text that is no code and an address that is none, before anything is sent.
     """
     code = read_code(code_text)
-    server = Server.of(url, code.certificate)
+    if setup.proxy is None and setup.proxy_auth is not None:
+        raise InvalidInputError("--proxy-auth opens a proxy: give --proxy too")
+    proxy = None if setup.proxy is None else HttpProxy.of(setup.proxy, setup.proxy_auth)
+    server = Server.of(url, code.certificate, proxy)
     setup = replace(setup, site_id=code.site_id)
     check_setup(setup, AUTHORITY, ASSET_TYPE)
     if setup.data is not None and not setup.data.exists():
@@ -139,7 +164,7 @@ def enrol(setup: SiteSetup, url: str, code_text: str) -> tuple[str, str]:
         _remove(made)
         raise InvalidInputError(f"cannot write to {setup.folder}: {error.strerror}") from None
     try:
-        package = _ask(server, _request(code, key, seed))
+        package = _ask(server, _request(code, key, seed, web_socket=proxy is not None))
     except _NoAnswerError as error:
         raise UnavailableError(
             f"the server did not answer ({error}); whether it has enrolled the site is not known. The key waits in "
@@ -149,14 +174,16 @@ def enrol(setup: SiteSetup, url: str, code_text: str) -> tuple[str, str]:
         seed.unlink(missing_ok=True)
         _remove(made)
         raise
-    create_site(replace(setup, package=package, seed=seed))
-    return key, package.asset_type.name
+    setup = replace(setup, package=package, seed=seed)
+    create_site(setup)
+    return Enrolled(key, package.asset_type.name, package.servers, setup.goes_by_proxy)
 
 
-def _request(code: EnrolmentCode, key: str, seed: Path) -> EnrolmentRequest:
+def _request(code: EnrolmentCode, key: str, seed: Path, *, web_socket: bool) -> EnrolmentRequest:
     signature = signer(seed)(proof(code.code_id, code.site_id, key)).hex()
     return EnrolmentRequest(
-        site_id=code.site_id, code_id=code.code_id, secret=code.secret, public_key=key, signature=signature
+        site_id=code.site_id, code_id=code.code_id, secret=code.secret, public_key=key, signature=signature,
+        web_socket=web_socket,
     )
 
 
@@ -179,7 +206,7 @@ def _ask(server: Server, request: EnrolmentRequest) -> EnrolmentPackage:
 def _answer(connection: http.client.HTTPConnection, path: str, request: EnrolmentRequest) -> EnrolmentPackage:
     headers = {"Content-Type": "application/json", "Accept": "application/json"}
     try:
-        connection.request("POST", path + PATH, request.model_dump_json(), headers)
+        connection.request("POST", path + PATH, request.model_dump_json(exclude_defaults=True), headers)
         answer = connection.getresponse()
         body = answer.read(LARGEST_ANSWER + 1)
     except (OSError, http.client.HTTPException) as error:

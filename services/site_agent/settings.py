@@ -14,6 +14,7 @@ from services.contracts.errors import InvalidInputError
 from services.contracts.log_lines import LoggingSettings
 from services.contracts.signing import check_public_key
 from services.contracts.tracing import TracingSettings
+from services.site_agent.http_proxy import host_and_port
 
 Fraction = Annotated[float, Field(gt=0, le=0.9, allow_inf_nan=False)]
 
@@ -137,9 +138,7 @@ class SiteSettings(Contract):
             raise ValueError("proxy_auth opens the proxy: give proxy too")
         if self.proxy is None:
             return self
-        address = urlsplit(self.proxy)
-        if address.scheme != "http" or not address.hostname or address.username or address.password:
-            raise ValueError("proxy is written http://host:port; user and password stand in the file proxy_auth")
+        host_and_port(self.proxy)
         if not all(server.startswith("wss://") for server in self.servers):
             raise ValueError("a proxy lets WebSockets over TLS through: the servers must be wss://host:port")
         return self

@@ -31,7 +31,8 @@ class SiteSetup:
     ``own_scores`` and ``seen_alone``: whether the policy releases the site's own scores in runs on sums, and its own
     answers in runs that are not. ``figures``: whether it tells the drift of its readings and its exposure.
     ``package``: what the OEM's server gave at the enrolment, in the place of ``asset_type``, ``servers``, ``authority``
-    and ``oem_key``; ``seed``: the key that it knows, which is moved into the folder.
+    and ``oem_key``; ``seed``: the key that it knows, which is moved into the folder. ``proxy`` and ``proxy_auth`` stand
+    in the settings where the servers are WebSockets, for nothing else goes through a proxy.
     """
 
     site_id: str
@@ -47,6 +48,18 @@ class SiteSetup:
     figures: bool = False
     package: EnrolmentPackage | None = None
     seed: Path | None = None
+    proxy: str | None = None
+    proxy_auth: Path | None = None
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Servers of the plant link, as the settings name them."""
+        return self.servers if self.package is None else self.package.servers
+
+    @property
+    def goes_by_proxy(self) -> bool:
+        """Whether the plant link goes through the proxy."""
+        return self.proxy is not None and all(server.startswith("wss://") for server in self.addresses)
 
 
 def create_site(setup: SiteSetup) -> str:
@@ -113,13 +126,13 @@ def _settings_text(setup: SiteSetup, asset_type: AssetType | None) -> str:
     authority = Path(AUTHORITY) if package is not None and package.authority is not None else None
     if package is None and setup.authority is not None:
         authority = _reference(setup.authority, setup.folder)
-    key, servers = (setup.oem_key, setup.servers) if package is None else (package.oem_key, package.servers)
+    key = setup.oem_key if package is None else package.oem_key
     ca = f"ca = {_quoted(authority)}" if authority else '# ca = "ca.pem"'
     oem_key = f"oem_key = {_quoted(key)}" if key else '# oem_key = "U..."'
     return f"""# Settings of the site agent. Paths are relative to this file.
 site_id = {_quoted(setup.site_id)}
-servers = [{", ".join(_quoted(server) for server in servers)}]
-
+servers = [{", ".join(_quoted(server) for server in setup.addresses)}]
+{_proxy_text(setup)}
 # Certificate of the OEM's authority; without it the system's authorities are asked.
 {ca}
 # Public key of the OEM (`ballast site oem-key` there): a version that it did not sign is not used here.
@@ -131,6 +144,15 @@ ledger = "ledger.jsonl"
 log = "site.log"
 
 {_data_text(setup, asset_type)}"""
+
+
+def _proxy_text(setup: SiteSetup) -> str:
+    if not setup.goes_by_proxy:
+        return ""
+    text = f"# The way to them: an HTTP proxy that knows CONNECT.\nproxy = {_quoted(setup.proxy)}\n"
+    if setup.proxy_auth is None:
+        return text
+    return f"{text}proxy_auth = {_quoted(_reference(setup.proxy_auth, setup.folder))}\n"
 
 
 def _data_text(setup: SiteSetup, asset_type: AssetType | None) -> str:

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import ParseResult
 
-import aiohttp
+import aiohttp  # noqa: F401  (the library's transport needs it: without it this import fails, and `link` says so)
 from nats.aio.client import Client
 from nats.aio.transport import WebSocketTransport
 
-from services.contracts.errors import InvalidInputError
+from services.site_agent.http_proxy import HttpProxy
 
 
 class WebSocketClient(Client):  # type: ignore[misc]  # the library says no types
@@ -25,21 +25,22 @@ class WebSocketClient(Client):  # type: ignore[misc]  # the library says no type
     def __init__(self, proxy: str | None = None, proxy_auth: Path | None = None) -> None:
         super().__init__()
         self._transport: Any = None
-        self._proxy = proxy
-        self._credentials = None if proxy_auth is None else _credentials(proxy_auth)
+        self._way: dict[str, Any] = {}
+        if proxy is not None:
+            self._way = {"proxy": proxy, "proxy_headers": HttpProxy.of(proxy, proxy_auth).headers}
 
     async def _connect_to_server(self, server: Any) -> None:
         if not self._transport:
-            self._transport = _Transport(self._proxy, self._credentials)
+            self._transport = _Transport(self._way)
         await super()._connect_to_server(server)
 
 
 class _Transport(WebSocketTransport):  # type: ignore[misc]
     """The library's, with a proxy, and a limit of time on the whole way to the server."""
 
-    def __init__(self, proxy: str | None, credentials: aiohttp.BasicAuth | None) -> None:
+    def __init__(self, way: dict[str, Any]) -> None:
         super().__init__()
-        self._way = {} if proxy is None else {"proxy": proxy, "proxy_auth": credentials}
+        self._way = way
 
     async def connect(self, uri: ParseResult, buffer_size: int, connect_timeout: int) -> None:
         await self._open(uri.geturl(), connect_timeout)
@@ -58,13 +59,3 @@ class _Transport(WebSocketTransport):  # type: ignore[misc]
     async def _open(self, address: str, seconds: float, **more: Any) -> None:
         async with asyncio.timeout(seconds):
             self._ws = await self._client.ws_connect(address, max_msg_size=0, **more, **self._way)
-
-
-def _credentials(file: Path) -> aiohttp.BasicAuth:
-    try:
-        user, colon, password = file.read_text(encoding="utf-8").strip().partition(":")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"proxy_auth names {file}, which cannot be read: {error}") from None
-    if not colon:
-        raise InvalidInputError(f"{file} must hold user:password on one line")
-    return aiohttp.BasicAuth(user, password)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import importlib.util
 import json
@@ -10,6 +11,7 @@ import re
 import stat
 import subprocess
 import sys
+from importlib.metadata import distribution, packages_distributions
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,6 +19,7 @@ from zipfile import ZipFile
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 from api.cli import first_files
 from api.cli.health import PROBES
@@ -127,6 +130,48 @@ def test_images_have_no_shell_and_no_root(name: str) -> None:
         assert isinstance(json.loads(line), list)
 
 
+def test_the_site_image_has_what_its_modules_import() -> None:
+    """What `trim_site.py` imports at the end of a build, without the build: the packages of the extra that it names."""
+    (extra,) = re.findall(r"constraints.txt '\.\[(\w+)\]'", (INFRA / "containers" / "site.Containerfile").read_text())
+    there = {re.sub(r"[-_.]+", "-", name).lower() for name in needed_by(extra)}
+    roots = {module: {re.sub(r"[-_.]+", "-", each).lower() for each in owners}
+             for module, owners in packages_distributions().items()}
+    asked = {}
+    for package in ("services/site_agent", "services/masking", "services/contracts", "services/verification"):
+        for file in (INFRA.parent / package).rglob("*.py"):
+            for root in imported_at_the_top(file):
+                asked.setdefault(root, file)
+    assert {"numpy", "nats", "aiohttp", "pydantic"} <= set(asked)
+    own = {"models", "services"} | set(sys.stdlib_module_names)
+    assert {root: file for root, file in asked.items() if root not in own and not roots[root] & there} == {}
+
+
+def needed_by(extra: str) -> set[str]:
+    """Distributions that the package and one of its extras need, and those that these need."""
+    found, waiting = set(), [("ballast-diagnosis", ("", extra))]
+    while waiting:
+        name, extras = waiting.pop()
+        needs = [Requirement(text) for text in distribution(name).requires or []]
+        for need in needs:
+            if need.name not in found and (
+                need.marker is None or any(need.marker.evaluate({"extra": each}) for each in extras)
+            ):
+                found.add(need.name)
+                waiting.append((need.name, ("", *need.extras)))
+    return found
+
+
+def imported_at_the_top(file: Path) -> set[str]:
+    """First names of the modules that a file imports on being imported, but not for types alone."""
+    found = set()
+    for node in ast.parse(file.read_text()).body:
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module.split(".")[0])
+    return found
+
+
 @pytest.mark.parametrize("name", ["ballast-site@", "ballast"])
 def test_units_are_shut(name: str) -> None:
     lines = set((INFRA / "systemd" / f"{name}.service").read_text().splitlines())
@@ -184,3 +229,15 @@ def test_a_bundle_that_was_changed_installs_nothing(bundle: Path, tmp_path: Path
                           capture_output=True, text=True, env=dict(os.environ), check=False)
     assert done.returncode == 1 and "nothing is installed" in done.stderr
     assert not (tmp_path / "environment").exists()
+
+
+def test_no_patch_of_this_python_needs_what_this_one_does_not() -> None:
+    """A bundle, or an image's packages, are collected by one 3.x.y and run by another: Debian 12 has 3.11.2."""
+    names = set(load("installed").needed())
+    first = {"extra": "", "python_full_version": f"{sys.version_info.major}.{sys.version_info.minor}.0"}
+    asked = {(name, text) for name in names for text in distribution(name).requires or []}
+    wanted = {(name, need) for name, text in asked if (need := Requirement(text)).marker is None
+              or need.marker.evaluate(first)}
+    assert len(wanted) > 200
+    missing = {(name, str(need)) for name, need in wanted if re.sub(r"[-_.]+", "-", need.name).lower() not in names}
+    assert missing == set()

@@ -10,6 +10,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import ValidationError
 
 from api.backend.actor import record
+from api.backend.flows_process import flows_at_work
 from api.console.forms import Fields, Posted, reason_of
 from api.console.rendering import HEADERS, page
 from api.console.views.links import pages_of
@@ -24,7 +25,6 @@ from api.web.auth import CONSOLE, Administrator
 from api.web.dependencies import BackendDep, Offset
 from services.contracts.asset_type import explain
 from services.contracts.errors import InvalidInputError, NotFoundError
-from services.contracts.process_lock import is_held
 from services.round_store.schema import SCHEMA_REVISION
 
 router = APIRouter(prefix=CONSOLE, include_in_schema=False)
@@ -69,7 +69,8 @@ def admin_view(
 @router.get("/system")
 def system_page(request: Request, _: Administrator, backend: BackendDep) -> HTMLResponse:
     """Show whether all that is needed answers, what the quick checks found, and where the other servers' pages are."""
-    lively, now, settings = is_held(backend.settings.flows_lock), facts.utc_now(), backend.settings
+    now, settings = facts.utc_now(), backend.settings
+    lively = flows_at_work(settings) is not False
     found = [
         facts.disk(settings), facts.secrets(settings), *facts.certificates(settings, now),
         checks.webhooks(backend.store.webhooks.list_webhooks()), checks.backup(last_backup(backend), now),

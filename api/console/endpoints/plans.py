@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from fastapi import APIRouter, Request
@@ -10,11 +11,12 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from api.console.forms import Posted, reason_of
 from api.console.rendering import HEADERS, page
 from api.console.views.plans import Draft, draft, dry_run, next_runs, read_plan
+from api.console.views.run_terms import given_terms, overrides_of, run_terms
 from api.plans import service
 from api.web.auth import CONSOLE, Administrator, Engineer, Operator
 from api.web.dependencies import BackendDep
 from api.web.etags import etag_of, expecting
-from services.contracts.errors import BallastError
+from services.contracts.errors import BallastError, InvalidInputError
 from services.contracts.toml_text import to_toml
 
 router = APIRouter(prefix=CONSOLE, include_in_schema=False)
@@ -59,7 +61,8 @@ def one_plan_page(request: Request, name: str, _: Engineer, backend: BackendDep)
 
 
 def _plan_page(
-    request: Request, backend: BackendDep, name: str, status: int = 200, drafted: Draft | None = None
+    request: Request, backend: BackendDep, name: str, status: int = 200, drafted: Draft | None = None,
+    asked: Mapping[str, str] | None = None, not_triggered: str = "",
 ) -> HTMLResponse:
     now = datetime.now(UTC)
     record, runs = backend.store.plans.get(name), backend.store.runs.list_runs(plan=name, limit=10)
@@ -67,7 +70,8 @@ def _plan_page(
         request, "plan.html", status, record=record, plan=record.plan, etag=etag_of(record),
         text=drafted.text if drafted else to_toml(record.plan), draft=drafted, coming=next_runs(record, now),
         dry=dry_run(backend, record.plan, runs, now), runs=runs,
-        versions=backend.store.plans.versions(name)[::-1],
+        versions=backend.store.plans.versions(name)[::-1], not_triggered=not_triggered,
+        terms=run_terms(record.plan, asked or {}), stays_challenger="auto_promote" in (asked or {}),
     )
 
 
@@ -91,9 +95,13 @@ def save_plan(request: Request, name: str, fields: Posted, caller: Administrator
 
 
 @router.post("/plans/{name}/trigger")
-def trigger_plan(name: str, fields: Posted, caller: Operator, backend: BackendDep) -> Response:
-    """Ask for a run now, and go to it."""
-    run = service.trigger(backend, caller.actor, name, reason_of(fields))
+def trigger_plan(request: Request, name: str, fields: Posted, caller: Operator, backend: BackendDep) -> Response:
+    """Ask for a run now, and go to it; where its own terms do not fit, the form says so and keeps them."""
+    asked = given_terms(fields)
+    try:
+        run = service.trigger(backend, caller.actor, name, reason_of(fields), overrides_of(asked))
+    except InvalidInputError as error:
+        return _plan_page(request, backend, name, 422, asked=asked, not_triggered=str(error))
     return RedirectResponse(f"{CONSOLE}/runs/{run.run_id}", 303, headers=HEADERS)
 
 

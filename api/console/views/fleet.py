@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from api.backend.flows_process import flows_at_work
 from api.backend.wiring import Backend
 from api.console.views.names import FLEET, Names
 from services.contracts.errors import BallastError
 from services.contracts.events import DRIFTED
 from services.contracts.model_version import ModelVersion, SiteScore
-from services.contracts.process_lock import is_held
 from services.contracts.records import AliasChange, PlanRecord, Site, VersionRecord
 from services.contracts.run import Run
 from services.registry.labels import CHAMPION
@@ -105,7 +105,7 @@ def fleet(backend: Backend, wanted: str | None, now: datetime, *, real: bool) ->
         key=lambda row: row.name,
     )
     found = [
-        *_of_runs(newest, names, lively=is_held(backend.settings.flows_lock)),
+        *_of_runs(newest, names, lively=flows_at_work(backend.settings) is not False),
         *_of_plants(rows), *_of_versions(versions, aliases), *_of_plans(plans),
     ]
     return Fleet(

@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 from cryptography import x509
 
-from api.backend.addresses import api_address, certificate_digest, link_addresses
+from api.backend.addresses import api_address, certificate_digest, link_addresses, websocket_addresses
+from api.backend.flows_process import flows_at_work
+from api.system import checks
 from services.bus import server
 from services.bus.certificates import ensure_certificates
 from services.bus.configuration import BusFiles, TlsFiles
 from services.contracts.errors import InvalidInputError, UnavailableError
+from services.contracts.process_lock import held
 from services.contracts.settings import Settings
 
 
@@ -37,6 +40,28 @@ def test_plants_are_told_a_name_that_they_can_use(tmp_path: Path, given: dict[st
 
 def test_a_server_of_its_own_is_named_as_the_settings_do(tmp_path: Path) -> None:
     assert link_addresses(settings(tmp_path, nats={"servers": ["tls://a:1", "tls://b:2"]})) == ("tls://a:1", "tls://b:2")
+
+
+def test_of_a_cluster_plants_are_told_addresses_of_their_own(tmp_path: Path) -> None:
+    told = {"BALLAST_NATS_SERVERS": "tls://nats-1:4222", "BALLAST_NATS_PLANT_SERVERS": "tls://oem:4222,wss://oem:443",
+            "BALLAST_API_HOST": "0.0.0.0", "BALLAST_API_HOST_NAMES": "localhost,oem.example"}
+    found = Settings.load(tmp_path, told)
+    assert found.nats_servers == ("tls://nats-1:4222",)
+    assert (link_addresses(found), websocket_addresses(found)) == (("tls://oem:4222",), ("wss://oem:443",))
+    assert api_address(found) == "https://oem.example:8000"
+    alone = settings(tmp_path, nats={"plant_servers": ["wss://oem:443"]})
+    assert link_addresses(alone) == websocket_addresses(alone) == ("wss://oem:443",)
+
+
+@pytest.mark.parametrize(("prefect", "seen"), [({}, False), ({"api_url": "http://prefect:4200/api"}, None)])
+def test_of_flows_in_another_container_it_is_not_said_that_they_do_not_run(
+    tmp_path: Path, prefect: dict[str, str], seen: bool | None
+) -> None:
+    found = settings(tmp_path, prefect=prefect)
+    assert flows_at_work(found) is seen
+    assert checks.flows(seen).state == ("ok" if seen is None else "warn")
+    with held(found.flows_lock):
+        assert flows_at_work(found) is True
 
 
 def test_the_digest_is_that_of_the_certificate_which_is_shown(tmp_path: Path) -> None:

@@ -151,6 +151,18 @@ def test_secrets_are_named_to_who_needs_them_and_stand_in_no_environment(tmp_pat
     assert not [text for text in hidden if text in said]
 
 
+def test_prefect_writes_below_the_home_folder_alone(tmp_path: Path) -> None:
+    """Its package may belong to another user, and its runner's folder below /tmp has one name for all users."""
+    settings = Settings.load(tmp_path, {})
+    stack.make_secrets(settings)
+    temporary = Path(stack.flows_environment(settings)["TMPDIR"])
+    assert temporary.is_relative_to(tmp_path) and temporary.stat().st_mode & 0o077 == 0
+    code = "from prefect.settings import PREFECT_UI_STATIC_DIRECTORY as pages; print(pages.value())"
+    environment = {**stack.inherited(), **stack.prefect_environment(settings)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    assert Path(done.stdout.strip()).is_relative_to(tmp_path)
+
+
 def test_a_secret_of_ours_is_not_sent_to_a_prefect_server_of_somebody_else(tmp_path: Path) -> None:
     theirs = {"BALLAST_PREFECT_API_URL": "https://prefect.example.com/api"}
     settings = Settings.load(tmp_path, theirs)

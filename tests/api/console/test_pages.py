@@ -20,6 +20,7 @@ from api.tokens import service as tokens
 from api.tokens.schemas import TokenRequest
 from services.contracts.identity import Role
 from services.contracts.model_version import PlantFreshness
+from services.contracts.overrides import FOR_ONE_RUN
 from services.contracts.run import RoundRecord, SiteAnswer
 from services.plant_simulator.assets import builtin_asset_type
 from tests import versions
@@ -246,6 +247,31 @@ def test_plans_are_checked_changed_paused_and_triggered(
     assert world.events()[:5] == ["run.cancel", "plan.trigger", "plan.resume", "plan.pause", "plan.update"]
     assert person.post("/console/plans", text=other.replace("pumps-2", "other")).status_code == 303
     assert store.plans.get("other").plan.max_rounds == 7
+
+
+def test_a_run_is_triggered_with_terms_of_its_own_and_a_mistake_is_said_beside_the_form(
+    world: Any, signed_in: Callable[..., Any], reading: Callable[..., str]
+) -> None:
+    person, here, runs = signed_in(world), "/console/plans/pumps", world.backend.store.runs
+    page = person.get(here).text
+    names = set(re.findall(r'name="set-([a-z_]+)"', page))
+    assert names == set(FOR_ONE_RUN) and 'placeholder="100"' in page
+    for fields, said in (
+        ({"set-max_rounds": "none"}, "max_rounds"), ({"set-max_rounds": "0"}, "max_rounds"),
+        ({"set-gap": "0,01"}, "gap"),
+        ({"set-min_sites": "1"}, "min_sites cannot be set for one run"),
+        ({"set-auto_promote": "true"}, "auto_promote can only be false"),
+    ):
+        answer = person.post(f"{here}/trigger", **fields, **{"set-round_deadline_seconds": "7.5"})
+        assert answer.status_code == 422 and "No run was asked for" in reading(answer)
+        assert said in re.search(r'class="notice bad".*?</div>', answer.text, re.DOTALL)[0]
+        assert 'value="7.5"' in answer.text and "<details open>" in answer.text
+    assert runs.unfinished_runs() == [] and person.post(f"{here}/trigger", token="0" * 64).status_code == 403
+    fields = {"set-max_rounds": " 50 ", "set-gap": "", "set-absence_patience_seconds": "1e3"}
+    assert person.post(f"{here}/trigger", **fields, **{"set-auto_promote": "false"}).status_code == 303
+    (run,) = runs.unfinished_runs()
+    assert run.plan.overrides == {"max_rounds": 50, "absence_patience_seconds": 1000.0, "auto_promote": False}
+    assert run.plan.gap == world.backend.store.plans.get("pumps").plan.gap and run.plan.max_rounds == 50
 
 
 def test_a_measurement_is_diagnosed_from_the_form_and_from_csv(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +22,7 @@ from services.site_agent.local_round import LocalRound
 from services.site_agent.masked_runs import MaskedRuns
 from services.site_agent.policy import SitePolicy
 from services.site_agent.settings import CsvSource
+from tests.services.site_agent.proxy import HOST, Proxy
 
 RUN = "a" * 32
 TWO_CLASSES = """name = "pump"
@@ -165,3 +168,13 @@ def make_site(
     yield make
     for site in made:
         site.ledger.close()
+
+
+@pytest.fixture
+def proxy() -> Iterator[Proxy]:
+    with socket.create_server((HOST, 0)) as listener:
+        made = Proxy(listener)
+        threading.Thread(target=made.serve, daemon=True).start()
+        yield made
+        listener.shutdown(socket.SHUT_RDWR)
+        made.cut()

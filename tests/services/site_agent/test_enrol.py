@@ -25,7 +25,7 @@ from api.sites import service as sites
 from services.bus.certificates import ensure_certificates
 from services.bus.configuration import BusFiles, TlsFiles
 from services.contracts.asset_type import AssetType
-from services.contracts.enrolment import read_code
+from services.contracts.enrolment import EnrolmentPackage, read_code
 from services.contracts.settings import Settings
 from services.contracts.signing import public_key
 from services.plant_simulator.assets import builtin_asset_type
@@ -35,6 +35,7 @@ from services.site_agent.cli import main
 from services.site_agent.policy import SitePolicy
 from services.site_agent.settings import SiteSettings
 from tests.ports import free_port
+from tests.services.site_agent.proxy import WORD, Proxy
 from tests.waiting import PATIENCE
 
 Capture = pytest.CaptureFixture[str]
@@ -67,7 +68,8 @@ class Oem:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Oem]:
     home = tmp_path_factory.mktemp("oem") / "home"
     home.mkdir()
-    ports = f'[api]\nhost = "0.0.0.0"\nport = {free_port()}\n\n[nats]\nport = {free_port()}\n'
+    api, link, web_socket = (free_port() for _ in range(3))
+    ports = f'[api]\nhost = "0.0.0.0"\nport = {api}\n\n[nats]\nport = {link}\nwebsocket_port = {web_socket}\n'
     (home / "ballast.toml").write_text(ports)
     settings = Settings.load(home)
     prepare_stores(settings)
@@ -86,6 +88,26 @@ def rows(tmp_path: Path) -> Path:
     path = tmp_path / "rows.csv"
     path.write_text("flow_mean,label\n1,healthy\n")
     return path
+
+
+async def says_hello(settings: SiteSettings, server: Oem) -> None:
+    """Run the agent until its hello has come to the OEM; fails where none comes."""
+    client, heard, files = nats.NATS(), asyncio.Event(), BusFiles(server.settings.bus_folder)
+
+    async def on_hello(message: Any) -> None:
+        heard.set()
+
+    context = ssl.create_default_context(cafile=str(files.authority))
+    address = f"tls://127.0.0.1:{server.settings.nats.port}"
+    await client.connect(address, tls=context, nkeys_seed=str(files.coordinator_seed))
+    await client.subscribe(f"hello.{settings.site_id}", cb=on_hello)
+    await client.flush()
+    agent, word = asyncio.create_task(serve(settings, PATIENCE)), asyncio.create_task(heard.wait())
+    await asyncio.wait({agent, word}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+    assert heard.is_set(), agent
+    agent.cancel()
+    await asyncio.gather(agent, return_exceptions=True)
+    await client.close()
 
 
 def refused(capture: Capture, *arguments: str) -> str:
@@ -115,23 +137,7 @@ def test_one_command_makes_a_plant_that_connects(server: Oem, tmp_path: Path, ro
     assert SitePolicy.from_toml(settings.policy).asset_types == ("triplex-pump",)
     assert settings.data.path == rows
 
-    async def says_hello() -> None:
-        client, heard = nats.NATS(), asyncio.Event()
-
-        async def on_hello(message: Any) -> None:
-            heard.set()
-
-        context = ssl.create_default_context(cafile=str(files.authority))
-        await client.connect(settings.servers[0], tls=context, nkeys_seed=str(files.coordinator_seed))
-        await client.subscribe("hello.plant-7", cb=on_hello)
-        await client.flush()
-        agent = asyncio.create_task(serve(settings, PATIENCE))
-        await asyncio.wait_for(heard.wait(), PATIENCE)
-        agent.cancel()
-        await asyncio.gather(agent, return_exceptions=True)
-        await client.close()
-
-    asyncio.run(says_hello())
+    asyncio.run(says_hello(settings, server))
 
 
 def test_a_code_that_does_not_hold_leaves_nothing_behind(
@@ -188,6 +194,50 @@ def test_nothing_is_sent_to_a_server_with_another_certificate(
     assert main(["enrol", "--url", server.url, "--code", code, "--dir", str(tmp_path / "p")]) == 0, "it still holds"
 
 
+def test_behind_a_proxy_one_command_makes_a_plant_that_connects(
+    server: Oem, proxy: Proxy, tmp_path: Path, rows: Path, capsys: Capture
+) -> None:
+    code, folder, word = server.code("plant-11", capsys), tmp_path / "p", tmp_path / "proxy.auth"
+    word.write_text(WORD + "\n")
+    way = ("--proxy", proxy.url, "--proxy-auth", str(word), "--dir", str(folder))
+    assert main(["enrol", "--url", server.url, "--code", code, "--data", str(rows), *way]) == 0
+    address = f"127.0.0.1:{server.settings.nats.websocket_port}"
+    settings = SiteSettings.from_toml(folder / "site.toml")
+    assert settings.servers == (f"wss://{address}",)
+    assert (settings.proxy, settings.proxy_auth) == (proxy.url, word)
+    assert proxy.asked == [server.url.removeprefix("https://")] and read_code(code).secret.encode() not in proxy.seen
+    asyncio.run(says_hello(settings, server))
+    assert proxy.asked[1:] == [address]
+
+
+@pytest.mark.parametrize(("word", "said"), [
+    (None, "give a file with user:password as --proxy-auth"), ("plant:wrong", "another user or password"),
+    ("plant", "must hold user:password on one line"),
+])
+def test_a_proxy_that_does_not_open_is_one_line_and_nothing_is_left(
+    server: Oem, proxy: Proxy, tmp_path: Path, capsys: Capture, word: str | None, said: str
+) -> None:
+    code, file, folder = server.code("plant-12", capsys), tmp_path / "proxy.auth", tmp_path / "p"
+    file.write_text(word or "")
+    way = ["--proxy", proxy.url, *(["--proxy-auth", str(file)] if word else [])]
+    line = refused(capsys, "--url", server.url, "--code", code, "--dir", str(folder), *way)
+    assert said in line and "wrong" not in line
+    assert not folder.exists() and proxy.asked == [] and proxy.refused == (said.find("on one line") < 0)
+
+
+def test_where_the_oem_has_no_web_socket_the_settings_name_no_proxy(
+    server: Oem, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = EnrolmentPackage(
+        site_id="plant-13", asset_type=builtin_asset_type("triplex-pump"), servers=("tls://oem.example:4222",)
+    )
+    monkeypatch.setattr(enrol, "_ask", lambda *_: package)
+    code, folder = server.code("plant-13", capsys), tmp_path / "p"
+    assert main(["enrol", "--url", server.url, "--code", code, "--dir", str(folder), "--proxy", "http://p:3128"]) == 0
+    assert "named no WebSocket (wss://) but tls://oem.example:4222" in capsys.readouterr().out
+    assert SiteSettings.from_toml(folder / "site.toml").proxy is None
+
+
 def test_a_lost_answer_is_asked_for_again_with_the_same_key(
     server: Oem, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,6 +281,9 @@ def test_a_plant_that_lost_its_key_comes_back_while_the_others_stay(
     (lambda server, code: ["http://oem.example.com", code], "everybody on the way"),
     (lambda server, code: ["oem.example.com:8000", code], "https://host:port"),
     (lambda server, code: [f"https://127.0.0.1:{free_port()}", code], "no server answers"),
+    (lambda server, code: [server.url, code, "--proxy", "socks5://p:1080"], "proxy is written http://host:port"),
+    (lambda server, code: [server.url, code, "--proxy", f"http://127.0.0.1:{free_port()}"], "no way through the proxy"),
+    (lambda server, code: [server.url, code, "--proxy-auth", "word"], "give --proxy too"),
     (lambda server, code: [server.url, code, "--data", "nowhere.csv"], "no data at nowhere.csv"),
     (lambda server, code: [server.url, code, "--allow-method", "Bad Name"], "methods"),
 ])

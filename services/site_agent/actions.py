@@ -1,0 +1,243 @@
+"""What each command of ``ballast-site`` does, by the arguments that :mod:`services.site_agent.cli` has read.
+
+Each gives the exit code. What a command needs is imported when it runs, so that ``--help`` loads little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import csv
+import json
+import sys
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from services.contracts.command_line import print_json, tell
+from services.contracts.errors import BallastError, InvalidInputError
+from services.site_agent.settings import CsvSource, SiteSettings
+from services.site_agent.site_setup import DEFAULT_SERVER, SiteSetup, create_site
+
+
+def init(chosen: argparse.Namespace) -> int:
+    """Make a new site."""
+    key = create_site(
+        SiteSetup(
+            site_id=chosen.site_id, folder=chosen.dir, asset_type=chosen.asset_type, data=chosen.data,
+            servers=tuple(chosen.server or [DEFAULT_SERVER]), authority=chosen.ca,
+            methods=tuple(chosen.allow_method or ()), oem_key=chosen.oem_key, own_scores=chosen.own_scores,
+            seen_alone=chosen.seen_alone, figures=chosen.tell_figures,
+        )
+    )
+    lines = [f"Site {chosen.site_id} is set up in {chosen.dir}. Read policy.toml: it says what may leave this plant."]
+    if chosen.asset_type is None:
+        lines += ["Put the OEM's asset_type.toml there and list its name in policy.toml under asset_types."]
+    result = {"site_id": chosen.site_id, "folder": str(chosen.dir), "public_key": key}
+    tell(chosen, result, *lines, "Give this public key to the OEM:", key)
+    return 0
+
+
+def enrol(chosen: argparse.Namespace) -> int:
+    """Make a new site and have the OEM's server enrol it by its code."""
+    from services.contracts.enrolment import read_code
+    from services.site_agent.enrol import enrol
+
+    code = sys.stdin.readline() if chosen.code == "-" else chosen.code
+    site_id = read_code(code).site_id
+    folder = chosen.dir or Path(site_id)
+    setup = SiteSetup(
+        site_id=site_id, folder=folder, data=chosen.data, methods=tuple(chosen.allow_method or ()),
+        own_scores=chosen.own_scores, seen_alone=chosen.seen_alone, figures=chosen.tell_figures,
+        proxy=chosen.proxy, proxy_auth=chosen.proxy_auth,
+    )
+    made = enrol(setup, chosen.url, code)
+    lines = [
+        f"Site {site_id} is enrolled for {made.asset_type}; its key is {made.public_key}, whose private half is in "
+        f"{folder} alone."
+    ]
+    if chosen.proxy is not None and not made.goes_by_proxy:
+        lines += [
+            f"The OEM named no WebSocket (wss://) but {', '.join(made.servers)}, which no proxy lets through: ask for "
+            "one, and write it into site.toml with proxy and proxy_auth."
+        ]
+    if made.goes_by_proxy and find_spec("aiohttp") is None:
+        lines += ["The way by the proxy needs: pip install 'ballast-diagnosis[websocket]'"]
+    lines += [
+        "Read policy.toml there: it says what may leave this plant. Then:",
+        f"ballast-site run --config {folder / 'site.toml'}",
+    ]
+    tell(chosen, {"site_id": site_id, "folder": str(folder), **asdict(made)}, *lines)
+    return 0
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Answer tasks until told to stop."""
+    from services.site_agent.agent import serve
+    from services.site_agent.logs import PRIVATE, open_logs
+
+    settings = SiteSettings.from_toml(chosen.config)
+    with open_logs(settings.log, settings.site_id, settings.logging):
+        try:
+            asyncio.run(serve(settings, chosen.timeout))
+        except BallastError as error:
+            PRIVATE.error("ended: %s", error)  # the caller prints it on the console
+            raise
+    return 0
+
+
+def check(chosen: argparse.Namespace) -> int:
+    """Say what of the data fits."""
+    from services.site_agent.agent import check
+
+    lines = [*check(SiteSettings.from_toml(chosen.config))]
+    tell(chosen, {"findings": lines}, *lines)
+    return 0
+
+
+def health(chosen: argparse.Namespace) -> int:
+    """Say whether the agent is connected."""
+    from services.site_agent.health import check_alive
+
+    since = check_alive(SiteSettings.from_toml(chosen.config))
+    print(f"connected {since:.0f} s ago")
+    return 0
+
+
+def exposure(chosen: argparse.Namespace) -> int:
+    """Say what the answers so far isolate."""
+    from services.site_agent.agent import exposure
+
+    summary, lines = exposure(SiteSettings.from_toml(chosen.config))
+    tell(chosen, summary, *lines)
+    return 0
+
+
+def drift(chosen: argparse.Namespace) -> int:
+    """Say how far readings have moved."""
+    from services.site_agent.agent import drift
+
+    figures, lines = drift(SiteSettings.from_toml(chosen.config), anew=chosen.from_now)
+    tell(chosen, figures, *lines)
+    return 0
+
+
+def console(chosen: argparse.Namespace) -> int:
+    """Serve the plant's page."""
+    from services.site_agent.console.command import serve
+
+    serve(SiteSettings.from_toml(chosen.config), chosen.port)
+    return 0
+
+
+def diagnose(chosen: argparse.Namespace) -> int:
+    """Diagnose measurements inside the plant."""
+    from services.site_agent.local_predictor import diagnose, read_model
+    from services.site_agent.sample_stream import diagnose_lines, is_stream, opened_lines
+
+    columns, key = CsvSource(kind="csv", path=chosen.input), chosen.oem_key
+    if chosen.config is not None:
+        settings = SiteSettings.from_toml(chosen.config)
+        key = key or settings.oem_key
+        if isinstance(settings.data, CsvSource):
+            columns = settings.data.model_copy(update={"path": chosen.input})
+    if key is None and not chosen.unsigned:
+        raise InvalidInputError(
+            "the OEM's public key is not known, so the model cannot be checked: give --oem-key, or --config with "
+            "oem_key in it; --unsigned uses the model whoever made it"
+        )
+    model = read_model(chosen.model, None if chosen.unsigned else key)
+    if is_stream(chosen.input, chosen.ndjson):
+        with opened_lines(chosen.input) as lines:
+            for answer in diagnose_lines(model, lines, columns, chosen.coverage):
+                print(json.dumps(answer), flush=True)
+        return 0
+    rows = diagnose(model, columns, chosen.coverage)
+    if chosen.json:
+        print_json({"rows": [*csv.DictReader(rows)]})
+        return 0
+    for line in rows:
+        print(line)
+    return 0
+
+
+def verify(chosen: argparse.Namespace) -> int:
+    """Prove a model's bounds again, and its risk on the own rows."""
+    from services.site_agent.verify_model import verify_model
+    from services.verification.version import NoCertificateError
+
+    settings = SiteSettings.from_toml(chosen.config)
+    try:
+        lines = verify_model(chosen.model, chosen.certificate, settings, chosen.oem_key or settings.oem_key)
+    except NoCertificateError as error:
+        print(f"ballast-site: {error}", file=sys.stderr)
+        return 2
+    tell(chosen, {"proven": lines}, *lines)
+    return 0
+
+
+def _ledger_path(chosen: argparse.Namespace) -> Path:
+    path: Path | None = chosen.path
+    return path if path is not None else SiteSettings.from_toml(chosen.config).ledger
+
+
+def ledger_verify(chosen: argparse.Namespace) -> int:
+    """Find what of the ledger was changed."""
+    from services.site_agent.ledger_check import verify
+
+    entries = verify(_ledger_path(chosen))
+    span = f", from {entries[0]['time']} to {entries[-1]['time']}" if entries else ""
+    size = sum(entry["bytes"] for entry in entries)
+    told = f"sound: {len(entries)} entries, {size} bytes left{span}"
+    tell(chosen, {"sound": True, "entries": len(entries), "bytes": size}, told)
+    return 0
+
+
+def ledger_show(chosen: argparse.Namespace) -> int:
+    """List the ledger's entries."""
+    from services.site_agent.ledger_check import verify
+
+    entries = verify(_ledger_path(chosen))
+    for entry in entries[-chosen.last :] if chosen.last else entries:
+        if chosen.json:
+            print(json.dumps(entry))
+            continue
+        what = " ".join(str(entry[key]) for key in ("message", "kind", "code") if key in entry)
+        where = f" run {entry['run'][:8]} round {entry['round']}" if "run" in entry else ""
+        shapes = " ".join(f"{name}{tuple(shape)}" for name, shape in entry["shapes"].items())
+        line = f"{entry['sequence']:>6} {entry['time'][:19]}Z {what}{where}: {entry['bytes']} bytes {shapes}".rstrip()
+        print(line + _isolated(entry.get("exposure")))
+    return 0
+
+
+def _isolated(figures: dict[str, Any] | None) -> str:
+    """What the answers isolated with an entry; nothing for entries without the figure."""
+    return "" if figures is None else f"; isolated {figures['by_differences']} of {figures['rows']} rows"
+
+
+def key_show(chosen: argparse.Namespace) -> int:
+    """Print the public key."""
+    from services.contracts.signing import public_key
+
+    key = public_key(SiteSettings.from_toml(chosen.config).nkey_seed)
+    tell(chosen, {"public_key": key}, key)
+    return 0
+
+
+def key_new(chosen: argparse.Namespace) -> int:
+    """Make the next key."""
+    from services.site_agent.key_change import make_next_key
+
+    key = make_next_key(SiteSettings.from_toml(chosen.config).nkey_seed)
+    tell(chosen, {"next_public_key": key}, key)
+    return 0
+
+
+def key_use(chosen: argparse.Namespace) -> int:
+    """Put the next key in the place of the present one."""
+    from services.site_agent.key_change import use_next_key
+
+    key = use_next_key(SiteSettings.from_toml(chosen.config).nkey_seed)
+    tell(chosen, {"public_key": key}, f"the key is {key} now; restart the agent")
+    return 0
