@@ -122,7 +122,7 @@ class World:
                 monotonic=self.loop.time, perf_counter=self.loop.time, time=self.wall, sleep=lambda seconds: None
             ),
             "secrets": SimpleNamespace(
-                randbelow=lambda n: self.bytes_drawn.randrange(n), token_hex=lambda n=16: self._random(n).hex(),
+                randbelow=self._below, token_hex=lambda n=16: self._random(n).hex(),
                 token_bytes=self._random,
             ),
             "os": _SeededOs(self._random),
@@ -141,7 +141,7 @@ class World:
                 put(module, "random", lambda size, encoder=None: self._random(size))
             put(flows.live_keys.LiveKeys.__init__, "__kwdefaults__", {"clock": self.loop.time})
             for drawn in (models.cohorts.noise.noisy_words, models.cohorts.discrete_gaussian.discrete_gaussian):
-                put(drawn, "__defaults__", _leading(drawn.__defaults__, stand_ins["secrets"].randbelow))
+                put(drawn, "__defaults__", _leading(drawn.__defaults__, self._below))
             put(services.site_agent.ledger, "os", ledger_os)
             put(services.site_agent.link, "Client", client)
             put(services.coordinator.nats_transport, "nats", SimpleNamespace(connect=connect))
@@ -163,6 +163,9 @@ class World:
         finally:
             for owner, name, value in reversed(changed):
                 setattr(owner, name, value)
+
+    def _below(self, n: int) -> int:
+        return self.bytes_drawn.randrange(n)
 
     def _random(self, size: int) -> bytes:
         return self.bytes_drawn.randbytes(size)
