@@ -55,6 +55,7 @@ class Ends:
         if n_bins < 2:
             return cls(np.zeros(0), np.ones((2, 1)))
         edges = np.unique(_weighted_quantiles(estimates, counts, np.arange(1, n_bins) / n_bins))
+        edges = edges[edges < estimates[counts > 0].max()]  # many estimates may be alike: no bin is without rows
         bins, residuals = np.searchsorted(edges, estimates), estimates - targets
         sizes = np.ones((2, len(edges) + 1))
         least = max(float(np.abs(residuals).max()) * _LEAST_END, np.finfo(np.float64).tiny)

@@ -71,3 +71,14 @@ def test_too_few_rows_are_refused_with_how_many_are_needed() -> None:
         cross_interval(held, np.zeros((3, 1)), 0.99)
     with pytest.raises(ProblemError, match="between 0 and 1"):
         cross_sets(held, np.zeros((3, 1, 2)), 1.0)
+
+
+@pytest.mark.parametrize("estimates", [np.full(200, 0.4), np.repeat([0.1, 0.4], [30, 170]), np.linspace(0, 1, 200)])
+def test_every_bin_of_the_estimate_has_rows(estimates: np.ndarray) -> None:
+    """Also where a model says the same of many rows, or of all."""
+    targets = estimates + np.random.default_rng(0).normal(0.0, 0.1, 200)
+    counts = np.append(np.ones(199), 0.0)  # the last row, of the largest estimate, does not count
+    ends = Ends.of(estimates, targets, counts)
+    assert set(np.searchsorted(ends.edges, estimates[counts > 0])) == set(range(len(ends.edges) + 1))
+    assert ends.sizes.shape == (2, len(ends.edges) + 1) and (ends.sizes > 0).all()
+    assert np.isfinite(ends.scores(estimates, targets)).all()
