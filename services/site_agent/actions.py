@@ -11,7 +11,6 @@ import csv
 import json
 import sys
 from dataclasses import asdict
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +61,7 @@ def enrol(chosen: argparse.Namespace) -> int:
             f"The OEM named no WebSocket (wss://) but {', '.join(made.servers)}, which no proxy lets through: ask for "
             "one, and write it into site.toml with proxy and proxy_auth."
         ]
-    if made.goes_by_proxy and find_spec("aiohttp") is None:
+    if made.goes_by_proxy and not _has_web_socket():
         lines += ["The way by the proxy needs: pip install 'ballast-diagnosis[websocket]'"]
     lines += [
         "Read policy.toml there: it says what may leave this plant. Then:",
@@ -70,6 +69,14 @@ def enrol(chosen: argparse.Namespace) -> int:
     ]
     tell(chosen, {"site_id": site_id, "folder": str(folder), **asdict(made)}, *lines)
     return 0
+
+
+def _has_web_socket() -> bool:
+    try:
+        from services.site_agent import web_socket  # noqa: F401
+    except ImportError:
+        return False
+    return True
 
 
 def run(chosen: argparse.Namespace) -> int:
