@@ -12,12 +12,11 @@ import io
 import pickle
 import tarfile
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 
 from models.basics import FloatArray
-from tests.benchmarks.published_files import FetchError, PublishedSet, checked_file, fetch_files
+from tests.benchmarks.published_files import FetchError, PublishedSet, checked_file
 
 _CIFAR = "cifar-10-python.tar.gz"
 _IMAGES, _LABELS = "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"
@@ -58,11 +57,6 @@ def load_images(name: str) -> tuple[FloatArray, FloatArray]:
     if name == "cifar10":
         return _cifar(files[_CIFAR])
     return _idx(files[_IMAGES], 16).reshape(-1, 784) / 255.0, _idx(files[_LABELS], 8)
-
-
-def fetch_images(name: str, folder: Path, *, base: str | None = None) -> Path:
-    """Download a set into ``folder/name`` and check it; return its folder; raises ``FetchError``."""
-    return fetch_files(name, IMAGE_SETS[name], folder, base=base)
 
 
 def _idx(content: bytes, header: int) -> FloatArray:

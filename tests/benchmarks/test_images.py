@@ -16,7 +16,7 @@ import pytest
 
 from tests.benchmarks import images
 from tests.benchmarks.data import MissingDataError
-from tests.benchmarks.published_files import FetchError, PublishedSet
+from tests.benchmarks.published_files import FetchError, PublishedSet, fetch_files
 
 
 def _idx(header: int, values: np.ndarray) -> bytes:
@@ -70,7 +70,7 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 def test_what_is_fetched_is_what_is_read(served) -> None:
     base, data, _ = served
     for name in ("mnist", "cifar10"):
-        assert images.fetch_images(name, data, base=base) == data / name
+        assert fetch_files(name, images.IMAGE_SETS[name], data, base=base) == data / name
     features, labels = images.load_images("mnist")
     np.testing.assert_array_equal(features.ravel() * 255.0, np.arange(3 * 784) % 256)
     np.testing.assert_array_equal(labels, [3.0, 1.0, 9.0])
@@ -83,7 +83,7 @@ def test_a_file_that_is_not_the_known_one_is_not_kept(served) -> None:
     base, data, folder = served
     (folder / images._LABELS).write_bytes(b"something else")
     with pytest.raises(FetchError, match="is not the expected file: its SHA-256 is"):
-        images.fetch_images("mnist", data, base=base)
+        fetch_files("mnist", images.IMAGE_SETS["mnist"], data, base=base)
     assert not (data / "mnist" / images._LABELS).exists()
 
 

@@ -10,13 +10,11 @@ import csv
 
 import numpy as np
 
-from models.basics import FloatArray
+from models.methods.local_sgd.objectives.base import Rows
 from tests.benchmarks.data import table_path
 
 TEXT = ("workclass", "education", "marital_status", "occupation", "relationship", "race", "sex", "native_country")
 CLIENTS = ("doctorate", "non-doctorate")
-
-Rows = tuple[FloatArray, FloatArray]
 
 
 def load_adult() -> dict[str, Rows]:

@@ -12,11 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.basics import FloatArray
+from models.methods.local_sgd.objectives.base import Rows
 
 FOLDS = 4
-
-Rows = tuple[FloatArray, FloatArray]
 
 
 @dataclass(frozen=True)

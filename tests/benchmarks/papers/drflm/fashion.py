@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.basics import FloatArray
+from models.methods.local_sgd.objectives.base import Rows
 from tests.benchmarks.images import load_images
 
 CLASSES = {"t-shirt/top": 0, "pullover": 2, "shirt": 6}
-
-Rows = tuple[FloatArray, FloatArray]
 
 
 def load_fashion() -> dict[str, Rows]:

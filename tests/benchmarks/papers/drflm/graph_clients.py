@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import FloatArray
+from models.methods.local_sgd.objectives.base import Rows
 from models.methods.local_sgd.objectives.graph import GraphObjective, pack_graph
 from tests.benchmarks.data import table_path
 from tests.benchmarks.molecules import Molecules, load_molecules
@@ -22,8 +23,6 @@ from tests.benchmarks.molecules import Molecules, load_molecules
 NOISY_CLIENTS, NOISY_LABELS = 0.5, 0.3
 BINS = 40
 """Groups of Abalone: bins of the first principal component of its sizes, as alike within as scaffolds are."""
-
-Rows = tuple[FloatArray, FloatArray]
 
 
 @dataclass(frozen=True)

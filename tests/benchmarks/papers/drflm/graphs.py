@@ -29,9 +29,10 @@ from typing import Any
 import numpy as np
 
 from models.basics import FloatArray
+from models.methods.local_sgd.objectives.base import Rows
 from models.simulation.local_training import LocalTraining, train_local
 from tests.benchmarks.data import MissingDataError
-from tests.benchmarks.papers.drflm.graph_clients import GraphData, GraphSplit, Rows, load_graphs, split
+from tests.benchmarks.papers.drflm.graph_clients import GraphData, GraphSplit, load_graphs, split
 from tests.benchmarks.papers.fdr_svm.cells import Job, Row, run_cells
 from tests.benchmarks.papers.fdr_svm.plots import line_plots
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from models.basics import FloatArray
 from models.losses.classification import Logistic
-from models.methods.local_sgd.objectives.base import Objective
+from models.methods.local_sgd.objectives.base import Objective, Rows
 from models.methods.local_sgd.objectives.linear import LinearObjective
 from models.methods.local_sgd.objectives.network import NetworkObjective
 from models.methods.local_sgd.objectives.softmax import SoftmaxObjective
@@ -16,7 +16,6 @@ from models.problem import RobustSpec, SiteProblem
 from models.simulation.federation import train
 from models.simulation.local_training import train_local
 from models.site_ambiguity.ball import MixtureBall
-from tests.benchmarks.papers.drflm.clients import Rows
 
 STEPS = (0.1, 1.0)
 MIXTURE_STEP = 0.01

@@ -7,9 +7,10 @@ import json
 import numpy as np
 import pytest
 
+from models.methods.local_sgd.objectives.base import Rows
 from tests.benchmarks.data import MissingDataError
 from tests.benchmarks.papers.drflm.adult import CLIENTS, load_adult
-from tests.benchmarks.papers.drflm.clients import FOLDS, Rows, folds
+from tests.benchmarks.papers.drflm.clients import FOLDS, folds
 from tests.benchmarks.papers.drflm.fashion import load_fashion
 from tests.benchmarks.papers.drflm.settings import BUNDLE, SETTINGS, correct, fit, settings_of
 from tests.benchmarks.papers.drflm.table2 import SEEDS, jobs, reached, summary, table
