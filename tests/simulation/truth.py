@@ -7,6 +7,7 @@ long.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,9 @@ def untrue_bounds(works: Works, run: Run) -> Iterator[str]:
     if run.status != "completed" or not speaks:
         return
     version = next(each for each in works.registry.versions[plan.name] if each.run_id == run.run_id)
-    if version.lower_bound > ROUNDING and not version.certificate_sha256:
+    # With a plant that never answered in the rounds that there were nothing is proven from above, and no file is due.
+    bounded = math.isfinite(version.objective) and version.lower_bound > ROUNDING
+    if bounded and not version.certificate_sha256:
         yield f"run {run.run_id[:8]} ({works.scenario.mode}, {plan.method}) leaves no file that proves its bounds"
     risk = risk_of(works, run, version)
     last = works.store.runs.get_rounds(run.run_id)[-1]
