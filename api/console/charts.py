@@ -28,14 +28,20 @@ class Line:
     kind: str = "a"
 
 
-def line_chart(title: str, lines: Sequence[Line], across: str, up: str, *, log: bool = False) -> Markup:
-    """Lines over common axes; an empty drawing with a sentence where no point is finite."""
+def line_chart(
+    title: str, lines: Sequence[Line], across: str, up: str, *, log: bool = False,
+    within: tuple[float, float] | None = None,
+) -> Markup:
+    """Lines over common axes; an empty drawing with a sentence where no point is finite.
+
+    ``within``: ends of the upright axis, for charts that are to be compared; None: those of the lines.
+    """
     drawn = [(x, y) for line in lines for x, y in line.points if y is not None and math.isfinite(y)]
     if not drawn:
         return Markup('<p class="empty">No figure to draw yet.</p>')
     low_x, high_x = _widened(min(x for x, _ in drawn), max(x for x, _ in drawn))
     heights = [_height(y, log) for _, y in drawn]
-    low_y, high_y = _widened(min(heights), max(heights))
+    low_y, high_y = _widened(*(within or (min(heights), max(heights))))
     if log:
         low_y, high_y = math.floor(low_y), max(math.ceil(high_y), math.floor(low_y) + 1)
 
