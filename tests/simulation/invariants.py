@@ -87,6 +87,10 @@ class Invariants:
         """A key ("": every key of the site) holds no longer than so many seconds."""
         self._revoked.append((site, key, self.world.loop.time() + grace))
 
+    def put_back(self, seconds: float) -> None:
+        """The clock was put back by so much: a key whose end is a moment of that clock holds so much longer."""
+        self._revoked = [(site, key, since + seconds if key else since) for site, key, since in self._revoked]
+
     def restored(self, site: str) -> None:
         """The site may take part again."""
         self._revoked = [each for each in self._revoked if each[0] != site or each[1]]

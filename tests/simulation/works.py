@@ -144,6 +144,7 @@ class Works:
             self.world.fault("clock jump", f"{action.number:g}")
             self.world.clock_offset += action.number
             self.world.clock_jumped = True
+            self.invariants.put_back(max(-action.number, 0.0))
         else:
             self._order(action, plant)
 
