@@ -9,14 +9,20 @@ import time
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from api.cli import demo_plants, stack, up
 from api.cli.demo_account import Account, account_of_fairness, account_of_sites, render
 from api.cli.rest import RestClient
 from api.cli.supervisor import Supervisor
-from services.contracts.errors import BallastError, ConflictError
+from models.basics import ProblemError
+from services.contracts.asset_type import explain
+from services.contracts.errors import BallastError, ConflictError, InvalidInputError
+from services.contracts.plan import Plan
 from services.contracts.private_files import private_folder
 from services.contracts.process_lock import held, is_held
 from services.contracts.settings import FILE_NAME, Settings
+from services.plant_simulator.scenarios import TEST, TRAINING, plan_plants
 
 MARKED = "DEMO"  # the file that says whose the folder is, locked while a demo runs in it
 MARKER = "this folder belongs to ballast demo"
@@ -41,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the demo; 0 when a diagnosis came out at the end."""
     started = time.monotonic()
+    check(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     settings = prepare_home(arguments.home.resolve())
     try:
@@ -62,6 +69,17 @@ def run(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         say("stopped")
     return 0
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Refuse what the simulator or the plan would refuse, before anything is emptied or started."""
+    plan_plants(arguments.scenario, arguments.sites, TRAINING, TEST, n_classes=2)
+    try:
+        demo_plants.plan(PLAN, ASSET_TYPE, arguments)
+    except ProblemError as error:
+        raise InvalidInputError(str(error)) from None
+    except ValidationError as error:
+        raise InvalidInputError(explain(error, Plan)) from None
 
 
 def prepare_home(home: Path) -> Settings:

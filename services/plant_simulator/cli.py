@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from services.plant_simulator.faults import FAULTS
-from services.plant_simulator.scenarios import SCENARIOS
+from services.plant_simulator.scenarios import SCENARIOS, TEST, TRAINING
 from services.plant_simulator.writer import FORMATS, simulate_plants
 
 
@@ -17,8 +17,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sites", type=int, default=4, help="number of plants (default 4)")
     parser.add_argument("--seed", type=int, default=0, help="seed of everything random (default 0)")
     parser.add_argument("--scenario", default="nominal", help=f"one of {', '.join(SCENARIOS)} (default nominal)")
-    parser.add_argument("--train", type=int, default=400, help="training measurements of all plants (default 400)")
-    parser.add_argument("--test", type=int, default=1000, help="test measurements of all plants (default 1000)")
+    parser.add_argument("--train", type=int, default=TRAINING, help="training measurements of all plants (default 400)")
+    parser.add_argument("--test", type=int, default=TEST, help="test measurements of all plants (default 1000)")
     parser.add_argument(
         "--faults", nargs="+", default=["leak"], metavar="FAULT",
         help=f"some of {', '.join(FAULTS)}; with several, their combinations too (default leak)",

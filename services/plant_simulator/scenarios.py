@@ -24,6 +24,9 @@ FLIPPED: Final = 0.15  # the study's share of wrong training labels
 MAX_SITES: Final = 200  # fifty times the study's plants
 MAX_MEASUREMENTS: Final = 50_000
 """Training and test measurements together; they are all held in memory, 30 kB each."""
+TRAINING: Final = 400
+TEST: Final = 1000
+"""Measurements of all plants together, where nothing else is asked for."""
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import subprocess
 from contextlib import suppress
 from pathlib import Path
 
@@ -62,8 +63,17 @@ def send(pid: int, number: int) -> bool:
 
 
 def fill_disk(pid: int, full: bool) -> bool:
-    """Let no file of a process grow past one byte (``EFBIG``), or let them grow again; False where it is gone."""
-    with suppress(ProcessLookupError):
+    """Let no file of a process grow past one byte (``EFBIG``), or let them grow again; False where it is gone.
+
+    Only a process of the same user may do that to another without a capability (``CAP_SYS_RESOURCE``) that root need
+    not have: for PostgreSQL, which runs as a user of its own, util-linux's ``prlimit`` does it as that user.
+    """
+    with suppress(ProcessLookupError, FileNotFoundError):
+        owner = (Path("/proc") / str(pid)).stat().st_uid
+        if owner != os.geteuid():
+            command = ["prlimit", f"--pid={pid}", f"--fsize={'1' if full else 'unlimited'}:"]
+            done = subprocess.run(command, user=owner, capture_output=True, check=False)
+            return done.returncode == 0
         _, most = resource.prlimit(pid, resource.RLIMIT_FSIZE)
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (1 if full else most, most))
         return True

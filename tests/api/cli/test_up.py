@@ -58,6 +58,25 @@ def test_the_demo_does_not_empty_a_folder_that_is_not_its_own(tmp_path: Path) ->
     assert (tmp_path / "letters.txt").read_text() == "dear"
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["--sites", "0"], "sites must be between 1 and 200, got 0"),
+        (["--sites", "201"], "sites must be between 1 and 200, got 201"),
+        (["--method", "nope"], "there is no method 'nope'"),
+        (["--scenario", "sunny"], "unknown scenario 'sunny'"),
+    ],
+)
+def test_a_demo_that_cannot_be_is_refused_before_anything_starts(
+    tmp_path: Path, asked: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = tmp_path / "demo"
+    assert main(["demo", "--exit", "--home", str(home), *asked]) == 1
+    told = capsys.readouterr().err
+    assert said in told and told.count("\n") == 1
+    assert not home.exists()
+
+
 def test_the_demo_does_not_empty_the_folder_of_one_that_runs(tmp_path: Path) -> None:
     settings = demo.prepare_home(tmp_path / "demo")
     with held(settings.home / demo.MARKED):
