@@ -19,7 +19,7 @@ from services.contracts.errors import ConflictError, NotFoundError
 from services.contracts.plan import Plan
 from services.contracts.records import PlanRecord
 from services.contracts.run import Run
-from services.round_store.runs import FINAL
+from services.round_store.run_rows import FINAL
 from services.round_store.store import RoundStore
 
 NOT_ASKED = "not_asked"

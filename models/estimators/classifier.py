@@ -111,6 +111,7 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
         self.classes_, indices = np.unique(labels, return_inverse=True)
         if self.classes_.shape[0] < 2:
             raise ProblemError("the data hold one class only; a classifier needs rows of at least two classes")
+        self._is_joint()  # what does not go together is refused before any terms are tuned
         weights = counts * class_weights(self.class_weight, self.classes_, indices, counts)[indices]
         self.lift_ = fitted_lift(self.lift, self.lift_size, features, self.support)
         table = Table(features, indices.astype(np.float64), sites.index, counts, weights)

@@ -16,19 +16,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import FloatArray, ProblemError, TransportNorm
-from models.features.lift import check_features, check_slopes, lead_over_steepness, lesser_steepness
-from models.geometry.supports import BoxSupport
+from models.features.kernel_lift import KernelLift
+from models.features.lift import lesser_steepness
 
 
 @dataclass(frozen=True)
-class FourierLift:
+class FourierLift(KernelLift):
     """A drawn lift: ``frequencies`` (K, P), ``phases`` (K,); ``keep_linear`` puts the P features in front."""
 
     frequencies: FloatArray
     phases: FloatArray
     seed: int
     bandwidth: float
-    keep_linear: bool = True
 
     @property
     def n_inputs(self) -> int:
@@ -36,9 +35,9 @@ class FourierLift:
         return int(self.frequencies.shape[1])
 
     @property
-    def n_outputs(self) -> int:
-        """Number of features that come out."""
-        return int(self.frequencies.shape[0]) + (self.n_inputs if self.keep_linear else 0)
+    def n_components(self) -> int:
+        """Number of waves, K."""
+        return int(self.frequencies.shape[0])
 
     @property
     def fingerprint(self) -> str:
@@ -48,33 +47,22 @@ class FourierLift:
             digest.update(str(array.shape).encode() + np.ascontiguousarray(array, dtype="<f8").tobytes())
         return digest.hexdigest()
 
-    @property
-    def support(self) -> BoxSupport:
-        """The box [0, 1] of the lifted features."""
-        return BoxSupport(np.zeros(self.n_outputs), np.ones(self.n_outputs))
-
-    def apply(self, features: FloatArray) -> FloatArray:
-        """Lifted features (n, ``n_outputs``) in [0, 1] of features (n, P) in [0, 1]."""
-        check_features(features, self.n_inputs)
-        waves = 0.5 + 0.5 * np.cos((features - 0.5) @ self.frequencies.T + self.phases)
-        return np.hstack([features, waves]) if self.keep_linear else waves
+    def components(self, features: FloatArray) -> FloatArray:
+        """Waves (n, K) in [0, 1] of features (n, P)."""
+        return np.asarray(0.5 + 0.5 * np.cos((features - 0.5) @ self.frequencies.T + self.phases))
 
     def gradient(self, features: FloatArray, slopes: FloatArray) -> FloatArray:
         r"""Gradient in the features, (n, P), of ``<slopes_i, z(x)>`` at each row x_i: ``J(x_i)^T slopes_i``."""
-        linear, waves = self._parts(slopes)
+        linear, waves = self.parts(slopes)
         turned = -0.5 * np.sin((features - 0.5) @ self.frequencies.T + self.phases)
         return np.asarray(linear + (turned * waves) @ self.frequencies)
-
-    def shares(self, features: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Gradient at the row times the way from the middle, (n, P): by the slope at the sample."""
-        return self.gradient(features, slopes) * (features - 0.5)
 
     def steepness(self, slopes: FloatArray, transport_norm: TransportNorm) -> FloatArray:
         r"""Bound on ``||J(x)^T s||_*`` over all x, for each s along the last axis: the steepest that ``<s, z(x)>`` is.
 
         The lesser of two: feature by feature, ``|sin| <= 1``; and ``||s||_*`` times the lift's Lipschitz constant.
         """
-        linear, waves = self._parts(slopes)
+        linear, waves = self.parts(slopes)
         by_feature = np.abs(linear) + 0.5 * np.abs(waves) @ np.abs(self.frequencies)
         return lesser_steepness(by_feature, slopes, self.lipschitz(transport_norm), transport_norm)
 
@@ -86,19 +74,6 @@ class FourierLift:
         if transport_norm == "linf":
             return max(kept, 0.5 * float(np.abs(self.frequencies).sum(axis=1).max()))
         return math.sqrt(kept + 0.25 * float(np.linalg.norm(self.frequencies, 2)) ** 2)
-
-    def least_move(
-        self, slopes: FloatArray, features: FloatArray, lead: FloatArray, transport_norm: TransportNorm
-    ) -> FloatArray:
-        """``lead / steepness``, (n, R)."""
-        return lead_over_steepness(lead, self.steepness(slopes, transport_norm)[None])
-
-    def _parts(self, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Slopes of the features themselves, (..., P), and of the waves, (..., K)."""
-        check_slopes(slopes, self.n_outputs)
-        if not self.keep_linear:
-            return np.zeros((*slopes.shape[:-1], self.n_inputs)), slopes
-        return slopes[..., : self.n_inputs], slopes[..., self.n_inputs :]
 
 
 def fourier_lift(
@@ -117,4 +92,4 @@ def fourier_lift(
     random = np.random.Generator(np.random.PCG64(seed))
     frequencies = random.standard_normal((n_components, n_features)) / bandwidth
     phases = random.uniform(0.0, 2.0 * math.pi, n_components)
-    return FourierLift(frequencies, phases, seed, bandwidth, keep_linear)
+    return FourierLift(frequencies, phases, seed, bandwidth, keep_linear=keep_linear)

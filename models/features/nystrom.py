@@ -20,9 +20,9 @@ from functools import cached_property
 import numpy as np
 
 from models.basics import FloatArray, ProblemError, TransportNorm
-from models.features.lift import check_features, check_size, check_slopes, lead_over_steepness
+from models.features.kernel_lift import KernelLift
+from models.features.lift import check_size
 from models.geometry.norms import DUAL_NORM, vector_norm
-from models.geometry.supports import BoxSupport
 
 RIDGE = 1e-6
 """Added to the eigenvalues of G, so that points near one another do no harm."""
@@ -32,12 +32,11 @@ _STRETCH = 1.0 + 1e-5
 
 
 @dataclass(frozen=True)
-class NystromLift:
+class NystromLift(KernelLift):
     """``points`` (K, P) in [0, 1] and the kernel's ``bandwidth`` b; ``keep_linear`` puts the P features in front."""
 
     points: FloatArray
     bandwidth: float
-    keep_linear: bool = True
 
     @property
     def n_inputs(self) -> int:
@@ -45,9 +44,9 @@ class NystromLift:
         return int(self.points.shape[1])
 
     @property
-    def n_outputs(self) -> int:
-        """Number of features that come out."""
-        return int(self.points.shape[0]) + (self.n_inputs if self.keep_linear else 0)
+    def n_components(self) -> int:
+        """Number of points, K."""
+        return int(self.points.shape[0])
 
     @cached_property
     def fingerprint(self) -> str:
@@ -56,27 +55,16 @@ class NystromLift:
         digest.update(np.ascontiguousarray(self.points, dtype="<f8").tobytes())
         return digest.hexdigest()
 
-    @property
-    def support(self) -> BoxSupport:
-        """The box [0, 1]."""
-        return BoxSupport(np.zeros(self.n_outputs), np.ones(self.n_outputs))
-
-    def apply(self, features: FloatArray) -> FloatArray:
-        """Lifted features (n, K) in [0, 1] of features (n, P)."""
-        check_features(features, self.n_inputs)
-        found = np.clip(0.5 + 0.5 * self._kernel(features) @ self.whitening, 0.0, 1.0)
-        return np.hstack([features, found]) if self.keep_linear else found
+    def components(self, features: FloatArray) -> FloatArray:
+        """``1/2 + 1/2 W k(x)``, (n, K), of features (n, P)."""
+        return np.clip(0.5 + 0.5 * self._kernel(features) @ self.whitening, 0.0, 1.0)
 
     def gradient(self, features: FloatArray, slopes: FloatArray) -> FloatArray:
         r"""Gradient (n, P) of ``<slopes_i, z(x)>`` at each row x_i."""
-        linear, along = self._parts(slopes)
+        linear, along = self.parts(slopes)
         pull = 0.5 * (along @ self.whitening) * self._kernel(features)
         towards = (pull @ self.points - pull.sum(axis=1, keepdims=True) * features) / self.bandwidth**2
         return np.asarray(linear + towards)
-
-    def shares(self, features: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Gradient at the row times the way from the middle, (n, P): by the slope at the sample."""
-        return self.gradient(features, slopes) * (features - 0.5)
 
     def steepness(self, slopes: FloatArray, transport_norm: TransportNorm) -> FloatArray:
         r"""The lesser of three: ``L ||s||_*``; and of the kernel's part that by ``||s||_2``, or by its single bumps.
@@ -84,7 +72,7 @@ class NystromLift:
         ``a = W s / 2`` weighs the bumps, whose slope is at most ``exp(-1/2) / b``. A gradient's largest entry is at
         most its l2 norm, and its l1 norm at most sqrt(P) times that.
         """
-        linear, along = self._parts(slopes)
+        linear, along = self.parts(slopes)
         dual = DUAL_NORM[transport_norm]
         whole = 0.5 * _STRETCH * vector_norm(along, "l2")
         bumps = 0.5 * math.exp(-0.5) * vector_norm(along @ self.whitening, "l1")
@@ -101,12 +89,6 @@ class NystromLift:
             return max(kept, bend * math.sqrt(self.n_inputs))
         return math.sqrt(kept + bend**2)
 
-    def least_move(
-        self, slopes: FloatArray, features: FloatArray, lead: FloatArray, transport_norm: TransportNorm
-    ) -> FloatArray:
-        """``lead / steepness``, (n, R)."""
-        return lead_over_steepness(lead, self.steepness(slopes, transport_norm)[None])
-
     @cached_property
     def whitening(self) -> FloatArray:
         """W (K, K), symmetric."""
@@ -118,13 +100,6 @@ class NystromLift:
         squares = (features**2).sum(axis=1)[:, None] + (self.points**2).sum(axis=1) - 2.0 * features @ self.points.T
         return np.asarray(np.exp(-0.5 * np.maximum(squares, 0.0) / self.bandwidth**2))
 
-    def _parts(self, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Slopes of the features themselves, (..., P), and of the kernel's, (..., K)."""
-        check_slopes(slopes, self.n_outputs)
-        if not self.keep_linear:
-            return np.zeros((*slopes.shape[:-1], self.n_inputs)), slopes
-        return slopes[..., : self.n_inputs], slopes[..., self.n_inputs :]
-
 
 def nystrom_lift(points: FloatArray, *, bandwidth: float, keep_linear: bool = True) -> NystromLift:
     """The lift of given points (K, P) in [0, 1]; ``ProblemError`` for others, or a bandwidth that is not above 0."""
@@ -135,7 +110,7 @@ def nystrom_lift(points: FloatArray, *, bandwidth: float, keep_linear: bool = Tr
     if not (math.isfinite(bandwidth) and bandwidth > 0):
         raise ProblemError(f"bandwidth must be a finite number above 0, got {bandwidth}")
     check_size(len(points) + (points.shape[1] if keep_linear else 0))
-    return NystromLift(points, bandwidth, keep_linear)
+    return NystromLift(points, bandwidth, keep_linear=keep_linear)
 
 
 def drawn_points(n_features: int, n_points: int, seed: int) -> FloatArray:

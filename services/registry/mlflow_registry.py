@@ -48,12 +48,12 @@ class ModelRegistry:
         """Show in MLflow that a run has begun; id of its MLflow run, which :meth:`register` then completes."""
         labels.check_new_name(run.plan.name)
         with self._writing, mlflow_errors(f"note the start of run {run.run_id}"):
-            return self._store.start_run(run, asset_type)
+            return self._store.runs.start_run(run, asset_type)
 
     def end_run(self, run: Run, *, cancelled: bool = False) -> None:
         """Show in MLflow that a run ended without a version."""
         with self._writing, mlflow_errors(f"note the end of run {run.run_id}"):
-            self._store.end_run(run, "KILLED" if cancelled else "FAILED")
+            self._store.runs.end_run(run, "KILLED" if cancelled else "FAILED")
 
     def register(
         self,
@@ -81,8 +81,8 @@ class ModelRegistry:
             self._store.ensure_model(version)
             known = self._store.entries(name, version.run_id)
             if not known:
-                mlflow_run = self._store.open_run(version)
-                self._store.log_run(mlflow_run, version, rounds, report, attachments or {})
+                mlflow_run = self._store.runs.open_run(version)
+                self._store.runs.log_run(mlflow_run, version, rounds, report, attachments or {})
                 created = self._store.create_version(mlflow_run, version)
                 known = self._store.entries(name, version.run_id)
                 if str(known[0].version) != str(created.version):

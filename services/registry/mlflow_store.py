@@ -1,69 +1,35 @@
-"""What the registry asks of MLflow: experiments, runs, logged models, versions. Its global state stays untouched."""
+"""What the registry asks of MLflow about models and versions. Its global state stays untouched."""
 
 from __future__ import annotations
 
 import tempfile
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from services.contracts.asset_type import AssetType
 from services.contracts.errors import ConflictError, NotFoundError
 from services.contracts.model_version import ModelVersion
 from services.contracts.report import ModelReport
-from services.contracts.run import RoundRecord, Run
 from services.registry import labels
-from services.registry.datasets import dataset_inputs
 from services.registry.descriptions import model_description, version_description
-from services.registry.error_translation import mlflow_errors
-from services.registry.mlflow_environment import silence_mlflow
+from services.registry.mlflow_connection import MlflowConnection, again_if_refused, pages, unless_there
+from services.registry.mlflow_runs import MlflowRuns
 from services.registry.model_files import DOCUMENT, document_text, read_document, sha256, write_model
-from services.registry.run_log import (
-    BATCH,
-    REPORT,
-    final_metrics,
-    metric_rows,
-    parameters,
-    read_report,
-    write_report_files,
-)
-from services.registry.store_lock import opening
+from services.registry.run_log import REPORT, final_metrics, parameters, read_report
 from services.verification.version import CERTIFICATE
 
 
-class MlflowStore:
-    """One MLflow, by its address. What it raises is MLflow's own, unless said otherwise: see :mod:`guard`."""
+class MlflowStore(MlflowConnection):
+    """Models and versions of one MLflow, by its address, and its :attr:`runs`; errors are MLflow's own, or as said."""
 
     def __init__(self, tracking_uri: str, artifact_root: str | None) -> None:
-        self._uri = tracking_uri
-        self._root = artifact_root
-        self._connecting = threading.Lock()
-
-    @property
-    def client(self) -> Any:
-        """The MLflow client; the first call imports MLflow."""
-        with self._connecting:
-            return self._connected
-
-    @cached_property
-    def _connected(self) -> Any:
-        silence_mlflow()
-        from mlflow import MlflowClient
-
-        with mlflow_errors("open its store"), opening(self._uri):
-            client = MlflowClient(tracking_uri=self._uri, registry_uri=self._uri)
-            client.search_registered_models(max_results=1)  # MLflow makes its tables at the first question
-            return client
-
-    # ---- models and versions
+        super().__init__(tracking_uri)
+        self.runs = MlflowRuns(self, artifact_root)
 
     def ensure_model(self, version: ModelVersion) -> None:
         """Create the model of a version where it is missing; ``ConflictError`` where the name is somebody else's."""
         tags = {labels.MANAGED: "true", labels.ASSET_TYPE: version.asset_type.name}
         about = model_description(version.asset_type)
-        _unless_there(lambda: self.client.create_registered_model(version.name, tags, about))
+        unless_there(lambda: self.client.create_registered_model(version.name, tags, about))
         held = self.client.get_registered_model(version.name).tags
         if held.get(labels.MANAGED) != "true":
             raise ConflictError(f"MLflow has a model {version.name} that is not Ballast's: give this one another name")
@@ -99,12 +65,12 @@ class MlflowStore:
         """MLflow's entries of Ballast's versions of a model, the oldest first; those of one run where it is given."""
         labels.check_known_name(name)
         wanted = f"name = '{name}'" + (f" AND tags.`{labels.RUN_ID}` = '{run_id}'" if run_id else "")
-        found = _pages(self.client.search_model_versions, wanted)
+        found = pages(self.client.search_model_versions, wanted)
         return sorted((entry for entry in found if labels.RUN_ID in entry.tags), key=lambda entry: int(entry.version))
 
     def models(self) -> list[Any]:
         """MLflow's entries of Ballast's models, by name."""
-        found = _pages(self.client.search_registered_models, f"tags.`{labels.MANAGED}` = 'true'")
+        found = pages(self.client.search_registered_models, f"tags.`{labels.MANAGED}` = 'true'")
         return sorted(found, key=lambda entry: str(entry.name))
 
     def model(self, name: str) -> tuple[dict[str, str], dict[str, str]]:
@@ -115,11 +81,11 @@ class MlflowStore:
 
     def point(self, name: str, alias: str, version: str) -> None:
         """Let an alias point at a version; of two processes that do so at once the later write stands."""
-        _again_if_refused(lambda: self.client.set_registered_model_alias(name, alias, version))
+        again_if_refused(lambda: self.client.set_registered_model_alias(name, alias, version))
 
     def tag(self, name: str, key: str, value: str) -> None:
         """Set a tag of a model; of two processes that do so at once the later write stands."""
-        _again_if_refused(lambda: self.client.set_registered_model_tag(name, key, value))
+        again_if_refused(lambda: self.client.set_registered_model_tag(name, key, value))
 
     def load(self, entry: Any) -> ModelVersion:
         """The whole version of an entry, held to its digest."""
@@ -181,64 +147,6 @@ class MlflowStore:
             store._hard_delete_run(run_id)  # noqa: SLF001
         return hard
 
-    # ---- runs
-
-    def open_run(self, version: ModelVersion) -> str:
-        """MLflow run of a Ballast run: the one of its start or of a broken registration, or a new one."""
-        from mlflow.entities import RunTag
-
-        tags = labels.run_tags(version)
-        mlflow_run = self._run_of(version.name, version.run_id, int(version.created_at.timestamp() * 1000), tags)
-        self.client.log_batch(mlflow_run, tags=[RunTag(key, value) for key, value in tags.items()])
-        return mlflow_run
-
-    def start_run(self, run: Run, asset_type: AssetType) -> str:
-        """MLflow run of a Ballast run that begins, or goes on."""
-        started = int(run.created_at.timestamp() * 1000)
-        mlflow_run = self._run_of(run.plan.name, run.run_id, started, labels.started_tags(run, asset_type))
-        self.client.set_terminated(mlflow_run, "RUNNING")
-        return mlflow_run
-
-    def end_run(self, run: Run, status: str) -> None:
-        """Say how a run without a version ended, where MLflow has it."""
-        experiment = self.client.get_experiment_by_name(_experiment_title(run.plan.name))
-        for found in self._runs_of(experiment.experiment_id, run.run_id) if experiment is not None else ():
-            self.client.set_terminated(found.info.run_id, status)
-
-    def _run_of(self, model: str, run_id: str, started: int, tags: Mapping[str, str]) -> str:
-        experiment = self._experiment(model)
-        found = self._runs_of(experiment, run_id)
-        if found:
-            return str(found[0].info.run_id)
-        title = f"{model}-{run_id[:8]}"
-        return str(self.client.create_run(experiment, started, dict(tags), title).info.run_id)
-
-    def _runs_of(self, experiment: str, run_id: str) -> Sequence[Any]:
-        found: Sequence[Any] = self.client.search_runs(
-            [experiment], f"tags.`{labels.RUN_ID}` = '{run_id}'", max_results=1
-        )
-        return found
-
-    def log_run(
-        self,
-        mlflow_run: str,
-        version: ModelVersion,
-        rounds: Sequence[RoundRecord],
-        report: ModelReport | Mapping[str, Any],
-        attachments: Mapping[str, str | bytes],
-    ) -> None:
-        """Log parameters, what the plants told, all metrics in as few calls as MLflow takes, and the report's files."""
-        from mlflow.entities import Metric, Param
-
-        self.client.log_batch(mlflow_run, params=[Param(key, value) for key, value in parameters(version).items()])
-        self.client.log_inputs(mlflow_run, datasets=dataset_inputs(version, report))
-        metrics = [Metric(*row) for row in metric_rows(version, rounds)]
-        for start in range(0, len(metrics), BATCH):
-            self.client.log_batch(mlflow_run, metrics=metrics[start : start + BATCH])
-        with tempfile.TemporaryDirectory() as scratch:
-            write_report_files(Path(scratch), report, attachments)
-            self.client.log_artifacts(mlflow_run, scratch)
-
     def create_version(self, mlflow_run: str, version: ModelVersion) -> Any:
         """Log the model of a version and enter it in the registry, labelled, in one write."""
         from mlflow.entities import LoggedModelOutput, Metric
@@ -275,16 +183,6 @@ class MlflowStore:
             model_id=logged.model_id,
         )
 
-    def _experiment(self, name: str) -> str:
-        title = _experiment_title(name)
-        location = f"{self._root.rstrip('/')}/{name}" if self._root else None
-        _unless_there(lambda: self.client.create_experiment(title, artifact_location=location))
-        held = self.client.get_experiment_by_name(title)
-        if held is None or held.lifecycle_stage != "active":
-            raise ConflictError(f"the experiment {title} was deleted in MLflow: restore it there")
-        return str(held.experiment_id)
-
-
 def _without_files(place: str) -> bool:
     """Delete a folder of artifacts; whether it is gone."""
     from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
@@ -296,38 +194,3 @@ def _without_files(place: str) -> bool:
     return True
 
 
-def _experiment_title(model: str) -> str:
-    return f"ballast-{model}"
-
-
-def _unless_there(create: Callable[[], object]) -> None:
-    from mlflow.exceptions import MlflowException
-
-    try:
-        create()
-    except MlflowException as error:
-        if error.error_code != "RESOURCE_ALREADY_EXISTS":
-            raise
-
-
-def _again_if_refused(write: Callable[[], object]) -> None:
-    """MLflow looks for a row, then inserts it: of two that do so at once one is refused, and finds it the next time."""
-    from mlflow.exceptions import MlflowException
-
-    try:
-        write()
-    except MlflowException as error:
-        if error.error_code != "BAD_REQUEST":
-            raise
-        write()
-
-
-def _pages(search: Callable[..., Any], wanted: str) -> list[Any]:
-    found: list[Any] = []
-    token = None
-    while True:
-        page = search(filter_string=wanted, page_token=token)
-        found.extend(page)
-        token = page.token
-        if not token:
-            return found

@@ -20,8 +20,8 @@ from services.contracts.run import Leaving, Run
 from services.round_store.documents import document
 from services.round_store.operation_tables import EnrolmentCodeRow, EventRow
 from services.round_store.queries import rows_touched
+from services.round_store.run_rows import FINAL
 from services.round_store.run_states import drop_state
-from services.round_store.runs import FINAL
 from services.round_store.session import Repository
 from services.round_store.tables import (
     AliasChangeRow,

@@ -19,7 +19,7 @@ from services.contracts.plan import Plan
 from services.contracts.run import Run
 from services.contracts.settings import Settings
 from services.coordinator.training_state import RunCancelledError
-from services.round_store.runs import OVERTAKEN
+from services.round_store.run_rows import OVERTAKEN
 from services.round_store.store import RoundStore
 from tests.flows.conftest import RIG
 

@@ -13,13 +13,13 @@ def accepted(works: Any, run_id: str) -> list[set[str]]:
 
 def test_a_killed_site_is_done_without_and_joins_again(works: Any) -> None:
     works.plan("site-killed", max_rounds=500)
-    flow = works.start_flow("site-killed")
+    works.train("site-killed")
     works.wait_for_round("site-killed", 20)
     works.kill_agent("plant-4")
     killed_in = works.newest_run("site-killed").rounds
     works.wait_for_round("site-killed", killed_in + 2)
     works.start_agent("plant-4")
-    run = works.wait_for_end("site-killed", flow)
+    run = works.wait_for_run("site-killed")
     assert run.status == "completed", run.reason
     there = accepted(works, run.run_id)
     everybody = {f"plant-{k}" for k in range(1, 5)}
@@ -53,12 +53,12 @@ def test_on_sums_an_agent_and_the_flow_may_be_killed(works: Any) -> None:
 
 def test_the_plant_link_may_die_and_come_back(works: Any) -> None:
     works.plan("link-killed", max_rounds=200)
-    flow = works.start_flow("link-killed")
+    works.train("link-killed")
     works.wait_for_round("link-killed", 20)
     works.kill_server()
     time.sleep(2.0)
     works.start_server()
-    run = works.wait_for_end("link-killed", flow)
+    run = works.wait_for_run("link-killed")
     assert run.status == "completed", run.reason
     assert run.rounds == 200
     assert all(len(sites) == 4 for sites in accepted(works, run.run_id))
@@ -81,9 +81,9 @@ def test_too_few_sites_end_the_run_with_the_reason(works: Any) -> None:
 
 def test_a_cancelled_run_ends_at_once(works: Any) -> None:
     works.plan("cancelled", max_rounds=5000)
-    flow = works.start_flow("cancelled")
+    works.train("cancelled")
     works.wait_for_round("cancelled", 5)
     works.store.runs.request_cancel(works.newest_run("cancelled").run_id)
-    run = works.wait_for_end("cancelled", flow)
+    run = works.wait_for_run("cancelled")
     assert run.status == "cancelled"
     assert run.rounds < 5000

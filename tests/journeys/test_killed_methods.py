@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from services.contracts.run import Run
+
 BALL = {"norm": "l2", "radius": 0.3}
 CASES: dict[str, dict[str, Any]] = {
     # the evidence alone
@@ -26,28 +28,35 @@ SETTINGS = {method: {"method": method, "max_rounds": 50, "min_sites": 4} | chang
 
 
 @pytest.fixture(scope="module")
-def undisturbed(works: Any) -> Any:
-    """The process that trains with each method without being killed."""
+def ends(works: Any) -> dict[str, Run]:
+    """The end of every run by its plan's name: ``killed-`` in the middle once, and ``whole-``, left in peace.
+
+    A process goes on with the run whose process was killed, then begins the next method's; the last does the rest.
+    """
+    interrupted: list[Run] = []
     for method, settings in SETTINGS.items():
+        killed, rounds = f"killed-{method}", settings["max_rounds"]
+        works.plan(killed, **settings)
         works.plan(f"whole-{method}", **settings)
-    return works.start_flow(*(f"whole-{method}" for method in SETTINGS))
+        flow = works.start_flow(*(run.plan.name for run in interrupted[-1:]), killed)
+        works.wait_for_round(killed, rounds // 5)
+        flow.kill()
+        flow.wait()
+        interrupted.append(works.newest_run(killed))
+        assert interrupted[-1].status == "running" and rounds // 5 <= interrupted[-1].rounds < rounds
+    wholes = [f"whole-{method}" for method in SETTINGS]
+    works.wait_for_end(wholes[-1], works.start_flow(interrupted[-1].plan.name, *wholes))
+    found = {plan: works.newest_run(plan) for plan in [*(run.plan.name for run in interrupted), *wholes]}
+    assert [found[run.plan.name].run_id for run in interrupted] == [run.run_id for run in interrupted]
+    return found
 
 
 @pytest.mark.parametrize("method", CASES)
-def test_a_killed_flow_resumes_to_the_same_model(works: Any, undisturbed: Any, method: str) -> None:
+def test_a_killed_flow_resumes_to_the_same_model(works: Any, ends: dict[str, Run], method: str) -> None:
     rounds = SETTINGS[method]["max_rounds"]
     whole, killed = f"whole-{method}", f"killed-{method}"
-    works.plan(killed, **SETTINGS[method])
-    first = works.start_flow(killed)
-    works.wait_for_round(killed, rounds // 5)
-    first.kill()
-    first.wait()
-    left = works.newest_run(killed)
-    assert left.status == "running" and rounds // 5 <= left.rounds < rounds
-    run = works.wait_for_end(killed, works.start_flow(killed))
-
-    assert run.run_id == left.run_id and run.status == "completed", run.reason
-    assert [record.round for record in works.store.runs.get_rounds(run.run_id)] == list(range(1, rounds + 1))
-    expected = works.wait_for_end(whole, undisturbed)
-    assert expected.status == "completed" and expected.rounds == rounds, expected.reason
+    for plan in (whole, killed):
+        assert ends[plan].status == "completed" and ends[plan].rounds == rounds, ends[plan].reason
+    records = works.store.runs.get_rounds(ends[killed].run_id)
+    assert [record.round for record in records] == list(range(1, rounds + 1))
     assert np.abs(works.weights(killed) - works.weights(whole)).max() <= 1e-9

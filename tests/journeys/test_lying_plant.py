@@ -40,8 +40,9 @@ def test_the_honest_four_make_the_champion_and_the_record_names_the_liar(liar: A
         works.plan(
             plan, method="level-bundle", gap=1e-2, max_rounds=60, min_sites=4, sites=(*HONEST, LIAR), gates=gates
         )
-    process = works.start_flow(*plans.values())
-    runs = [works.wait_for_end(plan, process) for plan in plans.values()]
+    for plan in plans.values():
+        works.train(plan)
+    runs = [works.wait_for_run(plan) for plan in plans.values()]
 
     lies = dict(map(json.loads, (works.plants / LIAR / "lies.jsonl").read_text().splitlines()))
     assert sorted(lies[run.run_id] for run in runs) == sorted(LIES)

@@ -18,7 +18,6 @@ import pytest
 
 from services.contracts.signing import new_seed_file, public_key
 from tests.oracles.store_walk import all_columns
-from tests.waiting import PATIENCE
 
 NUMBER = 1.35791197531  # twelve odd digits
 WORD = "ZebraQuartzCanary"
@@ -93,8 +92,8 @@ async def record_traffic(works: Any, plan: str) -> list[bytes]:
     client = await nats.connect(works.settings.nats_servers[0], tls=context, nkeys_seed=str(seed))
     await client.subscribe(">", cb=note)
     await client.flush()
-    flow = works.start_flow(plan)
-    await asyncio.to_thread(flow.wait, PATIENCE)
+    works.train(plan)
+    await asyncio.to_thread(works.wait_for_run, plan)
     await client.drain()
     return heard
 

@@ -25,6 +25,7 @@ from services.contracts.run import Run
 from services.contracts.settings import Settings
 from services.registry.mlflow_environment import QUIET
 from services.registry.mlflow_registry import ModelRegistry
+from services.round_store.run_rows import FINAL
 from services.round_store.store import RoundStore
 from services.site_agent.cli import main as ballast_site
 from tests.nats_server import start
@@ -62,6 +63,16 @@ ONE_BY_ONE = (
     "import sys; from flows.retrain import retrain_here; [retrain_here(plan) for plan in sys.argv[1:]]"
 )
 """Prefect and MLflow take longer to import than a short run takes."""
+AS_ASKED = """
+import sys, traceback
+from flows.retrain import retrain_here
+for plan in sys.stdin:
+    try:
+        retrain_here(plan.strip())
+    except Exception:
+        traceback.print_exc()
+"""
+"""A process that trains one plan after another, as they are named to it, and outlives a run that fails."""
 
 
 @dataclass
@@ -76,6 +87,7 @@ class ProcessWorks:
     agents: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     server: subprocess.Popen[bytes] | None = None
     flows: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    lasting: subprocess.Popen[bytes] | None = None
 
     @property
     def files(self) -> BusFiles:
@@ -154,6 +166,19 @@ class ProcessWorks:
         self.flows.append(process)
         return process
 
+    def train(self, plan: str) -> None:
+        """Train a plan in a process that all who do not kill it share; :meth:`wait_for_run` waits for its end."""
+        if self.lasting is None:
+            with (self.home / "flow.log").open("ab") as log:
+                self.lasting = subprocess.Popen(
+                    [sys.executable, "-c", AS_ASKED], env=self.environment, stdin=subprocess.PIPE, stdout=log,
+                    stderr=log,
+                )
+            self.flows.append(self.lasting)
+        assert self.lasting.poll() is None and self.lasting.stdin is not None
+        self.lasting.stdin.write(f"{plan}\n".encode())
+        self.lasting.stdin.flush()
+
     def newest_run(self, plan: str) -> Run | None:
         runs = self.store.runs.list_runs(plan=plan, limit=1)
         return runs[0] if runs else None
@@ -172,10 +197,23 @@ class ProcessWorks:
         assert run is not None
         return run
 
+    def wait_for_run(self, plan: str) -> Run:
+        """The run of a plan at its end, whichever process drives it."""
+        def ended() -> bool:
+            run = self.newest_run(plan)
+            return run is not None and run.status in FINAL
+
+        wait_until(ended, f"end of the run of {plan}")
+        run = self.newest_run(plan)
+        assert run is not None
+        return run
+
     def weights(self, plan: str) -> np.ndarray:
         return ModelRegistry(self.settings.tracking_uri, self.settings.artifact_root).get(plan, "challenger").weights
 
     def close(self) -> None:
+        if self.lasting is not None and self.lasting.stdin is not None:
+            self.lasting.stdin.close()
         for process in [*self.flows, *self.agents.values(), *([self.server] if self.server else [])]:
             process.kill()
             process.wait()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from api.backend.actor import record
 from api.backend.flows_process import flows_at_work
@@ -66,6 +67,16 @@ def admin_view(
     )
 
 
+def answered(request: Request, backend: BackendDep, form: type[BaseModel], act: Callable[[], Response]) -> Response:
+    """What an action on this page answers; the page again, with the reason, where its form does not fit."""
+    try:
+        return act()
+    except ValidationError as error:
+        return admin_view(request, backend, 422, explain(error, form))
+    except InvalidInputError as error:
+        return admin_view(request, backend, 422, str(error))
+
+
 @router.get("/system")
 def system_page(request: Request, _: Administrator, backend: BackendDep) -> HTMLResponse:
     """Show whether all that is needed answers, what the quick checks found, and where the other servers' pages are."""
@@ -84,18 +95,16 @@ def system_page(request: Request, _: Administrator, backend: BackendDep) -> HTML
 @router.post("/admin/sites")
 def enrol_site(request: Request, fields: Posted, caller: Administrator, backend: BackendDep) -> Response:
     """Enrol a plant with its public key."""
-    try:
+    def enrol() -> Response:
         wanted = SiteEnrolment(
             site_id=fields.get("site_id", "").strip(), public_key=fields.get("public_key", ""),
             asset_types=tuple(name for name in fields.get("asset_types", "").replace(",", " ").split()),
             description=fields.get("description", "").strip(),
         )
         sites.enrol(backend, caller.actor, wanted)
-    except ValidationError as error:
-        return admin_view(request, backend, 422, explain(error, SiteEnrolment))
-    except InvalidInputError as error:
-        return admin_view(request, backend, 422, str(error))
-    return _back("plants")
+        return _back("plants")
+
+    return answered(request, backend, SiteEnrolment, enrol)
 
 
 @router.post("/admin/sites/{site_id}/suspend")
@@ -122,34 +131,29 @@ def remove_site(site_id: str, fields: Posted, caller: Administrator, backend: Ba
 @router.post("/admin/sites/{site_id}/key")
 def rotate_key(request: Request, site_id: str, fields: Posted, caller: Administrator, backend: BackendDep) -> Response:
     """Give a plant another key."""
-    try:
+    def rotate() -> Response:
         change = KeyChange(
             public_key=fields.get("public_key", ""), overlap_hours=number_of(fields, "overlap_hours", 24.0),
             reason=reason_of(fields),
         )
         sites.rotate_key(backend, caller.actor, site_id, change)
-    except ValidationError as error:
-        return admin_view(request, backend, 422, explain(error, KeyChange))
-    except InvalidInputError as error:
-        return admin_view(request, backend, 422, str(error))
-    return _back("plants")
+        return _back("plants")
+
+    return answered(request, backend, KeyChange, rotate)
 
 
 @router.post("/admin/tokens")
-def create_token(request: Request, fields: Posted, caller: Administrator, backend: BackendDep) -> HTMLResponse:
+def create_token(request: Request, fields: Posted, caller: Administrator, backend: BackendDep) -> Response:
     """Make a token and show it this once: the answer to this form is the only page that has it."""
-    try:
+    def create() -> Response:
         days = number_of(fields, "days", math.nan)
         wanted = TokenRequest.model_validate({
             "name": fields.get("name", "").strip(), "role": fields.get("role", ""),
             "days": None if math.isnan(days) else days,
         })
-        made = tokens.create(backend, caller.actor, wanted)
-    except ValidationError as error:
-        return admin_view(request, backend, 422, explain(error, TokenRequest))
-    except InvalidInputError as error:
-        return admin_view(request, backend, 422, str(error))
-    return admin_view(request, backend, made=made)
+        return admin_view(request, backend, made=tokens.create(backend, caller.actor, wanted))
+
+    return answered(request, backend, TokenRequest, create)
 
 
 @router.post("/admin/tokens/{token_id}/revoke")

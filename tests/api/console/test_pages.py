@@ -15,16 +15,11 @@ from sqlalchemy import event
 
 from api.backend.actor import Actor
 from api.console.rendering import POLICY, STATIC, environment
-from api.models import service as models
 from api.tokens import service as tokens
 from api.tokens.schemas import TokenRequest
 from services.contracts.identity import Role
-from services.contracts.model_version import PlantFreshness
-from services.contracts.overrides import FOR_ONE_RUN
 from services.contracts.run import RoundRecord, SiteAnswer
-from services.plant_simulator.assets import builtin_asset_type
 from tests import versions
-from tests.api.conftest import SITES, a_version, register
 
 RUN = "ab" * 16
 VERSION = "/console/models/pumps/versions/1"
@@ -102,6 +97,14 @@ def test_files_of_the_console_are_handed_out_and_no_others(shared_world: Any) ->
     assert answer.status_code == 200 and answer.headers["content-type"].startswith("text/css")
     for name in ("../rendering.py", "%2e%2e/rendering.py", "vendor/../../rendering.py", "no.css", "vendor/SHA256SUMS"):
         assert shared_world.call(None, "GET", f"/console/static/{name}").status_code == 404, name
+
+
+def test_the_library_of_the_docs_is_ours_alone() -> None:
+    assert (STATIC / "vendor" / "swagger-ui-bundle.js").is_file()
+    for name in ("htmx", "uplot", "swagger-ui"):
+        assert (STATIC / "vendor" / f"{name}.LICENSE.txt").read_text(encoding="utf-8").strip()
+    assert not [path for path in Path(STATIC).rglob("*.js") if "eval(" in path.read_text(encoding="utf-8")
+                and path.name in ("console.js", "run.js", "theme.js", "docs.js")]
 
 
 def test_viewers_see_no_plants_name(shared_world: Any, people: dict[Role, Any]) -> None:
@@ -183,195 +186,6 @@ def test_the_fleet_says_what_wants_attention(
     assert text.index("failed") < text.index("suspended: plant-west"), "the worst comes first"
 
 
-def test_a_champions_figures_stand_beside_the_plants(
-    world: Any, signed_in: Callable[..., Any], reading: Callable[..., str]
-) -> None:
-    first, second = world.new_model("rigs", 0.9, 0.81)
-    person, store = signed_in(world), world.backend.store
-    answer = person.post(f"/console/models/rigs/versions/{first}/promote", reason="it is better")
-    assert answer.headers["Location"] == f"/console/models/rigs/versions/{first}"
-    assert models.champion_of(world.backend, "rigs") == first
-    text = reading(person.get("/console?model=rigs"))
-    assert "rigs version 1 , the champion" in text
-    assert re.search(r"plant-west never seen \S+ \S+ UTC – 50 % 0.9 0.3 ", text), text
-    assert "Version 2 of rigs is not champion Version 1 is." in text
-    assert person.post(f"/console/models/rigs/versions/{second}/promote", reason="no").status_code == 422
-    person.post(f"/console/models/rigs/versions/{second}/promote", reason="newer")
-    text = reading(person.get(f"/console/models/rigs/versions/{first}/fairness"))
-    assert "beside the champion, version 2" in text
-    assert person.post("/console/models/rigs/rollback", reason="worse").status_code == 303
-    assert models.champion_of(world.backend, "rigs") == first
-    actions = [each.action for each in store.audit.list_events(limit=3)]
-    assert actions == ["model.rollback", "model.promote", "model.promote"]
-
-
-def test_a_version_whose_gate_does_not_hold_is_promoted_only_in_full_knowledge(
-    world: Any, signed_in: Callable[..., Any], reading: Callable[..., str]
-) -> None:
-    (number,) = world.new_model("pipes", 0.1)
-    person, here = signed_in(world), f"/console/models/pipes/versions/{number}"
-    text = reading(person.get(here))
-    assert "F-1 at the worst plant, at least 0.1 is not at or above 0.8 0.8 0.1 does not hold" in text
-    assert "although a gate does not hold" in text
-    assert person.post(f"{here}/promote", reason="please").status_code == 409
-    assert models.champion_of(world.backend, "pipes") is None
-    assert person.post(f"{here}/promote", reason="please", ignore_gates="yes").status_code == 303
-    assert models.champion_of(world.backend, "pipes") == number
-
-
-def test_plans_are_checked_changed_paused_and_triggered(
-    world: Any, signed_in: Callable[..., Any], reading: Callable[..., str]
-) -> None:
-    person, store = signed_in(world), world.backend.store
-    page = person.get("/console/plans/pumps").text
-    etag = re.search(r'name="etag" value="([^"]+)"', page)[1].replace("&#34;", '"')
-    from services.contracts.toml_text import to_toml
-
-    text = to_toml(store.plans.get("pumps").plan).replace("max_rounds = 100", 'max_rounds = 7\ncron = "30 4 * * 2"')
-    checked = person.post("/console/plans/pumps/check", text=text)
-    assert "max_rounds 100 7" in reading(checked) and store.plans.get("pumps").plan.max_rounds == 100
-    assert person.post("/console/plans/pumps/save", text=text, etag='"old"').status_code == 412
-    assert person.post("/console/plans/pumps/save", text=text, etag=etag, reason="fewer").status_code == 303
-    assert store.plans.get("pumps").plan.max_rounds == 7
-    other = text.replace('name = "pumps"', 'name = "pumps-2"')
-    assert "name stays pumps" in reading(person.post("/console/plans/pumps/check", text=other))
-    person.post("/console/plans/pumps/pause", reason="holiday")
-    assert "None by a schedule: the plan is paused." in reading(person.get("/console/plans/pumps"))
-    person.post("/console/plans/pumps/resume")
-    assert "04:30 UTC" in reading(person.get("/console/plans/pumps"))
-    answer = person.post("/console/plans/pumps/trigger", reason="now")
-    assert answer.headers["Location"] == f"/console/runs/{store.runs.unfinished_runs()[0].run_id}"
-    assert "one run of a plan at a time" in reading(person.get("/console/plans/pumps"))
-    assert person.post(f"{answer.headers['Location']}/cancel", reason="oh").status_code == 303
-    assert store.runs.unfinished_runs()[0].cancel_requested
-    assert world.events()[:5] == ["run.cancel", "plan.trigger", "plan.resume", "plan.pause", "plan.update"]
-    assert person.post("/console/plans", text=other.replace("pumps-2", "other")).status_code == 303
-    assert store.plans.get("other").plan.max_rounds == 7
-
-
-def test_a_run_is_triggered_with_terms_of_its_own_and_a_mistake_is_said_beside_the_form(
-    world: Any, signed_in: Callable[..., Any], reading: Callable[..., str]
-) -> None:
-    person, here, runs = signed_in(world), "/console/plans/pumps", world.backend.store.runs
-    page = person.get(here).text
-    names = set(re.findall(r'name="set-([a-z_]+)"', page))
-    assert names == set(FOR_ONE_RUN) and 'placeholder="100"' in page
-    for fields, said in (
-        ({"set-max_rounds": "none"}, "max_rounds"), ({"set-max_rounds": "0"}, "max_rounds"),
-        ({"set-gap": "0,01"}, "gap"),
-        ({"set-min_sites": "1"}, "min_sites cannot be set for one run"),
-        ({"set-auto_promote": "true"}, "auto_promote can only be false"),
-    ):
-        answer = person.post(f"{here}/trigger", **fields, **{"set-round_deadline_seconds": "7.5"})
-        assert answer.status_code == 422 and "No run was asked for" in reading(answer)
-        assert said in re.search(r'class="notice bad".*?</div>', answer.text, re.DOTALL)[0]
-        assert 'value="7.5"' in answer.text and "<details open>" in answer.text
-    assert runs.unfinished_runs() == [] and person.post(f"{here}/trigger", token="0" * 64).status_code == 403
-    fields = {"set-max_rounds": " 50 ", "set-gap": "", "set-absence_patience_seconds": "1e3"}
-    assert person.post(f"{here}/trigger", **fields, **{"set-auto_promote": "false"}).status_code == 303
-    (run,) = runs.unfinished_runs()
-    assert run.plan.overrides == {"max_rounds": 50, "absence_patience_seconds": 1000.0, "auto_promote": False}
-    assert run.plan.gap == world.backend.store.plans.get("pumps").plan.gap and run.plan.max_rounds == 50
-
-
-def test_a_measurement_is_diagnosed_from_the_form_and_from_csv(
-    shared_world: Any, people: dict[Role, Any], reading: Callable[..., str]
-) -> None:
-    person, features = people[Role.VIEWER], builtin_asset_type("triplex-pump").features
-    form = {f"reading-{each.name}": str((3 * each.low + each.high) / 4) for each in features}
-    text = reading(person.post("/console/models/pumps/diagnose", **form))
-    asked = {each.name: (3 * each.low + each.high) / 4 for each in features}
-    told = shared_world.call(Role.VIEWER, "POST", "/v1/models/pumps/diagnose", {"sample": asked}).json()["diagnoses"][0]
-    assert f"Answer {told['fault_class']}" in text
-    width = features[0].high - features[0].low
-    assert f"± {told['robustness_radius'] * width:.3g}" in text
-    assert "Which sensors speak for it" in text
-    table = ",".join(each.name for each in features) + "\n" + "\n".join(
-        ",".join(str(value) for value in asked.values()) for _ in range(3)
-    )
-    assert "3 answers" in reading(person.post("/console/models/pumps/diagnose", csv=table))
-    for wrong, why in (
-        (table + "\n1,2", "line 5: 2 values for"), ("a,b\n1,2", "sample 0"), ("a", "a line with the names"),
-        (table.replace(str(next(iter(asked.values()))), "nan", 1), "a finite number is needed"),
-    ):
-        answer = person.post("/console/models/pumps/diagnose", csv=wrong)
-        assert answer.status_code == 422 and why in reading(answer), why
-    answer = person.post("/console/models/pumps/diagnose", **(form | {f"reading-{features[0].name}": "much"}))
-    assert f"{features[0].name}: a number is needed" in reading(answer)
-
-
-def test_an_administrator_enrols_plants_and_makes_tokens(
-    world: Any, signed_in: Callable[..., Any], new_key: Callable[[], str], reading: Callable[..., str]
-) -> None:
-    person, store, key = signed_in(world), world.backend.store, new_key()
-    told = {"site_id": "plant-9", "public_key": key, "asset_types": "triplex-pump", "description": "by the sea"}
-    assert person.post("/console/admin/sites", **told).status_code == 303
-    assert store.sites.get("plant-9").description == "by the sea"
-    assert "already" in person.post("/console/admin/sites", **told).text
-    seed = person.post("/console/admin/sites", site_id="plant-8", public_key="SUAXXX")
-    assert seed.status_code == 422 and "must not leave the plant" in reading(seed) and "SUAXXX" not in seed.text
-    person.post("/console/admin/sites/plant-9/suspend", reason="storm")
-    assert store.sites.get("plant-9").status == "suspended"
-    person.post("/console/admin/sites/plant-9/activate")
-    assert person.post("/console/admin/sites/plant-9/remove").status_code == 422, "a reason is needed"
-    person.post("/console/admin/sites/plant-9/remove", reason="sold")
-    assert store.sites.get("plant-9").status == "removed"
-    made = person.post("/console/admin/tokens", name="line 4", role="viewer", days="2")
-    token = re.search(r"blst_[0-9a-f]{12}_[0-9a-f]{64}", made.text)[0]
-    assert world.call(None, "GET", "/v1/models", headers={"Authorization": f"Bearer {token}"}).status_code == 200
-    assert token not in person.get("/console/admin").text, "it is shown once"
-    assert person.post("/console/admin/tokens", name="x", role="god").status_code == 422
-
-
-def test_a_plant_leaves_by_the_page_of_a_version_and_a_version_is_taken_along(
-    world: Any, signed_in: Callable[..., Any]
-) -> None:
-    person, store = signed_in(world), world.backend.store
-    for run in store.runs.unfinished_runs("pumps"):
-        store.runs.finish_run(run.run_id, "failed", "a test")
-    shown = person.get(VERSION).text
-    leaving = re.search(r'<select id="leaving".*?</select>', shown, re.DOTALL)[0]
-    (first, *_) = re.findall(r"<option>([^<]+)</option>", leaving)
-    assert store.sites.get(first).status == "active", "the page has the plants' own names for an administrator"
-    export = re.search(r'href="(/v1/models/pumps/versions/1/export\?format=c99)"', shown)[1]
-    taken = person.get(export)
-    assert taken.status_code == 200 and b"self_test" in taken.content
-    assert person.post("/console/models/pumps/unlearn", site=first).status_code == 422, "a reason is needed"
-    assert person.post("/console/models/pumps/unlearn", site="X!", reason="sold").status_code == 422
-    assert store.sites.get(first).status == "active"
-    asked = person.post("/console/models/pumps/unlearn", site=first, reason="the plant was sold", now="yes")
-    run = store.runs.get_run(asked.headers["Location"].rpartition("/")[2])
-    assert asked.status_code == 303 and (run.leaving.site_id, run.leaving.at_once) == (first, True)
-    assert store.sites.get(first).status == "removed"
-    (entry,) = store.audit.list_events(action="model.unlearn")
-    assert entry.reason == "the plant was sold"
-
-
-def test_an_administrator_makes_a_code_that_is_shown_once_and_may_be_revoked(
-    world: Any, signed_in: Callable[..., Any], new_key: Callable[[], str], reading: Callable[..., str]
-) -> None:
-    person, store = signed_in(world), world.backend.store
-    made = person.post("/console/admin/codes", site_id="plant-8", asset_type="triplex-pump", hours="2")
-    code = re.search(r"blse_plant-8_[0-9a-zA-Z_\-]+", made.text)[0]
-    assert made.status_code == 200 and "ballast-site enrol --url" in reading(made)
-    again = person.get("/console/admin")
-    assert code not in again.text and "Revoke the code for plant-8" in reading(again)
-    (record,) = store.enrolment_codes.list_codes("plant-8")
-    assert (record.expires_at - record.created_at).total_seconds() == pytest.approx(7200)
-    revoked = person.post(f"/console/admin/sites/plant-8/codes/{record.code_id}/revoke", reason="went astray")
-    assert revoked.status_code == 303 and "No code waits to be used" in reading(person.get("/console/admin"))
-    assert store.enrolment_codes.find(record.code_id).record.revoked_at is not None
-    for told, status, why in (
-        ({"site_id": "Plant 8"}, 422, "site_id"), ({"site_id": "plant-8", "hours": "0"}, 422, "expires_hours"),
-        ({"site_id": "plant-8", "hours": "x"}, 422, "hours"),
-        ({"site_id": "plant-8", "asset_type": "none"}, 422, "name the asset type of the site's machines"),
-        ({"site_id": "plant-8", "asset_type": "triplex-pump", "replace_key": "on"}, 409, "no key to replace"),
-    ):
-        answer = person.post("/console/admin/codes", **told)
-        assert answer.status_code == status and why in reading(answer), told
-    assert len(store.enrolment_codes.list_codes("plant-8")) == 1, "nothing was made"
-
-
 def test_errors_are_pages_in_plain_words(people: dict[Role, Any], reading: Callable[..., str]) -> None:
     person = people[Role.ADMINISTRATOR]
     for path in (f"/console/runs/{'0' * 32}", "/console/models/none", "/console/plans/none", "/console/nothing"):
@@ -379,37 +193,3 @@ def test_errors_are_pages_in_plain_words(people: dict[Role, Any], reading: Calla
         assert answer.status_code == 404 and "Not there" in reading(answer), path
         assert answer.headers["content-type"].startswith("text/html")
     assert person.get("/console/runs?offset=-1").status_code == 422
-
-
-def test_a_run_is_followed_live_until_its_end(world: Any, signed_in: Callable[..., Any]) -> None:
-    person = signed_in(world, Role.VIEWER)
-    answer = person.get(f"/console/runs/{RUN}/events?after=1")
-    assert answer.headers["content-type"].startswith("text/event-stream")
-    assert '"round": [2, 3]' in answer.text and '"status": "completed"' in answer.text
-    assert answer.text.rstrip().endswith('event: end\ndata: {"reason": "completed"}')
-    resumed = person.get(f"/console/runs/{RUN}/events", headers={"Last-Event-ID": "3"})
-    assert '"round": []' in resumed.text
-
-
-def test_the_library_of_the_docs_is_ours_alone() -> None:
-    assert (STATIC / "vendor" / "swagger-ui-bundle.js").is_file()
-    for name in ("htmx", "uplot", "swagger-ui"):
-        assert (STATIC / "vendor" / f"{name}.LICENSE.txt").read_text(encoding="utf-8").strip()
-    assert not [path for path in Path(STATIC).rglob("*.js") if "eval(" in path.read_text(encoding="utf-8")
-                and path.name in ("console.js", "run.js", "theme.js", "docs.js")]
-
-
-def test_a_version_of_rounds_that_waited_for_nobody_says_how_fresh_each_plant_is(
-    world: Any, signed_in: Callable[..., Any], reading: Callable[..., str]
-) -> None:
-    freshness = (
-        PlantFreshness(site_id=SITES[0], question=4, came=4, at_model=True),
-        PlantFreshness(site_id=SITES[1], question=2, came=7, at_model=False, at_work=True),
-    )
-    version = a_version("late", "cd" * 16).model_copy(update={"freshness": freshness, "fresh_weight": 0.5})
-    here = f"/console/models/late/versions/{register(world.backend.registry, version)}"
-    text = reading(signed_in(world).get(here))
-    assert "At the model itself plants with 50 % of the weight answered" in text
-    assert f"{SITES[0]} 4 4 its risk at the model" in text
-    assert f"{SITES[1]} 2 7 its cuts still at work" in text
-    assert SITES[1] not in reading(signed_in(world, Role.VIEWER).get(here))

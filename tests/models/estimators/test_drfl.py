@@ -22,7 +22,7 @@ from tests.oracles.whole_problem import solve_whole
 CLASSIFICATION = ("hinge", "smooth_hinge", "logistic")
 REGRESSION = ("huber", "epsilon_insensitive", "pinball")
 NORMS = ("l1", "l2", "linf")
-ROUGH = 0.1
+ROUGH = 0.5
 """Gap that is enough where a test is not of the optimum."""
 
 
@@ -41,7 +41,7 @@ def test_the_classifier_passes_the_checks_of_scikit_learn(loss: str, folds: int)
     checked(FederatedDRClassifier(loss=loss, radius=0.01, gap=ROUGH, calibration_folds=folds))
 
 
-@pytest.mark.parametrize(("loss", "folds"), [(loss, 3 if loss == "huber" else 0) for loss in REGRESSION])
+@pytest.mark.parametrize(("loss", "folds"), [(loss, 2 if loss == "huber" else 0) for loss in REGRESSION])
 def test_the_regressor_passes_the_checks_of_scikit_learn(loss: str, folds: int) -> None:
     """As for the classifier: the folds, which take more fits, of one loss."""
     checked(FederatedDRRegressor(loss=loss, gap=ROUGH, calibration_folds=folds))
@@ -137,7 +137,7 @@ def test_a_box_and_the_same_box_as_a_polytope_agree() -> None:
 
 def test_more_than_two_classes_are_one_against_the_rest() -> None:
     features, labels = load_iris(return_X_y=True)
-    model = FederatedDRClassifier(loss="logistic", client_radius=0.2).fit(
+    model = FederatedDRClassifier(loss="logistic", client_radius=0.2, gap=1e-2, calibration_folds=0).fit(
         features, labels, groups=np.arange(len(labels)) % 3
     )
     assert model.coef_.shape == (3, 4)

@@ -1,4 +1,4 @@
-"""Tokens of a real issuer: what holds, what does not whatever it says of itself, and what the keys do meanwhile."""
+"""Tokens of an OpenID Connect issuer: who is let in with which role, and what is refused."""
 
 from __future__ import annotations
 
@@ -6,51 +6,22 @@ import base64
 import hmac
 import json
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from joserfc.errors import SecurityWarning
-from joserfc.jwk import ECKey, RSAKey
-from pydantic import ValidationError
+from joserfc.jwk import RSAKey
 
-from services.contracts.errors import BallastError, UnavailableError
 from services.contracts.identity import Role
 from services.contracts.oidc import OidcSettings
 from services.identity.errors import ForbiddenError, UnauthenticatedError
 from services.identity.oidc import OidcVerifier
-from services.identity.oidc_issuer import Issuer
-from services.identity.oidc_keys import GRACE_SECONDS, KEYS_SECONDS, REFRESH_SECONDS, RETRY_SECONDS
 from services.identity.subjects import LONGEST, role_of, subject_name
-from tests.oidc_issuer import CLIENT, CONSOLE, LocalIssuer, an_rsa_key, local_issuer
+from tests.oidc_issuer import CLIENT, CONSOLE, LocalIssuer, an_rsa_key
+from tests.services.identity.conftest import verifier
 
 REFUSED = "this token does not hold"
-
-
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[LocalIssuer]:
-    with local_issuer() as issuer:
-        yield issuer
-
-
-@pytest.fixture
-def issuer() -> Iterator[LocalIssuer]:
-    with local_issuer() as opened:
-        yield opened
-
-
-def verifier(issuer: LocalIssuer, clock: Clock | None = None, **changes: Any) -> OidcVerifier:
-    stated = OidcSettings.model_validate(issuer.settings(**changes))
-    return OidcVerifier(stated, Issuer(stated, clock=clock or Clock()))
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +37,6 @@ def test_a_token_of_the_issuer_lets_in_with_its_role(shared: LocalIssuer, checks
     service = checks.bearer(shared.token({"typ": "JWT"}, sub="cmms-gateway", roles=["watchers"], aud=several))
     assert (service.name, service.role) == ("oidc:127.0.0.1:cmms-gateway", Role.VIEWER)
     assert service.token_id != found.token_id
-
-
 
 
 @pytest.mark.parametrize(
@@ -213,127 +182,3 @@ def test_a_name_cannot_be_made_up_to_be_another_s() -> None:
     assert "\n" not in hostile and "~" in hostile
     copied = subject_name("https://id.example.com", hostile.partition("oidc:id.example.com:")[2])
     assert copied != hostile
-
-
-def test_a_new_key_is_fetched_when_a_token_names_it_and_not_for_every_made_up_name(issuer: LocalIssuer) -> None:
-    clock = Clock()
-    checks = verifier(issuer, clock, algorithms=["RS256", "ES256"])
-    former = issuer.token()
-    checks.bearer(former)
-    clock.now += REFRESH_SECONDS
-    issuer.rotate("EC")
-    assert checks.bearer(issuer.token()).role is Role.OPERATOR
-    with pytest.raises(UnauthenticatedError, match=REFUSED):
-        checks.bearer(former)  # its key was withdrawn
-    asked = issuer.asked.count("/keys")
-    for number in range(20):
-        with pytest.raises(UnauthenticatedError, match=REFUSED):
-            checks.bearer(issuer.token({"kid": f"made-up-{number}"}))
-    assert issuer.asked.count("/keys") == asked
-    clock.now += REFRESH_SECONDS
-    with pytest.raises(UnauthenticatedError, match=REFUSED):
-        checks.bearer(issuer.token({"kid": "made-up"}))
-    assert issuer.asked.count("/keys") == asked + 1
-
-
-def test_a_withdrawn_key_ends_within_the_hour(issuer: LocalIssuer) -> None:
-    clock = Clock()
-    checks = verifier(issuer, clock)
-    former = issuer.token()
-    checks.bearer(former)
-    issuer.rotate()
-    clock.now += KEYS_SECONDS - 1
-    checks.bearer(former)
-    clock.now += 1
-    with pytest.raises(UnauthenticatedError, match=REFUSED):
-        checks.bearer(former)
-
-
-def test_known_keys_hold_for_a_day_while_the_issuer_is_away(issuer: LocalIssuer) -> None:
-    clock = Clock()
-    checks = verifier(issuer, clock)
-    text = issuer.token()
-    issuer.is_down = True
-    for _ in range(5):
-        with pytest.raises(UnavailableError, match="the issuer 127.0.0.1 cannot be asked") as away:
-            checks.bearer(text)
-    assert away.value.code == "issuer_unavailable" and "\n" not in str(away.value)
-    assert len(issuer.asked) == 1  # not once for each
-    issuer.is_down, clock.now = False, clock.now + RETRY_SECONDS
-    checks.bearer(text)
-    issuer.is_down, clock.now = True, clock.now + GRACE_SECONDS - 1
-    checks.bearer(text)
-    with pytest.raises(UnavailableError):
-        checks.bearer(issuer.token({"kid": "not seen yet"}))
-    clock.now += 1
-    with pytest.raises(UnavailableError):
-        checks.bearer(text)
-
-
-@pytest.mark.parametrize(
-    ("path", "document"),
-    [
-        ("/.well-known/openid-configuration", {"issuer": "https://evil.example.com"}),
-        ("/.well-known/openid-configuration", {"jwks_uri": "http://evil.example.com/keys"}),
-        ("/.well-known/openid-configuration", {"jwks_uri": None}),
-        ("/keys", {"keys": "none"}),
-        ("/keys", {"filler": "x" * 600_000}),
-    ],
-    ids=str,
-)
-def test_an_issuer_that_answers_nonsense_is_away(issuer: LocalIssuer, path: str, document: dict[str, Any]) -> None:
-    issuer.documents[path] = document
-    with pytest.raises(UnavailableError):
-        verifier(issuer).bearer(issuer.token())
-
-
-def test_keys_that_are_not_for_this_are_left_out(issuer: LocalIssuer) -> None:
-    kid, key = next(iter(issuer.keys.items()))
-    public = key.as_dict(private=False) | {"kid": kid}
-    secret = {"kty": "oct", "k": base64.urlsafe_b64encode(b"s" * 32).decode(), "kid": kid}
-    with pytest.warns(SecurityWarning):
-        short = RSAKey.import_key(_short_key())
-    for entries in (
-        [public | {"use": "enc"}], [public | {"alg": "RS512"}], [secret], [{"kty": "RSA"}, 3], [public] * 2,
-    ):
-        issuer.documents["/keys"] = {"keys": entries}
-        with pytest.raises(BallastError):
-            verifier(issuer).bearer(issuer.token())
-    issuer.documents["/keys"] = {"keys": [short.as_dict(private=False) | {"kid": kid}]}
-    with pytest.raises(UnauthenticatedError):
-        verifier(issuer).bearer(issuer.token({}, short))
-    curve = ECKey.generate_key("P-256").as_dict(private=False) | {"kid": "b"}
-    issuer.documents["/keys"] = {"keys": [public, secret | {"kid": "a"}, curve]}
-    assert verifier(issuer).bearer(issuer.token({"kid": None})).role is Role.OPERATOR  # the only one that fits
-
-
-def _short_key() -> bytes:
-    from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-
-    made = generate_private_key(65537, 1024)
-    return made.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"algorithms": ["HS256"]}, "algorithms"),
-        ({"algorithms": ["none"]}, "algorithms"),
-        ({"algorithms": []}, "algorithms"),
-        ({"issuer": "http://id.example.com"}, "must begin with https"),
-        ({"issuer": "id.example.com"}, "no address"),
-        ({"jwks_url": "ftp://id.example.com"}, "must begin with https"),
-        ({"roles": {}}, "roles"),
-        ({"roles": {"crew": "root"}}, "roles"),
-        ({"client_id": CLIENT}, "belong together"),
-        ({"client_id": "ballast-api", "console_url": CONSOLE}, "must differ"),
-        ({"leeway_seconds": 3600}, "leeway_seconds"),
-        ({"client_secret": "in the file"}, "client_secret"),
-    ],
-)
-def test_settings_that_would_let_in_too_many_are_refused(
-    shared: LocalIssuer, changes: dict[str, Any], said: str
-) -> None:
-    with pytest.raises(ValidationError, match=said):
-        OidcSettings.model_validate(shared.settings(**changes))

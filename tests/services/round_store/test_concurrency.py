@@ -18,7 +18,7 @@ import pytest
 from services.contracts.errors import ConflictError
 from services.contracts.plan import Plan
 from services.contracts.run import RoundRecord, Run
-from services.round_store.runs import OVERTAKEN
+from services.round_store.run_rows import OVERTAKEN
 from services.round_store.session import utc_now
 from services.round_store.store import RoundStore
 from tests.waiting import PATIENCE

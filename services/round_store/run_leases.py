@@ -1,0 +1,71 @@
+"""The lease of the process that drives a run, and the runs that nobody drives."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from sqlalchemy import and_, or_, select, update
+
+from services.contracts.run import Run
+from services.round_store.queries import rows_touched
+from services.round_store.run_rows import run_row
+from services.round_store.session import Repository, utc_now
+from services.round_store.tables import UNFINISHED_STATUSES, RunRow
+
+
+class LeaseRepository(Repository):
+    """Who drives which run, and until when."""
+
+    def renew_lease(self, run_id: str, owner: str, seconds: float) -> bool:
+        """Take or prolong the lease; False when another's has not expired or the run has ended.
+
+        One that ends later than any that is given now counts as expired: the clock was put back since.
+        """
+        with self._scope.write() as session:
+            now = utc_now(session)
+            expired = or_(RunRow.lease_until < now, RunRow.lease_until > _end_of_leases(now, seconds))
+            free = or_(RunRow.lease_until.is_(None), expired, RunRow.lease_owner == owner)
+            taken = session.execute(
+                update(RunRow)
+                .where(RunRow.run_id == run_id, RunRow.status.in_(UNFINISHED_STATUSES), free)
+                .values(lease_owner=owner, lease_until=now + timedelta(seconds=seconds))
+            )
+            if rows_touched(taken):
+                return True
+            run_row(session, run_id)
+            return False
+
+    def release_lease(self, run_id: str, owner: str) -> None:
+        """Give the lease back; nothing happens when it is another's."""
+        with self._scope.write() as session:
+            session.execute(
+                update(RunRow)
+                .where(RunRow.run_id == run_id, RunRow.lease_owner == owner)
+                .values(lease_owner=None, lease_until=None, updated_at=utc_now(session))
+            )
+
+    def stale_runs(
+        self, now: datetime | None = None, grace_seconds: float = 60.0, lease_seconds: float | None = None
+    ) -> list[Run]:
+        """Unfinished runs that nobody drives: the lease has expired, or none was held for ``grace_seconds``.
+
+        ``now`` is by the database's clock where it is not given. With ``lease_seconds``, how long leases are given
+        for, a lease that ends later than any that is given now, or a change as late, is of before the clock was put
+        back, and holds nobody up.
+        """
+        with self._scope.read() as session:
+            moment = utc_now(session) if now is None else now
+            free = RunRow.lease_until.is_(None)
+            unled = or_(
+                RunRow.lease_until < moment, and_(free, RunRow.updated_at < moment - timedelta(seconds=grace_seconds))
+            )
+            if lease_seconds is not None:
+                end = _end_of_leases(moment, lease_seconds)
+                unled = or_(unled, RunRow.lease_until > end, and_(free, RunRow.updated_at > end))
+            wanted = select(RunRow).where(RunRow.status.in_(UNFINISHED_STATUSES), unled)
+            return [Run.of_record(row) for row in session.scalars(wanted.order_by(RunRow.created_at, RunRow.run_id))]
+
+
+def _end_of_leases(now: datetime, seconds: float) -> datetime:
+    """No lease that is given for ``seconds`` ends later; twice as much, as two clocks may differ a little."""
+    return now + timedelta(seconds=2 * seconds)

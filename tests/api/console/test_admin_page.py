@@ -1,0 +1,60 @@
+"""The page of the administrator: plants, tokens, codes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+
+def test_an_administrator_enrols_plants_and_makes_tokens(
+    world: Any, signed_in: Callable[..., Any], new_key: Callable[[], str], reading: Callable[..., str]
+) -> None:
+    person, store, key = signed_in(world), world.backend.store, new_key()
+    told = {"site_id": "plant-9", "public_key": key, "asset_types": "triplex-pump", "description": "by the sea"}
+    assert person.post("/console/admin/sites", **told).status_code == 303
+    assert store.sites.get("plant-9").description == "by the sea"
+    assert "already" in person.post("/console/admin/sites", **told).text
+    seed = person.post("/console/admin/sites", site_id="plant-8", public_key="SUAXXX")
+    assert seed.status_code == 422 and "must not leave the plant" in reading(seed) and "SUAXXX" not in seed.text
+    person.post("/console/admin/sites/plant-9/suspend", reason="storm")
+    assert store.sites.get("plant-9").status == "suspended"
+    person.post("/console/admin/sites/plant-9/activate")
+    assert person.post("/console/admin/sites/plant-9/remove").status_code == 422, "a reason is needed"
+    person.post("/console/admin/sites/plant-9/remove", reason="sold")
+    assert store.sites.get("plant-9").status == "removed"
+    made = person.post("/console/admin/tokens", name="line 4", role="viewer", days="2")
+    token = re.search(r"blst_[0-9a-f]{12}_[0-9a-f]{64}", made.text)[0]
+    assert world.call(None, "GET", "/v1/models", headers={"Authorization": f"Bearer {token}"}).status_code == 200
+    assert token not in person.get("/console/admin").text, "it is shown once"
+    assert person.post("/console/admin/tokens", name="x", role="god").status_code == 422
+    vague = person.post("/console/admin/tokens", name="x", role="viewer", days="soon")
+    assert vague.status_code == 422 and "days: a number is needed" in reading(vague)
+    assert "line 4" in reading(vague), "what does not fit is said on the page itself, with its tables"
+
+
+def test_an_administrator_makes_a_code_that_is_shown_once_and_may_be_revoked(
+    world: Any, signed_in: Callable[..., Any], new_key: Callable[[], str], reading: Callable[..., str]
+) -> None:
+    person, store = signed_in(world), world.backend.store
+    made = person.post("/console/admin/codes", site_id="plant-8", asset_type="triplex-pump", hours="2")
+    code = re.search(r"blse_plant-8_[0-9a-zA-Z_\-]+", made.text)[0]
+    assert made.status_code == 200 and "ballast-site enrol --url" in reading(made)
+    again = person.get("/console/admin")
+    assert code not in again.text and "Revoke the code for plant-8" in reading(again)
+    (record,) = store.enrolment_codes.list_codes("plant-8")
+    assert (record.expires_at - record.created_at).total_seconds() == pytest.approx(7200)
+    revoked = person.post(f"/console/admin/sites/plant-8/codes/{record.code_id}/revoke", reason="went astray")
+    assert revoked.status_code == 303 and "No code waits to be used" in reading(person.get("/console/admin"))
+    assert store.enrolment_codes.find(record.code_id).record.revoked_at is not None
+    for told, status, why in (
+        ({"site_id": "Plant 8"}, 422, "site_id"), ({"site_id": "plant-8", "hours": "0"}, 422, "expires_hours"),
+        ({"site_id": "plant-8", "hours": "x"}, 422, "hours"),
+        ({"site_id": "plant-8", "asset_type": "none"}, 422, "name the asset type of the site's machines"),
+        ({"site_id": "plant-8", "asset_type": "triplex-pump", "replace_key": "on"}, 409, "no key to replace"),
+    ):
+        answer = person.post("/console/admin/codes", **told)
+        assert answer.status_code == status and why in reading(answer), told
+    assert len(store.enrolment_codes.list_codes("plant-8")) == 1, "nothing was made"

@@ -1,0 +1,117 @@
+"""The pages of models: figures beside the plants', promotion, diagnosis, a plant that leaves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from api.models import service as models
+from services.contracts.identity import Role
+from services.contracts.model_version import PlantFreshness
+from services.plant_simulator.assets import builtin_asset_type
+from tests.api.conftest import SITES, a_version, register
+
+VERSION = "/console/models/pumps/versions/1"
+
+
+def test_a_champions_figures_stand_beside_the_plants(
+    world: Any, signed_in: Callable[..., Any], reading: Callable[..., str]
+) -> None:
+    first, second = world.new_model("rigs", 0.9, 0.81)
+    person, store = signed_in(world), world.backend.store
+    answer = person.post(f"/console/models/rigs/versions/{first}/promote", reason="it is better")
+    assert answer.headers["Location"] == f"/console/models/rigs/versions/{first}"
+    assert models.champion_of(world.backend, "rigs") == first
+    text = reading(person.get("/console?model=rigs"))
+    assert "rigs version 1 , the champion" in text
+    assert re.search(r"plant-west never seen \S+ \S+ UTC – 50 % 0.9 0.3 ", text), text
+    assert "Version 2 of rigs is not champion Version 1 is." in text
+    assert person.post(f"/console/models/rigs/versions/{second}/promote", reason="no").status_code == 422
+    person.post(f"/console/models/rigs/versions/{second}/promote", reason="newer")
+    text = reading(person.get(f"/console/models/rigs/versions/{first}/fairness"))
+    assert "beside the champion, version 2" in text
+    assert person.post("/console/models/rigs/rollback", reason="worse").status_code == 303
+    assert models.champion_of(world.backend, "rigs") == first
+    actions = [each.action for each in store.audit.list_events(limit=3)]
+    assert actions == ["model.rollback", "model.promote", "model.promote"]
+
+
+def test_a_version_whose_gate_does_not_hold_is_promoted_only_in_full_knowledge(
+    world: Any, signed_in: Callable[..., Any], reading: Callable[..., str]
+) -> None:
+    (number,) = world.new_model("pipes", 0.1)
+    person, here = signed_in(world), f"/console/models/pipes/versions/{number}"
+    text = reading(person.get(here))
+    assert "F-1 at the worst plant, at least 0.1 is not at or above 0.8 0.8 0.1 does not hold" in text
+    assert "although a gate does not hold" in text
+    assert person.post(f"{here}/promote", reason="please").status_code == 409
+    assert models.champion_of(world.backend, "pipes") is None
+    assert person.post(f"{here}/promote", reason="please", ignore_gates="yes").status_code == 303
+    assert models.champion_of(world.backend, "pipes") == number
+
+
+def test_a_measurement_is_diagnosed_from_the_form_and_from_csv(
+    shared_world: Any, people: dict[Role, Any], reading: Callable[..., str]
+) -> None:
+    person, features = people[Role.VIEWER], builtin_asset_type("triplex-pump").features
+    form = {f"reading-{each.name}": str((3 * each.low + each.high) / 4) for each in features}
+    text = reading(person.post("/console/models/pumps/diagnose", **form))
+    asked = {each.name: (3 * each.low + each.high) / 4 for each in features}
+    told = shared_world.call(Role.VIEWER, "POST", "/v1/models/pumps/diagnose", {"sample": asked}).json()["diagnoses"][0]
+    assert f"Answer {told['fault_class']}" in text
+    width = features[0].high - features[0].low
+    assert f"± {told['robustness_radius'] * width:.3g}" in text
+    assert "Which sensors speak for it" in text
+    table = ",".join(each.name for each in features) + "\n" + "\n".join(
+        ",".join(str(value) for value in asked.values()) for _ in range(3)
+    )
+    assert "3 answers" in reading(person.post("/console/models/pumps/diagnose", csv=table))
+    for wrong, why in (
+        (table + "\n1,2", "line 5: 2 values for"), ("a,b\n1,2", "sample 0"), ("a", "a line with the names"),
+        (table.replace(str(next(iter(asked.values()))), "nan", 1), "a finite number is needed"),
+    ):
+        answer = person.post("/console/models/pumps/diagnose", csv=wrong)
+        assert answer.status_code == 422 and why in reading(answer), why
+    answer = person.post("/console/models/pumps/diagnose", **(form | {f"reading-{features[0].name}": "much"}))
+    assert f"{features[0].name}: a number is needed" in reading(answer)
+
+
+def test_a_plant_leaves_by_the_page_of_a_version_and_a_version_is_taken_along(
+    world: Any, signed_in: Callable[..., Any]
+) -> None:
+    person, store = signed_in(world), world.backend.store
+    for run in store.runs.unfinished_runs("pumps"):
+        store.runs.finish_run(run.run_id, "failed", "a test")
+    shown = person.get(VERSION).text
+    leaving = re.search(r'<select id="leaving".*?</select>', shown, re.DOTALL)[0]
+    (first, *_) = re.findall(r"<option>([^<]+)</option>", leaving)
+    assert store.sites.get(first).status == "active", "the page has the plants' own names for an administrator"
+    export = re.search(r'href="(/v1/models/pumps/versions/1/export\?format=c99)"', shown)[1]
+    taken = person.get(export)
+    assert taken.status_code == 200 and b"self_test" in taken.content
+    assert person.post("/console/models/pumps/unlearn", site=first).status_code == 422, "a reason is needed"
+    assert person.post("/console/models/pumps/unlearn", site="X!", reason="sold").status_code == 422
+    assert store.sites.get(first).status == "active"
+    asked = person.post("/console/models/pumps/unlearn", site=first, reason="the plant was sold", now="yes")
+    run = store.runs.get_run(asked.headers["Location"].rpartition("/")[2])
+    assert asked.status_code == 303 and (run.leaving.site_id, run.leaving.at_once) == (first, True)
+    assert store.sites.get(first).status == "removed"
+    (entry,) = store.audit.list_events(action="model.unlearn")
+    assert entry.reason == "the plant was sold"
+
+
+def test_a_version_of_rounds_that_waited_for_nobody_says_how_fresh_each_plant_is(
+    world: Any, signed_in: Callable[..., Any], reading: Callable[..., str]
+) -> None:
+    freshness = (
+        PlantFreshness(site_id=SITES[0], question=4, came=4, at_model=True),
+        PlantFreshness(site_id=SITES[1], question=2, came=7, at_model=False, at_work=True),
+    )
+    version = a_version("late", "cd" * 16).model_copy(update={"freshness": freshness, "fresh_weight": 0.5})
+    here = f"/console/models/late/versions/{register(world.backend.registry, version)}"
+    text = reading(signed_in(world).get(here))
+    assert "At the model itself plants with 50 % of the weight answered" in text
+    assert f"{SITES[0]} 4 4 its risk at the model" in text
+    assert f"{SITES[1]} 2 7 its cuts still at work" in text
+    assert SITES[1] not in reading(signed_in(world, Role.VIEWER).get(here))
