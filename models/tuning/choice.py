@@ -2,8 +2,9 @@ r"""From held-out scores to a choice: the best candidate, or the simplest that i
 
 The score of a candidate is the mean over the folds of a score of all sites' held-out rows together: macro F-1 from the
 summed confusion counts, or minus the mean absolute (pinball) error. With the rule "best" and one rung it is that of the
-counts over all folds together, each row held out once: macro F-1 of few rows is drawn more than it is measured. Its standard error is ``s / sqrt(F)``, s the
-standard deviation over the F folds (Hastie, Tibshirani, Friedman 2009, section 7.10: the one-standard-error rule).
+counts over all folds together, each row held out once. Its standard error is ``s / sqrt(F)``, s the standard deviation
+over the F folds (Hastie, Tibshirani, Friedman 2009, section 7.10: the one-standard-error rule); of folds together there
+is none.
 
 "paired" is that rule on the differences fold by fold: the simplest whose mean is below the best's by no more than the
 standard error of ``best - candidate``. A fold that is hard is so for all candidates, and does not count against any.

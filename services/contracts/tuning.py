@@ -142,10 +142,16 @@ class TuningTask(Contract):
             raise ValueError("a part names a fold or a lift that the task does not have")
         if self.pooled and not self.scored:
             raise ValueError("scores are pooled over folds, cuts are not")
-        if self.pooled and len(set(self.parts)) < len(self.parts):
-            # Rows that were counted twice would pass for twice as many.
-            raise ValueError("pooled counts are over different folds")
+        if self.pooled and not self._holds_out_each_fold_once():
+            # Rows that were counted twice would pass for twice as many, and the rest of a whole tells the missing fold.
+            raise ValueError("pooled counts of a candidate are over all folds, each once")
         return self
+
+    def _holds_out_each_fold_once(self) -> bool:
+        folds: dict[tuple[float, float, int], list[int]] = {}
+        for part in self.parts:
+            folds.setdefault(part.terms, []).append(part.fold)
+        return all(sorted(each) == list(range(self.folds)) for each in folds.values())
 
     def together(self, place: int) -> tuple[int, ...]:
         """Places of the parts whose counts are told as the answer to the part at a place; none: with an earlier one."""

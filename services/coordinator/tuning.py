@@ -59,7 +59,8 @@ class TuningQuestion:
     def from_words(self, words: Words) -> list[dict[str, FloatArray]]:
         """The same of the sum of the words of a cohort."""
         ends = np.cumsum([word_count(part) for part in self.parts])[:-1]
-        return [from_words(each, part) for each, part in zip(np.split(words, ends), self.parts, strict=True)]
+        told = zip(np.split(words, ends), self.parts, strict=True)
+        return [from_words(each, part) if part else {} for each, part in told]  # {}: told with an earlier part
 
 
 @dataclass(frozen=True)

@@ -193,5 +193,3 @@ def _write(path: Path, train: Part, test: Part, asset_type: AssetType, words: ND
             for row, label in zip(part.features.tolist(), said, strict=True):
                 out.writerow([*map(repr, row), label, split])
 
-
-__all__ = ["Planned", "planned"]
