@@ -40,7 +40,7 @@ def race(tuner: Tuner, sites: Mapping[str, TuningSite], loss: Loss) -> Tuner:
     """Run a tuner to its choice, which it then has; ``ProblemError`` where nothing could be scored."""
     while (exchange := tuner.exchange()) is not None:
         if exchange.scored:
-            tuner.tell_scores([_score(part, sites, loss) for part in exchange.asked])
+            tuner.tell_scores([_score(exchange.together(place), sites, loss) for place in exchange.told])
         else:
             tuner.tell_cuts([
                 {
@@ -52,6 +52,6 @@ def race(tuner: Tuner, sites: Mapping[str, TuningSite], loss: Loss) -> Tuner:
     return tuner
 
 
-def _score(part: Asked, sites: Mapping[str, TuningSite], loss: Loss) -> float:
-    told = [site.scores(part.candidate, part.fold, part.weights) for site in sites.values()]
+def _score(parts: Sequence[Asked], sites: Mapping[str, TuningSite], loss: Loss) -> float:
+    told = [site.scores(part.candidate, part.fold, part.weights) for part in parts for site in sites.values()]
     return fold_score(np.add.reduce(told), loss)

@@ -1,8 +1,10 @@
 r"""From held-out scores to a choice: the best candidate, or the simplest that is not told apart from it.
 
 The score of a candidate is the mean over the folds of a score of all sites' held-out rows together: macro F-1 from the
-summed confusion counts, or minus the mean absolute (pinball) error. Its standard error is ``s / sqrt(F)``, s the
-standard deviation over the F folds (Hastie, Tibshirani, Friedman 2009, section 7.10: the one-standard-error rule).
+summed confusion counts, or minus the mean absolute (pinball) error. With the rule "best" and one rung it is that of the
+counts over all folds together, each row held out once. Its standard error is ``s / sqrt(F)``, s the standard deviation
+over the F folds (Hastie, Tibshirani, Friedman 2009, section 7.10: the one-standard-error rule); of folds together there
+is none.
 
 "paired" is that rule on the differences fold by fold: the simplest whose mean is below the best's by no more than the
 standard error of ``best - candidate``. A fold that is hard is so for all candidates, and does not count against any.
@@ -25,11 +27,15 @@ Rule = Literal["one-standard-error", "best", "paired"]
 
 @dataclass(frozen=True)
 class Scored:
-    """What is known of a candidate: ``scores`` by fold (higher is better), ``gap`` of its last training."""
+    """What is known of a candidate: ``scores`` by fold (higher is better), ``gap`` of its last training.
+
+    ``pooled``: it has one score, that of the rows of all folds together, which then stands with each of them.
+    """
 
     candidate: Candidate
     scores: Mapping[int, float] = field(default_factory=dict)
     gap: float = math.inf
+    pooled: bool = False
 
     @property
     def mean(self) -> float:
@@ -38,8 +44,8 @@ class Scored:
 
     @property
     def standard_error(self) -> float | None:
-        """Standard error of the mean; None of one fold."""
-        if len(self.scores) < 2:
+        """Standard error of the mean; None of one fold, and of folds together."""
+        if self.pooled or len(self.scores) < 2:
             return None
         return float(np.std(list(self.scores.values()), ddof=1)) / math.sqrt(len(self.scores))
 

@@ -51,10 +51,29 @@ class Asked:
 
 @dataclass(frozen=True)
 class Exchange:
-    """What all sites are asked at once: cuts on the rows without the folds, or (``scored``) scores on the folds."""
+    """What all sites are asked at once: cuts on the rows without the folds, or (``scored``) scores on the folds.
+
+    ``pooled``: a candidate's counts over all its folds are told as one, with the first of its parts.
+    """
 
     asked: tuple[Asked, ...]
     scored: bool
+    pooled: bool = False
+
+    @property
+    def told(self) -> tuple[int, ...]:
+        """Places of the parts that have an answer of their own."""
+        if not self.pooled:
+            return tuple(range(len(self.asked)))
+        first: dict[Candidate, int] = {}
+        for place, part in enumerate(self.asked):
+            first.setdefault(part.candidate, place)
+        return tuple(first.values())
+
+    def together(self, place: int) -> tuple[Asked, ...]:
+        """Parts whose counts the answer at a place holds."""
+        part = self.asked[place]
+        return tuple(each for each in self.asked if each.candidate == part.candidate) if self.pooled else (part,)
 
 
 @dataclass(frozen=True)
@@ -133,6 +152,11 @@ class Tuner:
         self._check_budget()
 
     @property
+    def pools_folds(self) -> bool:
+        """Whether a candidate has one score over all folds: where nothing is made of their differences."""
+        return self.rule == "best" and len(self.rungs) == 1
+
+    @property
     def scored(self) -> tuple[Scored, ...]:
         """What is known of each candidate, in the order of the grid."""
         return tuple(self._scored[each] for each in self.candidates)
@@ -145,8 +169,9 @@ class Tuner:
         if asked:
             self._pending, self._done = Exchange(asked, scored=False), self._done + 1
         else:
-            self._pending = Exchange(self._to_score(), scored=True)
+            self._pending = Exchange(self._to_score(), scored=True, pooled=self.pools_folds)
         numbers = sum(self._numbers(each, self._pending.scored) for each in self._pending.asked)
+        numbers -= (len(self._pending.asked) - len(self._pending.told)) * self._score_numbers
         self.budget.spend(numbers)
         self.told += numbers - sum(each.weights.size for each in self._pending.asked)
         return self._pending
@@ -159,11 +184,14 @@ class Tuner:
                 pool.add(part.candidate, part.weights[head], of_head)
 
     def tell_scores(self, scores: Sequence[float]) -> None:
-        """Scores of the parts of the last exchange; NaN where nothing was counted."""
-        for part, score in zip(self._pending.asked, scores, strict=True):
-            known = self._scored[part.candidate]
-            counted = {} if math.isnan(score) else {part.fold: score}
-            self._scored[part.candidate] = replace(known, scores={**known.scores, **counted})
+        """Scores of what the last exchange was told; NaN where nothing was counted."""
+        for place, score in zip(self._pending.told, scores, strict=True):
+            parts = self._pending.together(place)
+            known = self._scored[parts[0].candidate]
+            counted = {} if math.isnan(score) else {part.fold: score for part in parts}
+            self._scored[known.candidate] = replace(
+                known, scores={**known.scores, **counted}, pooled=self._pending.pooled
+            )
         self._rung, self._done = self._rung + 1, 0
         live = [self._scored[each] for each in self.live]
         if self._rung == len(self.rungs):

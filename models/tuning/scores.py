@@ -22,16 +22,18 @@ def score_shape(loss: Loss, n_classes: int) -> tuple[int, ...]:
 
 
 def class_counts(
-    weights: FloatArray, features: FloatArray, classes: NDArray[np.intp], n_classes: int, least_rows: int = 1,
+    weights: FloatArray, features: FloatArray, classes: NDArray[np.intp], n_classes: int,
     row_weights: FloatArray | None = None,
 ) -> FloatArray:
-    """Counts (C, C) of true by told class at weights (K, P + 1); 0 for a class of fewer than ``least_rows`` rows."""
-    counts, rows = np.zeros((n_classes, n_classes)), np.zeros(n_classes)
-    told = predict_class(weights, features)
+    """Counts (C, C) of true by told class at weights (K, P + 1)."""
+    counts, told = np.zeros((n_classes, n_classes)), predict_class(weights, features)
     np.add.at(counts, (classes, told), 1.0 if row_weights is None else row_weights)
-    np.add.at(rows, classes, 1.0)
-    counts[rows < least_rows] = 0.0
     return counts
+
+
+def without_rare(counts: FloatArray, least_rows: int) -> FloatArray:
+    """Counts (C, C) of rows that were each counted once, 0 for a true class of fewer than ``least_rows`` of them."""
+    return np.where(counts.sum(axis=1, keepdims=True) < least_rows, 0.0, counts)
 
 
 def error_sums(

@@ -117,21 +117,49 @@ class TuningPart(Contract):
     lift: int = Field(ge=0)
     fold: int = Field(ge=0)
 
+    @property
+    def terms(self) -> tuple[float, float, int]:
+        """Radius, flip cost and lift: what two parts of one candidate have in common."""
+        return self.radius, self.label_flip_cost, self.lift
+
 
 class TuningTask(Contract):
-    """Questions of one exchange. Arrays by part j: ``point_j`` (K, D) to be cut, or ``weights_j`` (K, P + 1) scored."""
+    """Questions of one exchange. Arrays by part j: ``point_j`` (K, D) to be cut, or ``weights_j`` (K, P + 1) scored.
+
+    ``pooled``: the counts of all parts with the same terms are told as one, as the answer to the first of them.
+    """
 
     folds: int = Field(ge=2, le=20)
     seed: int = Field(ge=0, le=2**53)
     lifts: tuple[LiftSpec | None, ...] = Field(min_length=1)
     parts: tuple[TuningPart, ...] = Field(min_length=1, max_length=1000)
     scored: bool
+    pooled: bool = False
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         if any(part.fold >= self.folds or part.lift >= len(self.lifts) for part in self.parts):
             raise ValueError("a part names a fold or a lift that the task does not have")
+        if self.pooled and not self.scored:
+            raise ValueError("scores are pooled over folds, cuts are not")
+        if self.pooled and not self._holds_out_each_fold_once():
+            # Rows that were counted twice would pass for twice as many, and the rest of a whole tells the missing fold.
+            raise ValueError("pooled counts of a candidate are over all folds, each once")
         return self
+
+    def _holds_out_each_fold_once(self) -> bool:
+        folds: dict[tuple[float, float, int], list[int]] = {}
+        for part in self.parts:
+            folds.setdefault(part.terms, []).append(part.fold)
+        return all(sorted(each) == list(range(self.folds)) for each in folds.values())
+
+    def together(self, place: int) -> tuple[int, ...]:
+        """Places of the parts whose counts are told as the answer to the part at a place; none: with an earlier one."""
+        if not self.pooled:
+            return (place,)
+        terms = [part.terms for part in self.parts]
+        same = tuple(j for j, each in enumerate(terms) if each == terms[place])
+        return same if same[0] == place else ()
 
 
 class TunedCandidate(Contract):

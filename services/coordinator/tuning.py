@@ -59,7 +59,8 @@ class TuningQuestion:
     def from_words(self, words: Words) -> list[dict[str, FloatArray]]:
         """The same of the sum of the words of a cohort."""
         ends = np.cumsum([word_count(part) for part in self.parts])[:-1]
-        return [from_words(each, part) for each, part in zip(np.split(words, ends), self.parts, strict=True)]
+        told = zip(np.split(words, ends), self.parts, strict=True)
+        return [from_words(each, part) if part else {} for each, part in told]  # {}: told with an earlier part
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,7 @@ class PlanTuning:
             if not exchange.scored:
                 tuner.tell_cuts(parts)
                 continue
-            totals = [np.add.reduce([told["score"] for told in part.values()]) for part in parts]
+            totals = [np.add.reduce([told["score"] for told in parts[place].values()]) for place in exchange.told]
             try:
                 tuner.tell_scores([fold_score(total, self._loss) for total in totals])
             except ProblemError as error:
@@ -193,8 +194,10 @@ class PlanTuning:
             for part in exchange.asked
         )
         task = TuningTask(
-            folds=self._spec.folds, seed=self._spec.seed, lifts=self._lifts, parts=parts, scored=exchange.scored
+            folds=self._spec.folds, seed=self._spec.seed, lifts=self._lifts, parts=parts, scored=exchange.scored,
+            pooled=exchange.pooled,
         )
+        told = frozenset(exchange.told)
         arrays: dict[str, FloatArray] = {}
         shapes: list[Shapes] = []
         for j, part in enumerate(exchange.asked):
@@ -203,7 +206,7 @@ class PlanTuning:
                 if not self._run.plan.spec.fit_intercept:
                     weights = np.hstack([weights, np.zeros((len(weights), 1))])
                 arrays[f"weights_{j}"] = weights
-                shapes.append({"score": self._score_shape})
+                shapes.append({"score": self._score_shape} if j in told else {})
             else:
                 arrays[f"point_{j}"] = weights
                 shapes.append(cut_shapes_of(weights, self._sizes[part.candidate.lift] if self._boxed else 0))

@@ -2,12 +2,13 @@
 
 The folds are dealt here, from the task's seed and the rows, and leave in no form. The account of a cut is over all rows
 that the task learns from, 0 in the fold, and the guard chooses with that: so answers over different folds, of one
-candidate or of several, are held against one another as all answers are.
+candidate or of several, are held against one another as all answers are. Counts are without classes of fewer rows than
+the policy wants counted; those that are told of several folds together are held to it together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -21,7 +22,7 @@ from models.problem import SiteProblem
 from models.tuning.at_hand import answer_cuts
 from models.tuning.fold_guard import FoldGuard, over_all
 from models.tuning.folds import check_folds, deal_rows
-from models.tuning.scores import class_counts, error_sums
+from models.tuning.scores import class_counts, error_sums, without_rare
 from services.contracts.asset_type import AssetType
 from services.contracts.lift import SplineLiftSpec
 from services.contracts.messages import RadiusRule, Task, TrainingSpec
@@ -53,10 +54,13 @@ def tuning_answer(
     arrays: dict[str, FloatArray] = {}
     accounts: list[RowAccount] = []
     for j, part in enumerate(asked.parts):
-        found = (
-            Accounted({"score": _score(task, asked, part, j, rows, folds == part.fold, asset_type, policy)})
-            if asked.scored else _cuts(task, asked, part, j, rows, folds != part.fold, asset_type, guard, check)
-        )
+        if asked.scored:
+            places = asked.together(j)
+            if not places:
+                continue
+            found = Accounted({"score": _score(task, asked, places, rows, folds, asset_type, policy)})
+        else:
+            found = _cuts(task, asked, part, j, rows, folds != part.fold, asset_type, guard, check)
         arrays |= {f"{name}_{j}": array for name, array in found.arrays.items()}
         accounts.append(found.account)
     return Accounted(arrays, joined(accounts))
@@ -67,6 +71,8 @@ def tuning_words(task: Task, answer: Arrays, share: float) -> Words:
     asked, words = _asked(task), []
     for j in range(len(asked.parts)):
         plain = {name.rpartition("_")[0]: each for name, each in answer.items() if name.rpartition("_")[2] == str(j)}
+        if asked.scored and not plain:  # told with an earlier part
+            continue
         if asked.scored:
             words.append(to_words(plain, 1.0, _UNMASKED))
         else:
@@ -120,13 +126,19 @@ def _cuts(
 
 
 def _score(
-    task: Task, asked: TuningTask, part: TuningPart, j: int, rows: Part, held: NDArray[np.bool_],
-    asset_type: AssetType, policy: SitePolicy,
+    task: Task, asked: TuningTask, places: Sequence[int], rows: Part, folds: NDArray[np.intp], asset_type: AssetType,
+    policy: SitePolicy,
 ) -> FloatArray:
-    spec, test = spec_of(task.spec, asked, part), rows.chosen(held)
+    """Counts, or sums of errors, of the parts at some places together; each row is held out by one of them."""
+    told = [_counted(task, asked, j, rows.chosen(folds == asked.parts[j].fold), asset_type) for j in places]
+    total = np.asarray(np.add.reduce(told))
+    return without_rare(total, policy.min_class_samples) if task.spec.loss.task == "classification" else total
+
+
+def _counted(task: Task, asked: TuningTask, j: int, test: Part, asset_type: AssetType) -> FloatArray:
+    spec = spec_of(task.spec, asked, asked.parts[j])
     features, loss = lifted(spec, test.features), spec.loss.loss
     weights = check_weights(task.arrays.get(f"weights_{j}"), asset_type.heads(loss.task), features.shape[1])
     if loss.task == "regression":
         return error_sums(weights, features, test.targets, loss)
-    n_classes = len(asset_type.fault_classes)
-    return class_counts(weights, features, test.classes, n_classes, policy.min_class_samples)
+    return class_counts(weights, features, test.classes, len(asset_type.fault_classes))

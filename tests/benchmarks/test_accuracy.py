@@ -72,17 +72,22 @@ def test_plants_are_unlike_and_every_plant_can_learn_and_test_what_it_has(tmp_pa
 
 
 def test_a_folder_of_tables_gives_a_row_for_each_learner(tmp_path: Path) -> None:
-    wear(tmp_path / "wear.csv", 120, 12)
+    wear(tmp_path / "wear.csv", 240, 24)
     out = tmp_path / "rows.json"
-    learners = ["ballast-default", "linear-svm-pooled", "alone"]
+    learners = ["estimator-default", "linear-svm-pooled", "alone", "ballast-default-seen", "ballast-auto"]
     assert main(["--json", str(out), "--data", str(tmp_path), "--learners", *learners, "--seeds", "1"]) == 0
     rows = json.loads(out.read_text())
     assert [row["learner"] for row in rows] == learners
     assert set(rows[0]) == {
         "table", "task", "learner", "metric", "score", "worst_plant", "seconds", "rounds", "bytes_per_site", "coverage",
-        "width",
+        "width", "tuning_rounds", "tuning_bytes", "scores",
     }
     ours = rows[0]
     assert ours["metric"] == "mean absolute error" and ours["score"] <= ours["worst_plant"] < 6.0
     assert ours["rounds"] >= 1 and ours["bytes_per_site"] > 0 and ours["coverage"] > 0.8 and ours["width"] > 0
     assert rows[1]["rounds"] is None and rows[1]["coverage"] is None
+    seen, tuned = rows[3:]
+    assert seen["score"] == pytest.approx(ours["score"], rel=0.05), "the estimator and the service solve one problem"
+    assert seen["coverage"] is None and seen["tuning_rounds"] is None and seen["scores"] == [seen["score"]]
+    assert tuned["score"] < 6.0 and 0 < tuned["tuning_rounds"] < tuned["rounds"]
+    assert 0 < tuned["tuning_bytes"] < tuned["bytes_per_site"]

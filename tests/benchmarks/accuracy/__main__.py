@@ -1,8 +1,9 @@
 """``python -m tests.benchmarks.accuracy --json FILE``: Ballast beside what a user would pick, on public tables.
 
 Each table is dealt to four unlike plants (``deal``), 30 % of each plant's rows are the test. Rows:
-``table, task, learner, metric, score, worst_plant, seconds, rounds, bytes_per_site, coverage, width``, means over
-``--seeds`` deals; ``score`` is over the test rows of all plants, ``worst_plant`` the worst of the plants' own.
+``table, task, learner, metric, score, worst_plant, seconds, rounds, bytes_per_site, coverage, width, tuning_rounds,
+tuning_bytes, scores``, means over ``--seeds`` deals but for ``scores``, which has that of each deal; ``score`` is over
+the test rows of all plants, ``worst_plant`` the worst of the plants' own.
 ``--data FOLDER`` takes any folder of tables: CSV with a header, numeric features, the last column ``label`` (text or
 few whole numbers are classes, else a target); a column ``unit_number`` names the machine: machines stay whole. Tables
 of more than ``--rows`` rows are cut to as many, drawn at random.
@@ -46,11 +47,14 @@ def _row(table: Table, learner: str, outcomes: Sequence[Outcome], tests: Sequenc
     worst = [_worst(table.task, each, test) for each, test in zip(outcomes, tests, strict=True)]
     means = {
         name: None if getattr(outcomes[0], name) is None else float(np.mean([getattr(each, name) for each in outcomes]))
-        for name in ("seconds", "rounds", "bytes_per_site", "coverage", "width")
+        for name in (
+            "seconds", "rounds", "bytes_per_site", "coverage", "width", "tuning_rounds", "tuning_bytes",
+        )
     }
     return {
         "table": table.name, "task": table.task, "learner": learner, "metric": METRICS[table.task],
         "score": float(np.mean(scores)), "worst_plant": float(np.mean(worst)), **means,
+        "scores": [float(each) for each in scores],
     }
 
 
@@ -67,6 +71,9 @@ def _line(row: dict[str, Any]) -> str:
     parts.append(f"{row['seconds']:7.1f} s")
     if row["rounds"] is not None:
         parts.append(f"{row['rounds']:5.0f} rounds {row['bytes_per_site'] / 1000:7.1f} kB")
+    if row["tuning_rounds"] is not None:
+        parts.append(f"of which tuning {row['tuning_rounds']:5.0f} rounds {row['tuning_bytes'] / 1000:7.1f} kB")
+    if row["coverage"] is not None:
         parts.append(f"coverage {row['coverage']:.3f} width {row['width']:.3g}")
     return "  ".join(parts)
 

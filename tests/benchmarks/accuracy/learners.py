@@ -1,7 +1,9 @@
 """The learners: Ballast as a plan comes and tuned, what a user would pick on pooled rows, each plant alone.
 
-Features are scaled to [0, 1] by the ranges of the training rows for Ballast, as a contract's sensor ranges would, and
-standardised for the others. Every rival's grid is searched by three-fold cross-validation on what it trains on.
+Ballast is the service itself (``service``), or the estimator, which drives the level bundle over single answers and
+tells sets and intervals too. Features are scaled to [0, 1] by the ranges of the training rows for both, as a contract's
+sensor ranges would, and standardised for the others. Every rival's grid is searched by three-fold cross-validation on
+what it trains on.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 
 from models.basics import FloatArray
 from models.estimators import FederatedDRClassifier, FederatedDRRegressor
+from services.contracts.messages import Reveal
 from tests.benchmarks.accuracy.deal import PLANTS, Part
+from tests.benchmarks.accuracy.service import planned
 
 COVERAGE = 0.9
 FOLDS = 3
@@ -43,8 +47,10 @@ GAP = 1e-3
 class Outcome:
     """A learner's answers to the test rows; what is None does not apply.
 
-    ``rounds`` and ``bytes_per_site`` are of tuning and training together (float64, no framing); ``coverage`` and
-    ``width`` (classes in a set, or units of the target) are of sets and intervals of :data:`COVERAGE`.
+    ``rounds`` and ``bytes_per_site`` are of tuning and training together (of the estimator float64 without framing, of
+    the service whole frames, masks and signatures in them), ``tuning_rounds`` and ``tuning_bytes`` of the tuning alone;
+    ``coverage`` and ``width`` (classes in a set, or units of the target) are of sets and intervals of
+    :data:`COVERAGE`.
     """
 
     predicted: NDArray[Any]
@@ -53,13 +59,31 @@ class Outcome:
     bytes_per_site: int | None = None
     coverage: float | None = None
     width: float | None = None
+    tuning_rounds: int | None = None
+    tuning_bytes: int | None = None
 
 
 Learner = Callable[[Part, Part, int], Outcome]
 
 
-def ballast(tuning: str | None) -> Learner:
-    """Ballast over the plants, each with its own rows; ``tuning`` "auto" or None for the defaults of a plan."""
+def service(tuning: str | None, reveal: Reveal) -> Learner:
+    """A plan that says nothing but what it reveals, and ``tuning``, through the service."""
+
+    def learner(train: Part, test: Part, seed: int) -> Outcome:
+        began = time.perf_counter()
+        found = planned(train, test, reveal, **({} if tuning is None else {"tuning": tuning}))
+        return Outcome(
+            found.predicted, time.perf_counter() - began, rounds=found.rounds + found.tuning_rounds,
+            bytes_per_site=found.bytes_per_site + found.tuning_bytes_per_site,
+            tuning_rounds=None if tuning is None else found.tuning_rounds,
+            tuning_bytes=None if tuning is None else found.tuning_bytes_per_site,
+        )
+
+    return learner
+
+
+def estimator(tuning: str | None) -> Learner:
+    """The estimator over the plants, each with its own rows; ``tuning`` "auto" or None for the defaults of a plan."""
 
     def learner(train: Part, test: Part, seed: int) -> Outcome:
         scaler = MinMaxScaler().fit(train.features)
@@ -74,9 +98,12 @@ def ballast(tuning: str | None) -> Learner:
             else:
                 model.fit(features, (train.outcomes - low) / span, groups=train.plants)
             seconds = time.perf_counter() - began
+            tuned = tuning is not None
             said = {
-                "rounds": model.n_rounds_ + getattr(model, "tuning_rounds_", 0),
-                "bytes_per_site": model.bytes_per_site_ + getattr(model, "tuning_bytes_per_site_", 0),
+                "rounds": model.n_rounds_ + (model.tuning_rounds_ if tuned else 0),
+                "bytes_per_site": model.bytes_per_site_ + (model.tuning_bytes_per_site_ if tuned else 0),
+                "tuning_rounds": model.tuning_rounds_ if tuned else None,
+                "tuning_bytes": model.tuning_bytes_per_site_ if tuned else None,
             }
             if _task(train) == "classification":
                 inside = model.predict_set(held, COVERAGE)
@@ -175,8 +202,12 @@ RBF_REGRESSION: dict[str, list[Any]] = {"C": [0.3, 3.0, 30.0], "gamma": ["scale"
 _LINEAR: dict[str, list[Any]] = {"C": [0.01, 0.1, 1.0, 10.0]}
 
 LEARNERS: dict[str, Learner] = {
-    "ballast-default": ballast(None),
-    "ballast-auto": ballast("auto"),
+    "ballast-default": service(None, "sums"),
+    "ballast-auto": service("auto", "sums"),
+    "ballast-default-seen": service(None, "each site"),
+    "ballast-auto-seen": service("auto", "each site"),
+    "estimator-default": estimator(None),
+    "estimator-auto": estimator("auto"),
     "linear-svm-pooled": pooled(LinearSVC, LinearSVR, _LINEAR, _LINEAR),
     "logistic-pooled": pooled(LogisticRegression, Ridge, _LINEAR, {"alpha": [0.1, 1.0, 10.0]}),
     "rbf-svm-pooled": pooled(SVC, SVR, RBF, RBF_REGRESSION),

@@ -20,7 +20,7 @@ from models.tuning.budget import Budget, OneTraining
 from models.tuning.candidates import Candidate, grid
 from models.tuning.folds import deal_rows
 from models.tuning.racing import Tuner, rungs
-from models.tuning.scores import class_counts, error_sums, fold_score
+from models.tuning.scores import class_counts, error_sums, fold_score, without_rare
 from models.tuning.shared_cuts import SharedCuts, TuningTerms
 from models.worst_case.risk import site_risk
 
@@ -204,13 +204,41 @@ def test_a_point_that_was_asked_for_one_radius_may_be_the_best_of_another_where_
     assert len(pool.known(small)) == 2 and len(pool.known(large)) == 1
 
 
+def test_of_three_folds_the_best_is_by_one_score_of_all_their_rows() -> None:
+    plants = sites()
+    for site in plants.values():
+        site.folds = deal_rows(site.lifts[0], site.classes, 3, 0)
+    tuner = tuner_of(plants, Budget(OneTraining(12, 4000.0), 3.0), n_folds=3)
+    noted: list[Any] = []
+    tell = tuner.tell_scores
+
+    def telling(scores: Any) -> None:
+        noted.append((tuner._pending, list(scores)))
+        tell(scores)
+
+    tuner.tell_scores = telling  # type: ignore[method-assign]
+    race(tuner, plants, get_loss("hinge"))
+    (exchange, scores), = noted
+    assert exchange.pooled and len(exchange.asked) == 3 * len(tuner.candidates) == 3 * len(scores)
+    for place, score, known in zip(exchange.told, scores, tuner.scored, strict=True):
+        parts = [part for part in exchange.asked if part.candidate == known.candidate]
+        assert sorted(part.fold for part in parts) == [0, 1, 2] and exchange.asked[place] == parts[0]
+        total = sum(site.scores(part.candidate, part.fold, part.weights) for part in parts for site in plants.values())
+        assert score == fold_score(total, get_loss("hinge")) == pytest.approx(known.mean)
+        assert known.standard_error is None
+        assert total.sum() == 180, "every row is held out once"
+    one_by_one = tuner_of(plants, Budget(OneTraining(12, 4000.0), 3.0), rule="paired", n_folds=3)
+    assert not one_by_one.pools_folds, "differences fold by fold need a score of each"
+
+
 def test_scores_are_of_counts_and_of_errors() -> None:
     weights, features = np.array([[1.0, 0.0]]), np.array([[1.0], [-1.0], [2.0], [-2.0]])
     counts = class_counts(weights, features, np.array([1, 0, 0, 1]), 2)
     assert counts.tolist() == [[1, 1], [1, 1]] and fold_score(counts, get_loss("hinge")) == 0.5
     lopsided = np.array([[0.0, 2.0], [0.0, 8.0]])  # the fault is told always: 16/18, and nothing of the healthy
     assert fold_score(lopsided, get_loss("hinge")) == pytest.approx(8.0 / 18.0)
-    assert class_counts(weights, features, np.array([1, 0, 0, 0]), 2, least_rows=2)[1].tolist() == [0, 0]
+    rare = class_counts(weights, features, np.array([1, 0, 0, 0]), 2)
+    assert without_rare(rare, 2).tolist() == [[2, 1], [0, 0]] and without_rare(rare, 1).tolist() == rare.tolist()
     sums = error_sums(weights, features, np.array([0.0, 0.0, 2.0, 0.0]), get_loss("huber"))
     assert sums.tolist() == [4.0, 4.0] and fold_score(sums, get_loss("huber")) == -1.0
     assert math.isnan(fold_score(np.zeros(2), get_loss("huber")))

@@ -65,6 +65,20 @@ def test_a_tuning_costs_no_more_than_its_budget_by_what_the_plants_were_asked(wo
     assert curve.bytes_sent > 8 * down
 
 
+@pytest.mark.parametrize("reveal", ["sums", "each site"])
+def test_the_best_of_three_folds_is_by_one_score_of_a_candidate(works: FakeWorks, reveal: str) -> None:
+    run = tuned(works, reveal=reveal, tuning={**GRID, "folds": 3, "rule": "best"})
+    curve = curve_of(run)
+    assert all(each.folds == 3 and each.standard_error is None for each in curve.candidates)
+    asked = [task for task in works.plants["plant-1"].asked if task.kind == "tune"]
+    scored = [task.tuning for task in asked if task.tuning is not None and task.tuning.scored]
+    assert [(each.pooled, len(each.parts)) for each in scored] == [(True, 24)]
+    down = sum(array.size for task in asked for array in task.arrays.values())
+    cuts = [array for task in asked for name, array in task.arrays.items() if name.startswith("point")]
+    assert down + sum(point.size + 3 for point in cuts) + 8 * 4 == curve.numbers, "eight scores of four counts"
+    assert curve.terms.score == max(each.score or 0.0 for each in curve.candidates) > 0.75
+
+
 def test_the_price_of_one_training_is_that_of_the_run_before(works: FakeWorks) -> None:
     assert curve_of(tuned(works)).reference_rounds == 12
     first = works.store.runs[next(iter(works.store.runs))]

@@ -6,10 +6,12 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from models.tuning.folds import deal_rows
 from models.worst_case.risk import site_cut
 from services.contracts.messages import Kind, SiteRefusal, SiteUpdate, TrainingSpec
+from services.contracts.tuning import TuningTask
 from services.site_agent.ledger_check import verify
 from services.site_agent.local_solve import site_problems
 from services.site_agent.policy import SitePolicy
@@ -58,6 +60,40 @@ def test_a_cut_is_of_the_rows_without_the_fold_and_scores_are_of_the_fold(make_s
     scored = asked(site, {"weights_0": point}, part(4), number=2, scored=True)
     counts = scored.arrays["score_0"]
     assert counts.sum(axis=1).tolist() == np.bincount(train.classes[folds == 4], minlength=2).tolist()
+
+
+def test_counts_over_all_folds_are_told_once_and_held_to_the_policy_together(make_site: Any) -> None:
+    site = make_site(policy=rules(exposure_limit=1.0, min_class_samples=12))
+    train, folds = rows_of(site)
+    weights = [np.array([[0.4 + 0.1 * fold, -0.2, 0.1, 0.05]]) for fold in range(5)]
+    arrays = {f"weights_{fold}": each for fold, each in enumerate(weights)}
+    rows = np.bincount(train.classes, minlength=2)
+    assert rows.min() >= 12 > max(np.bincount(train.classes[folds == fold]).min() for fold in range(5))
+    alone = asked(site, arrays, *(part(fold) for fold in range(5)), scored=True)
+    assert not any(alone.arrays[f"score_{fold}"].all(axis=1).any() for fold in range(5)), "too few in each fold"
+    told = asked(site, arrays, *(part(fold) for fold in range(5)), number=2, scored=True, pooled=True)
+    assert list(told.arrays) == ["score_0"]
+    wanted = np.zeros((2, 2))
+    for fold, each in enumerate(weights):
+        held = folds == fold
+        diagnosed = (train.features[held] @ each[0, :3] + each[0, 3] > 0).astype(int)
+        np.add.at(wanted, (train.classes[held], diagnosed), 1)
+    assert told.arrays["score_0"].tolist() == wanted.tolist() and wanted.sum(axis=1).tolist() == rows.tolist()
+
+
+@pytest.mark.parametrize(
+    ("parts", "line"),
+    [
+        ([part(0), part(1)], "over all folds, each once"),
+        ([*map(part, range(5)), part(4)], "over all folds, each once"),
+        ([*map(part, range(5)), part(0, radius=3.0)], "over all folds, each once"),
+    ],
+)
+def test_pooled_counts_are_of_whole_candidates(parts: Any, line: str) -> None:
+    given = {"folds": 5, "seed": 3, "lifts": [None], "parts": parts, "scored": True, "pooled": True}
+    with pytest.raises(ValidationError, match=line):
+        TuningTask.model_validate(given)
+    assert TuningTask.model_validate(given | {"pooled": False})
 
 
 def test_rows_of_the_fold_stand_with_zero_in_the_account(make_site: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,195 @@
+"""Ballast as the service runs a plan: the coordinator over a real store, and plants behind their doors, in one process.
+
+Each plant has a folder of its own with key, ledger, policy and table; masks, guards, signatures and budgets are those
+of a run over a network, which alone is missing. The sensor ranges of the contract are those of the training rows. All
+training rows of a plant are for training: the rows that its vault holds out are the benchmark's test rows of the plant,
+which no part of join, tuning and training looks at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from migrations.run import upgrade
+from models.basics import FloatArray
+from models.methods.catalogue import METHODS
+from models.multiclass import predict_class, predict_scores
+from services.contracts.asset_type import AssetType, FaultClass, Feature
+from services.contracts.lift import draw_lift
+from services.contracts.messages import Kind, Reveal
+from services.contracts.plan import Plan
+from services.contracts.run import Run
+from services.contracts.signing import new_seed_file, public_key, signer
+from services.contracts.target import Target
+from services.coordinator.ports import RawAnswer
+from services.coordinator.training import Coordinator
+from services.coordinator.training_state import TrainedModel
+from services.round_store.store import RoundStore
+from services.site_agent.egress import Egress
+from services.site_agent.ledger import Ledger
+from services.site_agent.local_round import LocalRound
+from services.site_agent.masked_runs import MaskedRuns
+from services.site_agent.policy import SitePolicy
+from services.site_agent.settings import CsvSource
+from tests.benchmarks.accuracy.deal import PLANTS, Part
+
+TYPE = "table"
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a plan came to: answers to the test rows, rounds, and bytes of whole frames that a plant sent.
+
+    Of the tuning before it rounds, bytes and why, 0 and empty where there was none.
+    """
+
+    predicted: NDArray[Any]
+    rounds: int
+    bytes_per_site: int
+    tuning_rounds: int = 0
+    tuning_bytes_per_site: int = 0
+    why: str = ""
+
+
+def planned(train: Part, test: Part, reveal: Reveal, **terms: Any) -> Planned:
+    """Join, tune and train a plan that says nothing but what it reveals and ``terms``, and answer the test rows."""
+    classification = train.outcomes.dtype.kind != "f"
+    asset_type, words = _asset_type(train), np.unique(train.outcomes)
+    plan = Plan.model_validate({
+        "name": "plan", "asset_type": TYPE, "reveal": reveal,
+        **({} if classification else {"spec": {"loss": {"name": "pinball"}}}), **terms,
+    })
+    with _works(train, test, asset_type) as works:
+        run, trained, sent = asyncio.run(works.trained(plan))
+    scaled = np.clip(_scaled(test.features, asset_type), 0.0, 1.0)
+    lift = draw_lift(run.plan.spec.lift, scaled.shape[1])
+    features = scaled if lift is None else lift.apply(scaled)
+    if classification:
+        predicted = words[predict_class(trained.weights, features)]
+    else:
+        assert asset_type.target is not None
+        predicted = asset_type.target.unscale(predict_scores(trained.weights, features)[:, 0])
+    curve, tuning = run.plan.tuned, sent.get("tune", 0)
+    return Planned(
+        predicted, trained.rounds, sent["round"], curve.rounds if curve else 0, tuning, curve.why if curve else ""
+    )
+
+
+@dataclass
+class _Doors:
+    """Hands each task to its plant; counts the bytes that the plant with most of them sent, by kind of task."""
+
+    doors: Mapping[str, LocalRound]
+    sent: dict[str, dict[str, int]]
+    phase: str = ""
+
+    async def ask(self, frames: Mapping[str, bytes], deadline_seconds: float) -> dict[str, RawAnswer]:
+        found = {}
+        for site, frame in frames.items():
+            began = time.perf_counter()
+            answer = self.doors[site].answer(frame)
+            self.sent.setdefault(self.phase, {}).setdefault(site, 0)
+            self.sent[self.phase][site] += len(answer)
+            found[site] = RawAnswer(site, answer, "", time.perf_counter() - began)
+        return found
+
+
+@dataclass(frozen=True)
+class _Works:
+    store: RoundStore
+    doors: _Doors
+    keys: Mapping[str, str]
+    asset_type: AssetType
+
+    async def trained(self, plan: Plan) -> tuple[Run, TrainedModel, dict[str, int]]:
+        """The run with its terms, the model, and the bytes of tuning (``tune``) and training (``round``) a plant."""
+        self.store.plans.create(plan)
+        run = self.store.runs.create_run(plan)
+        coordinator = Coordinator(self.store.runs, self.doors, self.keys, self.asset_type)
+        self.doors.phase = "join"
+        run = await coordinator.join(run)
+        self.doors.phase = "tune"
+        run = await coordinator.tune(run)
+        self.doors.phase = "round"
+        trained = await coordinator.train(run)
+        return run, trained, {phase: max(by_site.values()) for phase, by_site in self.doors.sent.items()}
+
+
+@contextmanager
+def _works(train: Part, test: Part, asset_type: AssetType) -> Iterator[_Works]:
+    policy = SitePolicy(
+        methods=tuple(METHODS), asset_types=(TYPE,), messages=get_args(Kind), reveal=get_args(Reveal),
+    )
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        url = f"sqlite:///{folder / 'store.db'}"
+        upgrade(url)
+        store = RoundStore.open(url)
+        stack.callback(store.close)
+        store.asset_types.add(asset_type)
+        doors, keys = {}, {}
+        for number in range(PLANTS):
+            site = f"plant-{number + 1}"
+            home = folder / site
+            home.mkdir()
+            new_seed_file(home / "site.nk")
+            keys[site], sign = public_key(home / "site.nk"), signer(home / "site.nk")
+            _write(home / "rows.csv", train.of(number), test.of(number), asset_type, np.unique(train.outcomes))
+            source = CsvSource(kind="csv", path=home / "rows.csv", split_column="split")
+            ledger = stack.enter_context(Ledger(home / "ledger.jsonl"))
+            egress = Egress(ledger, sign, policy.max_message_bytes)
+            masks = MaskedRuns(site, keys[site], sign, policy)
+            doors[site] = LocalRound(site, source, asset_type, policy, egress, None, masks)
+            stack.callback(doors[site].close)
+            store.sites.enrol(site, keys[site], [TYPE])
+        yield _Works(store, _Doors(doors, {}), keys, asset_type)
+
+
+def _asset_type(train: Part) -> AssetType:
+    """The contract: sensor ranges by the training rows, and the classes, or the target, that these have."""
+    low, high = train.features.min(axis=0), train.features.max(axis=0)
+    high = np.where(high > low, high, low + 1.0)
+    features = tuple(
+        Feature(name=f"f{j}", unit="1", low=ends[0], high=ends[1]) for j, ends in enumerate(zip(low, high, strict=True))
+    )
+    if train.outcomes.dtype.kind == "f":
+        ends = float(train.outcomes.min()), float(train.outcomes.max())
+        return AssetType(
+            name=TYPE, features=features, target=Target(name="target", unit="1", low=ends[0], high=ends[1])
+        )
+    classes = tuple(
+        FaultClass(name=f"c{k}", severity=int(k > 0)) for k in range(len(np.unique(train.outcomes)))
+    )
+    return AssetType(name=TYPE, features=features, fault_classes=classes)
+
+
+def _scaled(features: FloatArray, asset_type: AssetType) -> FloatArray:
+    low = np.array([each.low for each in asset_type.features])
+    return np.asarray((features - low) / np.array([each.width for each in asset_type.features]))
+
+
+def _write(path: Path, train: Part, test: Part, asset_type: AssetType, words: NDArray[Any]) -> None:
+    """A plant's table, its classes by their names in the contract; ``split`` says which rows are the test."""
+    outcome = "label" if asset_type.fault_classes else "target"
+    with path.open("w", newline="") as file:
+        out = csv.writer(file)
+        out.writerow([*asset_type.feature_names, outcome, "split"])
+        for part, split in ((train, "train"), (test, "test")):
+            said = (
+                [f"c{k}" for k in np.searchsorted(words, part.outcomes)] if asset_type.fault_classes
+                else [repr(float(value)) for value in part.outcomes]
+            )
+            for row, label in zip(part.features.tolist(), said, strict=True):
+                out.writerow([*map(repr, row), label, split])
+
