@@ -71,6 +71,8 @@ class Trial:
         """Simulate the plants' data, enrol each plant by a code of its own, and start its agent."""
         subprocess.run([str(Path(sys.executable).parent / "ballast"), "simulate", "--out", str(self.folder / "data"),
                         "--sites", str(len(SITES))], check=True, capture_output=True)
+        for path in [self.folder / "data", *(self.folder / "data").rglob("*")]:
+            os.chown(path, USER, USER)
         for name in SITES:
             home = self.folder / "agents" / name
             home.mkdir(parents=True, mode=0o700)
