@@ -101,7 +101,7 @@ class Trial:
     def diagnose(self) -> str:
         """A diagnosis of a fresh measurement of a leaking pump; the version that made it."""
         answer = self.call("POST", f"/v1/models/{PLAN}/diagnose", {"samples": [demo_plants.fresh_measurement(7)]})
-        label = answer["diagnoses"][0]["label"]
+        label = answer["diagnoses"][0]["fault_class"]
         say(f"  version {answer['model_version']} says: {label}")
         return str(answer["model_version"])
 
