@@ -71,7 +71,7 @@ def test_containers_run_commands_and_settings_that_there_are(name: str) -> None:
 
 
 def test_postgresql_is_healthy_only_when_others_reach_it() -> None:
-    """While its first start makes the databases it answers on its socket alone; `prepare` would begin, and fail, then."""
+    """While its first start makes the databases it answers on its socket alone: `prepare` would begin, and fail."""
     test = COMPOSE["services"]["postgres"]["healthcheck"]["test"]
     assert test[test.index("-h") + 1] == "127.0.0.1"
 
