@@ -12,6 +12,10 @@ SCIPY_UNUSED = (
     "cluster", "datasets", "differentiate", "fftpack", "integrate", "interpolate", "io", "misc", "ndimage", "odr",
     "signal", "stats",
 )
+UNUSED = (  # what compilers read, and what tests of NumPy and SciPy load
+    "*.pyi", "*.pyx", "*.pxd", "*.h", "*.a", "numpy/_core/_*_tests.*.so", "numpy/_core/_simd.*.so",
+    "scipy/_lib/_test_*.so", "scipy/special/_test_internal.*.so", "scipy/special/cython_special.*.so",
+)
 LOADS = """
 import importlib, pkgutil
 for name in ("services.site_agent", "services.masking", "services.contracts", "services.verification", "models"):
@@ -26,13 +30,14 @@ assert linprog([1.0], bounds=[(0, 1)]).status == 0
 
 
 def trim(folder: Path) -> None:
-    """Remove the server's side, tests, stubs and what of SciPy nothing imports."""
+    """Remove the server's side, tests, what compilers read, and what of NumPy and SciPy nothing imports."""
     for name in (*SERVER_SIDE, *(f"scipy/{each}" for each in SCIPY_UNUSED)):
         shutil.rmtree(folder / name, ignore_errors=True)
     for tests in [path for path in folder.rglob("tests") if path.is_dir()]:
         shutil.rmtree(tests, ignore_errors=True)
-    for stub in folder.rglob("*.pyi"):
-        stub.unlink()
+    for pattern in UNUSED:
+        for file in list(folder.rglob(pattern)):
+            file.unlink()
 
 
 def main() -> int:

@@ -66,10 +66,10 @@ def make_cluster(folder: Path, members: Sequence[Member]) -> dict[str, BusFiles]
     key = new_seed_file(shared.coordinator_seed)
     write_atomically(shared.authority, files[names[0]].authority.read_text(encoding="ascii"))
     routes = [f"{member.host_names[0]}:{member.route_port}" for member in members]
-    for member in members:
+    for member, route in zip(members, routes, strict=True):
         own = files[member.name]
         write_atomically(own.coordinator_public, key + "\n")
-        part = ClusterPart(member.name, member.host, member.route_port, routes)
+        part = ClusterPart(member.name, member.host, member.route_port, route, routes)
         write_server(
             own, host=member.host, port=member.port, max_payload=DEFAULT_MAX_PAYLOAD, cluster=part,
             websocket_port=member.websocket_port,

@@ -52,11 +52,12 @@ def write_atomically(path: Path, text: str) -> None:
 
 @dataclass(frozen=True)
 class ClusterPart:
-    """One server's part in a cluster: where it listens for the others, and where they do (``name:port``)."""
+    """One server's part in a cluster: where it listens for the others, and where all are found (``name:port``)."""
 
     name: str
     host: str
     port: int
+    advertise: str
     routes: Sequence[str]
 
 
@@ -112,12 +113,15 @@ tls {{
 def _cluster_text(cluster: ClusterPart, tls: str) -> str:
     """The servers know one another by certificates of the authority, so whoever has none joins nothing.
 
-    They tell clients nothing of one another: they would give addresses that no certificate names.
+    They tell clients nothing of one another: they would give addresses that no certificate names. To one another they
+    tell the name of the certificate. Without ``advertise`` it is the address that a connection came from, which the
+    others try without end, and refuse each time.
     """
     routes = ", ".join(f'"nats://{route}"' for route in cluster.routes)
     return f"""cluster {{
 name: ballast
 listen: "{cluster.host}:{cluster.port}"
+advertise: "{cluster.advertise}"
 no_advertise: true
 routes: [{routes}]
 tls {{

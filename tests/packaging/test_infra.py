@@ -70,6 +70,19 @@ def test_containers_run_commands_and_settings_that_there_are(name: str) -> None:
         assert "@" not in str(value)
 
 
+def test_postgresql_is_healthy_only_when_others_reach_it() -> None:
+    """While its first start makes the databases it answers on its socket alone: `prepare` would begin, and fail."""
+    test = COMPOSE["services"]["postgres"]["healthcheck"]["test"]
+    assert test[test.index("-h") + 1] == "127.0.0.1"
+
+
+def test_temporary_folders_take_no_option_that_an_engine_refuses() -> None:
+    """Podman knows no owner of a tmpfs."""
+    for service in COMPOSE["services"].values():
+        for mount in service.get("tmpfs", []):
+            assert {option.partition("=")[0] for option in mount.partition(":")[2].split(",")} <= {"mode", "size"}
+
+
 def test_a_secret_is_seen_by_those_who_need_it() -> None:
     seen = {secret: {name for name, service in COMPOSE["services"].items() if secret in service.get("secrets", [])}
             for secret in COMPOSE["secrets"]}

@@ -16,6 +16,7 @@ from typing import Any
 
 import nats
 import pytest
+from cryptography.x509 import DNSName, SubjectAlternativeName, load_pem_x509_certificate
 from nats.errors import Error as NatsError
 
 from services.bus.cluster import Member, make_cluster
@@ -180,6 +181,17 @@ def test_a_server_with_another_authority_is_told_nothing(link: Link, tmp_path: P
     finally:
         process.kill()
         process.wait()
+
+
+def test_servers_tell_one_another_a_name_that_their_certificate_bears(tmp_path: Path) -> None:
+    """Else they tell the address that a connection came from, which the others try, and refuse, again and again."""
+    files = make_cluster(tmp_path, [Member(name, (f"{name}.example", "plants.example")) for name in NAMES])
+    for name, own in files.items():
+        (advertised,) = re.findall(r'^advertise: "([^"]*)"$', own.configuration.read_text(), re.MULTILINE)
+        assert advertised == f"{name}.example:6222"
+        names = load_pem_x509_certificate(own.certificate.read_bytes()).extensions.get_extension_for_class(
+            SubjectAlternativeName).value.get_values_for_type(DNSName)
+        assert advertised.partition(":")[0] in names
 
 
 def test_each_server_holds_its_own_key_and_never_the_coordinators(tmp_path: Path) -> None:
