@@ -19,6 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from models.basics import FloatArray
 from models.solvers.conic_interior_point import ConeProgram
@@ -30,8 +31,9 @@ try:
 except ImportError:  # a plant does without
     daqp = None
 
-_ROUNDS, _EXCHANGES = 8, 300
-"""Quadratic programs for one cone program, and exchanges of rows in one of them: several times what they take."""
+_ROUNDS, _EXCHANGES, _MORE = 8, 300, 100
+"""Quadratic programs for one cone program, and exchanges of rows in the first and in a later one: several times what
+they take."""
 _PROXIMAL, _PROXIMAL_LINEAR = 1.0, 1e-4
 """Curvature of the proximal steps with which columns without one are met; a linear objective wants long steps."""
 _FEASIBLE, _POSITIVE = 1e-11, 1e-12
@@ -64,12 +66,13 @@ def solve_by_active_sets(program: ConeProgram, tolerance: float) -> Solution | N
         held[: duals.size] = duals > 0
         step, duals = _quadratic(
             np.diag(program.curvature) + bent, program.curvature * point + program.linear, tangents.rows,
-            tangents.slacks(slack, cones), held, _PROXIMAL if curved else _PROXIMAL_LINEAR, accuracy,
+            tangents.slacks(slack, cones), held, _EXCHANGES if taken == 1 else _MORE,
+            _PROXIMAL if curved else _PROXIMAL_LINEAR, accuracy,
         )
         if duals.size == 0:
             return None
         point = point + step
-        found = _judged(program, cones, point, tangents.of_cones(duals, cones), taken)
+        found = _judged(program, rows, cones, point, tangents.of_cones(duals, cones), taken)
         if max(found.primal_residual, found.dual_residual, found.gap) <= tolerance:
             return found
         if found.primal_residual <= tolerance:
@@ -119,32 +122,34 @@ class _Tangents:
 
 
 def _quadratic(
-    hessian: FloatArray, slope: FloatArray, rows: FloatArray, limits: FloatArray, held: FloatArray, proximal: float,
-    accuracy: float,
+    hessian: FloatArray, slope: FloatArray, rows: FloatArray, limits: FloatArray, held: NDArray[np.intc],
+    exchanges: int, proximal: float, accuracy: float,
 ) -> tuple[FloatArray, FloatArray]:
     """Step (n,) and multipliers (r,) of a quadratic program; none of these where it was not solved."""
     if not (np.isfinite(limits).all() and np.isfinite(slope).all() and np.isfinite(hessian).all()):
         return slope, np.zeros(0)
     step, _, flag, told = daqp.solve(
         hessian, slope, rows, limits, np.full(limits.size, _NO_LIMIT), held, eps_prox=proximal, eta_prox=accuracy,
-        primal_tol=_FEASIBLE, dual_tol=_POSITIVE, iter_limit=_EXCHANGES,
+        primal_tol=_FEASIBLE, dual_tol=_POSITIVE, iter_limit=exchanges,
     )
     if flag != _SOLVED:
         return slope, np.zeros(0)
     return np.asarray(step), np.maximum(told["lam"], 0.0)
 
 
-def _judged(program: ConeProgram, cones: Cones, point: FloatArray, duals: FloatArray, taken: int) -> Solution:
+def _judged(
+    program: ConeProgram, rows: FloatArray, cones: Cones, point: FloatArray, duals: FloatArray, taken: int
+) -> Solution:
     """A point and multipliers inside the cones, with what is left of the conditions of optimality.
 
     In the measure of the interior point: what is missed of feasibility, and of the rest over the multipliers' size.
     """
-    slack = program.limits - program.rows @ point
+    slack = program.limits - rows @ point
     inside = slack.copy()
     np.maximum(inside[: cones.split], 0.0, out=inside[: cones.split])
     for part in cones.parts:
         inside[part.start] = max(slack[part.start], float(np.sqrt(slack[part][1:] @ slack[part][1:])))
-    uphill, size = program.curvature * point + program.linear + duals @ program.rows, 1.0 + float(duals.max())
+    uphill, size = program.curvature * point + program.linear + duals @ rows, 1.0 + float(duals.max())
     return Solution(
         point, duals, SolverStatus.SOLVED, float(np.abs(inside - slack).max()), float(np.abs(uphill).max()) / size,
         float(inside @ duals) / size, taken,
