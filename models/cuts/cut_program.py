@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from models.basics import FloatArray
 from models.cuts.cut_model import CutModel, ModelPoint
 from models.cuts.program_start import Goal
-from models.cuts.stated_program import SMALL_PROGRAM, HeightRule, StatedProgram
+from models.cuts.stated_program import HeightRule, StatedProgram, is_small
 from models.cuts.working_set import distinct_cuts, first_cuts, missed_cuts
 from models.geometry.norms import DUAL_NORM
 from models.solvers.active_set import solve_by_active_sets
@@ -116,8 +116,7 @@ def _solve(model: CutModel, centre: FloatArray, goal: Goal, rule: HeightRule | N
 
 def _solve_whole(model: CutModel, centre: FloatArray, goal: Goal, rule: HeightRule | None) -> ModelPoint:
     """Solution of the program; of a small one by active sets where these find it."""
-    n_sites = model.site_weights.shape[0]
-    small = (model.site.shape[0] + n_sites) * (centre.shape[0] + n_sites) <= SMALL_PROGRAM
+    small = is_small(model)
     stated = StatedProgram.of(model, centre, goal.from_afar() if small else goal, rule)
     solution = None
     if small and rule is None:

@@ -18,7 +18,7 @@ from models.solvers.arrow_rows import ArrowRows
 from models.solvers.conic_interior_point import ConeProgram
 from models.solvers.solution import Solution
 
-SMALL_PROGRAM = 25_000
+_SMALL_PROGRAM = 25_000
 """Entries of the rows up to which the whole matrix is formed: with so few, calls cost more than products."""
 _SMALL = 1e-3
 """Least unit of height: a hinge risk is of order one by nature, however near to 0 the cuts are at some point."""
@@ -36,6 +36,12 @@ class HeightRule(Protocol):
 
     def rows(self, heights: FloatArray) -> MixtureRows:
         """Rows and cost of the rule; ``heights`` (G,) are those of the start."""
+
+
+def is_small(model: CutModel) -> bool:
+    """Whether calls cost more than products: then the start is a unit away, and active sets are the quicker way."""
+    rows, columns = (size + model.site_weights.shape[0] for size in model.slope.shape)
+    return rows * columns <= _SMALL_PROGRAM
 
 
 @dataclass(frozen=True)
@@ -120,7 +126,7 @@ class StatedProgram:
         cones = tuple(size for size in (norm.cone, mixed.cone.shape[0]) if size)
         start = np.concatenate([begin, norm.start[: k - d], raised, norm.start[k - d :], mixed.start])
         rows = ArrowRows(wide, cuts.site, np.vstack(blocks), cones)
-        held = rows.dense() if rows.shape[0] * width <= SMALL_PROGRAM else rows
+        held = rows.dense() if rows.shape[0] * width <= _SMALL_PROGRAM else rows
         known = first_duals(model, cuts.site, mixed, norm, order, ends.shape[0], of_cuts) if goal.drop > 0 else None
         slack = goal.least_slack(height, below.size)
         program = ConeProgram(curvature, linear, held, limits, cones, start, known, slack)

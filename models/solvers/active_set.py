@@ -34,12 +34,14 @@ except ImportError:  # a plant does without
 _ROUNDS, _EXCHANGES, _MORE = 8, 300, 100
 """Quadratic programs for one cone program, and exchanges of rows in the first and in a later one: several times what
 they take."""
-_PROXIMAL, _PROXIMAL_LINEAR = 1.0, 1e-4
+_PROXIMAL, _PROXIMAL_LINEAR = -1.0, -1e-4
 """Curvature of the proximal steps with which columns without one are met; a linear objective wants long steps."""
 _FEASIBLE, _POSITIVE = 1e-11, 1e-12
 """By how much a row may be missed, and the multiplier that is one."""
 _ACCURACY, _SHARPER = 1e-6, 0.1
 """Accuracy of a quadratic program's multipliers at first, and then over that of the cone program where they miss it."""
+_NEAR = 1e-6
+"""Miss of a cone from which its last tangent is enough, and the multipliers no longer share themselves among several."""
 _NO_LIMIT = -1e30
 _SOLVED = 1
 
@@ -56,7 +58,8 @@ def solve_by_active_sets(program: ConeProgram, tolerance: float) -> Solution | N
     rows, limits, point = program.rows, program.limits, program.start
     cones = Cones.of(rows.shape[0], program.cones)
     heads = rows[[part.start for part in cones.parts]]
-    tangents = _Tangents(np.vstack([rows[: cones.split], heads]), [(c, None) for c in range(len(cones.parts))])
+    plain = _Tangents(np.vstack([rows[: cones.split], heads]), [(c, None) for c in range(len(cones.parts))])
+    tangents = plain
     curved, bent = bool(program.curvature.any()), np.zeros((point.size, point.size))
     duals, accuracy = np.zeros(0), _ACCURACY
     for taken in range(1, _ROUNDS + 1):
@@ -79,6 +82,8 @@ def solve_by_active_sets(program: ConeProgram, tolerance: float) -> Solution | N
             accuracy = _SHARPER * tolerance
         elif not curved and duals[cones.split :].sum() > _ACCURACY:
             return None
+        if found.primal_residual <= _NEAR:
+            tangents, duals = plain, duals[: plain.rows.shape[0]]
         bent = _bent(found.multipliers, limits - rows @ point, rows, cones)
     return None
 
