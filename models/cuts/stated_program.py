@@ -41,7 +41,7 @@ class HeightRule(Protocol):
 def is_small(model: CutModel) -> bool:
     """Whether calls cost more than products: then the start is a unit away, and active sets are the quicker way."""
     rows, columns = (size + model.site_weights.shape[0] for size in model.slope.shape)
-    return rows * columns <= _SMALL_PROGRAM
+    return bool(rows * columns <= _SMALL_PROGRAM)
 
 
 @dataclass(frozen=True)

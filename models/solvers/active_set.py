@@ -41,7 +41,7 @@ _FEASIBLE, _POSITIVE = 1e-11, 1e-12
 _ACCURACY, _SHARPER = 1e-6, 0.1
 """Accuracy of a quadratic program's multipliers at first, and then over that of the cone program where they miss it."""
 _NEAR = 1e-6
-"""Miss of a cone from which its last tangent is enough, and the multipliers no longer share themselves among several."""
+"""Miss of a cone from which its last tangent is enough: multipliers shared among several would not settle."""
 _NO_LIMIT = -1e30
 _SOLVED = 1
 
