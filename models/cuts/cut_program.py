@@ -31,6 +31,11 @@ from models.solvers.conic_interior_point import solve_cone_program
 
 _TIGHT, _ROUGH = 1e-12, 1e-9
 """Tolerances: a bound wants all that there is; where to ask next does not."""
+_FAR = 1e-6
+"""Way down to a level, over the unit of the heights, from which on a projection goes to active sets.
+
+Nearer the last digits decide, and the vertex that these choose may be next to a point that was asked before, which a
+plant refuses to answer."""
 _SPANNED = 0.6
 """Share of the features below which the span of the slopes is worth its basis."""
 _KEPT = 3
@@ -118,8 +123,8 @@ def _solve_whole(model: CutModel, centre: FloatArray, goal: Goal, rule: HeightRu
     """Solution of the program; of a small one by active sets where these find it."""
     small = is_small(model)
     stated = StatedProgram.of(model, centre, goal.from_afar() if small else goal, rule)
-    solution = None
-    if small and rule is None:
+    solution, far = None, goal.level is None or goal.drop > _FAR * stated.cuts.height
+    if small and far and rule is None:
         enough = stated.tolerance if goal.level is not None else goal.in_units(stated.cuts.height)[1]
         solution = solve_by_active_sets(stated.program, enough)
     solution = solution or solve_cone_program(stated.program, stated.tolerance)
