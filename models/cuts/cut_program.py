@@ -8,35 +8,34 @@ What they return is never trusted as a bound: see ``models.cuts.lower_bound``. O
 with a working set and take in what its solution violates (``models.cuts.working_set``). Each height enters the cuts of
 its own site alone, so the solver eliminates them (``models.solvers.arrow_rows``). Where there are fewer cuts than
 features and the norm is Euclidean, the solution lies in the span of the slopes and the centre: the program is stated in
-an orthonormal basis of that, which is the side with the smaller factor.
+an orthonormal basis of that, which is the side with the smaller factor. Small programs go to an active set method
+first, whose solution counts where it meets all conditions of optimality (``models.solvers.active_set``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import FloatArray
 from models.cuts.cut_model import CutModel, ModelPoint
-from models.cuts.norm_rows import norm_rows
-from models.cuts.program_start import Goal, first_duals, on_the_path
+from models.cuts.program_start import Goal
+from models.cuts.stated_program import HeightRule, StatedProgram, is_small
 from models.cuts.working_set import distinct_cuts, first_cuts, missed_cuts
 from models.geometry.norms import DUAL_NORM
-from models.site_ambiguity.ball import pull_into_ball
-from models.site_ambiguity.epigraph import MixtureRows, mixture_rows
-from models.solvers.arrow_rows import ArrowRows
-from models.solvers.conic_interior_point import ConeProgram, solve_cone_program
+from models.solvers.active_set import solve_by_active_sets
+from models.solvers.conic_interior_point import solve_cone_program
 
 _TIGHT, _ROUGH = 1e-12, 1e-9
 """Tolerances: a bound wants all that there is; where to ask next does not."""
-_SMALL_PROGRAM = 25_000
-"""Entries of the rows up to which the whole matrix is formed: with so few, calls cost more than products."""
-_SMALL = 1e-3
-"""Least unit of height: a hinge risk is of order one by nature, however near to 0 the cuts are at some point."""
+_FAR = 1e-6
+"""Way down to a level, over the unit of the heights, from which on a projection goes to active sets.
+
+Nearer the last digits decide, and the vertex that these choose may be next to a point that was asked before, which a
+plant refuses to answer."""
 _SPANNED = 0.6
 """Share of the features below which the span of the slopes is worth its basis."""
 _KEPT = 3
@@ -47,20 +46,6 @@ _SWEEPS, _HASTY = 30, 5
 """Solutions after which all cuts are taken in; after which one is good enough where not all digits are wanted.
 
 A cut that is left out then counts in the next program, and no bound rests on its absence."""
-
-
-class HeightRule(Protocol):
-    """Another convex way to make one number of the sites' heights than the worst mixture of a ball.
-
-    Nowhere falling in a height. ``tilt`` (D,) is a slope that is added to it; :meth:`rows` states it.
-    """
-
-    @property
-    def tilt(self) -> FloatArray:
-        """Slope (D,)."""
-
-    def rows(self, heights: FloatArray) -> MixtureRows:
-        """Rows and cost of the rule; ``heights`` (G,) are those of the start."""
 
 
 def minimise(model: CutModel, centre: FloatArray, rule: HeightRule | None = None, within: float = 0.0) -> ModelPoint:
@@ -134,97 +119,13 @@ def _solve(model: CutModel, centre: FloatArray, goal: Goal, rule: HeightRule | N
     return replace(found, point=point)
 
 
-@dataclass(frozen=True)
-class _Cuts:
-    """The cuts and floors in the model's units, by site: heights at the centre are of order one, and so are slopes."""
-
-    order: NDArray[np.intp]
-    site: NDArray[np.intp]
-    slope: FloatArray
-    limits: FloatArray
-    height: float
-    steep: float
-
-    @staticmethod
-    def of(model: CutModel, centre: FloatArray) -> _Cuts:
-        """Rows j < m are the cuts, m + g the floors; ``order`` says which stands where."""
-        n_sites = model.site_weights.shape[0]
-        heights = model.offset + model.slope @ centre
-        tall = np.abs(heights) + model.norm_weight * float(model.norms(centre[None])[0])
-        if model.swing is not None:
-            tall = tall + model.swing @ np.abs(centre[: model.n_features])
-        height = max(float(tall.max(initial=0.0)), _SMALL)
-        steep = float(np.sqrt(np.einsum("jd,jd->j", model.slope, model.slope).max(initial=0.0))) or 1.0
-        site = np.concatenate([model.site, np.arange(n_sites)])
-        order = np.argsort(site, kind="stable")
-        slope = np.vstack([model.slope / steep, np.zeros((n_sites, centre.shape[0]))])
-        limits = np.concatenate([-heights / height, np.zeros(n_sites)])
-        return _Cuts(order, site[order], slope, limits, height, steep)
-
-
 def _solve_whole(model: CutModel, centre: FloatArray, goal: Goal, rule: HeightRule | None) -> ModelPoint:
-    level, n_sites, m, d = goal.level, model.site_weights.shape[0], model.site.shape[0], centre.shape[0]
-    cuts = _Cuts.of(model, centre)
-    height, steep, order = cuts.height, cuts.steep, cuts.order
-    length = height / steep
-    if (m + n_sites) * (d + n_sites) <= _SMALL_PROGRAM:
-        goal = goal.from_afar()
-    begin, (room, tolerance) = goal.begin / length, goal.in_units(height)
-    # The squared distance in such units that the price of the level is of order one, as those of the cuts are.
-    distance = float(begin @ begin) * height / goal.drop if begin.any() else 1.0
-    norm = norm_rows(model, centre / length, steep, begin, room)
-    wide = np.hstack([cuts.slope, norm.weights])[order]
-    limits = cuts.limits[order]
-    k = wide.shape[1]
-    below = wide @ np.concatenate([begin, norm.start[: k - d]]) - limits
-    raised, of_cuts = _above(below, cuts.site, room), None
-    if level is not None and goal.drop > 0:
-        raised, of_cuts = on_the_path(below, cuts.site, model.site_weights, goal.drop / height / below.size)
-    mixed = mixture_rows(model.site_weights, model.mixture, raised) if rule is None else rule.rows(raised)
-    tilt = np.zeros(d) if rule is None else rule.tilt
-    apart = norm.start.shape[0] - (k - d)
-    width = k + n_sites + apart + mixed.start.shape[0]
-    of_norm = np.r_[0:k, k + n_sites : k + n_sites + apart]
-    of_mixture = np.r_[k : k + n_sites, k + n_sites + apart : width]
-    cost = np.zeros(width)
-    cost[of_mixture] = mixed.cost
-    cost[:d] = tilt / steep
-    curvature, linear, ends = np.zeros(width), cost, np.zeros(0)
-    blocks = [_wide(mixed.rows, width, of_mixture)]
-    if level is not None:
-        curvature[:d], linear = 1.0 / distance, np.zeros(width)
-        blocks.append(cost[None])
-        ends = np.array([(level - float(tilt @ centre)) / height])
-    level_row = m + n_sites + mixed.rows.shape[0]
-    blocks += [_wide(norm.rows, width, of_norm), _wide(mixed.cone, width, of_mixture)]
-    limits = np.concatenate([limits, np.zeros(mixed.rows.shape[0]), ends, norm.limits, np.zeros(mixed.cone.shape[0])])
-    cones = tuple(size for size in (norm.cone, mixed.cone.shape[0]) if size)
-    start = np.concatenate([begin, norm.start[: k - d], raised, norm.start[k - d :], mixed.start])
-    rows = ArrowRows(wide, cuts.site, np.vstack(blocks), cones)
-    held = rows.dense() if rows.shape[0] * width <= _SMALL_PROGRAM else rows
-    known = first_duals(model, cuts.site, mixed, norm, order, ends.shape[0], of_cuts) if goal.drop > 0 else None
-    program = ConeProgram(curvature, linear, held, limits, cones, start, known, goal.least_slack(height, below.size))
-    solution = solve_cone_program(program, tolerance)
-    duals = np.empty(m + n_sites)
-    duals[order] = solution.multipliers[: m + n_sites]
-    price = 1.0 if level is None else float(solution.multipliers[level_row])
-    multipliers = duals[:m] / price if price > 0 else np.zeros(m)
-    sums = np.asarray(np.bincount(model.site, weights=duals[:m], minlength=n_sites) + duals[m:], dtype=np.float64)
-    return ModelPoint(
-        centre + length * solution.point[:d],
-        multipliers,
-        0.0 if level is None else distance * price * length * length / height,
-        pull_into_ball(sums, model.site_weights, model.mixture) if rule is None else sums,
-    )
-
-
-def _wide(rows: FloatArray, width: int, columns: NDArray[np.intp]) -> FloatArray:
-    """Rows over some of the columns as rows over all."""
-    wide = np.zeros((rows.shape[0], width))
-    wide[:, columns] = rows
-    return wide
-
-
-def _above(below: FloatArray, site: NDArray[np.intp], room: float) -> FloatArray:
-    """Heights ``room`` above what the rows, sorted by site, hold them to."""
-    return np.asarray(np.maximum.reduceat(below, np.flatnonzero(np.diff(site, prepend=-1))) + room)
+    """Solution of the program; of a small one by active sets where these find it."""
+    small = is_small(model)
+    stated = StatedProgram.of(model, centre, goal.from_afar() if small else goal, rule)
+    solution, far = None, goal.level is None or goal.drop > _FAR * stated.cuts.height
+    if small and far and rule is None:
+        enough = stated.tolerance if goal.level is not None else goal.in_units(stated.cuts.height)[1]
+        solution = solve_by_active_sets(stated.program, enough)
+    solution = solution or solve_cone_program(stated.program, stated.tolerance)
+    return stated.point(model, goal, rule, solution)

@@ -13,12 +13,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from models.basics import FloatArray, TransportNorm
-from models.cuts import cut_program, working_set
+from models.cuts import cut_program, stated_program, working_set
 from models.cuts.cut_model import CutModel, ModelPoint
 from models.cuts.cut_program import minimise, project
 from models.cuts.lower_bound import lower_bound
 from models.geometry.norms import DUAL_NORM
 from models.site_ambiguity.ball import MixtureBall, MixtureNorm
+from models.solvers import active_set
 
 ORDERS = {"l1": 1, "l2": 2, "linf": "inf"}
 MODELS = {
@@ -51,9 +52,11 @@ def drawn(
 
 @contextmanager
 def way(name: str) -> Iterator[None]:
-    """All cuts dense, all with the heights eliminated, a working set, or the span of the slopes, whatever the sizes."""
+    """All cuts by active sets, dense, with the heights eliminated, a working set, the span: whatever the sizes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cut_program, "_SMALL_PROGRAM", 10**9 if name == "dense" else 0)
+        patch.setattr(stated_program, "_SMALL_PROGRAM", 10**9 if name in ("active sets", "dense") else 0)
+        if name == "dense":
+            patch.setattr(active_set, "daqp", None)
         patch.setattr(cut_program, "_SPANNED", 10**9 if name == "span" else 0.0)
         for constant, value in (("_FEW", 0), ("_NEWEST", 0), ("_HIGHEST", 1)):
             if name == "working set":
@@ -89,7 +92,7 @@ def oracle(model: CutModel, centre: FloatArray, level: float | None) -> float:
 def test_every_way_finds_the_minimum(**kind: object) -> None:
     model, centre = drawn(**kind)  # type: ignore[arg-type]
     wanted = oracle(model, centre, None)
-    for name in ("dense", "eliminated", "working set", "span"):
+    for name in ("active sets", "dense", "eliminated", "working set", "span"):
         with way(name):
             found = minimise(model, centre)
         assert model.value(found.point) == pytest.approx(wanted, rel=1e-6, abs=1e-6), name
@@ -108,7 +111,7 @@ def test_every_way_projects_alike(share: float, **kind: object) -> None:
     assume(height - lowest > 1e-3)
     level = lowest + share * (height - lowest)
     wanted = np.sqrt(oracle(model, centre, level))
-    for name in ("dense", "eliminated", "working set", "span"):
+    for name in ("active sets", "dense", "eliminated", "working set", "span"):
         with way(name):
             found = project(model, centre, level)
         assert np.linalg.norm(found.point - centre) == pytest.approx(wanted, rel=1e-4, abs=1e-5), name
@@ -126,7 +129,7 @@ def test_the_way_to_a_level_changes_no_projection(share: float, **kind: object) 
     assume(height - lowest > 1e-3)
     level = lowest + share * (height - lowest)
     wanted = np.sqrt(oracle(model, centre, level))
-    for name in ("dense", "eliminated", "working set", "span"):
+    for name in ("active sets", "dense", "eliminated", "working set", "span"):
         with way(name):
             found, plain = project(model, centre, level, towards=least), project(model, centre, level)
         assert np.linalg.norm(found.point - centre) == pytest.approx(wanted, rel=1e-4, abs=1e-5), name
@@ -142,7 +145,7 @@ def test_a_bound_that_may_miss_something_misses_no_more(**kind: object) -> None:
     wanted = oracle(model, centre, None)
     within = 0.05 * (model.value(centre) - wanted)
     assume(within > 1e-4)
-    for name in ("dense", "eliminated", "working set", "span"):
+    for name in ("active sets", "dense", "eliminated", "working set", "span"):
         with way(name):
             found = minimise(model, centre, within=within)
         bound = lower_bound(model.with_mixture(found.mixture), found.multipliers, found.point, 0.01 * within)
