@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from services.bus.configuration import TlsFiles, write_atomically
+from services.contracts.errors import ConflictError
 
 LIFETIME = timedelta(days=825)  # the longest that common TLS stacks accept of a server certificate
 
@@ -20,11 +21,22 @@ def ensure_certificates(files: TlsFiles, host_names: Sequence[str], server_of: s
     """Make an authority and a server certificate for the host names or addresses, unless they are there already.
 
     The authority's key is used once and thrown away: nobody can sign a second server with it. To renew, delete the
-    three files and give the sites the new ``ca.pem``.
+    three files and give the sites the new ``ca.pem``. ``ConflictError`` where the certificate that is there does not
+    bear one of the names: whoever comes by that name would refuse it.
     """
-    if files.authority.exists() and files.certificate.exists() and files.key.exists():
+    if not (files.authority.exists() and files.certificate.exists() and files.key.exists()):
+        make_certificates([(files, host_names)], server_of)
         return
-    make_certificates([(files, host_names)], server_of)
+    certificate = x509.load_pem_x509_certificate(files.certificate.read_bytes())
+    bears = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    missing = [name for name in host_names if _general_name(name) not in bears]
+    if missing:
+        raise ConflictError(
+            f"the certificate of the {server_of} in {files.certificate.parent} was made without the name "
+            f"{', '.join(missing)}: stop the service, delete ca.pem, server.pem and server.key there and start again; "
+            "plants that are enrolled already need the new ca.pem",
+            code="certificate_without_name",
+        )
 
 
 def make_certificates(

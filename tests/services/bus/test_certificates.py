@@ -1,0 +1,31 @@
+"""The certificate of an embedded server is made once, and bears every name by which the settings say it is found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from services.bus.certificates import ensure_certificates
+from services.bus.configuration import TlsFiles
+from services.contracts.errors import ConflictError
+
+
+def test_it_is_kept_for_names_that_it_bears(tmp_path: Path) -> None:
+    files = TlsFiles(tmp_path)
+    ensure_certificates(files, ["oem.example", "127.0.0.1", "::1"])
+    made = files.certificate.read_bytes()
+    ensure_certificates(files, ["0:0:0:0:0:0:0:1", "oem.example"])
+    assert files.certificate.read_bytes() == made
+
+
+def test_a_name_that_it_does_not_bear_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    files = TlsFiles(tmp_path)
+    ensure_certificates(files, ["localhost", "127.0.0.1"])
+    made = files.certificate.read_bytes()
+    with pytest.raises(ConflictError, match=r"made without the name oem\.example, 10\.0\.0\.7: .*delete ca\.pem") as said:
+        ensure_certificates(files, ["localhost", "oem.example", "10.0.0.7"])
+    assert str(tmp_path) in str(said.value)
+    assert files.certificate.read_bytes() == made, "nothing was made or lost"
+    files.certificate.unlink()
+    ensure_certificates(files, ["localhost", "oem.example", "10.0.0.7"])
