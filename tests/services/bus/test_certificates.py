@@ -23,7 +23,8 @@ def test_a_name_that_it_does_not_bear_is_refused_with_what_to_do(tmp_path: Path)
     files = TlsFiles(tmp_path)
     ensure_certificates(files, ["localhost", "127.0.0.1"])
     made = files.certificate.read_bytes()
-    with pytest.raises(ConflictError, match=r"made without the name oem\.example, 10\.0\.0\.7: .*delete ca\.pem") as said:
+    refused = r"made without the name oem\.example, 10\.0\.0\.7: .*delete ca\.pem"
+    with pytest.raises(ConflictError, match=refused) as said:
         ensure_certificates(files, ["localhost", "oem.example", "10.0.0.7"])
     assert str(tmp_path) in str(said.value)
     assert files.certificate.read_bytes() == made, "nothing was made or lost"
