@@ -120,11 +120,15 @@ def _solve(model: CutModel, centre: FloatArray, goal: Goal, rule: HeightRule | N
 
 
 def _solve_whole(model: CutModel, centre: FloatArray, goal: Goal, rule: HeightRule | None) -> ModelPoint:
-    """Solution of the program; of a small one by active sets where these find it."""
+    """Solution of the program; of a small one by active sets where these find it.
+
+    Not a minimum without the norm: what bounds the weights there are the multipliers around it
+    (``models.cuts.lower_bound``), of which a vertex has few.
+    """
     small = is_small(model)
     stated = StatedProgram.of(model, centre, goal.from_afar() if small else goal, rule)
-    solution, far = None, goal.level is None or goal.drop > _FAR * stated.cuts.height
-    if small and far and rule is None:
+    solution, fit = None, model.has_norm if goal.level is None else goal.drop > _FAR * stated.cuts.height
+    if small and fit and rule is None:
         enough = stated.tolerance if goal.level is not None else goal.in_units(stated.cuts.height)[1]
         solution = solve_by_active_sets(stated.program, enough)
     solution = solution or solve_cone_program(stated.program, stated.tolerance)

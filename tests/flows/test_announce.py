@@ -57,6 +57,6 @@ def test_a_registry_that_is_away_keeps_no_run_from_training(works: Any, monkeypa
         raise UnavailableError("no MLflow")
 
     run = works.context.store.runs.create_run(works.plan("unannounced"))
-    monkeypatch.setattr(works.context.registry._store, "start_run", away)
+    monkeypatch.setattr(works.context.registry._store.runs, "start_run", away)
     announce(works.context, run)
     works.context.store.runs.finish_run(run.run_id, "failed", "of the test")

@@ -36,7 +36,7 @@ COORDINATOR, STORE, PLANT = "services.coordinator", "services.round_store", "ser
 MISTAKES = tuple(Mistake(*each) for each in (
     ("a resumed run counts its last round twice", f"{COORDINATOR}.run_parts", "RunParts.committed",
      "number=saved[0]", "number=saved[0] - 1"),
-    ("a commit is not whole: every other state is left out", f"{STORE}.runs", "RunRepository.commit_round",
+    ("a commit is not whole: every other state is left out", f"{STORE}.run_rounds", "RoundRepository.commit_round",
      "run_states.replace_state(", "record.round % 2 and run_states.replace_state("),
     ("a lease is never prolonged", "flows.lease", "_keep", "done.wait(seconds / 4)", "done.wait(seconds * 400)"),
     ("an answer counts although its key was taken away", f"{COORDINATOR}.poll", "poll",
@@ -68,7 +68,7 @@ MISTAKES = tuple(Mistake(*each) for each in (
      "isinstance(error, UnavailableError)", "False"),
     ("a version that its run recorded before a crash ends the run", f"{STORE}.model_versions",
      "ModelVersionRepository.add", "if known.run_id == run_id:", "if False:"),
-    ("a clock that is put back keeps a dead process's lease", f"{STORE}.runs", "_end_of_leases",
+    ("a clock that is put back keeps a dead process's lease", f"{STORE}.run_leases", "_end_of_leases",
      "timedelta(seconds=2 * seconds)", "timedelta(days=3650)"),
     ("a key that was changed holds for ever", "services.contracts.records", "Site.keys_at",
      "now >= self.former_key_until", "False"),
