@@ -25,6 +25,10 @@ from services.site_agent.vault.exposure_words import exposure_lines, exposure_su
 from services.site_agent.vault.reader import Vault
 from services.site_agent.vault.table import VaultError
 
+_MOST_ROWS = (0.01, 0.99)
+_NARROW = 0.2
+"""Quantiles between which a sensor reads mostly, and the share of its range below which that is said."""
+
 
 def exposure_account(path: Path, policy: SitePolicy) -> tuple[dict[str, Any], list[str]]:
     """What the answers so far isolate, as figures and in plain words, for the plant's own screen.
@@ -79,6 +83,7 @@ def data_summary(source: DataSource, asset_type: AssetType, policy: SitePolicy) 
     for name, count in dataset.clipped.items():
         which = "sensor range" if name in asset_type.feature_names else "range"
         lines.append(f"{name}: {count} values outside the {which} were clipped to it")
+    lines += _narrow_lines(dataset, asset_type)
     if dataset.absent:
         lines.append(f"optional features that are not measured: {', '.join(dataset.absent)}")
     both: tuple[LearningTask, ...] = ("classification", "regression")
@@ -92,6 +97,23 @@ def data_summary(source: DataSource, asset_type: AssetType, policy: SitePolicy) 
             lines.append(f"no {task}: {error}")
     if len(problems) == len(tasks):
         raise problems[0]
+    return lines
+
+
+def _narrow_lines(dataset: Dataset, asset_type: AssetType) -> list[str]:
+    """Sensors whose readings fill little of their range: a mistyped value in a contract's range squeezes the others."""
+    lines = []
+    for feature, readings in zip(asset_type.features, dataset.train.features.T, strict=True):
+        if feature.name in dataset.absent or not readings.size:
+            continue
+        least, most = np.quantile(readings, _MOST_ROWS)
+        if most - least < _NARROW:
+            low, high = (feature.low + feature.width * each for each in (least, most))
+            lines.append(
+                f"{feature.name}: 98 of 100 rows read {low:.4g} to {high:.4g} {feature.unit}, {most - least:.0%} of "
+                f"the sensor range ({feature.low:g} to {feature.high:g}); a range as wide as the readings makes a better "
+                "model, which is the OEM's to change in the asset type"
+            )
     return lines
 
 

@@ -14,7 +14,7 @@ from models.geometry.supports import BoxSupport
 from models.methods.local_sgd.objectives.linear import LinearObjective
 from models.problem import RobustSpec, SiteProblem
 from models.worst_case.risk import site_risk
-from services.contracts.asset_type import AssetType
+from services.contracts.asset_type import AssetType, Feature
 from services.contracts.codec import decode, digest, encode, pack_arrays, unpack
 from services.contracts.messages import Hello, RadiusRule, SiteRefusal, SiteUpdate, TrainingSpec
 from services.contracts.signing import verify
@@ -279,6 +279,19 @@ def test_survey_says_what_fits(make_site: Make, make_table: Make, policy: SitePo
     assert "held out: 20 rows (healthy 10, leak 10)" in text
     assert "flow: 1 values outside the sensor range were clipped" in text
     assert "not measured: oil" in text
+
+
+def test_survey_says_whose_range_is_much_too_wide(make_site: Make, make_table: Make, policy: SitePolicy) -> None:
+    """One mistyped reading that made it into the contract's range leaves the others a corner of it."""
+    site = make_site(make_table(80))
+    before = "\n".join(data_summary(site.source, site.asset_type, policy))
+    assert "of the sensor range (" not in before
+    first = site.asset_type.features[0]
+    wide = Feature.model_validate(first.model_dump() | {"high": first.low + 20 * first.width})
+    asset_type = site.asset_type.model_copy(update={"features": (wide, *site.asset_type.features[1:])})
+    lines = [line for line in data_summary(site.source, asset_type, policy) if "of the sensor range (" in line]
+    assert len(lines) == 1 and lines[0].startswith(f"{first.name}: 98 of 100 rows read ")
+    assert f"{first.low:g} to {wide.high:g}" in lines[0]
 
 
 def test_a_class_with_few_held_out_rows_is_not_counted(
