@@ -111,8 +111,8 @@ def _narrow_lines(dataset: Dataset, asset_type: AssetType) -> list[str]:
             low, high = (feature.low + feature.width * each for each in (least, most))
             lines.append(
                 f"{feature.name}: 98 of 100 rows read {low:.4g} to {high:.4g} {feature.unit}, {most - least:.0%} of "
-                f"the sensor range ({feature.low:g} to {feature.high:g}); a range as wide as the readings makes a better "
-                "model, which is the OEM's to change in the asset type"
+                f"the sensor range ({feature.low:g} to {feature.high:g}); a range as wide as the readings makes a "
+                "better model, which is the OEM's to change in the asset type"
             )
     return lines
 
