@@ -109,10 +109,11 @@ def _narrow_lines(dataset: Dataset, asset_type: AssetType) -> list[str]:
         least, most = np.quantile(readings, _MOST_ROWS)
         if most - least < _NARROW:
             low, high = (feature.low + feature.width * each for each in (least, most))
+            unit = "" if feature.unit == "1" else f" {feature.unit}"
             lines.append(
-                f"{feature.name}: 98 of 100 rows read {low:.4g} to {high:.4g} {feature.unit}, {most - least:.0%} of "
-                f"the sensor range ({feature.low:g} to {feature.high:g}); a range as wide as the readings makes a "
-                "better model, which is the OEM's to change in the asset type"
+                f"{feature.name}: 98 of 100 rows read {low:.4g} to {high:.4g}{unit}, {most - least:.0%} of the sensor "
+                f"range ({feature.low:g} to {feature.high:g}); where no plant reads further, a narrower range, which "
+                "the OEM sets in the asset type, makes a better model"
             )
     return lines
 
