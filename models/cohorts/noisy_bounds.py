@@ -79,6 +79,7 @@ def walled(evidence: Evidence, problem: ServerProblem, loss: Loss, within: float
     return replace(
         evidence, cut_site=np.full(count, float(heaviest)), cut_offset=np.full(count, -steep * within),
         cut_slope=slopes, cut_norm_weight=np.zeros(count), cut_swing=np.zeros((count, 0)), cut_round=np.zeros(count),
+        cut_used=np.zeros(count),
     )
 
 

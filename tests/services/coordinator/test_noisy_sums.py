@@ -20,6 +20,7 @@ from services.contracts.messages import Task
 from services.coordinator import run_parts, summed_rounds
 from services.coordinator.noisy_sums import noise_plan, promise, server_half
 from services.coordinator.ports import RawAnswer
+from services.coordinator.terms import cohorts_of
 from services.coordinator.training_state import TooFewSitesError
 from services.site_agent.policy import SitePolicy
 from tests.services.coordinator.fake_ports import RIG, FakePlant, FakeWorks
@@ -163,6 +164,30 @@ def test_a_plant_that_leaves_takes_its_noise_and_a_new_cohort_has_walls(new_work
     assert len(cohort.members) == 3 and cohort.noise is not None and cohort.noise.honest == 3
     state = works.store.states[run.run_id][1]
     assert (state["cut_round"] == 0).sum() == 6 and (state["cut_round"] > 0).sum() >= 2
+
+
+def test_two_cohorts_with_noise_are_trained_over(new_works: Callable[..., FakeWorks]) -> None:
+    works = new_works(plants=6, rows=400)
+    run = with_noise(works, TIGHT)
+    trained = works.train(run)
+    assert len(cohorts_of(works.store.get_run(run.run_id))) == 2 and trained.rounds == 5
+    state = works.store.states[run.run_id][1]
+    assert state["cut_used"].shape == state["cut_round"].shape == (1, 6 + 2 * 5)
+
+
+@pytest.mark.parametrize("gone_from", [1, 2])
+def test_a_plant_may_leave_before_anything_was_asked(new_works: Callable[..., FakeWorks], gone_from: int) -> None:
+    """The walls stand with a cohort from the start; what is left of it keeps them."""
+    works = new_works(rows=400)
+
+    def behave(task: Task) -> RawAnswer | None:
+        gone = task.kind != "join" and task.round >= gone_from
+        return RawAnswer("plant-4", None, "absent", 0.1) if gone else None
+
+    works.plants["plant-4"].behave = behave
+    run = with_noise(works, TIGHT)
+    assert works.train(run).rounds == 5
+    assert [each.site_id for each in works.store.get_run(run.run_id).excluded] == ["plant-4"]
 
 
 @pytest.mark.parametrize(("change", "wanted"), [
