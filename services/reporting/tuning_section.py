@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from services.contracts.tuning import TunedCandidate, TuningCurve
+from services.contracts.tuning import TuningCurve, candidate_words
 from services.reporting.html import figure, table
 
 WIDTH, LINE, LEFT, RIGHT = 640, 18, 210, 20
@@ -21,7 +21,7 @@ def tuning_section(curve: TuningCurve | None) -> str:
     origin = f"The choice is that of run {curve.reused_from}. " if curve.reused_from else ""
     rows = [
         [
-            _name(each), figure(each.score), figure(each.standard_error), str(each.folds), figure(each.gap),
+            candidate_words(each), figure(each.score), figure(each.standard_error), str(each.folds), figure(each.gap),
             "chosen" if number == curve.chosen else "",
         ]
         for number, each in enumerate(curve.candidates)
@@ -49,7 +49,7 @@ def tuning_chart(curve: TuningCurve) -> str:
     parts = []
     for number, each in enumerate(curve.candidates):
         y = LINE * (number + 1)
-        parts.append(f'<text x="{LEFT - 8}" y="{y + 4}" text-anchor="end">{escape(_name(each))}</text>')
+        parts.append(f'<text x="{LEFT - 8}" y="{y + 4}" text-anchor="end">{escape(candidate_words(each))}</text>')
         if each.score is None:
             continue
         x, error = across(each.score), each.standard_error or 0.0
@@ -63,9 +63,3 @@ def tuning_chart(curve: TuningCurve) -> str:
         'role="img" font-family="sans-serif" font-size="11">\n'
         f"<title>Held-out score by candidate</title>\n{body}\n</svg>\n"
     )
-
-
-def _name(each: TunedCandidate) -> str:
-    lift = "no lift" if each.lift is None else f"{each.lift.kind} {getattr(each.lift, 'segments', '')}".strip()
-    ball = f", ball {each.mixture_radius:g}" if each.mixture_radius else ""
-    return f"x{each.radius:g}, {each.label_flip_cost:g}, {lift}{ball}"
