@@ -7,6 +7,9 @@ from html import escape
 from services.contracts.tuning import TuningCurve, candidate_words
 from services.reporting.html import figure, table
 
+TITLE = "How the terms were chosen"
+CAPTION = "Candidates: radius by factor, cost of a flip, lift, ball over the sites"
+HEAD = ("candidate", "held-out score", "standard error", "folds", "gap", "")
 WIDTH, LINE, LEFT, RIGHT = 640, 18, 210, 20
 
 
@@ -14,26 +17,31 @@ def tuning_section(curve: TuningCurve | None) -> str:
     """Heading, what it cost and chose, chart and table; empty for a model whose terms were not tuned."""
     if curve is None:
         return ""
+    return "\n".join((
+        f"<h2>{TITLE}</h2>", f"<p>{escape(tuning_account(curve))}</p>", tuning_chart(curve),
+        table(CAPTION, HEAD, tuning_rows(curve)),
+    ))
+
+
+def tuning_account(curve: TuningCurve) -> str:
+    """Where a choice comes from, why it was made, and what it cost."""
     cost = (
         f"{curve.rounds} rounds and {curve.numbers:.0f} numbers a plant, of a budget of {figure(curve.budget)} "
         f"trainings of {curve.reference_rounds} rounds and {curve.reference_numbers:.0f} numbers"
     )
     origin = f"The choice is that of run {curve.reused_from}. " if curve.reused_from else ""
-    rows = [
+    return f"{origin}{curve.why}; rule {curve.rule}, {curve.folds} folds. It cost {cost}."
+
+
+def tuning_rows(curve: TuningCurve) -> list[list[str]]:
+    """A row a candidate, as :data:`HEAD` names them."""
+    return [
         [
             candidate_words(each), figure(each.score), figure(each.standard_error), str(each.folds), figure(each.gap),
             "chosen" if number == curve.chosen else "",
         ]
         for number, each in enumerate(curve.candidates)
     ]
-    head = ("candidate", "held-out score", "standard error", "folds", "gap", "")
-    return "\n".join((
-        "<h2>How the terms were chosen</h2>",
-        f"<p>{escape(origin)}{escape(curve.why)}; rule {escape(curve.rule)}, {curve.folds} folds. "
-        f"It cost {escape(cost)}.</p>",
-        tuning_chart(curve),
-        table("Candidates: radius by factor, cost of a flip, lift, ball over the sites", head, rows),
-    ))
 
 
 def tuning_chart(curve: TuningCurve) -> str:
