@@ -66,7 +66,9 @@ class Joining:
         before = self._parts.store.completed_before(run.run_id, limit=1 if spec is None else spec.every)
         curve = self._earlier_choice(run, before)
         if curve is None:
-            tuning = PlanTuning(run, self._parts.asset_type, before)
+            # A training that went on from another took few rounds, and is no measure of what one costs.
+            whole = [each for each in before if each.start is None or each.start.after is None]
+            tuning = PlanTuning(run, self._parts.asset_type, whole)
             curve = await tuning.race(partial(self._ask_tuning, run))
         self._parts.forget_sums()  # its keys, and the sites' balls, were those of before
         LOG.info("run %s: %s", run.run_id, curve.why)

@@ -120,7 +120,7 @@ class PlanTuning:
     """The tuning of one run over the sites that joined it."""
 
     def __init__(self, run: Run, asset_type: AssetType, before: Sequence[Run]) -> None:
-        """``before``: completed runs of the plan, the last one first; its rounds are those of one training.
+        """``before``: completed trainings of the plan that began at zero, the last one first, whose rounds one costs.
 
         Raises
         ------
