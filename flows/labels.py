@@ -21,5 +21,9 @@ def run_tags(run: Run) -> list[str]:
 
 
 def run_name(run: Run, attempt: int | None = None) -> str:
-    """Name of a flow run: its plan, the beginning of the run's id, and the number of this start where it is known."""
-    return f"{run.plan.name}-{run.run_id[:8]}" + ("" if attempt is None else f"-{attempt}")
+    """Name of a flow run: its plan, the beginning of the run's id, and the number of this start where it is known.
+
+    One that tunes alone says so.
+    """
+    alone = "-tuning" if run.plan.tunes_only else ""
+    return f"{run.plan.name}-{run.run_id[:8]}{alone}" + ("" if attempt is None else f"-{attempt}")

@@ -3,8 +3,9 @@
 What Prefect starts carries the name of a plan, and the id of a run where the store has one already; neither is
 believed. A run that is named must stand unfinished in the store, for that plan: an operator triggered it there, or its
 process was killed. A flow run without an id is one of the plan's schedule: the store's plan must have one that is not
-paused, and a date of it must have come since the plan was changed and since its last run. A date's run is made
-with its entry in the audit trail, and with the lease of whoever asks, so that nobody else picks it up.
+paused, and a date of it must have come since the plan was changed and since its last training; while the plan tunes
+alone, the date waits. A date's run is made with its entry in the audit trail, and with the lease of whoever asks, so
+that nobody else picks it up.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ NOT_ASKED = "not_asked"
 """Code of the error where the store asks for no run."""
 SLACK_SECONDS = 30.0
 """By how much Prefect's clock may be ahead of the store's: so long a flow run waits for its date."""
+
+TUNING_SECONDS = 2.0
+"""Between two looks whether a tuning has ended, while a date's training waits for it."""
 
 
 def utc_now() -> datetime:
@@ -54,6 +58,24 @@ async def ordered_run(
     """
     if run_id is not None:
         return _named(store, plan, run_id)
+    while True:
+        record = _scheduled(store, plan)
+        due = await next_date(record, _since(store, record))
+        wait = (due - now()).total_seconds()
+        if wait > SLACK_SECONDS:
+            raise _refusal(plan, f"its next date is {due:%Y-%m-%d %H:%M} {due.tzname()}")
+        if wait > 0:
+            await sleep(wait)
+        unfinished = store.runs.unfinished_runs(plan)
+        if not unfinished:
+            return _made(store, record.plan, due, owner, lease_seconds)
+        if not unfinished[0].plan.tunes_only:
+            return unfinished[0]
+        await sleep(TUNING_SECONDS)  # a tuning alone is not what the date asks for; then the plan may be another
+
+
+def _scheduled(store: RoundStore, plan: str) -> PlanRecord:
+    """A plan whose schedule is in force, or a refusal."""
     try:
         record = store.plans.get(plan)
     except NotFoundError:
@@ -62,15 +84,7 @@ async def ordered_run(
         state = "is paused" if record.paused else "has no schedule, and no run was named"
         state = "is archived" if record.archived else state
         raise _refusal(plan, f"the plan {state}")
-    since = _since(store, record)
-    due = await next_date(record, since)
-    wait = (due - now()).total_seconds()
-    if wait > SLACK_SECONDS:
-        raise _refusal(plan, f"its next date is {due:%Y-%m-%d %H:%M} {due.tzname()}")
-    if wait > 0:
-        await sleep(wait)
-    unfinished = store.runs.unfinished_runs(plan)
-    return unfinished[0] if unfinished else _made(store, record.plan, due, owner, lease_seconds)
+    return record
 
 
 def _made(store: RoundStore, plan: Plan, due: datetime, owner: str, lease_seconds: float) -> Run:
@@ -94,7 +108,7 @@ async def next_date(record: PlanRecord, since: datetime) -> datetime:
 
 
 def _since(store: RoundStore, record: PlanRecord) -> datetime:
-    newest = store.runs.list_runs(plan=record.plan.name, limit=1)
+    newest = store.runs.list_runs(plan=record.plan.name, limit=1, tunings=False)
     return max([record.updated_at, *(run.created_at for run in newest)])
 
 

@@ -14,6 +14,7 @@ from services.contracts.errors import BallastError
 from services.contracts.model_version import ModelVersion
 from services.contracts.report import GateResult
 from services.contracts.run import Run
+from services.contracts.tuning import candidate_words, settled
 from services.coordinator.evaluation import Evaluation
 from services.coordinator.terms import cohorts_of, exclusions_note, weights_note
 from services.coordinator.training_state import TrainedModel
@@ -92,6 +93,20 @@ def promote_if_gates_hold(context: FlowContext, run: Run, version: ModelVersion)
         before = context.registry.aliases(version.name).get(PREVIOUS)
         unit.model_versions.follow_alias(version.name, PREVIOUS, before, actor, reason)
     return f"version {version.version} is champion"
+
+
+def end_of_tuning(context: FlowContext, run: Run) -> dict[str, str]:
+    """End a run that was asked for its tuning alone: the choice stands with it, and neither model nor registry knows.
+
+    Its closing note names the choice, and for how many trainings it holds.
+    """
+    curve, spec = run.plan.tuned, settled(run.plan.tuning)
+    assert curve is not None and spec is not None
+    of = f"of {len(curve.candidates)} candidates (radius by factor, cost of a flip, lift)"
+    said = f"chosen {of}: {candidate_words(curve.terms)}; {curve.why}"
+    takers = "next training takes it" if spec.every == 1 else f"next {spec.every} trainings take it"
+    context.store.runs.finish_run(run.run_id, "completed", f"tuned, nothing was trained; {said}; the plan's {takers}")
+    return {"run_id": run.run_id, "outcome": said}
 
 
 def closing_note(run: Run, trained: TrainedModel, outcome: str) -> str:

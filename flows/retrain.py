@@ -23,7 +23,7 @@ from flows.labels import run_name, run_tags
 from flows.lease import held_lease, new_owner
 from flows.orders import ordered_run
 from flows.progress import Progress
-from flows.publish import announce, closing_note, promote_if_gates_hold, register, withdraw
+from flows.publish import announce, closing_note, end_of_tuning, promote_if_gates_hold, register, withdraw
 from flows.steps import REGISTRY_WAITS, step
 from flows.unlearning import forget_those_due
 from flows.wiring import FlowContext, open_context
@@ -80,12 +80,14 @@ async def retrain(plan: str, run_id: str | None = None) -> dict[str, Any] | Stat
 
 
 async def drive(context: FlowContext, run: Run) -> dict[str, Any]:
-    """Join, train, evaluate, register, promote if the gates hold."""
+    """Join, tune, train, evaluate, register, promote if the gates hold; a run that tunes alone ends with its choice."""
     log = get_run_logger()
     async with context.plant_link() as transport:
         coordinator = context.coordinator(run, transport)
         run = await step("join", partial(coordinator.join, run))
         log.info("%d sites take part: %s", len(run.sites), ", ".join(site.site_id for site in run.sites))
+        if run.plan.tunes_only:
+            return end_of_tuning(context, await tune(coordinator, run))
         progress = Progress(run, context.store.runs.get_rounds(run.run_id))
         try:
             await asyncio.to_thread(announce, context, run)

@@ -20,6 +20,7 @@ from services.contracts.errors import InvalidInputError
 from services.contracts.overrides import FOR_ONE_RUN
 from services.contracts.plan import Plan
 from services.contracts.plan_changes import Change, plan_changes
+from services.contracts.run import Run
 from services.contracts.toml_text import to_toml
 
 run = run_action
@@ -57,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     trigger = add_action(actions, "trigger", _trigger, "ask for a run now and print its id", "NAME", reason=True)
     trigger.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", dest="overrides", type=_override,
                          help=f"for this run alone, again for more; fields: {', '.join(FOR_ONE_RUN)}")
+    add_action(actions, "tune", _tune, "choose a plan's terms, train nothing; prints the run's id", "NAME", reason=True)
 
 
 def _override(text: str) -> tuple[str, bool | int | float | str]:
@@ -174,6 +176,15 @@ def _delete(backend: Backend, args: argparse.Namespace) -> None:
 
 def _trigger(backend: Backend, args: argparse.Namespace) -> None:
     run = plans.trigger(backend, local_administrator(), args.name, args.reason, dict(args.overrides))
+    _tell_order(backend, args, run)
+
+
+def _tune(backend: Backend, args: argparse.Namespace) -> None:
+    _tell_order(backend, args, plans.tune(backend, local_administrator(), args.name, args.reason))
+
+
+def _tell_order(backend: Backend, args: argparse.Namespace, run: Run) -> None:
+    """Print the id of a run that was asked for, and to stderr where nobody is there to start it."""
     run_id = run.run_id
     tell(args, run, run_id)
     if flows_at_work(backend.settings) is False:

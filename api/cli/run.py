@@ -14,6 +14,7 @@ from api.cli.common import add_action, add_actions, print_fields, print_json, pr
 from api.runs import service as runs
 from services.contracts.documents import to_plain
 from services.contracts.run import RunStatus
+from services.contracts.tuning import TuningCurve, candidate_words
 
 run = run_action
 
@@ -51,6 +52,7 @@ def _show(backend: Backend, args: argparse.Namespace) -> None:
         ("plan", found.plan.name),
         *([("for this run alone", _pairs(found.plan.overrides))] if found.plan.overrides else []),
         *((name, getattr(found, name)) for name in shown),
+        *_tuning(found.plan.tuned),
         ("sites", [site.site_id for site in found.sites]),
         ("absentees", [f"{answer.site_id} ({answer.code})" for answer in found.absentees]),
         ("at work", [
@@ -60,6 +62,23 @@ def _show(backend: Backend, args: argparse.Namespace) -> None:
         ("excluded", [f"{each.site_id} in round {each.round} ({each.reason})" for each in found.excluded]),
         *((name, getattr(found, name)) for name in results),
     ])
+
+
+def _tuning(curve: TuningCurve | None) -> list[tuple[str, object]]:
+    """What a tuning chose, cost and tried (radius by factor, cost of a flip, lift); nothing where there was none."""
+    if curve is None:
+        return []
+    tried = [
+        f"{candidate_words(each)} {'not scored' if each.score is None else format(each.score, '.4g')}"
+        for each in curve.candidates
+    ]
+    return [
+        ("terms of run", curve.reused_from or "this one"),
+        ("terms chosen", candidate_words(curve.terms)),
+        ("why", curve.why),
+        ("tuning cost", f"{curve.rounds} rounds, {curve.bytes_sent} bytes to the plants, {curve.bytes_received} back"),
+        ("candidates", "; ".join(tried)),
+    ]
 
 
 def _pairs(overrides: Mapping[str, object]) -> list[str]:

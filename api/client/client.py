@@ -115,6 +115,11 @@ class Client:
         path = f"/v1/admin/plans/{_word(plan)}/trigger"
         return self._one(Run, "POST", path, body={"reason": reason}, change=key or True)
 
+    def tune(self, plan: str, reason: str = "", *, key: str = "") -> Run:
+        """Ask for a tuning of a plan's terms and nothing else; ``run(run_id).plan.tuned`` is what it chose."""
+        path = f"/v1/admin/plans/{_word(plan)}/tune"
+        return self._one(Run, "POST", path, body={"reason": reason}, change=key or True)
+
     def sites(self, *, status: str | None = None, asset_type: str | None = None) -> Iterator[Site]:
         """Plants by id."""
         return self._list(Site, "/v1/admin/sites", "sites", status=status, asset_type=asset_type)

@@ -186,3 +186,13 @@ def trigger_plan(name: str, caller: Operator, backend: BackendDep, body: Order |
     """Ask for a run now; it is pending until the flows process starts it. One run of a plan at a time."""
     order = body or Order()
     return service.trigger(backend, caller.actor, name, order.reason, order.overrides)
+
+
+@router.post("/{name}/tune", status_code=202)
+def tune_plan(name: str, caller: Operator, backend: BackendDep, reason: ReasonDep) -> Run:
+    """Ask for a tuning of a plan's terms and nothing else: no training, no version, nothing in the registry.
+
+    The run ends with what was tried, scored and chosen in `plan.tuned`, and the plan's next training takes the choice
+    while the plan still says the same. 422 (`no_tuning`) where the plan has no tuning. One run of a plan at a time.
+    """
+    return service.tune(backend, caller.actor, name, reason)

@@ -9,7 +9,7 @@ from api.backend.actor import Actor, record
 from api.backend.wiring import Backend
 from api.plans.checks import check_plan, check_sites, check_training
 from services.contracts.errors import ConflictError
-from services.contracts.overrides import with_overrides
+from services.contracts.overrides import tuning_alone, with_overrides
 from services.contracts.plan import Plan
 from services.contracts.plan_changes import plan_changes
 from services.contracts.records import PlanRecord
@@ -97,15 +97,30 @@ def trigger(
     ``ConflictError`` while a run of the plan is unfinished, or where it is archived; ``InvalidInputError`` when a site
     that the plan names is suspended or removed, or an override does not fit.
     """
+    return _order(backend, actor, name, reason, "plan.trigger", lambda plan: with_overrides(plan, overrides or {}))
+
+
+def tune(backend: Backend, actor: Actor, name: str, reason: str = "") -> Run:
+    """Ask for a tuning of the plan's terms and nothing else: no training, no version. Errors as of :func:`trigger`.
+
+    ``InvalidInputError`` (``no_tuning``) where the plan has no tuning.
+    """
+    return _order(backend, actor, name, reason, "plan.tune", tuning_alone)
+
+
+def _order(
+    backend: Backend, actor: Actor, name: str, reason: str, action: str, of_run: Callable[[Plan], Plan]
+) -> Run:
+    """Pending run of a plan as ``of_run`` changes it for this run, with its audit entry."""
     with backend.store.atomic() as store:
         found = store.plans.get(name)
         if found.archived:
             raise ConflictError(f"plan {name} is archived; restore it first", code="plan_archived")
         check_sites(store, found.plan, active=True)
-        plan = with_overrides(found.plan, overrides or {})
+        plan = of_run(found.plan)
         if plan.overrides is not None:
             check_training(store, plan)
         run = store.runs.create_run(plan)
         own = {} if plan.overrides is None else {"overrides": plan.overrides}
-        record(store, actor, "plan.trigger", f"plan:{name}", after={"run_id": run.run_id} | own, reason=reason)
+        record(store, actor, action, f"plan:{name}", after={"run_id": run.run_id} | own, reason=reason)
     return run

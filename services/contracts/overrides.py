@@ -1,6 +1,7 @@
 """What may be set for one run of a plan: how far it trains, how long it waits, and that it is not promoted by itself.
 
 Nothing else: what is trained, of whom, under which privacy and through which gates is the plan's, which has versions.
+A run may also be asked for its tuning alone.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pydantic import ValidationError
 
 from services.contracts.asset_type import explain
 from services.contracts.errors import InvalidInputError
-from services.contracts.plan import Plan
+from services.contracts.plan import TUNE_ONLY, Plan
 
 FOR_ONE_RUN = ("gap", "max_rounds", "round_deadline_seconds", "absence_patience_seconds", "auto_promote")
 """Fields of a plan that one run may have of its own.
@@ -53,3 +54,19 @@ def with_overrides(plan: Plan, overrides: Mapping[str, Any]) -> Plan:
     said = {name: getattr(changed, name) for name in FOR_ONE_RUN if name in overrides}
     promotes = changed.auto_promote and changed.gap <= plan.gap
     return changed.model_copy(update={"overrides": said, "auto_promote": promotes})
+
+
+def tuning_alone(plan: Plan) -> Plan:
+    """The plan as a run has it that chooses its terms and ends, without a round and without a version.
+
+    Raises
+    ------
+    InvalidInputError
+        With one line of what to add, where the plan has no tuning.
+    """
+    if plan.tuning is None:
+        raise InvalidInputError(
+            f'plan {plan.name} has no tuning: write tuning = "auto" into it, or a table [tuning] with what to try, '
+            "then ask again", code="no_tuning",
+        )
+    return plan.model_copy(update={"overrides": {TUNE_ONLY: True}})

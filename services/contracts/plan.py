@@ -24,6 +24,8 @@ from services.contracts.tuning import TuningChoice, TuningCurve
 from services.contracts.waiting import Waiting, waiting_refusal
 
 Audit = Literal["contradictions", "every round"]
+TUNE_ONLY = "tune_only"
+"""What is set, among the overrides of a run's plan, for one that chooses its terms and trains nothing."""
 
 
 class Gates(Contract):
@@ -193,6 +195,11 @@ class Plan(Contract):
             given = gates.max_gap if "max_gap" in gates.model_fields_set else None
             return {**data, "gates": gates.model_copy(update={"max_gap": given})}
         return {**data, "gates": {"max_gap": None, **gates}} if isinstance(gates, Mapping) else data
+
+    @property
+    def tunes_only(self) -> bool:
+        """Whether a run with this plan chooses its terms and ends: no round, no version."""
+        return (self.overrides or {}).get(TUNE_ONLY) is True
 
     @property
     def explicit_weights(self) -> dict[str, float]:

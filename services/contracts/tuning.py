@@ -205,6 +205,13 @@ class TuningCurve(Contract):
         return self.candidates[self.chosen]
 
 
+def candidate_words(each: TunedCandidate) -> str:
+    """A candidate in a few words: factor on the radius, cost of a flip, lift, ball over the sites."""
+    lift = "no lift" if each.lift is None else f"{each.lift.kind} {getattr(each.lift, 'segments', '')}".strip()
+    ball = f", ball {each.mixture_radius:g}" if each.mixture_radius else ""
+    return f"x{each.radius:g}, {each.label_flip_cost:g}, {lift}{ball}"
+
+
 def tuned_candidates(
     lifts: Sequence[LiftSpec | None], rows: Sequence[tuple[Candidate, float | None, float | None, int, float | None]]
 ) -> tuple[TunedCandidate, ...]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 from services.contracts.plan_problem import check_cohort_size, check_problem
 from services.contracts.run import Run
-from services.contracts.tuning import settled
+from services.contracts.tuning import TuningCurve, settled
 from services.coordinator.run_parts import RunParts, shortage, sites_needed
 from services.coordinator.sample_counts import with_samples_held
 from services.coordinator.summed_rounds import RETRY_SECONDS
@@ -63,13 +64,30 @@ class Joining:
             return run
         spec = settled(run.plan.tuning)
         before = self._parts.store.completed_before(run.run_id, limit=1 if spec is None else spec.every)
-        curve = earlier_choice(run.plan, before)
+        curve = self._earlier_choice(run, before)
         if curve is None:
-            tuning = PlanTuning(run, self._parts.asset_type, before)
+            # A training that went on from another took few rounds, and is no measure of what one costs.
+            whole = [each for each in before if each.start is None or each.start.after is None]
+            tuning = PlanTuning(run, self._parts.asset_type, whole)
             curve = await tuning.race(partial(self._ask_tuning, run))
         self._parts.forget_sums()  # its keys, and the sites' balls, were those of before
         LOG.info("run %s: %s", run.run_id, curve.why)
         return self._parts.store.set_tuned(run.run_id, *with_choice(run, curve))
+
+    def _earlier_choice(self, run: Run, before: Sequence[Run]) -> TuningCurve | None:
+        """The choice that a run takes; None where it tunes: as who was asked for that alone, or lost a plant of it.
+
+        A choice goes by the rows of all plants that made it. One that may not take part any more, since it was removed
+        or left the plan, has no part in a later model through it.
+        """
+        if run.plan.tunes_only:
+            return None
+        last = self._parts.store.completed_before(run.run_id, tunings=True)
+        curve = earlier_choice(run.plan, before, last[0] if last else None)
+        if curve is None:
+            return None
+        made_by = self._parts.store.get_run(curve.reused_from)
+        return curve if all(site.site_id in self._parts.keys for site in made_by.sites) else None
 
     async def _ask_tuning(self, run: Run, asked: TuningQuestion) -> TuningAnswers:
         """One exchange of a tuning with every plant of the run."""

@@ -53,8 +53,8 @@ class RunStore(Protocol):
     def samples_before(self, run_id: str) -> dict[str, int]:
         """Rows that each site said it had in the last completed run of this run's plan; {} where there is none."""
 
-    def completed_before(self, run_id: str, limit: int = 1) -> list[Run]:
-        """Completed runs of this run's plan, the last one first."""
+    def completed_before(self, run_id: str, limit: int = 1, *, tunings: bool = False) -> list[Run]:
+        """Completed runs of this run's plan, the last one first; ``tunings``: also those that trained nothing."""
 
     def set_tuned(self, run_id: str, plan: Plan, sites: Sequence[SiteTermsRecord]) -> Run:
         """Give a run that has no round yet the terms that its tuning chose; ``ConflictError`` where it has one."""

@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 import numpy as np
 
@@ -80,19 +81,23 @@ def base_of(plan: Plan) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def earlier_choice(plan: Plan, before: Sequence[Run]) -> TuningCurve | None:
-    """The choice of an earlier run that this one takes: fewer than ``every`` runs ago, of the same terms.
+def earlier_choice(plan: Plan, before: Sequence[Run], last: Run | None = None) -> TuningCurve | None:
+    """The last choice, where this run takes it: of the same terms, and fewer than ``every`` trainings took it so far.
 
-    ``before``: completed runs of the plan, the last one first.
+    ``before``: completed trainings of the plan, the last one first. ``last``: the last completed run, which tuned alone
+    where it is none of them; a training that tuned is the first that took its choice.
     """
-    spec = settled(plan.tuning)
-    for run in before[: (spec.every if spec else 1) - 1]:
-        curve = run.plan.tuned
-        if curve is None or curve.base != base_of(plan):
-            return None
-        if not curve.reused_from:
-            return curve.model_copy(update={"reused_from": run.run_id})
-    return None
+    curve = None if last is None else last.plan.tuned
+    if last is None or curve is None or curve.base != base_of(plan):
+        return None
+    spec, origin = settled(plan.tuning), _origin(last)
+    taken = sum(1 for _ in takewhile(lambda run: _origin(run) == origin, before))
+    return None if taken >= (spec.every if spec else 1) else curve.model_copy(update={"reused_from": origin})
+
+
+def _origin(run: Run) -> str:
+    """Run whose choice a run has; empty where it has none."""
+    return "" if run.plan.tuned is None else run.plan.tuned.reused_from or run.run_id
 
 
 def with_choice(run: Run, curve: TuningCurve) -> tuple[Plan, list[SiteTermsRecord]]:
@@ -115,7 +120,7 @@ class PlanTuning:
     """The tuning of one run over the sites that joined it."""
 
     def __init__(self, run: Run, asset_type: AssetType, before: Sequence[Run]) -> None:
-        """``before``: completed runs of the plan, the last one first; its rounds are those of one training.
+        """``before``: completed trainings of the plan that began at zero, the last one first, whose rounds one costs.
 
         Raises
         ------

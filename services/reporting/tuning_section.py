@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from html import escape
 
-from services.contracts.tuning import TunedCandidate, TuningCurve
+from services.contracts.tuning import TuningCurve, candidate_words
 from services.reporting.html import figure, table
 
+TITLE = "How the terms were chosen"
+CAPTION = "Candidates: radius by factor, cost of a flip, lift, ball over the sites"
+HEAD = ("candidate", "held-out score", "standard error", "folds", "gap", "")
 WIDTH, LINE, LEFT, RIGHT = 640, 18, 210, 20
 
 
@@ -14,26 +17,31 @@ def tuning_section(curve: TuningCurve | None) -> str:
     """Heading, what it cost and chose, chart and table; empty for a model whose terms were not tuned."""
     if curve is None:
         return ""
+    return "\n".join((
+        f"<h2>{TITLE}</h2>", f"<p>{escape(tuning_account(curve))}</p>", tuning_chart(curve),
+        table(CAPTION, HEAD, tuning_rows(curve)),
+    ))
+
+
+def tuning_account(curve: TuningCurve) -> str:
+    """Where a choice comes from, why it was made, and what it cost."""
     cost = (
         f"{curve.rounds} rounds and {curve.numbers:.0f} numbers a plant, of a budget of {figure(curve.budget)} "
         f"trainings of {curve.reference_rounds} rounds and {curve.reference_numbers:.0f} numbers"
     )
     origin = f"The choice is that of run {curve.reused_from}. " if curve.reused_from else ""
-    rows = [
+    return f"{origin}{curve.why}; rule {curve.rule}, {curve.folds} folds. It cost {cost}."
+
+
+def tuning_rows(curve: TuningCurve) -> list[list[str]]:
+    """A row a candidate, as :data:`HEAD` names them."""
+    return [
         [
-            _name(each), figure(each.score), figure(each.standard_error), str(each.folds), figure(each.gap),
+            candidate_words(each), figure(each.score), figure(each.standard_error), str(each.folds), figure(each.gap),
             "chosen" if number == curve.chosen else "",
         ]
         for number, each in enumerate(curve.candidates)
     ]
-    head = ("candidate", "held-out score", "standard error", "folds", "gap", "")
-    return "\n".join((
-        "<h2>How the terms were chosen</h2>",
-        f"<p>{escape(origin)}{escape(curve.why)}; rule {escape(curve.rule)}, {curve.folds} folds. "
-        f"It cost {escape(cost)}.</p>",
-        tuning_chart(curve),
-        table("Candidates: radius by factor, cost of a flip, lift, ball over the sites", head, rows),
-    ))
 
 
 def tuning_chart(curve: TuningCurve) -> str:
@@ -49,7 +57,7 @@ def tuning_chart(curve: TuningCurve) -> str:
     parts = []
     for number, each in enumerate(curve.candidates):
         y = LINE * (number + 1)
-        parts.append(f'<text x="{LEFT - 8}" y="{y + 4}" text-anchor="end">{escape(_name(each))}</text>')
+        parts.append(f'<text x="{LEFT - 8}" y="{y + 4}" text-anchor="end">{escape(candidate_words(each))}</text>')
         if each.score is None:
             continue
         x, error = across(each.score), each.standard_error or 0.0
@@ -63,9 +71,3 @@ def tuning_chart(curve: TuningCurve) -> str:
         'role="img" font-family="sans-serif" font-size="11">\n'
         f"<title>Held-out score by candidate</title>\n{body}\n</svg>\n"
     )
-
-
-def _name(each: TunedCandidate) -> str:
-    lift = "no lift" if each.lift is None else f"{each.lift.kind} {getattr(each.lift, 'segments', '')}".strip()
-    ball = f", ball {each.mixture_radius:g}" if each.mixture_radius else ""
-    return f"x{each.radius:g}, {each.label_flip_cost:g}, {lift}{ball}"

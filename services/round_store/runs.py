@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.events import EventKind
-from services.contracts.plan import Plan
+from services.contracts.plan import TUNE_ONLY, Plan
 from services.contracts.run import Leaving, Run, RunStart, RunStatus, SiteAnswer, SiteTermsRecord
 from services.round_store import rounds, run_states
 from services.round_store.documents import document, sentence
@@ -25,6 +25,8 @@ from services.round_store.run_rows import FINAL, OVERTAKEN, run_row
 from services.round_store.session import utc_now
 from services.round_store.tables import UNFINISHED_STATUSES, RunRow
 
+_TRAINS = RunRow.plan["overrides"][TUNE_ONLY].as_boolean().is_not(True)
+"""Not of the runs that tune alone."""
 _ENDS: dict[str, EventKind] = {"completed": "run.completed", "failed": "run.failed", "cancelled": "run.cancelled"}
 
 
@@ -60,11 +62,16 @@ class RunRepository(RoundRepository, LeaseRepository):
 
     def list_runs(
         self, plan: str | None = None, status: RunStatus | None = None, limit: int = 100, offset: int = 0,
-        after: tuple[datetime, str] | None = None,
+        after: tuple[datetime, str] | None = None, tunings: bool = True,
     ) -> list[Run]:
-        """Runs, newest first; of one plan or status, or further down than ``after`` (time, id), where given."""
+        """Runs, newest first; of one plan or status, or further down than ``after`` (time, id), where given.
+
+        ``tunings``: also those that tuned and trained nothing.
+        """
         newest_first = select(RunRow).order_by(RunRow.created_at.desc(), RunRow.run_id)
         wanted = narrowed(newest_first, (RunRow.plan_name, plan), (RunRow.status, status))
+        if not tunings:
+            wanted = wanted.where(_TRAINS)
         if after is not None:
             at, run_id = after
             wanted = wanted.where(or_(RunRow.created_at < at, and_(RunRow.created_at == at, RunRow.run_id > run_id)))
@@ -99,13 +106,15 @@ class RunRepository(RoundRepository, LeaseRepository):
         """Rows that each site said it had in the last completed run of this run's plan; {} where there is none."""
         return {site.site_id: site.n_samples for last in self.completed_before(run_id) for site in last.sites}
 
-    def completed_before(self, run_id: str, limit: int = 1) -> list[Run]:
-        """Completed runs of this run's plan, the last one first."""
+    def completed_before(self, run_id: str, limit: int = 1, *, tunings: bool = False) -> list[Run]:
+        """Completed runs of this run's plan, the last one first; ``tunings``: also those that trained nothing."""
         with self._scope.read() as session:
             plan = run_row(session, run_id).plan_name
             completed = select(RunRow).where(
                 RunRow.plan_name == plan, RunRow.status == "completed", RunRow.run_id != run_id
             )
+            if not tunings:
+                completed = completed.where(_TRAINS)
             last = session.scalars(completed.order_by(RunRow.created_at.desc(), RunRow.run_id.desc()).limit(limit))
             return [Run.of_record(row) for row in last]
 
@@ -130,7 +139,8 @@ class RunRepository(RoundRepository, LeaseRepository):
         """Set the final status, drop method state, frames and lease; once more with the same status changes nothing.
 
         A version that the run registered, and whose gates nobody judged, says from then on how its run ended.
-        The state of a completed run whose plan starts warm stays, in the place of that of the plan's runs before.
+        The state of a completed run whose plan starts warm stays, in the place of that of the plan's runs before; one
+        that tuned alone has none, and takes none's place.
         ``InvalidInputError`` for a status that is not final, ``ConflictError`` where the run has ended with another.
         """
         if status not in FINAL:
@@ -145,7 +155,7 @@ class RunRepository(RoundRepository, LeaseRepository):
                 plan = Plan.model_validate(row.plan)
                 if status != "completed" or not plan.warm_start or plan.noise is not None:
                     run_states.drop_state(session, run_id)
-                if status == "completed":
+                if status == "completed" and not plan.tunes_only:
                     for other in session.scalars(_earlier(row)):
                         run_states.drop_state(session, other)
                 rounds.drop_exchanges(session, run_id)

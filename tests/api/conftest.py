@@ -27,10 +27,12 @@ from api.backend.wiring import Backend, open_backend
 from api.tokens import service as tokens
 from api.tokens.schemas import TokenRequest
 from services.contracts.identity import Role
+from services.contracts.lift import SplineLiftSpec
 from services.contracts.model_version import ModelVersion, SiteScore
 from services.contracts.plan import Gates, Plan
 from services.contracts.run import RoundRecord, Run, SiteAnswer, SiteTermsRecord
 from services.contracts.settings import Settings
+from services.contracts.tuning import TunedCandidate, TuningCurve
 from services.plant_simulator.assets import builtin_asset_type
 from services.registry.gates import check_gates
 from services.registry.mlflow_registry import ModelRegistry
@@ -61,6 +63,19 @@ def new_key() -> Callable[[], str]:
 def a_plan(name: str, **changes: Any) -> Plan:
     stated = {"reveal": "each site", "gates": Gates(max_gap=1e-3, min_site_f1=0.8)} | changes
     return Plan(name=name, asset_type="triplex-pump", **stated)
+
+
+def a_curve() -> TuningCurve:
+    """What a tuning of two candidates may have found."""
+    spline = SplineLiftSpec(kind="spline", segments=6)
+    return TuningCurve(
+        candidates=(
+            TunedCandidate(radius=1.0, label_flip_cost=1.0, score=0.8, folds=3),
+            TunedCandidate(radius=3.0, label_flip_cost=1.0, lift=spline, score=0.9, folds=3),
+        ),
+        chosen=1, why="best of 2 with 0.9", rule="best", folds=3, seed=0, rounds=15, numbers=400.0, bytes_sent=4000,
+        bytes_received=5000, budget=3.0, reference_rounds=12, reference_numbers=300.0, base="0" * 64,
+    )
 
 
 def a_version(name: str, run_id: str, *, seed: int = 0, worst_f1: float = 0.9) -> ModelVersion:

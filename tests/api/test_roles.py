@@ -69,6 +69,7 @@ NEEDED = {
     ("POST", "/v1/admin/plans/{name}/pause"): Role.OPERATOR,
     ("POST", "/v1/admin/plans/{name}/resume"): Role.OPERATOR,
     ("POST", "/v1/admin/plans/{name}/trigger"): Role.OPERATOR,
+    ("POST", "/v1/admin/plans/{name}/tune"): Role.OPERATOR,
     ("POST", "/v1/admin/runs/{run_id}/cancel"): Role.OPERATOR,
     ("POST", "/v1/admin/models/{name}/promote"): Role.OPERATOR,
     ("POST", "/v1/admin/models/{name}/rollback"): Role.OPERATOR,

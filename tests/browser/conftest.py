@@ -24,7 +24,7 @@ from api.backend.actor import Actor
 from api.backend.wiring import Backend, open_backend
 from api.tokens import service as tokens
 from api.tokens.schemas import TokenRequest
-from flows.publish import register
+from flows.publish import end_of_tuning, register
 from services.contracts.identity import Role
 from services.contracts.plan import Plan
 from services.contracts.run import Run
@@ -70,7 +70,7 @@ class Slow:
 
 
 class Driver:
-    """Drives pending runs as the flows process does, in a thread: join, train, evaluate, register."""
+    """Drives pending runs as the flows process does, in a thread: join, tune alone, or train, evaluate, register."""
 
     def __init__(self, works: InProcessWorks) -> None:
         self._works = works
@@ -102,6 +102,9 @@ class Driver:
         async with self._works._plants(()), context.plant_link() as transport:
             coordinator = context.coordinator(run, transport)
             run = await coordinator.join(run)
+            if run.plan.tunes_only:
+                end_of_tuning(context, await coordinator.tune(run))
+                return
             trained = await coordinator.train(run)
             run = context.store.runs.get_run(run.run_id)
             evaluation = await coordinator.evaluate(run, trained.weights, trained.risk_bound)

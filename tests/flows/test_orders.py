@@ -10,6 +10,7 @@ from sqlalchemy import update
 
 from flows.orders import ordered_run
 from services.contracts.errors import ConflictError
+from services.contracts.overrides import tuning_alone
 from services.contracts.plan import Plan
 from services.contracts.run import Run
 from services.round_store.store import RoundStore
@@ -73,6 +74,25 @@ async def test_before_the_date_nothing_is_started(store: RoundStore, early: time
     with pytest.raises(ConflictError, match=r"nobody asked for this run of plan 'nightly': its next date is .* UTC"):
         await ask(store, "nightly", at=due - early)
     assert store.runs.list_runs() == []
+
+
+async def test_a_date_that_comes_while_the_plan_tunes_alone_waits_for_its_end(store: RoundStore) -> None:
+    made = store.plans.create(Plan(name="nightly", asset_type="rig", cron="0 3 * * *", tuning="auto")).plan
+    alone = store.runs.create_run(tuning_alone(made))
+    due = next_three(store.plans.get("nightly").updated_at)
+    with store.database.write() as session:  # it was asked for just after the date
+        session.execute(update(RunRow).values(created_at=due + timedelta(seconds=1)))
+    looks = 0
+
+    async def sleep(seconds: float) -> None:
+        nonlocal looks
+        looks += 1
+        assert store.runs.unfinished_runs() == [store.runs.get_run(alone.run_id)]
+        if looks == 3:
+            store.runs.finish_run(alone.run_id, "completed", "tuned")
+
+    run = await ordered_run(store, "nightly", None, now=lambda: due + timedelta(seconds=2), sleep=sleep)
+    assert looks == 3 and run.run_id != alone.run_id and not run.plan.tunes_only
 
 
 async def test_a_clock_that_is_a_little_ahead_is_waited_for(store: RoundStore) -> None:

@@ -69,7 +69,7 @@ def _was_early(works: Works, run: Run) -> bool:
 
 
 def _check_versions(works: Works, runs: list[Run]) -> None:
-    """One champion, the one that the store says, with its event; one version for each completed run."""
+    """One champion, the one that the store says, with its event; one version for each completed training."""
     world, name = works.world, works.scenario.plan.name
     recorded, pointed = works.store.model_versions.alias(name, CHAMPION), works.registry.aliases(name).get(CHAMPION)
     expected = None if recorded is None else recorded.version
@@ -83,15 +83,17 @@ def _check_versions(works: Works, runs: list[Run]) -> None:
             world.breach(f"versions: version {record.version} is of a run that {run.status}: {run.reason}")
     for run in runs:
         count = sum(record.run_id == run.run_id for record in versions)
-        if run.status == "completed" and count != 1:
+        if run.status == "completed" and count != (0 if run.plan.tunes_only else 1):
             world.breach(f"versions: completed run {run.run_id[:8]} has {count} versions")
+        if run.plan.tunes_only and (run.rounds or run.status == "completed" and run.plan.tuned is None):
+            world.breach(f"tuning: run {run.run_id[:8]} tunes alone, is {run.status} after {run.rounds} rounds")
     with works.engine.connect() as connection:
         changes = connection.exec_driver_sql("SELECT count(*) FROM alias_changes WHERE alias = 'champion'").scalar_one()
         events = connection.exec_driver_sql(
             "SELECT count(*) FROM audit_events WHERE action = 'model.promote'"
         ).scalar_one()
         ordered = connection.exec_driver_sql(
-            "SELECT count(*) FROM audit_events WHERE action = 'plan.trigger'"
+            "SELECT count(*) FROM audit_events WHERE action IN ('plan.trigger', 'plan.tune')"
         ).scalar_one()
     if changes != events:
         world.breach(f"audit: {changes} promotions are recorded, {events} stand in the trail")

@@ -98,10 +98,15 @@ def _in_mode(drawn: Scenario, stated: dict[str, Any], mode: str) -> Scenario:
     honest = {"liar": "", "lie": ""} if changed["reveal"] == "sums" else {}
     if mode == "waiting" and draw.random() < 0.7:
         honest |= {"slow": {draw.choice(drawn.sites): draw.uniform(0.1, 6.0)}}
+    actions = drawn.actions
     if changed["warm_start"]:  # what a run goes on from is one that completed: two weeks more, once all is calm
         more = [Action(drawn.calm_at + draw.uniform(10.0, 20.0) * week, "week") for week in (1, 2)]
-        honest |= {"actions": (*drawn.actions, *more)}
-    return replace(drawn, plan=Plan.model_validate(changed), mode=mode, **honest)
+        actions = (*actions, *more)
+    if mode == "tuning" and random.Random(f"{drawn.seed}/tuned alone").random() < 0.5:
+        first, *others = actions  # a training follows, and finds the choice there
+        ordered = (replace(first, what="tune"), *others, Action(drawn.calm_at + 12.0, "trigger"))
+        actions = tuple(sorted(ordered, key=lambda each: each.at))
+    return replace(drawn, plan=Plan.model_validate(changed), mode=mode, actions=actions, **honest)
 
 
 def _actions(draw: random.Random, sites: tuple[str, ...], calm: float) -> tuple[Action, ...]:

@@ -31,7 +31,7 @@ def untrue_bounds(works: Works, run: Run) -> Iterator[str]:
     plan = run.plan
     yield from reused_of_other_rows(works, run)
     speaks = not works.scenario.liar and plan.noise is None and get_method(plan.method).is_robust
-    if run.status != "completed" or not speaks:
+    if run.status != "completed" or plan.tunes_only or not speaks:
         return
     version = next(each for each in works.registry.versions[plan.name] if each.run_id == run.run_id)
     # With a plant that never answered in the rounds that there were nothing is proven from above, and no file is due.

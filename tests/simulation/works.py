@@ -15,6 +15,7 @@ import numpy as np
 
 from services.contracts.errors import BallastError
 from services.contracts.messages import Task
+from services.contracts.overrides import tuning_alone
 from services.registry.labels import CHAMPION, PREVIOUS
 from tests.simulation.disk import LedgerFaults, LedgerOs, StoreFaults
 from tests.simulation.invariants import Invariants
@@ -157,12 +158,13 @@ class Works:
             for each in self.plants.values():
                 if draw.random() < 0.4:
                     each.measure()
-        if action.what in ("trigger", "week"):
+        if action.what in ("trigger", "week", "tune"):
             with self.store.atomic() as unit:
-                run = unit.runs.create_run(unit.plans.get(self.scenario.plan.name).plan)
+                plan = unit.plans.get(self.scenario.plan.name).plan
+                run = unit.runs.create_run(tuning_alone(plan) if action.what == "tune" else plan)
                 unit.audit.append(
-                    actor="user:op", role=None, action="plan.trigger", target="plan:nightly",
-                    after={"run_id": run.run_id},
+                    actor="user:op", role=None, action="plan.tune" if action.what == "tune" else "plan.trigger",
+                    target="plan:nightly", after={"run_id": run.run_id},
                 )
             self.rows_of[run.run_id] = {site: len(each.revisions) - 1 for site, each in self.plants.items()}
         elif action.what == "cancel" and unfinished:

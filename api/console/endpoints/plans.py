@@ -105,6 +105,16 @@ def trigger_plan(request: Request, name: str, fields: Posted, caller: Operator, 
     return RedirectResponse(f"{CONSOLE}/runs/{run.run_id}", 303, headers=HEADERS)
 
 
+@router.post("/plans/{name}/tune")
+def tune_plan(request: Request, name: str, fields: Posted, caller: Operator, backend: BackendDep) -> Response:
+    """Ask for a tuning and nothing else, and go to it; where the plan has none, the page says what to add."""
+    try:
+        run = service.tune(backend, caller.actor, name, reason_of(fields))
+    except InvalidInputError as error:
+        return _plan_page(request, backend, name, 422, not_triggered=str(error))
+    return RedirectResponse(f"{CONSOLE}/runs/{run.run_id}", 303, headers=HEADERS)
+
+
 @router.post("/plans/{name}/pause")
 def pause_plan(name: str, fields: Posted, caller: Operator, backend: BackendDep) -> Response:
     """Stop starting a plan by its schedule."""

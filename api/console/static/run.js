@@ -26,6 +26,7 @@
     const x = { time: false };
     const bounds = document.getElementById("bounds");
     const gap = document.getElementById("gap");
+    if (!bounds || !gap) return; // a run that tunes alone has no bounds
     bounds.replaceChildren();
     gap.replaceChildren();
     const followed = { legend: { live: true }, cursor: { drag: { x: true, y: false } } };
@@ -56,7 +57,7 @@
     source.addEventListener("rounds", (event) => {
       const news = JSON.parse(event.data);
       for (const name of ["round", "upper", "lower", "gap"]) data[name].push(...news[name]);
-      told.rounds.textContent = String(news.rounds);
+      if (told.rounds) told.rounds.textContent = String(news.rounds);
       const last = data.gap.at(-1);
       if (last !== null && last !== undefined) told.gap.textContent = last.toExponential(2);
       if (news.round.length) show();

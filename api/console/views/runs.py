@@ -7,10 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from markupsafe import Markup
+
 from api.backend.wiring import Backend
 from api.console.views.names import Names
 from services.contracts.plan_changes import Change, plan_changes
 from services.contracts.run import RoundPoint, Run
+from services.reporting import tuning_section
 from services.round_store.overview import Missed, SiteTotals
 
 SHOWN_ROUNDS = 60
@@ -31,6 +34,18 @@ class RunPage:
     def is_live(self) -> bool:
         """Whether more rounds may come."""
         return self.run.status in ("pending", "running")
+
+    @property
+    def tuning(self) -> dict[str, Any] | None:
+        """What the page shows of how the run's terms were chosen, as the version's report has it; None: as written."""
+        curve = self.run.plan.tuned
+        if curve is None:
+            return None
+        return {
+            "title": tuning_section.TITLE, "caption": tuning_section.CAPTION, "head": tuning_section.HEAD,
+            "account": tuning_section.tuning_account(curve), "rows": tuning_section.tuning_rows(curve),
+            "chart": Markup(tuning_section.tuning_chart(curve)),  # the words in it are escaped there
+        }
 
     @property
     def weights(self) -> dict[str, float]:

@@ -10,6 +10,7 @@ import pytest
 
 from services.contracts.process_lock import held
 from services.plant_simulator.assets import builtin_asset_type_path
+from tests.api.conftest import a_curve
 
 PUMP = str(builtin_asset_type_path("triplex-pump"))
 
@@ -99,3 +100,23 @@ def test_a_new_plan_tunes_and_what_a_tuning_is_can_be_shown_and_given_again(
     file.write_text(shell.good("plan", "show", "nightly"))
     assert shell.good("plan", "update", str(file)).endswith("nothing changes\n")
     assert "candidates at least" in shell.refused("plan", "update", made("[tuning]\nradius = [2.0]"))
+
+
+def test_a_plans_terms_are_chosen_by_a_run_of_their_own(shell: Any, behind: Any, made: Callable[..., str]) -> None:
+    assert 'write tuning = "auto" into it' in shell.refused("plan", "tune", "nightly")
+    shell.good("plan", "update", made('tuning = "auto"'))
+    code, out, err = shell.run("plan", "tune", "nightly", "--reason", "new pumps")
+    run_id = out.strip()
+    assert code == 0 and f"run {run_id} waits: no flows process" in err
+    assert run_id in shell.refused("plan", "tune", "nightly")
+    runs = behind.store.runs
+    assert runs.get_run(run_id).plan.tunes_only and "terms chosen" not in shell.good("run", "show", run_id)
+    runs.begin_run(run_id, ())
+    runs.set_tuned(run_id, runs.get_run(run_id).plan.model_copy(update={"tuned": a_curve()}), ())
+    runs.finish_run(run_id, "completed", "tuned, nothing was trained")
+    shown = " ".join(shell.good("run", "show", run_id).split())
+    assert "for this run alone tune_only = true" in shown
+    assert "terms chosen x3, 1, spline 6 why best of 2 with 0.9" in shown
+    assert "candidates x1, 1, no lift 0.8; x3, 1, spline 6 0.9" in shown
+    assert "tuning cost 15 rounds, 4000 bytes to the plants, 5000 back" in shown
+    assert shell.read("run", "show", run_id)["plan"]["tuned"]["candidates"][1]["score"] == 0.9

@@ -148,6 +148,18 @@ def test_a_change_whose_answer_was_lost_is_made_once(world: Any, a_client: Calla
     assert world.events().count("plan.trigger") == 2 and again.status == "pending"
 
 
+def test_a_tuning_alone_is_asked_for_once_and_its_refusal_says_what_to_add(
+    world: Any, a_client: Callable[..., Client]
+) -> None:
+    with pytest.raises(InvalidRequestError, match='write tuning = "auto"') as refused:
+        a_client().tune("pumps")
+    assert refused.value.code == "no_tuning"
+    world.backend.store.plans.update(a_plan("pumps", sites=SITES).model_copy(update={"tuning": "auto"}))
+    run, again = (a_client().tune("pumps", "a look", key="mine") for _ in range(2))
+    assert run.run_id == again.run_id and run.plan.tunes_only and world.events().count("plan.tune") == 1
+    assert a_client().run(run.run_id).plan.tuned is None
+
+
 def test_it_asks_again_what_may_pass_and_nothing_else(a_client: Callable[..., Client], front: Front) -> None:
     front.statuses = [503, 502]
     assert [model.name for model in a_client().models()]

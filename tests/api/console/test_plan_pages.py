@@ -8,6 +8,8 @@ from typing import Any
 
 from services.contracts.identity import Role
 from services.contracts.overrides import FOR_ONE_RUN
+from services.reporting.tuning_section import tuning_chart
+from tests.api.conftest import a_curve
 
 RUN = "ab" * 16
 
@@ -65,6 +67,33 @@ def test_a_run_is_triggered_with_terms_of_its_own_and_a_mistake_is_said_beside_t
     (run,) = runs.unfinished_runs()
     assert run.plan.overrides == {"max_rounds": 50, "absence_patience_seconds": 1000.0, "auto_promote": False}
     assert run.plan.gap == world.backend.store.plans.get("pumps").plan.gap and run.plan.max_rounds == 50
+
+
+def test_a_tuning_alone_is_asked_for_and_its_curve_is_drawn(
+    world: Any, signed_in: Callable[..., Any], reading: Callable[..., str]
+) -> None:
+    person, store, here = signed_in(world), world.backend.store, "/console/plans/pumps"
+    assert 'With tuning = "auto" in the plan they can be chosen' in reading(person.get(here))
+    refused = person.post(f"{here}/tune")
+    assert refused.status_code == 422 and 'write tuning = "auto" into it' in reading(refused)
+    store.plans.update(store.plans.get("pumps").plan.model_copy(update={"tuning": "auto"}))
+    assert "Choose its terms, train nothing" in reading(person.get(here))
+    answer = person.post(f"{here}/tune", reason="new sensors")
+    (run,) = store.runs.unfinished_runs()
+    assert answer.headers["Location"] == f"/console/runs/{run.run_id}" and run.plan.tunes_only
+    live = person.get(answer.headers["Location"])
+    assert 'data-live="yes"' in live.text and "shows the choice when it is made" in reading(live)
+    assert "Proven gap" not in live.text and "Tuning of pumps" in live.text
+    store.runs.begin_run(run.run_id, ())
+    store.runs.set_tuned(run.run_id, run.plan.model_copy(update={"tuned": a_curve()}), ())
+    store.runs.finish_run(run.run_id, "completed", "tuned, nothing was trained")
+    shown = signed_in(world, Role.VIEWER).get(answer.headers["Location"])
+    assert tuning_chart(a_curve()) in shown.text and "<svg" in tuning_chart(a_curve()), "the drawing of the report"
+    said = reading(shown)
+    assert "best of 2 with 0.9; rule best, 3 folds. It cost 15 rounds" in said
+    assert "x3, 1, spline 6 0.9 not known 3 not known chosen" in said
+    assert "completed tuning" in reading(person.get("/console/runs")) and world.events().count("plan.tune") == 1
+    assert "How the terms were chosen" not in person.get(f"/console/runs/{RUN}").text
 
 
 def test_a_run_is_followed_live_until_its_end(world: Any, signed_in: Callable[..., Any]) -> None:

@@ -42,6 +42,7 @@ NEEDED = {
     ("POST", "/console/plans/{name}/check"): Role.ADMINISTRATOR,
     ("POST", "/console/plans/{name}/save"): Role.ADMINISTRATOR,
     ("POST", "/console/plans/{name}/trigger"): Role.OPERATOR,
+    ("POST", "/console/plans/{name}/tune"): Role.OPERATOR,
     ("POST", "/console/plans/{name}/pause"): Role.OPERATOR,
     ("POST", "/console/plans/{name}/resume"): Role.OPERATOR,
     ("POST", "/console/plans/{name}/archive"): Role.ADMINISTRATOR,

@@ -61,6 +61,31 @@ def test_one_run_has_terms_of_its_own_and_the_plan_keeps_its_own(any_world: Any)
     assert refused.status_code == 422 and "overrides are of one run" in refused.text
 
 
+def test_a_plans_tuning_is_asked_for_alone(any_world: Any) -> None:
+    send(any_world, "POST", PATH, PLAN)
+    untuned = send(any_world, "POST", f"{PATH}/nightly/tune", None, Role.OPERATOR)
+    assert (untuned.status_code, untuned.json()["code"]) == (422, "no_tuning")
+    assert 'write tuning = "auto" into it' in untuned.json()["detail"]
+    send(any_world, "POST", PATH, PLAN | {"name": "tuned", "tuning": "auto"})
+    run = send(any_world, "POST", f"{PATH}/tuned/tune", {"reason": "new sensors"}, Role.OPERATOR)
+    assert (run.status_code, run.json()["status"]) == (202, "pending")
+    assert run.json()["plan"]["overrides"] == {"tune_only": True}
+    for order in ("tune", "trigger"):
+        again = send(any_world, "POST", f"{PATH}/tuned/{order}", None, Role.OPERATOR)
+        assert (again.status_code, again.json()["code"]) == (409, "run_unfinished")
+    sly = send(any_world, "POST", f"{PATH}/nightly/trigger", {"overrides": {"tune_only": True}}, Role.OPERATOR)
+    assert (sly.status_code, sly.json()["code"]) == (422, "not_for_one_run")
+    assert any_world.backend.store.plans.get("tuned").plan.overrides is None
+    (asked,) = any_world.backend.store.audit.list_events(action="plan.tune")
+    assert (asked.target, asked.reason) == ("plan:tuned", "new sensors")
+    assert asked.after == {"run_id": run.json()["run_id"], "overrides": {"tune_only": True}}
+    send(any_world, "POST", f"/v1/admin/runs/{run.json()['run_id']}/cancel", None, Role.OPERATOR)
+    any_world.backend.store.runs.finish_run(run.json()["run_id"], "cancelled", "a test")
+    send(any_world, "POST", f"{PATH}/tuned/archive")
+    refused = send(any_world, "POST", f"{PATH}/tuned/tune", None, Role.OPERATOR)
+    assert (refused.status_code, refused.json()["code"]) == (409, "plan_archived")
+
+
 def test_a_plan_can_be_created_paused(world: Any) -> None:
     assert send(world, "POST", f"{PATH}?paused=true", PLAN).json()["paused"] is True
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from services.contracts.errors import InvalidInputError
-from services.contracts.overrides import FOR_ONE_RUN, with_overrides
+from services.contracts.overrides import FOR_ONE_RUN, tuning_alone, with_overrides
 from services.contracts.plan import Plan
 
 PLAN = Plan(name="nightly", asset_type="rig", gap=1e-3, max_rounds=100)
@@ -52,3 +52,14 @@ def test_a_run_that_is_less_near_or_is_told_so_is_not_promoted_by_itself(
     assert with_overrides(PLAN, overrides).auto_promote is promotes
     never = PLAN.model_copy(update={"auto_promote": False})
     assert with_overrides(never, overrides).auto_promote is False
+
+
+def test_a_run_that_tunes_alone_has_its_plan_as_it_is_and_a_plan_without_tuning_is_told_what_to_add() -> None:
+    tuning = PLAN.model_copy(update={"tuning": "auto"})
+    made = tuning_alone(tuning)
+    assert made.tunes_only and not tuning.tunes_only and made.model_copy(update={"overrides": None}) == tuning
+    with pytest.raises(InvalidInputError, match=r'has no tuning: write tuning = "auto" into it, or a table') as refused:
+        tuning_alone(PLAN)
+    assert refused.value.code == "no_tuning"
+    with pytest.raises(InvalidInputError, match="tune_only cannot be set for one run"):
+        with_overrides(tuning, {"tune_only": True})

@@ -223,9 +223,9 @@ class FakeStore:
         runs = [each for each in self.runs.values() if each.status == "completed" and each.run_id != run_id]
         return {site.site_id: site.n_samples for site in runs[-1].sites} if runs else {}
 
-    def completed_before(self, run_id: str, limit: int = 1) -> list[Run]:
+    def completed_before(self, run_id: str, limit: int = 1, *, tunings: bool = False) -> list[Run]:
         runs = [each for each in self.runs.values() if each.status == "completed" and each.run_id != run_id]
-        return runs[::-1][:limit]
+        return [each for each in runs[::-1] if tunings or not each.plan.tunes_only][:limit]
 
     def set_tuned(self, run_id: str, plan: Plan, sites: Sequence[SiteTermsRecord]) -> Run:
         assert self.runs[run_id].rounds == 0

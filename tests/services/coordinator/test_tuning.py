@@ -10,6 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from services.contracts.errors import InvalidInputError
+from services.contracts.overrides import tuning_alone
 from services.contracts.plan import Plan
 from services.contracts.plan_problem import check_problem
 from services.contracts.run import Run
@@ -22,11 +23,24 @@ GRID = {"radius": [1.0, 10.0], "label_flip_cost": [1.0, 4.0], "lifts": ["none", 
 
 
 def tuned(works: FakeWorks, **changes: Any) -> Run:
+    return of_run(works, works.run(**({"tuning": GRID} | changes)))
+
+
+def tuned_alone(works: FakeWorks, **changes: Any) -> Run:
+    run = works.run(**({"tuning": GRID} | changes))
+    return completed(works, of_run(works, works.store.change(run.run_id, plan=tuning_alone(run.plan))))
+
+
+def of_run(works: FakeWorks, run: Run) -> Run:
     async def whole() -> Run:
         coordinator = works.coordinator()
-        return await coordinator.tune(await coordinator.join(works.run(**({"tuning": GRID} | changes))))
+        return await coordinator.tune(await coordinator.join(run))
 
     return asyncio.run(whole())
+
+
+def completed(works: FakeWorks, run: Run, **changes: Any) -> Run:
+    return works.store.change(run.run_id, status="completed", **changes)
 
 
 def curve_of(run: Run) -> TuningCurve:
@@ -109,6 +123,40 @@ def test_runs_between_take_the_last_choice(works: FakeWorks) -> None:
     assert not curve_of(tuned(works, tuning=every)).reused_from, "the fourth run tunes again"
     works.store.runs.popitem()
     assert not curve_of(tuned(works, tuning={**every, "seed": 1})).reused_from, "other terms are tuned anew"
+
+
+def test_a_tuning_alone_is_that_of_the_next_training_and_of_no_more(works: FakeWorks) -> None:
+    completed(works, tuned(works), rounds=17)
+    alone = tuned_alone(works)
+    assert not curve_of(alone).reused_from and curve_of(alone).reference_rounds == 17, "priced by a training"
+    taker = completed(works, tuned(works), rounds=9)
+    assert curve_of(taker).reused_from == alone.run_id and taker.plan.spec == alone.plan.spec
+    assert [task.kind for task in works.plants["plant-1"].asked if task.run_id == taker.run_id] == ["join"]
+    assert not curve_of(completed(works, tuned(works), rounds=9)).reused_from, "it was the tuning of one training"
+
+
+def test_a_tuning_alone_counts_for_as_many_trainings_as_the_plan_says(works: FakeWorks) -> None:
+    every = {**GRID, "every": 2}
+    completed(works, tuned(works, tuning=every), rounds=9)
+    first, second = tuned_alone(works, tuning=every), tuned_alone(works, tuning=every)
+    assert not curve_of(first).reused_from and not curve_of(second).reused_from, "who asks for a tuning gets one"
+    for _ in range(2):
+        assert curve_of(completed(works, tuned(works, tuning=every), rounds=9)).reused_from == second.run_id
+    assert not curve_of(tuned(works, tuning=every)).reused_from
+    completed(works, tuned_alone(works, tuning=every))
+    assert not curve_of(tuned(works, tuning={**every, "seed": 1})).reused_from, "other terms are tuned anew"
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_choice_by_the_rows_of_a_plant_that_is_gone_is_not_taken(works: FakeWorks, alone: bool) -> None:
+    every = {**GRID, "every": 5}
+    if alone:
+        tuned_alone(works, tuning=every)
+    else:
+        completed(works, tuned(works, tuning=every), rounds=9)
+    del works.plants["plant-2"]
+    run = tuned(works, tuning=every)
+    assert not curve_of(run).reused_from and "plant-2" not in {site.site_id for site in run.sites}
 
 
 def test_a_coordinator_that_dies_in_a_tuning_leaves_nothing_and_tunes_again(works: FakeWorks) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC
+from typing import Any
 
+import numpy as np
 import pytest
 
 from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError
+from services.contracts.overrides import tuning_alone
 from services.contracts.plan import Plan
 from services.contracts.run import Run, SiteTermsRecord
 from services.round_store.store import RoundStore
@@ -110,3 +113,25 @@ def test_unknown_runs_are_said_to_be_unknown(store: RoundStore) -> None:
             call(UNKNOWN)
     with pytest.raises(NotFoundError):
         store.runs.renew_lease(UNKNOWN, "me", 1)
+
+
+def test_a_run_that_tuned_alone_is_no_training_and_takes_nobodys_place(
+    store: RoundStore, plan: Plan, terms: tuple[SiteTermsRecord, ...], make_record: Any
+) -> None:
+    tuning = plan.model_copy(update={"tuning": "auto"})
+    trained = store.runs.create_run(tuning)
+    store.runs.begin_run(trained.run_id, terms)
+    store.runs.commit_round(make_record(trained.run_id, 1), {"weights": np.ones(2)})
+    store.runs.finish_run(trained.run_id, "completed", "")
+    alone = store.runs.create_run(tuning_alone(tuning))
+    store.runs.begin_run(alone.run_id, [site.model_copy(update={"n_samples": 1}) for site in terms])
+    store.runs.finish_run(alone.run_id, "completed", "")
+    late = store.runs.create_run(tuning)
+    assert store.runs.get_run(alone.run_id).plan.tunes_only
+    assert [run.run_id for run in store.runs.completed_before(late.run_id, limit=9)] == [trained.run_id]
+    both = store.runs.completed_before(late.run_id, limit=9, tunings=True)
+    assert [run.run_id for run in both] == [alone.run_id, trained.run_id]
+    assert store.runs.samples_before(late.run_id) == {site.site_id: site.n_samples for site in terms}
+    assert store.runs.load_end(trained.run_id) is not None, "the next training goes on from here"
+    assert [run.run_id for run in store.runs.list_runs()] == [late.run_id, alone.run_id, trained.run_id]
+    assert [run.run_id for run in store.runs.list_runs(tunings=False)] == [late.run_id, trained.run_id]
