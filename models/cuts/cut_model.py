@@ -88,9 +88,9 @@ class CutModel:
 
     def site_values(self, points: FloatArray) -> FloatArray:
         """Model of each site's risk at points (K, D), shape (K, G)."""
-        values, heights = self.norms(points)[:, None] * self.floor, self.heights(points)
-        for g in range(self.site_weights.shape[0]):
-            np.maximum(values[:, g], heights[:, self.site == g].max(axis=1, initial=0.0), out=values[:, g])
+        values, heights = np.maximum(self.norms(points)[:, None] * self.floor, 0.0), self.heights(points)
+        for of_sites, of_cuts in zip(values, heights, strict=True):
+            np.maximum.at(of_sites, self.site, of_cuts)
         return values
 
     def site_slope(self, site: int, point: FloatArray) -> tuple[FloatArray, float]:
