@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.benchmarks.papers.fdr_svm.author_columns import AUTHORS
+from tests.benchmarks.papers.fdr_svm.choice import Cell, Grid
 from tests.benchmarks.papers.fdr_svm.columns import (
-    Cell,
-    Grid,
     admm,
     admm_reg,
     admm_sc,
