@@ -101,6 +101,18 @@ def test_runs_side_by_side_are_those_of_one_after_the_other(name: str) -> None:
     np.testing.assert_array_equal(short[-1], found[3])
 
 
+def test_a_batch_holds_the_rows_that_were_drawn_and_else_nothing() -> None:
+    """The largest site draws the fewest rows here."""
+    sites = [toy(1, 6), toy(2, 9)]
+    drawn = [np.array([4, 0, 2]), np.array([8])]
+    batch = next(stacked([sites]).batches(lambda sizes: iter([[drawn]])))[0]
+    np.testing.assert_array_equal(batch.counts, [[3, 1]])
+    for g, (site, rows) in enumerate(zip(sites, drawn, strict=True)):
+        np.testing.assert_array_equal(batch.features[0, g, : len(rows)], site.features[rows])
+        np.testing.assert_array_equal(batch.labels[0, g, : len(rows)], site.labels[rows])
+        assert not batch.features[0, g, len(rows) :].any() and not batch.labels[0, g, len(rows) :].any()
+
+
 @pytest.mark.parametrize("chosen", ["UKM", "Rice", "pump"])
 @pytest.mark.parametrize("name", RIVALS)
 def test_a_column_chooses_as_one_run_after_the_other_does(name: str, chosen: str) -> None:
