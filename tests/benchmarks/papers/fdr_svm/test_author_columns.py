@@ -13,9 +13,11 @@ from tests.benchmarks.papers.fdr_svm.catalogue import COLUMNS
 from tests.benchmarks.papers.fdr_svm.cells import Job, append_row, run_cells
 from tests.benchmarks.papers.fdr_svm.choice import Grid
 from tests.benchmarks.papers.fdr_svm.columns import admm_reg
+from tests.benchmarks.papers.fdr_svm.ours_against import against, verdict
+from tests.benchmarks.papers.fdr_svm.ours_against import table as table_against
 from tests.benchmarks.papers.fdr_svm.printed import PRINTED_TABLE_5, admm_points
 from tests.benchmarks.papers.fdr_svm.service_columns import AS_IT_COMES, TUNES_ITSELF
-from tests.benchmarks.papers.fdr_svm.table5 import compared, one_sided, table
+from tests.benchmarks.papers.fdr_svm.table5 import compared, one_sided, stored, table
 from tests.benchmarks.papers.fdr_svm.test_fdr_svm import number, small_split
 
 
@@ -71,6 +73,35 @@ def test_table_5_tells_who_is_better_and_on_how_many_pairs() -> None:
     assert table(compared([row for row in rows if row["repetition"] < "4"])).count("too few pairs") == 2
     text = table(list(found.values()))
     assert "reject (0.0156, n 6)" in text and text.count("printed") == len(PRINTED_TABLE_5)
+
+
+def test_quick_cells_are_not_mixed_with_those_of_the_full_run(tmp_path: Path) -> None:
+    full, fast = tmp_path / "cells.csv", tmp_path / "cells-quick.csv"
+    for state, column, repetition, f1 in (
+        (full, "SM", "0", 0.9), (fast, "SM", "1", 0.5), (fast, "ADMM", "0", 0.6), (fast, "ADMM", "1", 0.7),
+    ):
+        append_row(state, {"set": "UKM", "column": column, "repetition": repetition, "f1": f1})
+    assert [(row["column"], row["f1"]) for row in stored([full, fast])] == [("SM", 0.9), ("ADMM", 0.6), ("ADMM", 0.7)]
+
+
+def test_tests_of_ours_are_told_in_both_directions() -> None:
+    rows = [
+        {"set": chosen, "column": column, "repetition": str(r), "f1": f1 + 0.001 * r * (column == AS_IT_COMES)}
+        for column, chosen, f1 in (
+            (AS_IT_COMES, "UKM", 0.9), ("FedAvg, code's settings", "UKM", 0.8), ("ADMM", "UKM", 0.97),
+            (AS_IT_COMES, "Rice", 0.9), ("FedAvg, code's settings", "Rice", 0.91),
+        )
+        for r in range(20)
+    ]
+    found = {(row["against"], row["set"]): row for row in against([*rows, {**rows[0], "repetition": "77"}])}
+    assert {key: (row["pairs"], verdict(row)) for key, row in found.items()} == {
+        ("FedAvg, code's settings", "UKM"): (20, "better"), ("FedAvg, code's settings", "Rice"): (20, "level"),
+        ("ADMM", "UKM"): (20, "worse"),
+    }
+    assert found["ADMM", "UKM"]["lead"] == pytest.approx(-0.07 + 0.0095)
+    text = table_against(list(found.values()))
+    assert "**-0.0605 (9.5e-07, n 20)**" in text and "level |" in text
+    assert f"| rival | {AS_IT_COMES} | 1 | 1 | 0 |" in text
 
 
 def test_cells_of_an_older_form_are_refused(tmp_path: Path) -> None:
