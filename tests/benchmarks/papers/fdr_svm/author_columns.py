@@ -42,39 +42,52 @@ def knobs(name: str, chosen: str) -> tuple[Knob, ...]:
 
 
 def rival_points(name: str, chosen: str, runs: Runs, candidates: tuple[Knob, ...], rounds: int) -> Iterator[FloatArray]:
-    """The server's points (R, C, P) of all candidates after each round; ``chosen`` is the set, or "pump"."""
-    pairs = np.array([knob if isinstance(knob, tuple) else (knob, 0.0) for knob in candidates])
-    steps, more = pairs[:, 0], pairs[:, 1]
+    """The server's points (R, C, P) of all candidates after each round; ``chosen`` is the set, or "pump".
+
+    A candidate is a step; or a step with FedProx's mu; or a step with FedDRO's tracking and, if not the set's own, its
+    temperature.
+    """
+    known = [knob if isinstance(knob, tuple) else (knob,) for knob in candidates]
+    steps = np.array([knob[0] for knob in known])
     if name == "FedSGD":
         return fedsgd(runs, steps, rounds)
+    more = np.array([knob[1] if len(knob) > 1 else 0.0 for knob in known])
     if name == "FedDRO (KL)":
-        return feddro(runs, steps, rounds, temperature=TEMPERATURES[chosen], tracking=more)
+        temperature = np.array([knob[2] if len(knob) > 2 else TEMPERATURES[chosen] for knob in known])
+        return feddro(runs, steps, rounds, temperature=temperature, tracking=more)
     return fedavg(runs, steps, rounds, proximal=more)
 
 
+def tuned_rival(
+    name: str, data: Split, candidates: tuple[Knob, ...], *,
+    betas: tuple[float, ...], rounds: tuple[int, ...], folds: int,
+) -> Cell:
+    """Choose candidate, rounds and the ridge ``||w||^2 / (beta N_g)`` by cross-validation; score the test part once."""
+    began, outside = time.perf_counter(), [data.fold == fold for fold in range(folds)]
+    parts = [~rows for rows in outside] + [np.ones_like(data.fold, dtype=bool)]
+    runs = stacked([sites_of(data, rows, beta, 1.0) for beta in betas for rows in parts])
+    at = {}
+    for t, points in enumerate(rival_points(name, data.name, runs, candidates, rounds[-1]), start=1):
+        if t in rounds:
+            at[t] = points.reshape(len(betas), len(parts), len(candidates), -1).copy()
+    scores = np.zeros((len(betas), len(candidates), len(rounds)))
+    for fold, rows in enumerate(outside):
+        for a, b, t in np.ndindex(scores.shape):
+            weights = at[rounds[t]][a, fold, b]
+            scores[a, b, t] += f1_positive(data.labels[rows], data.features[rows] @ weights)
+    a, b, t = first_best(scores)
+    tuned = {"rounds": rounds[t], "knob": candidates[b], "beta": betas[a], "label_flip_cost": "1.0"}
+    return judge(data, data.test_features @ at[rounds[t]][a, -1, b], math.nan, began, tuned)
+
+
 def authors_rival(name: str) -> Callable[[Split, Grid], Cell]:
-    """A rival as the code runs it; the ridge is ``||w||^2 / (beta N_g)``, beta 10 on the UCI sets."""
+    """A rival as the code runs it; beta is 10 on the UCI sets."""
 
     def column(data: Split, grid: Grid) -> Cell:
-        began, chosen = time.perf_counter(), data.name
-        data = scaled(data) if chosen in IN_UNIT_BOX else data
+        chosen, data = data.name, scaled(data) if data.name in IN_UNIT_BOX else data
         betas = PUMP_BETAS if chosen == "pump" and name != "FedDRO (KL)" else (10.0,)
-        rounds, candidates = (220,) if chosen == "pump" else grid.rounds, knobs(name, chosen)
-        outside = [data.fold == fold for fold in range(grid.folds)]
-        parts = [~rows for rows in outside] + [np.ones_like(data.fold, dtype=bool)]
-        runs = stacked([sites_of(data, rows, beta, 1.0) for beta in betas for rows in parts])
-        at = {}
-        for t, points in enumerate(rival_points(name, chosen, runs, candidates, rounds[-1]), start=1):
-            if t in rounds:
-                at[t] = points.reshape(len(betas), len(parts), len(candidates), -1).copy()
-        scores = np.zeros((len(betas), len(candidates), len(rounds)))
-        for fold, rows in enumerate(outside):
-            for a, b, t in np.ndindex(scores.shape):
-                weights = at[rounds[t]][a, fold, b]
-                scores[a, b, t] += f1_positive(data.labels[rows], data.features[rows] @ weights)
-        a, b, t = first_best(scores)
-        tuned = {"rounds": rounds[t], "knob": candidates[b], "beta": betas[a], "label_flip_cost": "1.0"}
-        return judge(data, data.test_features @ at[rounds[t]][a, -1, b], math.nan, began, tuned)
+        rounds = (220,) if chosen == "pump" else grid.rounds
+        return tuned_rival(name, data, knobs(name, chosen), betas=betas, rounds=rounds, folds=grid.folds)
 
     return column
 

@@ -63,9 +63,12 @@ def fedavg(runs: Runs, steps: FloatArray, rounds: int, *, proximal: FloatArray) 
 
 
 def feddro(
-    runs: Runs, steps: FloatArray, rounds: int, *, temperature: float, tracking: FloatArray
+    runs: Runs, steps: FloatArray, rounds: int, *, temperature: FloatArray, tracking: FloatArray
 ) -> Iterator[FloatArray]:
-    """The server's points (R, C, P) after each round of five compositional steps, of ``steps / sqrt(t)`` over all."""
+    """The server's points (R, C, P) after each round of five compositional steps, of ``steps / sqrt(t)`` over all.
+
+    ``temperature`` (C,), ``tracking`` (C,).
+    """
     points, inner, t = _zeros(runs, steps), np.zeros((len(runs.sizes), steps.shape[0])), 0
     batches = runs.batches(chosen)
     for _ in range(rounds):
@@ -75,7 +78,7 @@ def feddro(
             counted = (batch.labels[:, :, None, :] != 0.0) & (losses > 0.0)
             # A candidate that diverges comes to infinity and then to what is no number; it goes on without complaint.
             with np.errstate(over="ignore", invalid="ignore"):
-                lifted = np.where(counted, np.exp(np.maximum(losses, 0.0) / temperature), 0.0)
+                lifted = np.where(counted, np.exp(np.maximum(losses, 0.0) / temperature[:, None]), 0.0)
                 means = lifted.sum(axis=3) / batch.counts[:, :, None]
                 inner = (1.0 - tracking) * inner + tracking * means.mean(axis=1)
                 begun = inner > 0.0

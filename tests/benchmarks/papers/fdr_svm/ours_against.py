@@ -20,12 +20,14 @@ import numpy as np
 
 from tests.benchmarks.papers.fdr_svm.author_columns import RIVALS
 from tests.benchmarks.papers.fdr_svm.cells import Row
+from tests.benchmarks.papers.fdr_svm.our_features import ON_OUR_FEATURES
 from tests.benchmarks.papers.fdr_svm.service_columns import SERVICE
 from tests.benchmarks.papers.fdr_svm.table5 import BEST_OF, LEVEL, STATES, SUFFIX, one_sided, stored
 from tests.benchmarks.papers.fdr_svm.uci import SETS
 
 KINDS = {
     "rival": tuple(name + SUFFIX for name in RIVALS),
+    "rival on our features": tuple(ON_OUR_FEATURES),
     "the paper's own": BEST_OF,
     "other": ("Central (DR-SVM)", "mended and certified"),
 }

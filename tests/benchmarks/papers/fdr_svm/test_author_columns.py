@@ -68,6 +68,8 @@ def test_table_5_tells_who_is_better_and_on_how_many_pairs() -> None:
     assert found["UKM", "FedAvg"]["rejected"] is False and found["UKM", "FedAvg"]["pairs"] == 6
     assert found["Rice", "FedSGD"]["p_value"] is None
     assert one_sided([0.0, 0.0]) == 1.0
+    lucky = {"set": "UKM", "column": "ADMM-SC", "repetition": "0", "f1": 0.99}
+    assert next(row for row in compared([*rows, lucky]) if row["pairs"])["best"] == "ADMM"
     few = [row for row in compared([row for row in rows if row["repetition"] < "4"]) if row["pairs"]]
     assert few and all(row["rejected"] is None for row in few)
     assert table(compared([row for row in rows if row["repetition"] < "4"])).count("too few pairs") == 2

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.benchmarks.papers.fdr_svm import our_features
 from tests.benchmarks.papers.fdr_svm.author_columns import AUTHORS, PUMP_BETAS, RIVALS, knobs, rival_points
 from tests.benchmarks.papers.fdr_svm.authors import TEMPERATURES
 from tests.benchmarks.papers.fdr_svm.choice import Grid, as_printed, sites_of
@@ -79,11 +80,12 @@ def plain_feddro(
 
 def plain_points(name: str, chosen: str, sites: list[Site], knob: Knob, rounds: int) -> Iterator[np.ndarray]:
     """One candidate on one set of sites, a step after the other."""
-    step, more = knob if isinstance(knob, tuple) else (knob, 0.0)
+    step, more = knob[:2] if isinstance(knob, tuple) else (knob, 0.0)
     if name == "FedSGD":
         return plain_fedsgd(sites, step, rounds)
     if name == "FedDRO (KL)":
-        return plain_feddro(sites, step, rounds, TEMPERATURES[chosen], more)
+        temperature = knob[2] if isinstance(knob, tuple) and len(knob) > 2 else TEMPERATURES[chosen]
+        return plain_feddro(sites, step, rounds, temperature, more)
     return plain_fedavg(sites, step, rounds, more)
 
 
@@ -135,6 +137,25 @@ def test_a_column_chooses_as_one_run_after_the_other_does(name: str, chosen: str
     )
     assert (cell.f1, cell.f1_macro, cell.tuned) == (plain.f1, plain.f1_macro, plain.tuned)
     assert cell.f1 > 0.7 or chosen != "UKM"
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_rivals_on_our_features_have_an_intercept_and_the_unit_box(name: str) -> None:
+    data = small_split()
+    data = replace(data, features=data.features + 5.0, test_features=data.test_features + 5.0, name="UKM")
+    grid = Grid(rounds=(10, 40), folds=2)
+    cell = our_features.ON_OUR_FEATURES[f"{name}, our features"](data, grid)
+    low, high = data.features.min(axis=0), data.features.max(axis=0)
+    unit, test = ((x - low) / (high - low) for x in (data.features, data.test_features))
+    both = replace(
+        data, features=np.c_[unit, np.ones(len(unit))], test_features=np.c_[test.clip(0.0, 1.0), np.ones(len(test))]
+    )
+    plain = as_printed(
+        both, grid, grid.rounds, our_features.knobs(name),
+        lambda sites, knob, t: plain_points(name, "UKM", sites, knob, t),
+    )
+    assert (cell.f1, cell.tuned) == (plain.f1, plain.tuned)
+    assert cell.f1 > 0.8
 
 
 def test_every_set_has_a_temperature_and_a_run_that_diverges_goes_on() -> None:
