@@ -5,17 +5,18 @@ those of FedAvg and FedProx over the epochs of one round, after which they begin
 FedDRO takes five local steps a round, each on a batch of its own draw, divides by a tracked mean of
 ``exp(loss / temperature)`` that begins at 0 and that all sites share at every step (the text averages once a round),
 leaves out rows whose hinge is 0, and has no ridge. Written anew after that description, in plain NumPy, without
-certificates; draws are from a fixed seed, so that a short run is the beginning of a long one.
+certificates; draws are from a fixed seed, so that a short run is the beginning of a long one, and they depend on the
+sizes of the sites alone: all candidates of a grid see the same, and go through a run side by side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from models.basics import FloatArray
-from tests.benchmarks.papers.fdr_svm.printed import Site
+from tests.benchmarks.papers.fdr_svm.runs import Batch, Round, Runs, Sizes
 
 EPOCHS, BATCH = 5, 0.2
 SEED = 0
@@ -30,62 +31,88 @@ TRACKING: Mapping[str, float] = {"UKM": 0.01}
 """FedDRO's tracking over its first step; 0.1 for the other sets."""
 
 
-def slope(weights: FloatArray, features: FloatArray, labels: FloatArray, ridge: float) -> FloatArray:
-    """Subgradient (P,) of mean hinge + ``ridge ||w||^2``; a row at its margin exactly has none."""
-    active = labels * (features @ weights) < 1.0
-    return np.asarray(-(active * labels) @ features / labels.shape[0] + 2.0 * ridge * weights)
+def slope(points: FloatArray, batch: Batch, ridges: FloatArray) -> FloatArray:
+    """Subgradient of mean hinge + ``ridge ||w||^2`` at points (R, G, C, P); a row at its margin exactly has none."""
+    active = (batch.margins(points) < 1.0).astype(float)
+    return np.asarray(2.0 * ridges[:, :, None, None] * points - batch.mean_of_rows(active))
 
 
-def fedsgd(sites: Sequence[Site], step: float, rounds: int) -> Iterator[FloatArray]:
-    """The server's point after each round: one step on all rows, of ``step / sqrt(t)``."""
-    weights = np.zeros(sites[0].features.shape[1])
+def fedsgd(runs: Runs, steps: FloatArray, rounds: int) -> Iterator[FloatArray]:
+    """The server's points (R, C, P) after each round: one step on all rows, of ``steps / sqrt(t)``, steps (C,)."""
+    points, batch = _zeros(runs, steps), runs.whole
     for t in range(1, rounds + 1):
-        found = [slope(weights, site.features, site.labels, site.radius) for site in sites]
-        weights = weights - step / np.sqrt(t) * np.mean(found, axis=0)
-        yield weights
+        found = slope(points, batch, runs.ridges).mean(axis=1, keepdims=True)
+        points = points - (steps / np.sqrt(t))[:, None] * found
+        yield points[:, 0]
 
 
-def fedavg(sites: Sequence[Site], step: float, rounds: int, *, proximal: float = 0.0) -> Iterator[FloatArray]:
-    """The server's point after each round: five epochs of five batches, of ``step / sqrt(epoch)``.
+def fedavg(runs: Runs, steps: FloatArray, rounds: int, *, proximal: FloatArray) -> Iterator[FloatArray]:
+    """The server's points (R, C, P) after each round: five epochs of five batches, of ``steps / sqrt(epoch)``.
 
-    ``proximal`` is FedProx's mu: the pull of each step towards the round's first point.
+    ``proximal`` (C,) is FedProx's mu: the pull of each step towards the round's first point.
     """
-    random = np.random.default_rng(SEED)
-    weights = np.zeros(sites[0].features.shape[1])
+    start, pull = _zeros(runs, steps), proximal[:, None]
+    batches = runs.batches(permuted)
     for _ in range(rounds):
-        ended = []
-        for site in sites:
-            point, size = weights, int(BATCH * site.labels.shape[0])
-            for epoch in range(1, EPOCHS + 1):
-                order = random.permutation(site.labels.shape[0])
-                for start in range(0, int(1 / BATCH) * size, size):
-                    rows = order[start : start + size]
-                    found = slope(point, site.features[rows], site.labels[rows], site.radius)
-                    point = point - step / np.sqrt(epoch) * (found + proximal * (point - weights))
-            ended.append(point)
-        weights = np.mean(ended, axis=0)
-        yield weights
+        points = start
+        for number, batch in enumerate(next(batches)):
+            length = (steps / np.sqrt(1 + number // int(1 / BATCH)))[:, None]
+            points = points - length * (slope(points, batch, runs.ridges) + pull * (points - start))
+        start = _averaged(points)
+        yield start[:, 0]
 
 
 def feddro(
-    sites: Sequence[Site], step: float, rounds: int, *, temperature: float, tracking: float
+    runs: Runs, steps: FloatArray, rounds: int, *, temperature: FloatArray, tracking: FloatArray
 ) -> Iterator[FloatArray]:
-    """The server's point after each round of five compositional steps, of ``step / sqrt(t)`` over all steps."""
-    random, inner = np.random.default_rng(SEED), 0.0
-    local = np.zeros((len(sites), sites[0].features.shape[1]))
-    for t in range(1, EPOCHS * rounds + 1):
-        lifted, inward = [], []
-        for point, site in zip(local, sites, strict=True):
-            rows = random.choice(site.labels.shape[0], int(BATCH * site.labels.shape[0]), replace=False)
-            features, labels = site.features[rows], site.labels[rows]
-            losses = 1.0 - labels * (features @ point)
-            with np.errstate(over="ignore"):
-                counts = np.where(losses > 0.0, np.exp(np.maximum(losses, 0.0) / temperature), 0.0)
-            lifted.append(float(counts.mean()))
-            inward.append(-(counts * labels) @ features / labels.shape[0])
-        inner = (1.0 - tracking) * inner + tracking * float(np.mean(lifted))
-        if inner > 0.0:
-            local = local - step / np.sqrt(t) / (temperature * inner) * np.array(inward)
-        if t % EPOCHS == 0:
-            local[:] = local.mean(axis=0)
-            yield local[0].copy()
+    """The server's points (R, C, P) after each round of five compositional steps, of ``steps / sqrt(t)`` over all.
+
+    ``temperature`` (C,), ``tracking`` (C,).
+    """
+    points, inner, t = _zeros(runs, steps), np.zeros((len(runs.sizes), steps.shape[0])), 0
+    batches = runs.batches(chosen)
+    for _ in range(rounds):
+        for batch in next(batches):
+            t += 1
+            losses = 1.0 - batch.margins(points)
+            counted = (batch.labels[:, :, None, :] != 0.0) & (losses > 0.0)
+            # A candidate that diverges comes to infinity and then to what is no number; it goes on without complaint.
+            with np.errstate(over="ignore", invalid="ignore"):
+                lifted = np.where(counted, np.exp(np.maximum(losses, 0.0) / temperature[:, None]), 0.0)
+                means = lifted.sum(axis=3) / batch.counts[:, :, None]
+                inner = (1.0 - tracking) * inner + tracking * means.mean(axis=1)
+                begun = inner > 0.0
+                lengths = np.where(begun, steps / np.sqrt(t) / (temperature * np.where(begun, inner, 1.0)), 0.0)
+                moved = points + lengths[:, None, :, None] * batch.mean_of_rows(lifted)
+                points = np.where(begun[:, None, :, None], moved, points)
+        points = _averaged(points)
+        yield points[:, 0]
+
+
+def permuted(sizes: Sizes) -> Iterator[Round]:
+    """Five epochs a round, of five batches each: a permutation of a site's rows in each epoch, site by site."""
+    random = np.random.default_rng(SEED)
+    while True:
+        orders = [[random.permutation(size) for _ in range(EPOCHS)] for size in sizes]
+        yield [
+            [order[epoch][batch * int(BATCH * order[epoch].shape[0]) :][: int(BATCH * order[epoch].shape[0])]
+             for order in orders]
+            for epoch in range(EPOCHS) for batch in range(int(1 / BATCH))
+        ]
+
+
+def chosen(sizes: Sizes) -> Iterator[Round]:
+    """Five steps a round, each on a batch of its own draw."""
+    random = np.random.default_rng(SEED)
+    while True:
+        yield [[random.choice(size, int(BATCH * size), replace=False) for size in sizes] for _ in range(EPOCHS)]
+
+
+def _zeros(runs: Runs, steps: FloatArray) -> FloatArray:
+    n_runs, n_sites, _, p = runs.features.shape
+    return np.zeros((n_runs, n_sites, steps.shape[0], p))
+
+
+def _averaged(points: FloatArray) -> FloatArray:
+    """Every site at the mean of the sites."""
+    return np.broadcast_to(points.mean(axis=1, keepdims=True), points.shape)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.benchmarks.papers.fdr_svm.author_columns import AUTHORS
+from tests.benchmarks.papers.fdr_svm.choice import Cell, Grid
 from tests.benchmarks.papers.fdr_svm.columns import (
-    Cell,
-    Grid,
     admm,
     admm_reg,
     admm_sc,
@@ -18,6 +17,7 @@ from tests.benchmarks.papers.fdr_svm.columns import (
     sm_code,
     sm_text,
 )
+from tests.benchmarks.papers.fdr_svm.our_features import ON_OUR_FEATURES
 from tests.benchmarks.papers.fdr_svm.rivals import SETTINGS as RIVALS
 from tests.benchmarks.papers.fdr_svm.service_columns import SERVICE
 from tests.benchmarks.papers.fdr_svm.uci import Split
@@ -27,6 +27,7 @@ COLUMNS: dict[str, Callable[[Split, Grid], Cell]] = {
     **{name: rival(name) for name in RIVALS},
     **{f"{name}, in [0, 1]": rival(name, unit=True) for name in RIVALS},
     **{name: column for name, column in AUTHORS.items() if not name.startswith("ADMM")},
+    **ON_OUR_FEATURES,
     "SM": sm_text,
     "SM, code's step": sm_code,
     "ADMM": admm,

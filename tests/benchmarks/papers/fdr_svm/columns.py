@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,13 +14,12 @@ from models.centralised.hinge import train_pooled
 from models.features.fourier import FourierLift, fourier_lift
 from models.problem import RobustSpec, SiteProblem
 from models.simulation.federation import Training
-from tests.benchmarks.papers.fdr_svm.printed import ROUNDS, ROUNDS_SM, Site, admm_points, sm_points
-from tests.benchmarks.papers.fdr_svm.rivals import Knob, rival_points
+from tests.benchmarks.papers.fdr_svm.choice import Cell, Grid, as_printed, judge
+from tests.benchmarks.papers.fdr_svm.printed import admm_points, sm_points
 from tests.benchmarks.papers.fdr_svm.rivals import knobs as rival_knobs
-from tests.benchmarks.papers.fdr_svm.uci import N_FOLDS, Split, correct_rate, f1_macro, f1_positive, scaled
+from tests.benchmarks.papers.fdr_svm.rivals import rival_points
+from tests.benchmarks.papers.fdr_svm.uci import N_FOLDS, Split, f1_positive, scaled
 
-RHOS = (1e-3, 1e-2, 1e-1, 1.0)
-STEPS = (1.0, 1e1, 1e2, 1e3)
 RADII = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2)
 FLIP_COSTS = (0.25, 1.0, math.inf)
 BANDWIDTHS = (0.3, 0.6, 1.2)
@@ -30,85 +27,6 @@ COMPONENTS = 80
 LIFT_SEED = 1
 TUNING = 1e-5
 """Relative gap of the fits that are only compared in cross-validation."""
-QUICK_FOLDS = 2
-QUICK_ROUNDS = 60
-
-
-@dataclass(frozen=True)
-class Cell:
-    """What a column makes of a repetition. ``gap`` is the certified relative gap of the final fit, NaN without one."""
-
-    f1: float
-    f1_macro: float
-    correct_rate: float
-    gap: float
-    seconds: float
-    tuned: str
-
-
-@dataclass(frozen=True)
-class Grid:
-    """What the columns as printed may choose from, and how many of the folds judge it."""
-
-    rounds: tuple[int, ...] = ROUNDS
-    rounds_sm: tuple[int, ...] = ROUNDS_SM
-    rhos: tuple[float, ...] = RHOS
-    steps: tuple[float, ...] = STEPS
-    flip_costs: tuple[float, ...] = (1.0,)
-    betas: tuple[float, ...] = (10.0,)
-    folds: int = N_FOLDS
-
-
-def quick(grid: Grid) -> Grid:
-    """The grid of ``--quick``: two of the five folds judge, and no run is longer than 60 rounds (SM 140)."""
-    return Grid(
-        tuple(t for t in grid.rounds if t <= QUICK_ROUNDS) or (QUICK_ROUNDS,),
-        tuple(t for t in grid.rounds_sm if t <= 140) or (140,),
-        grid.rhos, grid.steps, grid.flip_costs, grid.betas, QUICK_FOLDS,
-    )
-
-
-def sites_of(data: Split, rows: np.ndarray, beta: float, flip_cost: float) -> list[Site]:
-    """Sites of some training rows; the radius ``1 / (beta N_g)`` is that of the whole site, as in the authors' code."""
-    return [
-        Site(
-            data.features[rows & (data.site == g)], data.labels[rows & (data.site == g)],
-            1.0 / (beta * int((data.site == g).sum())), flip_cost,
-        )
-        for g in np.unique(data.site)
-    ]
-
-
-Points = Callable[[list[Site], Any, int], Iterable[FloatArray]]
-
-
-def as_printed(
-    data: Split, grid: Grid, rounds: tuple[int, ...], knobs: Sequence[Knob], points: Points,
-    final: Points | None = None,
-) -> Cell:
-    """Tune rounds and one knob (and what the grid has of flip cost and beta) by cross-validation; first best wins.
-
-    ``final`` makes the points of the fit on all training rows, where it is another method than the one that was tuned.
-    """
-    began = time.perf_counter()
-    local = [(beta, cost) for beta in grid.betas for cost in grid.flip_costs]
-    scores = np.zeros((len(local), len(knobs), len(rounds)))
-    for fold in range(grid.folds):
-        inside, outside = data.fold != fold, data.fold == fold
-        for a, (beta, cost) in enumerate(local):
-            sites = sites_of(data, inside, beta, cost)
-            for b, knob in enumerate(knobs):
-                for t, weights in enumerate(points(sites, knob, rounds[-1]), start=1):
-                    if t in rounds:
-                        judged = f1_positive(data.labels[outside], data.features[outside] @ weights)
-                        scores[a, b, rounds.index(t)] += judged
-    # The authors' table has rounds first: among equals the fewest rounds win.
-    first = np.moveaxis(scores, 2, 0)
-    t, a, b = (int(index) for index in np.unravel_index(np.argmax(first), first.shape))
-    everything = sites_of(data, np.ones_like(data.fold, dtype=bool), *local[a])
-    *_, weights = (final or points)(everything, knobs[b], rounds[t])
-    tuned = {"rounds": rounds[t], "knob": knobs[b], "beta": local[a][0], "label_flip_cost": str(local[a][1])}
-    return judge(data, data.test_features @ weights, math.nan, began, tuned)
 
 
 def sm_text(data: Split, grid: Grid) -> Cell:
@@ -251,12 +169,3 @@ def _train(
         spec = RobustSpec(radii[position % len(radii)], flip_cost, norm, fit_intercept=intercept)
         sites[str(g)] = SiteProblem(features[site == g], labels[site == g], spec)
     return train_pooled(sites, tolerance=tolerance)
-
-
-def judge(data: Split, scores: FloatArray, gap: float, began: float, tuned: dict[str, Any]) -> Cell:
-    """The cell of scores of the test rows."""
-    labels = data.test_labels
-    return Cell(
-        f1_positive(labels, scores), f1_macro(labels, scores), correct_rate(labels, scores), gap,
-        time.perf_counter() - began, json.dumps(tuned),
-    )

@@ -31,7 +31,7 @@ SETTINGS: Mapping[str, tuple[str, Mapping[str, float]]] = {
 }
 
 
-Knob = float | tuple[float, float]
+Knob = float | tuple[float, ...]
 
 
 def knobs(name: str) -> tuple[Knob, ...]:

@@ -20,7 +20,7 @@ from models.centralised.hinge import train_pooled
 from models.problem import RobustSpec, SiteProblem
 from tests.benchmarks.papers.fdr_svm import command
 from tests.benchmarks.papers.fdr_svm.cells import Job, Row, run_cells
-from tests.benchmarks.papers.fdr_svm.columns import sites_of
+from tests.benchmarks.papers.fdr_svm.choice import sites_of
 from tests.benchmarks.papers.fdr_svm.plots import line_plots
 from tests.benchmarks.papers.fdr_svm.printed import ROUNDS, Site, admm_points, sm_points
 from tests.benchmarks.papers.fdr_svm.pump import SETTINGS, pump_split

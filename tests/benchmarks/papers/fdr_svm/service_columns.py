@@ -21,7 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from models.estimators import FederatedDRClassifier
 from services.contracts.plan import Plan
-from tests.benchmarks.papers.fdr_svm.columns import Cell, Grid, judge
+from tests.benchmarks.papers.fdr_svm.choice import Cell, Grid, judge
 from tests.benchmarks.papers.fdr_svm.uci import Split, scaled
 
 AS_IT_COMES, TUNES_ITSELF = "Ballast, plan as it comes", "Ballast, tuning auto"

@@ -21,7 +21,7 @@ import numpy as np
 
 from tests.benchmarks.papers.fdr_svm.catalogue import COLUMNS
 from tests.benchmarks.papers.fdr_svm.cells import Job, Row, run_cells
-from tests.benchmarks.papers.fdr_svm.columns import Cell, Grid, quick
+from tests.benchmarks.papers.fdr_svm.choice import Cell, Grid, quick
 from tests.benchmarks.papers.fdr_svm.plots import table_plot
 from tests.benchmarks.papers.fdr_svm.printed import PRINTED_TABLE_2
 from tests.benchmarks.papers.fdr_svm.pump import SETTINGS, pump_split

@@ -15,7 +15,8 @@ from scipy.optimize import linprog
 from models.problem import RobustSpec, SiteProblem
 from models.worst_case.risk import worst_case_risk
 from tests.benchmarks.papers.fdr_svm.cells import Job, run_cells
-from tests.benchmarks.papers.fdr_svm.columns import Grid, ballast, mended, rival, sites_of
+from tests.benchmarks.papers.fdr_svm.choice import Grid, sites_of
+from tests.benchmarks.papers.fdr_svm.columns import ballast, mended, rival
 from tests.benchmarks.papers.fdr_svm.printed import Site, admm_points, printed_atoms, sm_points
 from tests.benchmarks.papers.fdr_svm.rivals import SETTINGS as RIVALS
 from tests.benchmarks.papers.fdr_svm.rivals import knobs, rival_points
