@@ -88,7 +88,7 @@ class CutModel:
 
     def site_values(self, points: FloatArray) -> FloatArray:
         """Model of each site's risk at points (K, D), shape (K, G)."""
-        values, heights = np.maximum(self.norms(points)[:, None] * self.floor, 0.0), self.heights(points)
+        values, heights = self.norms(points)[:, None] * self.floor, self.heights(points)
         for of_sites, of_cuts in zip(values, heights, strict=True):
             np.maximum.at(of_sites, self.site, of_cuts)
         return values

@@ -40,7 +40,7 @@ def test_one_of_each_cut_is_left_and_it_is_the_newest(**kind: object) -> None:
         near = project(again, centre, level)
     assert not found.multipliers[np.setdiff1d(np.arange(which.size), left)].any()
     assert model.value(found.point) == pytest.approx(model.value(minimise(model, centre).point), abs=1e-9)
-    assert near.point == pytest.approx(project(model, centre, level).point, abs=1e-5)
+    assert near.point == pytest.approx(project(model, centre, level).point, abs=1e-4)  # the root of its tolerance
 
 
 @pytest.mark.parametrize("name", ["site", "offset", "slope", "norm_weight", "swing"])
