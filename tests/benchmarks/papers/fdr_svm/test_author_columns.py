@@ -17,6 +17,7 @@ from tests.benchmarks.papers.fdr_svm.ours_against import against, verdict
 from tests.benchmarks.papers.fdr_svm.ours_against import table as table_against
 from tests.benchmarks.papers.fdr_svm.printed import PRINTED_TABLE_5, admm_points
 from tests.benchmarks.papers.fdr_svm.service_columns import AS_IT_COMES, TUNES_ITSELF
+from tests.benchmarks.papers.fdr_svm.table1 import jobs
 from tests.benchmarks.papers.fdr_svm.table5 import compared, one_sided, stored, table
 from tests.benchmarks.papers.fdr_svm.test_fdr_svm import number, small_split
 
@@ -104,6 +105,11 @@ def test_tests_of_ours_are_told_in_both_directions() -> None:
     text = table_against(list(found.values()))
     assert "**-0.0605 (9.5e-07, n 20)**" in text and "level |" in text
     assert f"| rival | {AS_IT_COMES} | 1 | 1 | 0 |" in text
+
+
+def test_repetitions_that_are_asked_for_are_those_of_every_column() -> None:
+    assert len(jobs(True, ["UKM"], ["SM"])) == 5 and len(jobs(True, ["UKM"], ["mended and certified"])) == 10
+    assert len(jobs(True, ["UKM"], ["SM"], 7)) == 7
 
 
 def test_cells_of_an_older_form_are_refused(tmp_path: Path) -> None:

@@ -142,7 +142,8 @@ def test_a_column_chooses_as_one_run_after_the_other_does(name: str, chosen: str
 @pytest.mark.parametrize("name", RIVALS)
 def test_rivals_on_our_features_have_an_intercept_and_the_unit_box(name: str) -> None:
     data = small_split()
-    data = replace(data, features=data.features + 5.0, test_features=data.test_features + 5.0, name="UKM")
+    far = np.concatenate([data.test_features[:-9], 50.0 * data.test_features[-9:]])
+    data = replace(data, features=data.features + 5.0, test_features=far + 5.0, name="UKM")
     grid = Grid(rounds=(10, 40), folds=2)
     cell = our_features.ON_OUR_FEATURES[f"{name}, our features"](data, grid)
     low, high = data.features.min(axis=0), data.features.max(axis=0)
