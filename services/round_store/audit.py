@@ -140,7 +140,7 @@ def audit_head(session: Session, *, lock: bool = False) -> AuditHeadRow:
 def hold_turn(session: Session) -> None:
     """Take the writers' turn until the transaction ends; ``UnavailableError`` where the head is lost.
 
-    What was changed so far is written first, so rows are locked in one order by all: what an event tells of, then the head.
+    What was changed so far is written first: all lock what an event tells of, then the head.
     """
     session.flush()
     if session.execute(_TURN).first() is None:
