@@ -35,6 +35,9 @@ class RunStore(Protocol):
     def get_run(self, run_id: str) -> Run:
         """Run by id; raise ``NotFoundError``."""
 
+    def is_cancelled(self, run_id: str) -> bool:
+        """Whether somebody asked that the run stop; raise ``NotFoundError``."""
+
     def begin_run(
         self, run_id: str, sites: Sequence[SiteTermsRecord], absentees: Sequence[SiteAnswer] = (),
         start: RunStart | None = None, digests: Mapping[str, str] | None = None,

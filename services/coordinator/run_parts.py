@@ -132,7 +132,7 @@ class RunParts:
 
     def check_cancelled(self, run: Run) -> None:
         """Raise :class:`RunCancelledError` where nobody wants the run any more."""
-        if self.store.get_run(run.run_id).cancel_requested:
+        if self.store.is_cancelled(run.run_id):
             raise RunCancelledError("an operator cancelled the run")
 
 

@@ -41,7 +41,12 @@ def shared_spec(plan: Plan, asset_type: AssetType) -> TrainingSpec:
 
 def site_spec(plan: Plan, asset_type: AssetType, site_id: str, radius: float | None = None) -> TrainingSpec:
     """The problem of one site. ``radius``, once the site has joined, is the one that it joined with."""
-    spec, own = shared_spec(plan, asset_type), plan.site_settings.get(site_id)
+    return _of_site(shared_spec(plan, asset_type), plan, site_id, radius)
+
+
+def _of_site(spec: TrainingSpec, plan: Plan, site_id: str, radius: float | None) -> TrainingSpec:
+    """The shared problem as one site has it."""
+    own = plan.site_settings.get(site_id)
     changes = dict[str, object]()
     if own is not None and own.radius is not None and math.isfinite(plan.spec.loss.loss.lipschitz):
         changes["radius"] = own.radius
@@ -55,7 +60,8 @@ def site_spec(plan: Plan, asset_type: AssetType, site_id: str, radius: float | N
 def site_specs(run: Run, asset_type: AssetType, sites: Iterable[str]) -> dict[str, TrainingSpec]:
     """The problem of each site of a run."""
     radii = {site.site_id: site.radius for site in run.sites}
-    return {site: site_spec(run.plan, asset_type, site, radii.get(site)) for site in sites}
+    spec = shared_spec(run.plan, asset_type)
+    return {site: _of_site(spec, run.plan, site, radii.get(site)) for site in sites}
 
 
 def server_problem(run: Run, asset_type: AssetType) -> ServerProblem:

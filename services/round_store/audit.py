@@ -12,12 +12,14 @@ from services.contracts.audit import GENESIS, AuditEvent, ChainReport
 from services.contracts.errors import UnavailableError
 from services.contracts.identity import Role
 from services.round_store.documents import metadata, sentence
-from services.round_store.queries import narrowed, page
+from services.round_store.queries import narrowed, page, table_of
 from services.round_store.session import Repository, utc_now
 from services.round_store.tables import AuditEventRow, AuditHeadRow
 
 HEAD = 1
 """Key of the only row of ``audit_head``."""
+_TURN = select(table_of(AuditHeadRow).c.id).where(AuditHeadRow.id == HEAD).with_for_update()
+_LOST = "the audit trail has lost its head; restore the database from a backup"
 
 
 class AuditRepository(Repository):
@@ -33,7 +35,7 @@ class AuditRepository(Repository):
         For a change that is made elsewhere before its event is appended.
         """
         with self._scope.write() as session:
-            audit_head(session, lock=True)
+            hold_turn(session)
 
     def append(
         self,
@@ -131,5 +133,15 @@ def audit_head(session: Session, *, lock: bool = False) -> AuditHeadRow:
     """Row that says where the trail ends; locked, it is the writers' turn. ``UnavailableError`` where it is lost."""
     row = session.get(AuditHeadRow, HEAD, with_for_update=lock or None, populate_existing=True)
     if row is None:
-        raise UnavailableError("the audit trail has lost its head; restore the database from a backup")
+        raise UnavailableError(_LOST)
     return row
+
+
+def hold_turn(session: Session) -> None:
+    """Take the writers' turn until the transaction ends; ``UnavailableError`` where the head is lost.
+
+    What was changed so far is written first: all lock what an event tells of, then the head.
+    """
+    session.flush()
+    if session.execute(_TURN).first() is None:
+        raise UnavailableError(_LOST)

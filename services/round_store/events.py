@@ -6,17 +6,18 @@ from collections.abc import Collection, Mapping
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, insert, select
 from sqlalchemy.orm import Session
 
 from services.contracts.events import DRIFTED, Event, EventKind
 from services.contracts.run import Run, SiteAnswer
-from services.round_store.audit import audit_head
+from services.round_store.audit import hold_turn
 from services.round_store.documents import metadata, sentence
 from services.round_store.operation_tables import EventRow
-from services.round_store.queries import MAX_PAGE
+from services.round_store.queries import MAX_PAGE, new_key, table_of
 from services.round_store.session import Repository, utc_now
 
+_EVENT = insert(table_of(EventRow))
 KEPT = timedelta(days=30)
 PRUNED_EVERY = 500
 """Events between two looks for old ones."""
@@ -55,12 +56,10 @@ def note(session: Session, kind: EventKind, **fields: Any) -> None:
 
     Writers take turns on the audit trail's head, so that no number is committed after a greater one.
     """
-    audit_head(session, lock=True)
+    hold_turn(session)
     told = {name: sentence(value) if isinstance(value, str) else value for name, value in fields.items()}
-    row = EventRow(at=utc_now(session), kind=kind, document=metadata(told) or {})
-    session.add(row)
-    session.flush()
-    if row.number % PRUNED_EVERY == 0:
+    row = {"at": utc_now(session), "kind": kind, "document": metadata(told) or {}}
+    if new_key(session.execute(_EVENT, row)) % PRUNED_EVERY == 0:
         session.execute(delete(EventRow).where(EventRow.at < utc_now(session) - KEPT))
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from sqlalchemy import CursorResult, Result, Select
+from sqlalchemy import CursorResult, Result, Select, Table
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
@@ -24,6 +24,11 @@ def stored_row(session: Session, kind: type[Row], key: Any, missing: str, *, loc
     if row is None:
         raise NotFoundError(missing)
     return row
+
+
+def table_of(kind: type[Base]) -> Table:
+    """Table of a kind of row: a statement on it passes the object mapper by, which is most of a small one's cost."""
+    return cast(Table, kind.__table__)
 
 
 def insert_new(session: Session, row: Base, taken: str) -> None:
@@ -53,3 +58,10 @@ def rows_touched(result: Result[Any]) -> int:
     if not isinstance(result, CursorResult):
         raise TypeError("only a statement that changes rows has a row count")
     return result.rowcount
+
+
+def new_key(result: Result[Any]) -> int:
+    """Key that the server counted up for the row of an INSERT; ``TypeError`` for another statement."""
+    if not isinstance(result, CursorResult) or result.inserted_primary_key is None:
+        raise TypeError("only the INSERT of one row has a key")
+    return int(result.inserted_primary_key[0])

@@ -11,8 +11,14 @@ from sqlalchemy.orm import Session
 from services.contracts.errors import InvalidInputError
 from services.contracts.run import Exchange, ExcludedSite, RoundRecord, SiteAnswer
 from services.round_store.documents import sentence
+from services.round_store.queries import table_of
 from services.round_store.session import utc_now
 from services.round_store.tables import EvidenceRow, RoundRow, RunExchangeRow, SiteUpdateRow
+
+# Made once: making a statement costs as much as carrying it out.
+_ROUND = insert(table_of(RoundRow))
+_ANSWERS = insert(table_of(SiteUpdateRow))
+_EXCHANGES = insert(table_of(RunExchangeRow))
 
 
 def check_record(record: RoundRecord) -> None:
@@ -30,17 +36,17 @@ def check_record(record: RoundRecord) -> None:
 def insert_round(session: Session, record: RoundRecord) -> None:
     """Write the round and what each site answered."""
     row = record.model_dump(exclude={"answers"})
-    session.execute(insert(RoundRow).values(**row, committed_at=utc_now(session)))
+    session.execute(_ROUND, row | {"committed_at": utc_now(session)})
     if record.answers:
         of_round = {"run_id": record.run_id, "round": record.round}
-        session.execute(insert(SiteUpdateRow), [of_round | dict(cleaned(answer)) for answer in record.answers])
+        session.execute(_ANSWERS, [of_round | dict(cleaned(answer)) for answer in record.answers])
 
 
 def exclusions(record: RoundRecord) -> list[ExcludedSite]:
     """Sites that the run goes on without from this round on."""
     return [
-        ExcludedSite.of_record(answer, round=record.round)
-        for answer in map(cleaned, record.answers)
+        ExcludedSite.of_record(cleaned(answer), round=record.round)
+        for answer in record.answers
         if answer.status == "excluded"
     ]
 
@@ -54,7 +60,7 @@ def insert_exchanges(session: Session, record: RoundRecord, exchanges: Mapping[s
              "answer": said}
             for site, (task, said) in exchanges.items()
         ]
-        session.execute(insert(RunExchangeRow), rows)
+        session.execute(_EXCHANGES, rows)
 
 
 def insert_evidence(session: Session, run_id: str, evidence: Mapping[str, bytes]) -> None:
@@ -98,4 +104,7 @@ def read_rounds(session: Session, run_id: str, after: int, limit: int | None) ->
 
 def cleaned(answer: SiteAnswer) -> SiteAnswer:
     """Answer whose code and reason, which may come from a site, are cut and cleaned."""
-    return answer.model_copy(update={"code": sentence(answer.code, 80), "reason": sentence(answer.reason)})
+    code, reason = sentence(answer.code, 80), sentence(answer.reason)
+    if (code, reason) == (answer.code, answer.reason):
+        return answer
+    return answer.model_copy(update={"code": code, "reason": reason})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlalchemy import update
+from sqlalchemy import bindparam, select, update
 
 from models.basics import FloatArray
 from models.methods.growth import Added
@@ -13,10 +13,16 @@ from services.contracts.run import Exchange, RoundRecord
 from services.round_store import rounds, run_states
 from services.round_store.documents import document
 from services.round_store.events import note, note_answers
-from services.round_store.queries import rows_touched
+from services.round_store.queries import rows_touched, table_of
 from services.round_store.run_rows import FINAL, OVERTAKEN, run_row
 from services.round_store.session import Repository, utc_now
 from services.round_store.tables import EvidenceRow, RunExchangeRow, RunRow
+
+_TAKEN = update(table_of(RunRow)).where(
+    RunRow.run_id == bindparam("of_run"), RunRow.status == "running", RunRow.rounds == bindparam("before")
+)
+"""Takes the row's lock and decides who commits a round. Made once, as making a statement costs as much as its work."""
+_PLAN = select(table_of(RunRow).c.plan_name).where(RunRow.run_id == bindparam("of_run"))
 
 
 class RoundRepository(Repository):
@@ -36,15 +42,9 @@ class RoundRepository(Repository):
         """
         rounds.check_record(record)
         with self._scope.write() as session:
-            # One statement takes the row's lock and decides who commits this round.
-            taken = session.execute(
-                update(RunRow)
-                .where(RunRow.run_id == record.run_id, RunRow.status == "running", RunRow.rounds == record.round - 1)
-                .values(
-                    rounds=record.round, upper=record.upper, lower=record.lower, gap=record.gap,
-                    fresh_weight=record.fresh_weight, updated_at=utc_now(session),
-                )
-            )
+            bounds = {name: getattr(record, name) for name in ("upper", "lower", "gap", "fresh_weight")}
+            of_round = {"of_run": record.run_id, "before": record.round - 1, "rounds": record.round}
+            taken = session.execute(_TAKEN, of_round | bounds | {"updated_at": utc_now(session)})
             if not rows_touched(taken):
                 row = run_row(session, record.run_id)
                 code = OVERTAKEN if row.status == "running" else None
@@ -56,7 +56,7 @@ class RoundRepository(Repository):
             run_states.replace_state(session, record.run_id, record.round, state, added or {})
             rounds.insert_exchanges(session, record, exchanges or {})
             rounds.insert_evidence(session, record.run_id, evidence or {})
-            plan = run_row(session, record.run_id).plan_name
+            plan: str = session.execute(_PLAN, {"of_run": record.run_id}).scalar_one()
             note(
                 session, "run.round", plan=plan, run_id=record.run_id, round=record.round, upper=record.upper,
                 lower=record.lower, gap=record.gap,

@@ -11,15 +11,19 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import bindparam, delete, insert, select, update
 from sqlalchemy.orm import Session
 
 from models.basics import FloatArray
 from models.methods.growth import Added
 from services.contracts.codec import Frame, FrameError, pack_arrays, unpack
 from services.contracts.errors import BallastError
-from services.round_store.queries import rows_touched
+from services.round_store.queries import rows_touched, table_of
 from services.round_store.tables import RunStatePartRow, RunStateRow
+
+_PART = insert(table_of(RunStatePartRow))
+_FIRST = insert(table_of(RunStateRow))
+_NEXT = update(table_of(RunStateRow)).where(RunStateRow.run_id == bindparam("of_run"))
 
 
 class DamagedStateError(BallastError):
@@ -38,12 +42,12 @@ def replace_state(
         starts = {name: [each.axis, each.start] for name, each in added.items()}
         header = {"run_id": run_id, "round": round_, "starts": starts}
         frame = pack_arrays(header, {name: each.rows for name, each in added.items()})
-        session.execute(insert(RunStatePartRow).values(run_id=run_id, round=round_, frame=frame))
+        session.execute(_PART, {"run_id": run_id, "round": round_, "frame": frame})
     grown = {name: each.start + each.rows.shape[each.axis] for name, each in added.items()}
     values = {"round": round_, "frame": pack_arrays({"run_id": run_id, "round": round_, "grown": grown}, present)}
-    found = session.execute(update(RunStateRow).where(RunStateRow.run_id == run_id).values(**values))
+    found = session.execute(_NEXT, {"of_run": run_id, **values})
     if not rows_touched(found):
-        session.execute(insert(RunStateRow).values(run_id=run_id, **values))
+        session.execute(_FIRST, {"run_id": run_id, **values})
 
 
 def read_state(session: Session, run_id: str) -> tuple[int, dict[str, FloatArray]] | None:

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, and_, or_, select
+from sqlalchemy import Select, and_, bindparam, or_, select
 from sqlalchemy.orm import Session
 
-from services.contracts.errors import ConflictError, InvalidInputError
+from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError
 from services.contracts.events import EventKind
 from services.contracts.plan import TUNE_ONLY, Plan
 from services.contracts.run import Leaving, Run, RunStart, RunStatus, SiteAnswer, SiteTermsRecord
@@ -18,7 +18,7 @@ from services.round_store import rounds, run_states
 from services.round_store.documents import document, sentence
 from services.round_store.events import note, note_answers, note_drift
 from services.round_store.model_versions import tell_unfinished
-from services.round_store.queries import insert_new, narrowed, page
+from services.round_store.queries import insert_new, narrowed, page, table_of
 from services.round_store.run_leases import LeaseRepository
 from services.round_store.run_rounds import RoundRepository
 from services.round_store.run_rows import FINAL, OVERTAKEN, run_row
@@ -27,6 +27,7 @@ from services.round_store.tables import UNFINISHED_STATUSES, RunRow
 
 _TRAINS = RunRow.plan["overrides"][TUNE_ONLY].as_boolean().is_not(True)
 """Not of the runs that tune alone."""
+_CANCELLED = select(table_of(RunRow).c.cancel_requested).where(RunRow.run_id == bindparam("of_run"))
 _ENDS: dict[str, EventKind] = {"completed": "run.completed", "failed": "run.failed", "cancelled": "run.cancelled"}
 
 
@@ -59,6 +60,14 @@ class RunRepository(RoundRepository, LeaseRepository):
         """Run by id; raise ``NotFoundError``."""
         with self._scope.read() as session:
             return Run.of_record(run_row(session, run_id))
+
+    def is_cancelled(self, run_id: str) -> bool:
+        """Whether somebody asked that the run stop; raise ``NotFoundError``. Asked in each round, so of one column."""
+        with self._scope.read() as session:
+            found: bool | None = session.execute(_CANCELLED, {"of_run": run_id}).scalar()
+            if found is None:
+                raise NotFoundError(f"no run {run_id}")
+            return found
 
     def list_runs(
         self, plan: str | None = None, status: RunStatus | None = None, limit: int = 100, offset: int = 0,

@@ -61,7 +61,7 @@ MISTAKES = tuple(Mistake(*each) for each in (
     ("a run waits for ever for enough sites", f"{COORDINATOR}.run_parts", "RunParts.until_enough",
      "if time.monotonic() >= deadline:", "if False:"),
     ("a cancelled run goes on and completes", f"{COORDINATOR}.run_parts", "RunParts.check_cancelled",
-     "if self.store.get_run(run.run_id).cancel_requested:", "if False:"),
+     "if self.store.is_cancelled(run.run_id):", "if False:"),
     ("the answers of a round are taken twice", f"{COORDINATOR}.rounds", "Rounds._round_on_answers",
      "at = at.stepped(answers)", "at = at.stepped(answers).stepped(answers)"),
     ("a run fails for a store that was locked for a moment", "flows.endings", "is_passing",

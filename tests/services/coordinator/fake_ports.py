@@ -203,6 +203,9 @@ class FakeStore:
     def get_run(self, run_id: str) -> Run:
         return self.runs[run_id]
 
+    def is_cancelled(self, run_id: str) -> bool:
+        return self.runs[run_id].cancel_requested
+
     def change(self, run_id: str, **values: Any) -> Run:
         self.runs[run_id] = self.runs[run_id].model_copy(update=values)
         return self.runs[run_id]

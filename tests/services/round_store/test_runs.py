@@ -85,7 +85,9 @@ def test_finish_is_final_and_repeatable(store: RoundStore, running: Run) -> None
 
 
 def test_cancel_and_links(store: RoundStore, running: Run) -> None:
+    assert store.runs.is_cancelled(running.run_id) is False
     assert store.runs.request_cancel(running.run_id).cancel_requested
+    assert store.runs.is_cancelled(running.run_id) is True
     assert store.runs.set_flow_run_id(running.run_id, "flow-1").flow_run_id == "flow-1"
     store.runs.finish_run(running.run_id, "completed", "")
     linked = store.runs.set_result(running.run_id, "mlflow-1", "3")
@@ -108,7 +110,8 @@ def test_lists_are_newest_first_and_filtered(store: RoundStore, plan: Plan) -> N
 
 
 def test_unknown_runs_are_said_to_be_unknown(store: RoundStore) -> None:
-    for call in (store.runs.get_run, store.runs.load_state, store.runs.get_rounds, store.runs.request_cancel):
+    runs = store.runs
+    for call in (runs.get_run, runs.load_state, runs.get_rounds, runs.request_cancel, runs.is_cancelled):
         with pytest.raises(NotFoundError, match=f"no run {UNKNOWN}"):
             call(UNKNOWN)
     with pytest.raises(NotFoundError):
