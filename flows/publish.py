@@ -63,7 +63,7 @@ def register(
 
 
 def recorded(context: FlowContext, run: Run) -> ModelVersion | None:
-    """The version that an earlier process of the run recorded; None where it did not, or the registry has it no more."""
+    """The version that an earlier process of the run recorded; None: none was, or the registry has it no more."""
     if run.model_version is None:
         return None
     try:

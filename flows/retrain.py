@@ -81,7 +81,7 @@ async def retrain(plan: str, run_id: str | None = None) -> dict[str, Any] | Stat
 
 
 async def drive(context: FlowContext, run: Run) -> dict[str, Any]:
-    """Join, train, evaluate, register, promote if the gates hold; a run whose version is recorded asks no plant more."""
+    """Join, train, evaluate, register, promote if the gates hold; once its version is recorded, ask no plant more."""
     log = get_run_logger()
     if run.model_version is not None:
         found = partial(asyncio.to_thread, recorded, context, run)
