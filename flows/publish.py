@@ -10,8 +10,9 @@ from flows.versions import model_version
 from flows.wiring import FlowContext
 from services.auditing.standing import audit_gate
 from services.contracts.calibration import Calibration
-from services.contracts.errors import BallastError
+from services.contracts.errors import BallastError, NotFoundError
 from services.contracts.model_version import ModelVersion
+from services.contracts.records import VersionStatus
 from services.contracts.report import GateResult
 from services.contracts.run import Run
 from services.contracts.tuning import candidate_words, settled
@@ -62,6 +63,26 @@ def register(
     return version
 
 
+def recorded(context: FlowContext, run: Run) -> ModelVersion | None:
+    """The version that an earlier process of the run recorded; None: none was, or the registry has it no more."""
+    if run.model_version is None:
+        return None
+    try:
+        return context.registry.get(run.plan.name, run.model_version)
+    except NotFoundError as error:
+        LOG.warning("run %s makes its version anew: %s", run.run_id, error)
+        return None
+
+
+def left_by_rounds(context: FlowContext, run: Run, version: ModelVersion) -> TrainedModel | None:
+    """What the run's rounds left, from the store alone; None where that cannot be read any more."""
+    try:
+        return context.trained(run, version.asset_type)
+    except BallastError as error:
+        LOG.warning("run %s ends without what its rounds left: %s", run.run_id, error)
+        return None
+
+
 def gate_results(context: FlowContext, run: Run, version: ModelVersion) -> tuple[GateResult, ...]:
     """The plan's gates on a version's figures, and the audit of its run where the plan has every round audited."""
     results = check_gates(run.plan.gates, version)
@@ -72,16 +93,20 @@ def gate_results(context: FlowContext, run: Run, version: ModelVersion) -> tuple
 
 
 def promote_if_gates_hold(context: FlowContext, run: Run, version: ModelVersion) -> str:
-    """Make the version champion if its plan says so and every gate holds; return what was done, on one line."""
-    results = gate_results(context, run, version)
-    failed = failed_gates(results)
-    context.store.model_versions.set_status(
-        version.name, version.version, "gates_failed" if failed else "gates_passed", failed
-    )
+    """Make the version champion if its plan says so and every gate holds; return what was done, on one line.
+
+    What an earlier process of the run did stands: gates are judged once, and a version is made champion once, so that
+    one that an operator took back meanwhile is not promoted again.
+    """
+    failed = _failed_gates(context, run, version)
     if failed:
         return f"version {version.version} stays challenger: {failed}"
     if not run.plan.auto_promote:
         return f"version {version.version} stays challenger: the plan leaves promotion to an operator"
+    if context.store.model_versions.had_alias(version.name, CHAMPION, version.version):
+        last = context.store.model_versions.alias(version.name, CHAMPION)
+        is_still = last is not None and last.version == version.version
+        return f"version {version.version} {'is champion' if is_still else 'was champion, and is no more'}"
     actor, reason = f"plan:{run.plan.name}", f"every gate of run {run.run_id} holds"
     with context.store.atomic() as unit:
         unit.model_versions.record_alias(version.name, CHAMPION, version.version, actor, reason)
@@ -109,10 +134,26 @@ def end_of_tuning(context: FlowContext, run: Run) -> dict[str, str]:
     return {"run_id": run.run_id, "outcome": said}
 
 
-def closing_note(run: Run, trained: TrainedModel, outcome: str) -> str:
-    """What a run ends with, on one line: why it stopped, what the method says, who was left out, what came of it."""
-    said = (trained.status.value, trained.note, _warm_note(run, trained), weights_note(run), exclusions_note(run),
-            outcome)
+def _failed_gates(context: FlowContext, run: Run, version: ModelVersion) -> str:
+    """Which gates do not hold, on one line, empty where all do: as they were judged, or else now."""
+    versions = context.store.model_versions
+    judged = versions.get(version.name, version.version)
+    if judged.status == "registered":
+        failed = failed_gates(gate_results(context, run, version))
+        status: VersionStatus = "gates_failed" if failed else "gates_passed"
+        judged = versions.set_status(version.name, version.version, status, failed)
+    return judged.reason if judged.status == "gates_failed" else ""
+
+
+def closing_note(run: Run, trained: TrainedModel | None, outcome: str) -> str:
+    """What a run ends with, on one line: why it stopped, what the method says, who was left out, what came of it.
+
+    ``trained`` None: the version was registered by an earlier process, and nobody knows any more why rounds ended.
+    """
+    stopped = ("its version was registered before its process ended",) if trained is None else (
+        trained.status.value, trained.note, _warm_note(run, trained)
+    )
+    said = (*stopped, weights_note(run), exclusions_note(run), outcome)
     return "; ".join(part for part in said if part)
 
 

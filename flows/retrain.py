@@ -23,7 +23,16 @@ from flows.labels import run_name, run_tags
 from flows.lease import held_lease, new_owner
 from flows.orders import ordered_run
 from flows.progress import Progress
-from flows.publish import announce, closing_note, end_of_tuning, promote_if_gates_hold, register, withdraw
+from flows.publish import (
+    announce,
+    closing_note,
+    end_of_tuning,
+    left_by_rounds,
+    promote_if_gates_hold,
+    recorded,
+    register,
+    withdraw,
+)
 from flows.steps import REGISTRY_WAITS, step
 from flows.unlearning import forget_those_due
 from flows.wiring import FlowContext, open_context
@@ -31,11 +40,12 @@ from models.basics import ProblemError
 from services.contracts.end_with_parent import end_with_parent
 from services.contracts.errors import BallastError
 from services.contracts.log_lines import about, set_up_logs
+from services.contracts.model_version import ModelVersion
 from services.contracts.private_files import keep_private
 from services.contracts.run import Run
 from services.contracts.tracing import end_tracing, set_up_tracing, span
 from services.coordinator.training import Coordinator
-from services.coordinator.training_state import RunCancelledError
+from services.coordinator.training_state import RunCancelledError, TrainedModel
 
 
 @flow(name="retrain", log_prints=False, retries=0)
@@ -80,8 +90,16 @@ async def retrain(plan: str, run_id: str | None = None) -> dict[str, Any] | Stat
 
 
 async def drive(context: FlowContext, run: Run) -> dict[str, Any]:
-    """Join, tune, train, evaluate, register, promote if the gates hold; a run that tunes alone ends with its choice."""
+    """Join, tune, train, evaluate, register, promote if the gates hold; a run that tunes alone ends with its choice.
+
+    Once the version of a run is recorded, no plant is asked more.
+    """
     log = get_run_logger()
+    if run.model_version is not None:
+        found = partial(asyncio.to_thread, recorded, context, run)
+        known = await step("version", found, REGISTRY_WAITS)
+        if known is not None:
+            return await conclude(context, run, await asyncio.to_thread(left_by_rounds, context, run, known), known)
     async with context.plant_link() as transport:
         coordinator = context.coordinator(run, transport)
         run = await step("join", partial(coordinator.join, run))
@@ -108,12 +126,22 @@ async def drive(context: FlowContext, run: Run) -> dict[str, Any]:
     # In a thread: writing to the registry takes long, and Prefect and the log must not wait for it.
     to_registry = partial(asyncio.to_thread, register, context, run, trained, evaluation, calibrated)
     version = await step("register", to_registry, REGISTRY_WAITS)
+    return await conclude(context, run, trained, version)
+
+
+async def conclude(
+    context: FlowContext, run: Run, trained: TrainedModel | None, version: ModelVersion
+) -> dict[str, Any]:
+    """Promote a run's version if its gates hold, and end the run; done once more, it changes nothing.
+
+    An order to cancel that comes after the last round comes too late.
+    """
     to_champion = partial(asyncio.to_thread, promote_if_gates_hold, context, run, version)
     outcome = await step("promote", to_champion, REGISTRY_WAITS)
     await link_to_version(version, f"{context.settings.api.url}/console", outcome)
     context.store.runs.finish_run(run.run_id, "completed", closing_note(run, trained, outcome))
     await asyncio.to_thread(forget_those_due, context)
-    log.info("model %s: %s", version.name, outcome)
+    get_run_logger().info("model %s: %s", version.name, outcome)
     return {"run_id": run.run_id, "model": version.name, "version": version.version, "outcome": outcome}
 
 

@@ -31,6 +31,9 @@ from models.prox.bundle import fast_prox_fits, local_minorant, local_prox
 from models.prox.hinge import robust_prox
 from models.worst_case.risk import RiskCut
 
+_SOFTEST = 1e-12
+"""Least penalty of a local step, features and risks being of order one."""
+
 
 def cut_answer(cut: RiskCut) -> dict[str, FloatArray]:
     """Arrays of a risk and its cut (see :class:`models.worst_case.risk.RiskCut`)."""
@@ -133,8 +136,14 @@ class ProxCutSite:
 
 
 def asked_penalty(message: Arrays, risk: float, slope: FloatArray) -> float:
-    """Penalty of the message, or where it asks 0 that of Polyak's step, ``||slope||^2 / risk``; 0 on a flat risk."""
-    return float(message["penalty"]) or float(slope @ slope) / max(risk, 1e-9)
+    """Penalty of the message, or where it asks 0 that of Polyak's step, ``||slope||^2 / risk``; 0 on a flat risk.
+
+    One below 1e-12 counts as 0: a step that long ends nowhere, and its digits are lost in the solver.
+    """
+    for penalty in (float(message["penalty"]), float(slope @ slope) / max(risk, 1e-9)):
+        if penalty >= _SOFTEST:
+            return penalty
+    return 0.0
 
 
 @dataclass(frozen=True)

@@ -104,6 +104,14 @@ class ModelVersionRepository(Repository):
             last = _last_change(session, name, alias)
             return None if last is None else AliasChange.of_record(last)
 
+    def had_alias(self, name: str, alias: str, version: str) -> bool:
+        """Whether an alias was ever set to a version."""
+        wanted = select(AliasChangeRow.number).where(
+            AliasChangeRow.name == name, AliasChangeRow.alias == alias, AliasChangeRow.version == version
+        )
+        with self._scope.read() as session:
+            return session.scalar(wanted.limit(1)) is not None
+
     def models(self) -> list[str]:
         """Names of the models of which the store knows a version."""
         with self._scope.read() as session:

@@ -29,6 +29,10 @@ def test_a_version_is_promoted_if_its_gates_hold_and_its_plan_says_so(
     def note(what: str) -> Any:
         return lambda *_, **__: done.append(what)
 
+    def judge(name: str, version: str, status: str, reason: str) -> Any:
+        done.append("status")
+        return SimpleNamespace(status=status, reason=reason)
+
     @contextmanager
     def atomic() -> Iterator[Any]:
         yield SimpleNamespace(
@@ -36,8 +40,11 @@ def test_a_version_is_promoted_if_its_gates_hold_and_its_plan_says_so(
             audit=SimpleNamespace(append=note("audit")),
         )
 
+    versions = SimpleNamespace(
+        get=lambda *_: SimpleNamespace(status="registered"), set_status=judge, had_alias=lambda *_: False
+    )
     context: Any = SimpleNamespace(
-        store=SimpleNamespace(model_versions=SimpleNamespace(set_status=note("status")), atomic=atomic),
+        store=SimpleNamespace(model_versions=versions, atomic=atomic),
         registry=SimpleNamespace(promote=note("promoted"), aliases=lambda _: {}),
     )
     plan = Plan.model_validate(

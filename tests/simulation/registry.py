@@ -71,6 +71,11 @@ class Registry:
             self.world.note(f"champion {name} {version}")
         return found
 
+    def get(self, name: str, version: str) -> ModelVersion:
+        """A version by its number."""
+        self._reached()
+        return self._version(name, version)
+
     def aliases(self, name: str) -> dict[str, str]:
         """Where the aliases of a model point."""
         self._reached(may_fail=False)
