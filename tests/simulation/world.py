@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
+import nacl.bindings
 import nacl.public
 import nacl.secret
 
@@ -139,6 +140,7 @@ class World:
                 put(module, name, stand_ins[name])
             for module in (nacl.public, nacl.secret):
                 put(module, "random", lambda size, encoder=None: self._random(size))
+            put(nacl.bindings, "crypto_box_seal", self._sealed)
             put(flows.live_keys.LiveKeys.__init__, "__kwdefaults__", {"clock": self.loop.time})
             for drawn in (models.cohorts.noise.noisy_words, models.cohorts.discrete_gaussian.discrete_gaussian):
                 put(drawn, "__defaults__", _leading(drawn.__defaults__, self._below))
@@ -169,6 +171,12 @@ class World:
 
     def _random(self, size: int) -> bytes:
         return self.bytes_drawn.randbytes(size)
+
+    def _sealed(self, message: bytes, to: bytes) -> bytes:
+        """libsodium's sealed box, whose key of one message it draws by itself, with one from the seed."""
+        public, secret = nacl.bindings.crypto_box_seed_keypair(self._random(32))
+        nonce = hashlib.blake2b(public + to, digest_size=nacl.bindings.crypto_box_NONCEBYTES).digest()
+        return bytes(public + nacl.bindings.crypto_box(message, nonce, to, secret))
 
 
 class _SeededOs:
