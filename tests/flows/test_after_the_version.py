@@ -42,8 +42,9 @@ def killed(works: Any, monkeypatch: pytest.MonkeyPatch) -> Killed:
         left: list[Any] = []
 
         def seen(context: FlowContext, run: Run, trained: TrainedModel, *more: Any) -> ModelVersion:
-            left.extend((run.run_id, trained, register(context, run, trained, *more)))
-            return left[-1]  # type: ignore[no-any-return]
+            version = register(context, run, trained, *more)
+            left.extend((run.run_id, trained, version))
+            return version
 
         def locked(*_: object) -> None:
             raise UnavailableError("the database was locked", code="database_busy")

@@ -12,8 +12,6 @@ from __future__ import annotations
 from tests.benchmarks.papers.fdr_svm import command  # first: it keeps the BLAS to one thread
 
 # isort: split
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,7 @@ from tests.benchmarks.papers.fdr_svm.author_columns import RIVALS
 from tests.benchmarks.papers.fdr_svm.cells import Row
 from tests.benchmarks.papers.fdr_svm.our_features import ON_OUR_FEATURES
 from tests.benchmarks.papers.fdr_svm.service_columns import SERVICE
-from tests.benchmarks.papers.fdr_svm.table5 import BEST_OF, LEVEL, STATES, SUFFIX, one_sided, stored
+from tests.benchmarks.papers.fdr_svm.table5 import BEST_OF, LEVEL, SUFFIX, one_sided, tell_stored
 from tests.benchmarks.papers.fdr_svm.uci import SETS
 
 KINDS = {
@@ -90,20 +88,7 @@ def _cell(row: dict[str, Any] | None) -> str:
 
 def main() -> int:
     """Read the cells, print and write the tables; 1 where there are none."""
-    parser = command.parser(__doc__, "ours_against")
-    parser.add_argument("--state", type=Path, nargs="+", default=list(STATES), metavar="FILE", help="cells of table1")
-    args = parser.parse_args()
-    found = against(stored(args.state))
-    if not found:
-        print("there are no cells; run: python -m tests.benchmarks.papers.fdr_svm.table1", file=sys.stderr)
-        return 1
-    args.out.mkdir(parents=True, exist_ok=True)
-    command.write_csv(args.out / "ours_against.csv", found)
-    command.write_json(args.json, found)
-    text = table(found)
-    (args.out / "ours_against.md").write_text(text, encoding="utf-8")
-    print(text)
-    return 0
+    return tell_stored(__doc__, "ours_against", against, table)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from tests.benchmarks.papers.fdr_svm import command  # first: it keeps the BLAS 
 
 # isort: split
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -97,19 +97,27 @@ def _verdict(rejected: bool) -> str:
 
 def main() -> int:
     """Read the cells, print and write the table; 1 where there are none."""
-    parser = command.parser(__doc__, "table5")
+    return tell_stored(__doc__, "table5", compared, table)
+
+
+def tell_stored(
+    doc: str | None, name: str, measure: Callable[[list[Row]], list[dict[str, Any]]],
+    words: Callable[[list[dict[str, Any]]], str],
+) -> int:
+    """The command ``name``: what ``measure`` makes of stored cells, printed and written; 1 where that is nothing."""
+    parser = command.parser(doc, name)
     parser.add_argument("--state", type=Path, nargs="+", default=list(STATES), metavar="FILE", help="cells of table1")
     args = parser.parse_args()
     rows = stored(args.state)
-    if not rows:
+    found = measure(rows) if rows else []
+    if not found:
         print("there are no cells; run: python -m tests.benchmarks.papers.fdr_svm.table1", file=sys.stderr)
         return 1
-    found = compared(rows)
     args.out.mkdir(parents=True, exist_ok=True)
-    command.write_csv(args.out / "table5.csv", found)
+    command.write_csv(args.out / f"{name}.csv", found)
     command.write_json(args.json, found)
-    text = table(found)
-    (args.out / "table5.md").write_text(text, encoding="utf-8")
+    text = words(found)
+    (args.out / f"{name}.md").write_text(text, encoding="utf-8")
     print(text)
     return 0
 

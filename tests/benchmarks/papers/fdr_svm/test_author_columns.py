@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,21 +23,22 @@ from tests.benchmarks.papers.fdr_svm.table5 import compared, one_sided, stored, 
 from tests.benchmarks.papers.fdr_svm.test_fdr_svm import number, small_split
 
 
-def test_the_code_fits_admm_sc_without_its_term() -> None:
+def test_the_code_fits_admm_sc_without_its_term(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was chosen with tau = 18 rho is fitted as plain ADMM; as printed it keeps the term, and so it does here."""
     data, grid = small_split(), Grid(rounds=(3,), rhos=(0.1,), folds=1)
     sites = choice.sites_of(data, np.ones(80, dtype=bool), 10.0, 1.0)
     plain, strong = (list(admm_points(sites, 0.1, tau, 3))[-1] for tau in (0.0, 1.8))
     assert np.linalg.norm(strong) < 0.9 * np.linalg.norm(plain)
-    scores = []
-    original = choice.judge
-    choice.judge = lambda data, found, *rest: scores.append(found) or original(data, found, *rest)  # type: ignore[func-returns-value]
-    try:
-        COLUMNS["ADMM-SC, code's tau"](data, grid)
-        COLUMNS["ADMM-SC"](data, grid)
-        admm_reg(data, grid)
-    finally:
-        choice.judge = original
+    scores, judge = [], choice.judge
+
+    def heard(data: Any, found: Any, *rest: Any) -> Any:
+        scores.append(found)
+        return judge(data, found, *rest)
+
+    monkeypatch.setattr(choice, "judge", heard)
+    COLUMNS["ADMM-SC, code's tau"](data, grid)
+    COLUMNS["ADMM-SC"](data, grid)
+    admm_reg(data, grid)
     np.testing.assert_allclose(scores[0], data.test_features @ plain, atol=1e-9)
     np.testing.assert_allclose(scores[1], data.test_features @ strong, atol=1e-9)
     trusting = choice.sites_of(data, np.ones(80, dtype=bool), 10.0, np.inf)
