@@ -40,19 +40,23 @@ def settle(problem: Statement, pattern: Pattern, limit: int) -> tuple[Trial | No
         if trial is None:
             return None, count
         revised, agrees = revise(problem, pattern, trial)
-        if agrees:
+        changes = int(np.count_nonzero(revised.support != pattern.support))
+        if agrees or (changes == 0 and _same_face(revised, pattern)):  # what contradicts it then is rounding
             if not (pattern.tied and problem.norm == "l2" and problem.is_robust):
                 return trial, count
             step = trial.weights - pattern.around
             if step @ step <= _SAME * (trial.weights @ trial.weights):
                 return trial, count
-        changes = int(np.count_nonzero(revised.support != pattern.support))
         stalled = stalled + 1 if changes >= least else 0
         if changes > _HOPEFUL * problem.anchor.size or (changes > 0 and stalled > _PATIENCE):
             return None, count
         least = min(least, changes)
         pattern = revised
     return None, limit
+
+
+def _same_face(first: Pattern, second: Pattern) -> bool:
+    return first.tied == second.tied and bool((first.signs == second.signs).all())
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,16 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg.lapack import dgesv, dgetrs, dposv
+from scipy.linalg.lapack import dgesv, dgetrs, dposv, dtrtrs
 
 from models.basics import FloatArray
 from models.prox.hinge.pattern import Pattern, Ties
 from models.prox.hinge.statement import Statement
 
 _NUDGE = 1e-13  # relative diagonal that keeps the equations of duplicate rows solvable
+_ROUGH = 1e-5  # ratio of pivots below which the product of the rows has lost digits that the answer needs
+_PASSES = 2  # the solution, and its correction by what its ties miss
+_DEPENDENT = 1e-13  # ratio of the triangle's diagonal below which rows are copies of one another
 
 
 @dataclass
@@ -38,6 +41,18 @@ class System:
         result = self.inverse * vector
         if self.direction is not None:
             result += (self.bend * float(self.direction @ vector)) * self.direction
+        return result
+
+    def root(self, vectors: FloatArray) -> FloatArray:
+        """``C^1/2`` times a vector (D,), or columns (D, k).
+
+        Wherever ``direction``, a unit vector, is not 0, ``inverse`` is the same.
+        """
+        result: FloatArray = (np.sqrt(self.inverse) * vectors.T).T
+        if self.direction is not None:
+            across = float(self.inverse[self.direction != 0.0].max())
+            more = math.sqrt(across + self.bend) - math.sqrt(across)
+            result += more * np.multiply.outer(self.direction, self.direction @ vectors)
         return result
 
 
@@ -130,6 +145,11 @@ def _solve_dual(system: System, price: float, loose: bool, width: float) -> Solv
         matrix[count, count] = 0.0
         right = np.append(right, price)
     factor, pivots, solution, failed = dgesv(matrix, right)
+    pivots_of_ties = np.abs(factor.diagonal()[:count])
+    if nudge > 0.0 and pivots_of_ties.min() < _ROUGH * pivots_of_ties.max():
+        found = _solve_orthogonal(system, price, loose)
+        if found is not None:
+            return found
     if failed:
         return None
     if nudge > 0.0:
@@ -142,6 +162,38 @@ def _solve_dual(system: System, price: float, loose: bool, width: float) -> Solv
     shares = solution[:count]
     point = system.apply(system.target - shares @ system.rows)
     return Solved(shares, point, float(solution[-1]) if loose else math.nan)
+
+
+def _solve_orthogonal(system: System, price: float, loose: bool) -> Solved | None:
+    r"""The same from ``C^1/2 rows' = Q R``, whose condition is the root of that of the rows' product.
+
+    With ``u = R shares`` and ``t = C^1/2 target`` the ties say ``u = Q' t + R^-T (constant - cost lam)``, a loose
+    multiplier ``<R^-T cost, u> = price``, and ``x = C^1/2 (t - Q u)``. None where rows depend on one another. Features in
+    units of their own (areas beside roundnesses) need it.
+    """
+    if system.cost.size > np.count_nonzero(system.inverse):
+        return None
+    basis, triangle = np.linalg.qr(system.root(system.rows.T))
+    sizes = np.abs(np.diag(triangle))
+    if sizes.min() <= _DEPENDENT * sizes.max():
+        return None
+    costs = dtrtrs(triangle, system.cost, trans=1)[0]
+    length = float(costs @ costs)
+    if loose and length == 0.0:
+        return None
+    point, shares, multiplier = np.zeros_like(system.target), np.zeros_like(system.cost), 0.0
+    missing, pull = system.constant, system.root(system.target)
+    for _ in range(_PASSES):
+        forces = dtrtrs(triangle, missing, trans=1)[0] + basis.T @ pull
+        if loose:
+            rise = (float(costs @ forces) - price) / length
+            forces -= rise * costs
+            multiplier += rise
+        shares = shares + dtrtrs(triangle, forces)[0]
+        point = point + system.root(pull - basis @ forces)
+        missing = system.constant + system.rows @ point - multiplier * system.cost
+        pull, price = np.zeros_like(pull), 0.0
+    return Solved(shares, point, multiplier if loose else math.nan) if np.isfinite(shares).all() else None
 
 
 def _solve_primal(system: System, price: float, loose: bool, width: float) -> Solved | None:
