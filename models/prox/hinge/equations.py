@@ -168,8 +168,8 @@ def _solve_orthogonal(system: System, price: float, loose: bool) -> Solved | Non
     r"""The same from ``C^1/2 rows' = Q R``, whose condition is the root of that of the rows' product.
 
     With ``u = R shares`` and ``t = C^1/2 target`` the ties say ``u = Q' t + R^-T (constant - cost lam)``, a loose
-    multiplier ``<R^-T cost, u> = price``, and ``x = C^1/2 (t - Q u)``. None where rows depend on one another. Features in
-    units of their own (areas beside roundnesses) need it.
+    multiplier ``<R^-T cost, u> = price``, and ``x = C^1/2 (t - Q u)``. None where rows depend on one another. Features
+    in units of their own (areas beside roundnesses) need it.
     """
     if system.cost.size > np.count_nonzero(system.inverse):
         return None
