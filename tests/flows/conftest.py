@@ -14,7 +14,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from flows.publish import register
+from flows.publish import keep_draft, register
 from flows.wiring import FlowContext
 from models.methods.catalogue import METHODS
 from services.bus.configuration import BusFiles
@@ -99,7 +99,8 @@ class InProcessWorks:
             except Exception as error:
                 self.context.store.runs.finish_run(run.run_id, "failed", str(error))
                 raise
-        version = register(self.context, run, trained, evaluation, calibrated)
+        draft = keep_draft(self.context, run, trained, evaluation, calibrated)
+        version = register(self.context, run, draft)
         return self.context.store.runs.finish_run(run.run_id, "completed", "done"), trained, version
 
     @asynccontextmanager
