@@ -24,10 +24,11 @@ from services.round_store.runs import RunRepository
 from tests.flows import conftest
 
 Killed = Callable[..., tuple[Run, VersionDraft]]
+HEARD_OF = "when the registry has the version and the store does not"
 DIES_AT = {
     "before the registry is asked": (ModelRegistry, "register"),
     "in the middle of the registry": (MlflowStore, "create_version"),
-    "before the version's row": (ModelVersionRepository, "add"),
+    HEARD_OF: (ModelVersionRepository, "add"),
     "between the version's row and the run's": (RunRepository, "set_result"),
     "before the run's end": (RunRepository, "finish_run"),
 }
@@ -86,10 +87,9 @@ def count(works: Any, name: str) -> tuple[int, int]:
     return sum(each.action == "model.promote" and each.target == name for each in trail), refused
 
 
-@pytest.mark.parametrize("reveal", ["each site", "sums"])
-@pytest.mark.parametrize("dies", DIES_AT)
+@pytest.mark.parametrize(("dies", "reveal"), [*((each, "each site") for each in DIES_AT), (HEARD_OF, "sums")])
 def test_wherever_it_died_the_version_is_the_one_that_was_made(
-    works: Any, killed: Killed, reveal: str, dies: str
+    works: Any, killed: Killed, dies: str, reveal: str
 ) -> None:
     name = f"{reveal[0]}-{list(DIES_AT).index(dies)}"
     context = works.context
