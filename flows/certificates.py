@@ -18,7 +18,6 @@ from services.contracts.signed_documents import signature_of
 from services.contracts.signing import public_key
 from services.verification.certificate_file import CertificateFile, Head, write_certificate
 from services.verification.proof import verify
-from services.verification.version import CERTIFICATE
 
 LOG = logging.getLogger("ballast.flows")
 
@@ -48,13 +47,12 @@ def certificate_file(version: ModelVersion, proofs: tuple[CarriedProof, ...]) ->
 
 def carried(
     draft: ModelVersion, proofs: tuple[CarriedProof, ...], seed_file: Path
-) -> tuple[ModelVersion, dict[str, bytes]]:
-    """The version signed by the coordinator's key, its certificate file named in it; and the file, by name."""
+) -> tuple[ModelVersion, bytes | None]:
+    """The version signed by the coordinator's key, its certificate file named in it; and the file, where it has one."""
     data = certificate_file(draft, proofs)
     named = "" if data is None else digest(data)
     draft = draft.model_copy(update={"certificate_sha256": named, "signed_by": public_key(seed_file)})
-    signed = draft.model_copy(update={"signature": signature_of(draft.to_document(), seed_file)})
-    return signed, {} if data is None else {CERTIFICATE: data}
+    return draft.model_copy(update={"signature": signature_of(draft.to_document(), seed_file)}), data
 
 
 def _certificate(version: ModelVersion, proofs: tuple[CarriedProof, ...]) -> CertificateFile:

@@ -10,7 +10,8 @@ from flows.versions import model_version
 from flows.wiring import FlowContext
 from services.auditing.standing import audit_gate
 from services.contracts.calibration import Calibration
-from services.contracts.errors import BallastError, NotFoundError
+from services.contracts.draft import VersionDraft
+from services.contracts.errors import BallastError
 from services.contracts.model_version import ModelVersion
 from services.contracts.records import VersionStatus
 from services.contracts.report import GateResult
@@ -24,6 +25,7 @@ from services.registry.labels import CHAMPION, PREVIOUS
 from services.reporting.model_report import model_report
 from services.reporting.report_page import report_attachments
 from services.reporting.version_figures import version_figures
+from services.verification.version import CERTIFICATE
 
 LOG = logging.getLogger("ballast.flows")
 
@@ -44,43 +46,38 @@ def withdraw(context: FlowContext, run: Run, *, cancelled: bool) -> None:
         LOG.warning("MLflow does not know that run %s has ended: %s", run.run_id, error)
 
 
-def register(
+def keep_draft(
     context: FlowContext, run: Run, trained: TrainedModel, evaluation: Evaluation,
     calibrated: Calibration | None = None,
-) -> ModelVersion:
-    """Put the model into the registry with its certificates, its rounds and its report."""
+) -> VersionDraft:
+    """Make the version of a trained and evaluated run, sign it, and commit it before the registry is asked.
+
+    From here to the run's end no plant is needed: every step goes by the draft and the store, and may be done again.
+    """
     rounds = context.store.runs.get_rounds(run.run_id)
-    draft = model_version(run, context.asset_type(run.plan.asset_type), trained, evaluation, rounds)
-    draft = draft.model_copy(update={"calibration": calibrated})
-    draft, files = carried(draft, trained.proofs, context.settings.nats_seed)
-    report = model_report(draft, run, rounds, gate_results(context, run, draft))
-    attached = {**report_attachments(report), **version_figures(draft, report, evaluation.all_confusion), **files}
-    version = context.registry.register(draft, rounds, report, attached)
+    version = model_version(run, context.asset_type(run.plan.asset_type), trained, evaluation, rounds)
+    version = version.model_copy(update={"calibration": calibrated})
+    version, certificate = carried(version, trained.proofs, context.settings.nats_seed)
+    draft = VersionDraft(version, why_stopped(run, trained), certificate, evaluation.all_confusion)
+    return context.store.runs.keep_draft(run.run_id, draft)
+
+
+def register(context: FlowContext, run: Run, draft: VersionDraft) -> ModelVersion:
+    """Put a run's version into the registry with its certificates, its rounds and its report, and record it.
+
+    Done once more, by whatever process, it finds the version that the registry has of the run.
+    """
+    rounds, made = context.store.runs.get_rounds(run.run_id), draft.version
+    report = model_report(made, run, rounds, gate_results(context, run, made))
+    files = {} if draft.certificate is None else {CERTIFICATE: draft.certificate}
+    attached = {**report_attachments(report), **version_figures(made, report, draft.counts), **files}
+    version = context.registry.register(made, rounds, report, attached)
     mlflow_run_id = context.registry.mlflow_run_id(version.name, version.version)
     metrics = {**version.figures, "fresh_weight": version.fresh_weight}
-    context.store.model_versions.add(version.name, version.version, run.run_id, metrics)
-    context.store.runs.set_result(run.run_id, mlflow_run_id, version.version)
+    with context.store.atomic() as unit:
+        unit.model_versions.add(version.name, version.version, run.run_id, metrics)
+        unit.runs.set_result(run.run_id, mlflow_run_id, version.version)
     return version
-
-
-def recorded(context: FlowContext, run: Run) -> ModelVersion | None:
-    """The version that an earlier process of the run recorded; None: none was, or the registry has it no more."""
-    if run.model_version is None:
-        return None
-    try:
-        return context.registry.get(run.plan.name, run.model_version)
-    except NotFoundError as error:
-        LOG.warning("run %s makes its version anew: %s", run.run_id, error)
-        return None
-
-
-def left_by_rounds(context: FlowContext, run: Run, version: ModelVersion) -> TrainedModel | None:
-    """What the run's rounds left, from the store alone; None where that cannot be read any more."""
-    try:
-        return context.trained(run, version.asset_type)
-    except BallastError as error:
-        LOG.warning("run %s ends without what its rounds left: %s", run.run_id, error)
-        return None
 
 
 def gate_results(context: FlowContext, run: Run, version: ModelVersion) -> tuple[GateResult, ...]:
@@ -145,16 +142,18 @@ def _failed_gates(context: FlowContext, run: Run, version: ModelVersion) -> str:
     return judged.reason if judged.status == "gates_failed" else ""
 
 
-def closing_note(run: Run, trained: TrainedModel | None, outcome: str) -> str:
-    """What a run ends with, on one line: why it stopped, what the method says, who was left out, what came of it.
+def closing_note(run: Run, stopped: str, outcome: str) -> str:
+    """What a run ends with, on one line: why training ``stopped``, who was left out, what came of it."""
+    return _joined(stopped, weights_note(run), exclusions_note(run), outcome)
 
-    ``trained`` None: the version was registered by an earlier process, and nobody knows any more why rounds ended.
-    """
-    stopped = ("its version was registered before its process ended",) if trained is None else (
-        trained.status.value, trained.note, _warm_note(run, trained)
-    )
-    said = (*stopped, weights_note(run), exclusions_note(run), outcome)
-    return "; ".join(part for part in said if part)
+
+def why_stopped(run: Run, trained: TrainedModel) -> str:
+    """Why training ended and what the method says of its result, on one line."""
+    return _joined(trained.status.value, trained.note, _warm_note(run, trained))
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)
 
 
 def _warm_note(run: Run, trained: TrainedModel) -> str:

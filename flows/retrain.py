@@ -27,9 +27,8 @@ from flows.publish import (
     announce,
     closing_note,
     end_of_tuning,
-    left_by_rounds,
+    keep_draft,
     promote_if_gates_hold,
-    recorded,
     register,
     withdraw,
 )
@@ -37,15 +36,15 @@ from flows.steps import REGISTRY_WAITS, step
 from flows.unlearning import forget_those_due
 from flows.wiring import FlowContext, open_context
 from models.basics import ProblemError
+from services.contracts.draft import VersionDraft
 from services.contracts.end_with_parent import end_with_parent
 from services.contracts.errors import BallastError
 from services.contracts.log_lines import about, set_up_logs
-from services.contracts.model_version import ModelVersion
 from services.contracts.private_files import keep_private
 from services.contracts.run import Run
 from services.contracts.tracing import end_tracing, set_up_tracing, span
 from services.coordinator.training import Coordinator
-from services.coordinator.training_state import RunCancelledError, TrainedModel
+from services.coordinator.training_state import RunCancelledError
 
 
 @flow(name="retrain", log_prints=False, retries=0)
@@ -92,54 +91,56 @@ async def retrain(plan: str, run_id: str | None = None) -> dict[str, Any] | Stat
 async def drive(context: FlowContext, run: Run) -> dict[str, Any]:
     """Join, tune, train, evaluate, register, promote if the gates hold; a run that tunes alone ends with its choice.
 
-    Once the version of a run is recorded, no plant is asked more.
+    Once the draft of a run's version is committed, no plant is asked more, whichever process goes on with the run.
     """
-    log = get_run_logger()
-    if run.model_version is not None:
-        found = partial(asyncio.to_thread, recorded, context, run)
-        known = await step("version", found, REGISTRY_WAITS)
-        if known is not None:
-            return await conclude(context, run, await asyncio.to_thread(left_by_rounds, context, run, known), known)
-    async with context.plant_link() as transport:
-        coordinator = context.coordinator(run, transport)
-        run = await step("join", partial(coordinator.join, run))
-        log.info("%d sites take part: %s", len(run.sites), ", ".join(site.site_id for site in run.sites))
-        if run.plan.tunes_only:
-            return end_of_tuning(context, await tune(coordinator, run))
-        progress = Progress(run, context.store.runs.get_rounds(run.run_id))
-        try:
-            await asyncio.to_thread(announce, context, run)
-            run = await tune(coordinator, run)
-            trained = await step("train", partial(coordinator.train, run, progress))
+    draft = await asyncio.to_thread(context.store.runs.get_draft, run.run_id)
+    if draft is None:
+        async with context.plant_link() as transport:
+            coordinator = context.coordinator(run, transport)
+            run = await step("join", partial(coordinator.join, run))
+            names = ", ".join(site.site_id for site in run.sites)
+            get_run_logger().info("%d sites take part: %s", len(run.sites), names)
+            if run.plan.tunes_only:
+                return end_of_tuning(context, await tune(coordinator, run))
+            run, draft = await train_and_evaluate(context, coordinator, run)
+    return await conclude(context, run, draft)
+
+
+async def train_and_evaluate(context: FlowContext, coordinator: Coordinator, run: Run) -> tuple[Run, VersionDraft]:
+    """All that needs the plants, from the tuning to the calibration; the run as it is now, and its committed draft."""
+    progress = Progress(run, context.store.runs.get_rounds(run.run_id))
+    try:
+        await asyncio.to_thread(announce, context, run)
+        run = await tune(coordinator, run)
+        trained = await step("train", partial(coordinator.train, run, progress))
+        run = context.store.runs.get_run(run.run_id)
+        asked = partial(coordinator.evaluate, run, trained.weights, trained.risk_bound)
+        evaluation = await step("evaluate", asked)
+        while evaluation.convicted:
+            trained = await step("train again", partial(coordinator.train, run, progress, evaluation))
             run = context.store.runs.get_run(run.run_id)
             asked = partial(coordinator.evaluate, run, trained.weights, trained.risk_bound)
-            evaluation = await step("evaluate", asked)
-            while evaluation.convicted:
-                trained = await step("train again", partial(coordinator.train, run, progress, evaluation))
-                run = context.store.runs.get_run(run.run_id)
-                asked = partial(coordinator.evaluate, run, trained.weights, trained.risk_bound)
-                evaluation = await step("evaluate again", asked)
-            calibrated = await step("calibrate", partial(coordinator.calibrate, run, trained.weights))
-            await progress.finish(trained.rounds, trained.certificate.gap)
-        finally:
-            await progress.show()
-    # In a thread: writing to the registry takes long, and Prefect and the log must not wait for it.
-    to_registry = partial(asyncio.to_thread, register, context, run, trained, evaluation, calibrated)
-    version = await step("register", to_registry, REGISTRY_WAITS)
-    return await conclude(context, run, trained, version)
+            evaluation = await step("evaluate again", asked)
+        calibrated = await step("calibrate", partial(coordinator.calibrate, run, trained.weights))
+        draft = await asyncio.to_thread(keep_draft, context, run, trained, evaluation, calibrated)
+        await progress.finish(trained.rounds, trained.certificate.gap)
+    finally:
+        await progress.show()
+    return run, draft
 
 
-async def conclude(
-    context: FlowContext, run: Run, trained: TrainedModel | None, version: ModelVersion
-) -> dict[str, Any]:
-    """Promote a run's version if its gates hold, and end the run; done once more, it changes nothing.
+async def conclude(context: FlowContext, run: Run, draft: VersionDraft) -> dict[str, Any]:
+    """Register a run's version, promote it if its gates hold, and end the run; done once more, it changes nothing.
 
     An order to cancel that comes after the last round comes too late.
     """
+    # In a thread: writing to the registry takes long, and Prefect and the log must not wait for it.
+    to_registry = partial(asyncio.to_thread, register, context, run, draft)
+    version = await step("register", to_registry, REGISTRY_WAITS)
     to_champion = partial(asyncio.to_thread, promote_if_gates_hold, context, run, version)
     outcome = await step("promote", to_champion, REGISTRY_WAITS)
     await link_to_version(version, f"{context.settings.api.url}/console", outcome)
-    context.store.runs.finish_run(run.run_id, "completed", closing_note(run, trained, outcome))
+    context.store.runs.finish_run(run.run_id, "completed", closing_note(run, draft.stopped, outcome))
     await asyncio.to_thread(forget_those_due, context)
     get_run_logger().info("model %s: %s", version.name, outcome)
     return {"run_id": run.run_id, "model": version.name, "version": version.version, "outcome": outcome}

@@ -17,7 +17,6 @@ from services.contracts.settings import Settings
 from services.coordinator.nats_transport import NatsTransport
 from services.coordinator.ports import SiteTransport
 from services.coordinator.training import Coordinator
-from services.coordinator.training_state import TrainedModel
 from services.registry.mlflow_registry import ModelRegistry
 from services.round_store.store import RoundStore
 
@@ -65,13 +64,10 @@ class FlowContext:
         now = datetime.now(UTC)
         return {site.site_id: site.keys_at(now) for site in self.store.sites.list_sites(status="active")}
 
-    def _transport(self) -> NatsTransport:
-        return NatsTransport(self.settings.nats_servers, self.settings.nats_seed, self.settings.nats_authority)
-
     @asynccontextmanager
     async def plant_link(self) -> AsyncIterator[NatsTransport]:
         """Open the connection to the plants."""
-        transport = self._transport()
+        transport = NatsTransport(self.settings.nats_servers, self.settings.nats_seed, self.settings.nats_authority)
         await transport.connect()
         try:
             yield transport
@@ -84,10 +80,6 @@ class FlowContext:
         sites = [site for site in self.site_keys(run.plan) if site != left]
         keys = LiveKeys(sites, self.active_keys)
         return Coordinator(self.store.runs, transport, keys, self.asset_type(run.plan.asset_type))
-
-    def trained(self, run: Run, asset_type: AssetType) -> TrainedModel:
-        """What the committed rounds of a run left; no connection is opened, and no plant asked."""
-        return Coordinator(self.store.runs, self._transport(), {}, asset_type).trained(run)
 
 
 @contextmanager

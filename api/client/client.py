@@ -20,9 +20,9 @@ from services.contracts.command_line import product_version
 from services.contracts.diagnosis import DiagnoseResponse
 from services.contracts.estimate import EstimateResponse
 from services.contracts.events import Event, EventKind
-from services.contracts.model_version import ModelSummary
 from services.contracts.records import PlanRecord, Site
 from services.contracts.run import RoundRecord, Run
+from services.contracts.version_facts import ModelSummary
 
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
 QUIET_SECONDS: Final = 60.0

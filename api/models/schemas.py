@@ -10,8 +10,9 @@ from models.losses.base import Task
 from services.contracts.base import Contract, RunId, Slug
 from services.contracts.calibration import CalibrationFacts
 from services.contracts.diagnosis import VersionName
-from services.contracts.model_version import ModelSummary, ModelVersion, VersionFacts, VersionSummary
+from services.contracts.model_version import ModelVersion
 from services.contracts.report import GateResult
+from services.contracts.version_facts import ModelSummary, VersionFacts, VersionSummary
 
 Reason = Annotated[str, StringConstraints(strip_whitespace=True, min_length=3, max_length=500)]
 """Why something is done: it goes into the audit trail."""

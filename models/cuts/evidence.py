@@ -18,14 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import Arrays, FloatArray
+from models.cuts.answered import answered, with_swings
 from models.cuts.certificate import check_certificate
 from models.cuts.cut_model import CutModel, ModelPoint
 from models.cuts.cut_program import minimise
 from models.cuts.lower_bound import lower_bound
-from models.geometry.norms import dual_norm
 from models.problem import Certificate, ServerProblem
 from models.site_ambiguity.ball import worst_mixture
-from models.worst_case.risk import RiskCut
 
 _GROWING_CUTS = ("cut_site", "cut_offset", "cut_slope", "cut_norm_weight", "cut_swing", "cut_round")
 _CUTS = (*_GROWING_CUTS, "cut_used")
@@ -208,50 +207,22 @@ def with_answers(
     evidence: Evidence, problem: ServerProblem, point: FloatArray, answers: Mapping[str, Arrays]
 ) -> Evidence:
     """As :func:`record`, the bounds left as they were."""
-    risks = np.full(len(problem.sites), np.nan)
-    cuts: list[tuple[float, float, FloatArray, float, FloatArray | None]] = []
-    stretched = point[: problem.n_features] * (1.0 if problem.feature_scale is None else problem.feature_scale)
-    norm = dual_norm(stretched, problem.transport_norm)
-    for g, site in enumerate(problem.sites):
-        answer = answers.get(site.site_id)
-        if answer is None:
-            continue
-        risks[g] = answer["risk"]
-        cut = RiskCut(
-            float(answer["risk"]), float(answer["cut_height"]), answer["slope"], float(answer["norm_weight"]),
-            answer.get("swing"),
-        )
-        cuts.append((g, cut.offset(point, norm), cut.slope, cut.norm_weight, cut.swing))
-        if "minorant_slope" in answer:
-            offset, norm_weight = float(answer["minorant_offset"]), float(answer["minorant_norm_weight"])
-            cuts.append((g, offset, answer["minorant_slope"], norm_weight, answer.get("minorant_swing")))
-    sites, offsets, slopes, norm_weights, swings = zip(*cuts, strict=True) if cuts else ((),) * 5
-    number = evidence.exchanges + 1
+    new, number = answered(problem, point, answers), evidence.exchanges + 1
+    came = np.full(len(new.sites), number)
     return replace(
         evidence,
         points=np.vstack([evidence.points, point]),
-        risks=np.vstack([evidence.risks, risks]),
+        risks=np.vstack([evidence.risks, new.risks]),
         point_round=np.append(evidence.point_round, number),
-        cut_site=np.append(evidence.cut_site, sites),
-        cut_offset=np.append(evidence.cut_offset, offsets),
-        cut_slope=np.vstack([evidence.cut_slope, *slopes]),
-        cut_norm_weight=np.append(evidence.cut_norm_weight, norm_weights),
-        cut_swing=_with_swings(evidence.cut_swing, swings),
-        cut_round=np.append(evidence.cut_round, np.full(len(sites), number)),
-        cut_used=np.append(evidence.cut_used, np.full(len(sites), number)),
+        cut_site=np.append(evidence.cut_site, new.sites),
+        cut_offset=np.append(evidence.cut_offset, new.offsets),
+        cut_slope=np.vstack([evidence.cut_slope, *new.slopes]),
+        cut_norm_weight=np.append(evidence.cut_norm_weight, new.norm_weights),
+        cut_swing=with_swings(evidence.cut_swing, new.swings),
+        cut_round=np.append(evidence.cut_round, came),
+        cut_used=np.append(evidence.cut_used, came),
         exchanges=number,
     )
-
-
-def _with_swings(known: FloatArray, new: Sequence[FloatArray | None]) -> FloatArray:
-    """Swings of the cuts so far (m, P or 0) and of new ones, None for a cut without; of the widest that is known."""
-    width = max([known.shape[1], *(swing.shape[0] for swing in new if swing is not None)])
-    grown = np.zeros((known.shape[0] + len(new), width))
-    grown[: known.shape[0], : known.shape[1]] = known
-    for row, swing in zip(grown[known.shape[0] :], new, strict=True):
-        if swing is not None:
-            row[:] = swing
-    return grown
 
 
 def risks_or_models(evidence: Evidence, problem: ServerProblem, k: int) -> FloatArray:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from models.losses.base import Task
 from services.contracts.base import Contract, Slug
 from services.contracts.calibration import CalibrationFacts
-from services.contracts.model_version import Confusion, SiteScore, VersionCertificate, VersionOrigin
 from services.contracts.run import AnswerStatus, ExcludedSite, RoundPoint
 from services.contracts.scores import ErrorInterval, RegressionScores
+from services.contracts.version_facts import Confusion, SiteScore, VersionCertificate, VersionOrigin
 
 
 class GateResult(Contract):

@@ -103,11 +103,6 @@ class Coordinator:
             await self._parts.summed(at.run).open_every_round(at, question)
         return at.trained(status)
 
-    def trained(self, run: Run) -> TrainedModel:
-        """What :meth:`train` answered when the run's rounds had ended, from what is committed; nobody is asked."""
-        at = self._parts.committed(run)
-        return at.trained(at.status())
-
     async def evaluate(self, run: Run, weights: FloatArray, risk_bound: float = math.inf) -> Evaluation:
         """Ask each site for its worst-case risk and its held-out scores under the weights, shape (K, P + 1).
 

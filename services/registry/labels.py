@@ -11,8 +11,9 @@ from pydantic import TypeAdapter, ValidationError
 from services.contracts.asset_type import AssetType
 from services.contracts.base import Slug
 from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError
-from services.contracts.model_version import ModelSummary, ModelVersion, VersionSummary
+from services.contracts.model_version import ModelVersion
 from services.contracts.run import Run
+from services.contracts.version_facts import ModelSummary, VersionSummary
 from services.registry.descriptions import version_description
 
 CHAMPION = "champion"

@@ -10,10 +10,11 @@ from typing import Any
 
 from services.contracts.asset_type import AssetType
 from services.contracts.errors import ConflictError
-from services.contracts.model_version import ModelSummary, ModelVersion, VersionSummary
+from services.contracts.model_version import ModelVersion
 from services.contracts.plan import Gates
 from services.contracts.report import ModelReport
 from services.contracts.run import RoundRecord, Run
+from services.contracts.version_facts import ModelSummary, VersionSummary
 from services.registry import history, labels
 from services.registry.error_translation import mlflow_errors
 from services.registry.gates import check_gates, failed_gates

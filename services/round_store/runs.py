@@ -10,11 +10,12 @@ from typing import Any
 from sqlalchemy import Select, and_, bindparam, or_, select
 from sqlalchemy.orm import Session
 
+from services.contracts.draft import VersionDraft
 from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError
 from services.contracts.events import EventKind
 from services.contracts.plan import TUNE_ONLY, Plan
 from services.contracts.run import Leaving, Run, RunStart, RunStatus, SiteAnswer, SiteTermsRecord
-from services.round_store import rounds, run_states
+from services.round_store import rounds, run_drafts, run_states
 from services.round_store.documents import document, sentence
 from services.round_store.events import note, note_answers, note_drift
 from services.round_store.model_versions import tell_unfinished
@@ -145,7 +146,7 @@ class RunRepository(RoundRepository, LeaseRepository):
             return dict(run_row(session, run_id).digests or {})
 
     def finish_run(self, run_id: str, status: str, reason: str) -> Run:
-        """Set the final status, drop method state, frames and lease; once more with the same status changes nothing.
+        """Set the final status, drop state, draft, frames and lease; once more with the same status changes nothing.
 
         A version that the run registered, and whose gates nobody judged, says from then on how its run ended.
         The state of a completed run whose plan starts warm stays, in the place of that of the plan's runs before; one
@@ -168,6 +169,7 @@ class RunRepository(RoundRepository, LeaseRepository):
                     for other in session.scalars(_earlier(row)):
                         run_states.drop_state(session, other)
                 rounds.drop_exchanges(session, run_id)
+                run_drafts.drop_draft(session, run_id)
                 note(session, _ENDS[status], plan=row.plan_name, run_id=run_id, reason=reason)
                 if status != "completed":
                     tell_unfinished(session, run_id, f"its run {status} after it was registered: {reason}")
@@ -180,6 +182,25 @@ class RunRepository(RoundRepository, LeaseRepository):
     def set_flow_run_id(self, run_id: str, flow_run_id: str) -> Run:
         """Say which flow run drives the run."""
         return self._change(run_id, UNFINISHED_STATUSES, "given a flow run", flow_run_id=flow_run_id)
+
+    def keep_draft(self, run_id: str, draft: VersionDraft) -> VersionDraft:
+        """Commit the version that a run made, until the run ends; one that is there already stands, and is given back.
+
+        ``ConflictError`` (``OVERTAKEN``) where another process has ended the run.
+        """
+        with self._scope.write() as session:
+            row = run_row(session, run_id, lock=True)
+            if row.status != "running":
+                raise ConflictError(f"run {run_id} is {row.status} and makes no version", code=OVERTAKEN)
+            known = run_drafts.read_draft(session, run_id)
+            if known is None:
+                run_drafts.insert_draft(session, run_id, draft)
+            return known or draft
+
+    def get_draft(self, run_id: str) -> VersionDraft | None:
+        """The version that an unfinished run made; None before its evaluation is over, and after its end."""
+        with self._scope.read() as session:
+            return run_drafts.read_draft(session, run_id)
 
     def set_result(self, run_id: str, mlflow_run_id: str, model_version: str) -> Run:
         """Say where the result stands in the registry."""

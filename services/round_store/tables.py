@@ -140,6 +140,16 @@ class RunStatePartRow(Base):
     frame: Mapped[bytes]
 
 
+class RunDraftRow(Base):
+    """The version that a run's training and evaluation made, before the registry has it; gone when the run ends."""
+
+    __tablename__ = "run_drafts"
+
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.run_id"), primary_key=True)
+    frame: Mapped[bytes]
+    certificate: Mapped[bytes | None]
+
+
 class RunExchangeRow(Base):
     """A task and a site's signed answer to it, as frames; gone when the run ends."""
 

@@ -78,7 +78,8 @@ def _on_signal(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
 
 async def serve(settings: SiteSettings, connect_timeout: float | None = None) -> None:
     """Answer tasks until SIGINT or SIGTERM; raise ``BallastError`` when going on is hopeless."""
-    from services.site_agent.link import Address, PlantLink
+    from services.site_agent.link import PlantLink
+    from services.site_agent.link_address import Address
 
     address = Address(
         site_id=settings.site_id, servers=settings.servers, seed_file=settings.nkey_seed,

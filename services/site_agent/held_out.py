@@ -7,18 +7,17 @@ from models.methods.local_sgd.objectives.network import NetworkObjective
 from services.contracts.all_scores import joint_loss, objective_of
 from services.contracts.asset_type import AssetType
 from services.contracts.messages import Task
-from services.site_agent.local_solve import (
+from services.site_agent.local_scores import (
     calibration_counts,
     check_grid,
     check_interval,
     check_weights,
     confusion_counts,
-    head_risks,
     held_out_loss,
-    lifted,
     regression_sums,
     spread_counts,
 )
+from services.site_agent.local_solve import head_risks, lifted
 from services.site_agent.policy import SitePolicy
 from services.site_agent.questions import Heads, Questions
 from services.site_agent.vault.dataset import Dataset

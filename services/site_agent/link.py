@@ -12,8 +12,6 @@ import contextlib
 import ssl
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from nats.aio.client import Client
@@ -23,6 +21,7 @@ from services.contracts.errors import BallastError, UnavailableError
 from services.contracts.log_filters import silence_link_libraries
 from services.contracts.roll import TWINS, WORDS
 from services.contracts.tracing import span
+from services.site_agent.link_address import Address, LinkError
 from services.site_agent.logs import LOG
 
 RECONNECT_SECONDS = 0.5  # quick for the plant, and two tries a second are no load for the server
@@ -32,36 +31,6 @@ TASKS_WAITING = 1024
 """Tasks and looks whether the agent is there that may wait while one task is worked on; more are dropped, and asked
 again by the coordinator. At a look every ten seconds this is enough for a task of hours."""
 HELLO_SECONDS = 1.0  # between two hellos at most so often: each of them is a line in the ledger
-
-
-class LinkError(BallastError):
-    """The plant link cannot be used as it is set up; trying again would not help."""
-
-    code = "link_refused"
-
-
-@dataclass(frozen=True)
-class Address:
-    """Where to connect and as whom."""
-
-    site_id: str
-    servers: tuple[str, ...]
-    seed_file: Path
-    public_key: str
-    authority: Path | None
-    needs_tls: bool
-    proxy: str | None = None
-    proxy_auth: Path | None = None
-
-    @property
-    def task_subject(self) -> str:
-        """The one subject that the site hears."""
-        return f"site.{self.site_id}.task"
-
-    @property
-    def hello_subject(self) -> str:
-        """The one subject that the site may speak on unasked."""
-        return f"hello.{self.site_id}"
 
 
 class PlantLink:
@@ -95,7 +64,7 @@ class PlantLink:
         """
         silence_link_libraries()
         self._failure = asyncio.get_running_loop().create_future()
-        context = self._tls_context()
+        context = self._address.tls_context()
         timeout = connect_timeout
         while not stop.is_set():
             await self._serve_one_connection(stop, context, timeout)
@@ -269,17 +238,6 @@ class PlantLink:
     def _fail(self, error: BallastError) -> None:
         if self._failure is not None and not self._failure.done():
             self._failure.set_result(error)
-
-    def _tls_context(self) -> ssl.SSLContext | None:
-        if self._address.authority is None:
-            sealed = any(server.startswith("wss://") for server in self._address.servers)
-            return ssl.create_default_context() if sealed else None
-        try:
-            return ssl.create_default_context(cafile=str(self._address.authority))
-        except FileNotFoundError:
-            raise LinkError(f"no certificate file at {self._address.authority}") from None
-        except (OSError, ssl.SSLError):
-            raise LinkError(f"{self._address.authority} is not a PEM certificate") from None
 
 
 def is_encrypted(client: Client) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,8 @@ HEADER = "row,fault_class,severity,robustness_radius"
 SETS_HEADER = ",class_set,coverage,probability,abstained,reason"
 ESTIMATE_HEADER = "row,value,unit,low,high,confidence"
 CONFORMAL_HEADER = ",conformal_low,conformal_high,coverage,abstained,reason"
+_DIGITS = {"probability": ".4g"}
+"""How a number of the table is written where not with six digits."""
 
 
 def read_model(path: Path, key: str | None) -> ModelVersion:
@@ -63,47 +66,69 @@ def diagnose(version: ModelVersion, source: CsvSource, coverage: float | None = 
     ConflictError
         The version carries no calibration, or its counts are too few for the coverage.
     """
-    return answers(version, scaled_measurements(source, version.asset_type), coverage)
+    features = scaled_measurements(source, version.asset_type)
+    found = answers(version, features, coverage)
+    yield header(version)
+    for row, answer in enumerate(found, start=1):
+        yield ",".join((str(row), *(_word(name, value) for name, value in answer.items())))
 
 
-def answers(version: ModelVersion, features: FloatArray, coverage: float | None = None) -> Iterator[str]:
-    """Lines of :func:`diagnose` for scaled features (N, P)."""
+def header(version: ModelVersion) -> str:
+    """First line of the table."""
+    first, more = (ESTIMATE_HEADER, CONFORMAL_HEADER) if version.task == "regression" else (HEADER, SETS_HEADER)
+    return first if version.calibration is None else first + more
+
+
+def answers(version: ModelVersion, features: FloatArray, coverage: float | None = None) -> Iterator[dict[str, Any]]:
+    """Answers to scaled features (N, P), by the names of the table's columns; errors are those of :func:`diagnose`."""
     if version.calibration is None and coverage is not None:
         raise ConflictError(f"model {version.name} carries no calibration, so it gives no answer of a stated coverage")
-    if version.task == "regression":
-        yield from _estimates(version, features, coverage)
-        return
+    return (_estimates if version.task == "regression" else _classes)(version, features, coverage)
+
+
+def _word(name: str, value: Any) -> str:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return f"{value:{_DIGITS.get(name, '.6g')}}"
+        case list():
+            return " ".join(value)
+        case _:
+            return str(value)
+
+
+def _classes(version: ModelVersion, features: FloatArray, coverage: float | None) -> Iterator[dict[str, Any]]:
     heads, network, norm = version.head_scores(features), version.network, version.spec.transport_norm
-    classes = class_of(heads)
+    classes, faults = class_of(heads).tolist(), version.asset_type.fault_classes
     if network is None:
         radii = robustness_radius(version.weights, features, norm, version.lift)
     else:
         radii = network_radius(network, version.weights[0], features, norm)
-    calibrated = [""] * len(features)
+    more: list[dict[str, Any]] = [{}] * len(features)
     if version.calibration is not None:
         names = version.asset_type.class_names
         found = calibrated_sets(version.calibration, names, heads, features, coverage)
-        told = "" if found.coverage is None else f"{found.coverage:g}"
-        columns = zip(classes.tolist(), found.sets, found.probabilities, found.reasons, strict=True)
-        calibrated = [
-            f",{' '.join(held or ())},{told},{_probability(likely, names[number])},{_trust(reason)}"
+        columns = zip(classes, found.sets, found.probabilities, found.reasons, strict=True)
+        more = [
+            {
+                "class_set": None if held is None else list(held), "coverage": found.coverage,
+                "probability": None if likely is None else likely[names[number]], **_trust(reason),
+            }
             for number, held, likely, reason in columns
         ]
-    yield HEADER + ("" if version.calibration is None else SETS_HEADER)
-    for row, (number, radius, more) in enumerate(zip(classes.tolist(), radii.tolist(), calibrated, strict=True), 1):
-        fault = version.asset_type.fault_classes[number]
-        yield f"{row},{fault.name},{fault.severity},{radius:.6g}{more}"
+    for number, radius, besides in zip(classes, radii.tolist(), more, strict=True):
+        fault = faults[number]
+        yield {"fault_class": fault.name, "severity": fault.severity, "robustness_radius": radius, **besides}
 
 
-def _probability(likely: dict[str, float] | None, name: str) -> str:
-    return "" if likely is None else f"{likely[name]:.4g}"
+def _trust(reason: str) -> dict[str, Any]:
+    return {"abstained": bool(reason), "reason": reason}
 
 
-def _trust(reason: str) -> str:
-    return f"{'yes' if reason else 'no'},{reason}"
-
-
-def _estimates(version: ModelVersion, features: FloatArray, coverage: float | None) -> Iterator[str]:
+def _estimates(version: ModelVersion, features: FloatArray, coverage: float | None) -> Iterator[dict[str, Any]]:
     target, around = version.asset_type.target, version.error_interval_at(COVERAGE_CONFIDENCE)
     if target is None:
         raise InvalidInputError("the model names no target")
@@ -111,18 +136,17 @@ def _estimates(version: ModelVersion, features: FloatArray, coverage: float | No
     scaled = predict_scores(version.weights, version.lifted(features))[:, 0]
     chosen = None if found is None else found.check(coverage)
     reasons = [""] * len(features) if found is None else novelty(found, np.abs(scaled - 0.5), features)
-    yield ESTIMATE_HEADER + ("" if found is None else CONFORMAL_HEADER)
 
-    def cut(value: float) -> str:
-        return f"{min(max(value, target.low), target.high):.6g}"
+    def cut(value: float) -> float:
+        return min(max(value, target.low), target.high)
 
     around_each = None if found is None or chosen is None else target.unscale(found.interval(chosen, scaled))
-    for row, (value, reason) in enumerate(zip(target.unscale(scaled).tolist(), reasons, strict=True), start=1):
-        low, high, more = value - around.below, value + around.above, ""
+    for row, (value, reason) in enumerate(zip(target.unscale(scaled).tolist(), reasons, strict=True)):
+        told: dict[str, Any] = {
+            "value": cut(value), "unit": target.unit, "low": cut(value - around.below),
+            "high": cut(value + around.above), "confidence": around.confidence,
+        }
         if found is not None:
-            ends = ("", "", "")
-            if around_each is not None:
-                low_end, high_end = around_each[:, row - 1].tolist()
-                ends = (cut(low_end), cut(high_end), f"{chosen:g}")
-            more = f",{','.join(ends)},{_trust(reason)}"
-        yield f"{row},{cut(value)},{target.unit},{cut(low)},{cut(high)},{around.confidence:g}{more}"
+            low, high = (None, None) if around_each is None else map(cut, around_each[:, row].tolist())
+            told |= {"conformal_low": low, "conformal_high": high, "coverage": chosen, **_trust(reason)}
+        yield told

@@ -27,7 +27,8 @@ from services.contracts.asset_type import AssetType
 from services.contracts.lift import SplineLiftSpec
 from services.contracts.messages import RadiusRule, Task, TrainingSpec
 from services.contracts.tuning import TuningPart, TuningTask
-from services.site_agent.local_solve import check_weights, lifted, site_problems
+from services.site_agent.local_scores import check_weights
+from services.site_agent.local_solve import lifted, site_problems
 from services.site_agent.policy import Refusal, SitePolicy
 from services.site_agent.vault.dataset import Part
 

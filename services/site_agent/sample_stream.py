@@ -6,9 +6,8 @@ the others go on. The last line says that the stream is whole.
 
 from __future__ import annotations
 
-import csv
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -22,12 +21,6 @@ from services.site_agent.vault.table import VaultError
 
 STANDARD_INPUT = Path("-")
 _SUFFIXES = (".ndjson", ".jsonl")
-_NUMBERS = ("robustness_radius", "coverage", "probability", "value", "low", "high", "confidence", "conformal_low",
-            "conformal_high")
-_READ_AS: dict[str, Callable[[str], Any]] = {
-    "severity": int, "class_set": str.split, "abstained": lambda word: word == "yes", **dict.fromkeys(_NUMBERS, float),
-}
-"""How the words of the table are read; what is empty there is null."""
 
 
 def is_stream(path: Path, asked: bool) -> bool:
@@ -78,14 +71,7 @@ def diagnose_lines(
             refused += 1
             yield {"line": number, "error": str(error)}
             continue
-        (found,) = csv.DictReader(answers(version, features, coverage))
+        (found,) = answers(version, features, coverage)
         answered += 1
-        told = {name: _read(name, word) for name, word in found.items() if name != "row"}
-        yield {"line": number, **told}
+        yield {"line": number, **found}
     yield {"end": True, "lines": number, "answered": answered, "refused": refused, "model": version.name}
-
-
-def _read(name: str, word: str) -> Any:
-    if word == "" and name != "reason":
-        return None
-    return _READ_AS[name](word) if name in _READ_AS else word

@@ -28,11 +28,12 @@ from api.tokens import service as tokens
 from api.tokens.schemas import TokenRequest
 from services.contracts.identity import Role
 from services.contracts.lift import SplineLiftSpec
-from services.contracts.model_version import ModelVersion, SiteScore
+from services.contracts.model_version import ModelVersion
 from services.contracts.plan import Gates, Plan
 from services.contracts.run import RoundRecord, Run, SiteAnswer, SiteTermsRecord
 from services.contracts.settings import Settings
 from services.contracts.tuning import TunedCandidate, TuningCurve
+from services.contracts.version_facts import SiteScore
 from services.plant_simulator.assets import builtin_asset_type
 from services.registry.gates import check_gates
 from services.registry.mlflow_registry import ModelRegistry

@@ -23,15 +23,8 @@ from services.coordinator.evaluation import Evaluation
 from services.coordinator.ports import RawAnswer
 from services.coordinator.training import Coordinator
 from services.coordinator.training_state import TrainedModel
-from services.site_agent.local_solve import (
-    confusion_counts,
-    head_risks,
-    held_out_loss,
-    join_answer,
-    regression_sums,
-    site_problems,
-    solve_round,
-)
+from services.site_agent.local_scores import confusion_counts, held_out_loss, regression_sums
+from services.site_agent.local_solve import head_risks, join_answer, site_problems, solve_round
 from tests.services.coordinator.fake_ports import FakeStore
 
 PLANTS = tuple(f"plant-{k}" for k in range(1, 5))

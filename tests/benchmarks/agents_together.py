@@ -19,7 +19,8 @@ from pathlib import Path
 from services.contracts.messages import Hello
 from services.contracts.signing import public_key
 from services.site_agent.agent import open_local_round
-from services.site_agent.link import Address, PlantLink
+from services.site_agent.link import PlantLink
+from services.site_agent.link_address import Address
 from services.site_agent.settings import SiteSettings
 
 

@@ -33,10 +33,10 @@ from api.tokens.schemas import TokenRequest
 from api.web.sessions import COOKIE
 from migrations.run import upgrade
 from services.contracts.identity import Role
-from services.contracts.model_version import SiteScore
 from services.contracts.plan import Gates, Plan
 from services.contracts.run import SiteTermsRecord
 from services.contracts.settings import Settings
+from services.contracts.version_facts import SiteScore
 from services.plant_simulator.assets import builtin_asset_type
 from services.round_store.documents import document
 from tests import versions

@@ -24,7 +24,7 @@ from api.backend.actor import Actor
 from api.backend.wiring import Backend, open_backend
 from api.tokens import service as tokens
 from api.tokens.schemas import TokenRequest
-from flows.publish import end_of_tuning, register
+from flows.publish import end_of_tuning, keep_draft, register
 from services.contracts.identity import Role
 from services.contracts.plan import Plan
 from services.contracts.run import Run
@@ -108,7 +108,7 @@ class Driver:
             trained = await coordinator.train(run)
             run = context.store.runs.get_run(run.run_id)
             evaluation = await coordinator.evaluate(run, trained.weights, trained.risk_bound)
-        register(context, run, trained, evaluation)
+        register(context, run, keep_draft(context, run, trained, evaluation))
         context.store.runs.finish_run(run.run_id, "completed", "certified")
 
 

@@ -14,7 +14,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from flows.publish import register
+from flows.publish import keep_draft, register
 from flows.wiring import FlowContext
 from models.methods.catalogue import METHODS
 from services.bus.configuration import BusFiles
@@ -30,7 +30,8 @@ from services.coordinator.training_state import TrainedModel
 from services.round_store.store import RoundStore
 from services.site_agent.egress import Egress
 from services.site_agent.ledger import Ledger
-from services.site_agent.link import Address, PlantLink
+from services.site_agent.link import PlantLink
+from services.site_agent.link_address import Address
 from services.site_agent.local_round import LocalRound
 from services.site_agent.masked_runs import MaskedRuns
 from services.site_agent.policy import SitePolicy
@@ -99,7 +100,8 @@ class InProcessWorks:
             except Exception as error:
                 self.context.store.runs.finish_run(run.run_id, "failed", str(error))
                 raise
-        version = register(self.context, run, trained, evaluation, calibrated)
+        draft = keep_draft(self.context, run, trained, evaluation, calibrated)
+        version = register(self.context, run, draft)
         return self.context.store.runs.finish_run(run.run_id, "completed", "done"), trained, version
 
     @asynccontextmanager

@@ -1,4 +1,4 @@
-"""A run whose process died after its version was recorded: it ends without the plants, as it would have ended."""
+"""A run whose process died after its evaluation: it ends without the plants, as it would have ended."""
 
 from __future__ import annotations
 
@@ -11,23 +11,36 @@ from typing import Any
 import pytest
 
 from flows import retrain
-from flows.publish import closing_note, promote_if_gates_hold, register
+from flows.publish import keep_draft, promote_if_gates_hold, register
 from flows.wiring import FlowContext
+from services.contracts.draft import VersionDraft
 from services.contracts.errors import UnavailableError
-from services.contracts.model_version import ModelVersion
 from services.contracts.run import Run
-from services.coordinator.training_state import TrainedModel
 from services.registry.labels import CHAMPION
+from services.registry.mlflow_registry import ModelRegistry
+from services.registry.mlflow_store import MlflowStore
+from services.round_store.model_versions import ModelVersionRepository
 from services.round_store.runs import RunRepository
 from tests.flows import conftest
 
-Killed = Callable[..., tuple[Run, TrainedModel, ModelVersion]]
-AWAY = UnavailableError("no NATS server")
+Killed = Callable[..., tuple[Run, VersionDraft]]
+HEARD_OF = "when the registry has the version and the store does not"
+DIES_AT = {
+    "before the registry is asked": (ModelRegistry, "register"),
+    "in the middle of the registry": (MlflowStore, "create_version"),
+    HEARD_OF: (ModelVersionRepository, "add"),
+    "between the version's row and the run's": (RunRepository, "set_result"),
+    "before the run's end": (RunRepository, "finish_run"),
+}
+
+
+class DiedError(Exception):
+    """The process is gone."""
 
 
 @pytest.fixture
 def killed(works: Any, monkeypatch: pytest.MonkeyPatch) -> Killed:
-    """Trains and registers, and finds the store locked; from then on no plant link opens. No Prefect server."""
+    """Trains and evaluates, and dies at one of ``DIES_AT``; from then on no plant link opens. No Prefect server."""
 
     async def linked(*_: object) -> None: ...
 
@@ -36,29 +49,33 @@ def killed(works: Any, monkeypatch: pytest.MonkeyPatch) -> Killed:
     monkeypatch.setattr(retrain, "link_to_version", linked)
 
     def away(_: FlowContext) -> None:
-        raise AWAY
+        raise UnavailableError("no NATS server")
 
-    def train(name: str, **changes: Any) -> tuple[Run, TrainedModel, ModelVersion]:
-        left: list[Any] = []
+    def train(name: str, dies: str = "before the run's end", **changes: Any) -> tuple[Run, VersionDraft]:
+        drafts: list[VersionDraft] = []
 
-        def seen(context: FlowContext, run: Run, trained: TrainedModel, *more: Any) -> ModelVersion:
-            version = register(context, run, trained, *more)
-            left.extend((run.run_id, trained, version))
-            return version
+        def kept(*given: Any) -> VersionDraft:
+            drafts.append(keep_draft(*given))
+            return drafts[-1]
 
-        def locked(*_: object) -> None:
-            raise UnavailableError("the database was locked", code="database_busy")
+        def gone(*_: object) -> None:
+            raise DiedError
 
         with monkeypatch.context() as patch:
-            patch.setattr(conftest, "register", seen)
-            patch.setattr(RunRepository, "finish_run", locked)
-            with pytest.raises(UnavailableError, match="locked"):
+            patch.setattr(conftest, "keep_draft", kept)
+            patch.setattr(*DIES_AT[dies], gone)
+            with pytest.raises(DiedError):
                 works.train(works.plan(name, **changes))
         monkeypatch.setattr(FlowContext, "plant_link", away)
-        run_id, trained, version = left
-        return works.context.store.runs.get_run(run_id), trained, version
+        (draft,) = drafts
+        return works.context.store.runs.get_run(draft.version.run_id), draft
 
     return train
+
+
+def gone_on(works: Any, run: Run) -> dict[str, Any]:
+    """What the next process makes of the run."""
+    return asyncio.run(retrain.drive(works.context, works.context.store.runs.get_run(run.run_id)))
 
 
 def count(works: Any, name: str) -> tuple[int, int]:
@@ -70,50 +87,67 @@ def count(works: Any, name: str) -> tuple[int, int]:
     return sum(each.action == "model.promote" and each.target == name for each in trail), refused
 
 
-@pytest.mark.parametrize(("reveal", "judged", "gap"), [
-    ("each site", False, None), ("each site", True, None), ("sums", True, None), ("each site", True, 1e-12),
-])
-def test_it_ends_as_it_would_have_ended_and_does_nothing_twice(
-    works: Any, killed: Killed, reveal: str, judged: bool, gap: float | None
+@pytest.mark.parametrize(("dies", "reveal"), [*((each, "each site") for each in DIES_AT), (HEARD_OF, "sums")])
+def test_wherever_it_died_the_version_is_the_one_that_was_made(
+    works: Any, killed: Killed, dies: str, reveal: str
 ) -> None:
-    name, method = f"dies-{reveal[0]}-{judged}-{gap is None}".lower(), {"sums": "cohort-bundle"}.get(reveal)
-    changes = {"method": method} if method else {}
-    run, trained, version = killed(name, reveal=reveal, gates={"max_gap": gap}, **changes)
-    context, number = works.context, version.version
-    before = promote_if_gates_hold(context, run, version) if judged else f"version {number} is champion"
-    context.store.runs.request_cancel(run.run_id)
-    answer = asyncio.run(retrain.drive(context, context.store.runs.get_run(run.run_id)))
-    ended = context.store.runs.get_run(run.run_id)
-    assert (ended.status, ended.reason) == ("completed", closing_note(run, trained, before))
-    assert (answer["version"], answer["outcome"]) == (number, before)
-    assert context.registry.aliases(name).get(CHAMPION) == (number if gap is None else None)
+    name = f"{reveal[0]}-{list(DIES_AT).index(dies)}"
+    context = works.context
+    changes = {"method": "cohort-bundle"} if reveal == "sums" else {}
+    run, draft = killed(name, dies, reveal=reveal, **changes)
+    assert run.model_version == ("1" if dies == "before the run's end" else None)
+    context.store.runs.request_cancel(run.run_id)  # too late
+    answer = gone_on(works, run)
+    ended, (version,) = context.store.runs.get_run(run.run_id), context.registry.versions(name)
+    assert (ended.status, ended.model_version, answer["version"]) == ("completed", "1", version.version)
+    assert ended.reason == f"{draft.stopped}; version 1 is champion" and draft.stopped
+    found = context.registry.get(name, "1")
+    assert found.to_document() == draft.version.to_document() | {"version": "1"} and found.signature
+    assert context.registry.certificate(found) == draft.certificate and draft.certificate
+    assert context.registry.aliases(name)[CHAMPION] == "1"
     assert [each.run_id for each in context.store.model_versions.list_versions(name, limit=9)] == [run.run_id]
+    assert count(works, name) == (1, 0) and context.store.runs.get_draft(run.run_id) is None
+
+
+@pytest.mark.parametrize(("judged", "gap"), [(True, None), (True, 1e-12), (False, 1e-12)])
+def test_gates_are_judged_and_a_version_is_promoted_once(
+    works: Any, killed: Killed, judged: bool, gap: float | None
+) -> None:
+    name = f"once-{judged}-{gap is None}".lower()
+    run, draft = killed(name, gates={"max_gap": gap})
+    version = register(works.context, run, draft)
+    if judged:
+        promote_if_gates_hold(works.context, run, version)
+    said = gone_on(works, run)["outcome"]
+    assert said.startswith("version 1 is champion" if gap is None else "version 1 stays challenger: max_gap")
+    assert works.context.registry.aliases(name).get(CHAMPION) == ("1" if gap is None else None)
     assert count(works, name) == ((1, 0) if gap is None else (0, 1))
 
 
 def test_a_version_that_an_operator_took_back_is_not_promoted_again(works: Any, killed: Killed) -> None:
-    run, _, version = killed("taken-back")
-    promote_if_gates_hold(works.context, run, version)
+    run, draft = killed("taken-back")
+    promote_if_gates_hold(works.context, run, register(works.context, run, draft))
     with works.context.store.atomic() as unit:
         unit.model_versions.record_alias("taken-back", CHAMPION, None, "user:ada", "it misses leaks")
         works.context.registry.point("taken-back", CHAMPION, None)
-    said = asyncio.run(retrain.drive(works.context, run))["outcome"]
-    assert said == f"version {version.version} was champion, and is no more"
+    assert gone_on(works, run)["outcome"] == "version 1 was champion, and is no more"
     assert CHAMPION not in works.context.registry.aliases("taken-back") and count(works, "taken-back") == (1, 0)
 
 
-def test_without_the_rounds_state_the_note_says_what_is_known(works: Any, killed: Killed) -> None:
-    run, _, _ = killed("state-lost")
+def test_neither_the_rounds_state_nor_the_registry_s_version_is_needed(works: Any, killed: Killed) -> None:
+    run, draft = killed("state-lost")
     with works.context.store.engine.begin() as connection:
         connection.exec_driver_sql("UPDATE run_states SET frame = x'00' WHERE run_id = ?", (run.run_id,))
-    asyncio.run(retrain.drive(works.context, run))
+    assert works.context.registry.forget("state-lost", ["1"]) == ()
+    gone_on(works, run)
     ended = works.context.store.runs.get_run(run.run_id)
-    assert ended.status == "completed" and ended.reason.startswith("its version was registered before its process")
+    assert ended.status == "completed" and ended.reason.startswith(draft.stopped)
+    assert works.context.registry.get("state-lost", CHAMPION).signature == draft.version.signature
 
 
-def test_a_version_that_the_registry_lost_is_made_anew_with_the_plants(works: Any, killed: Killed) -> None:
-    run, _, version = killed("lost")
-    assert works.context.registry.forget("lost", [version.version]) == ()
-    with pytest.raises(UnavailableError) as raised:
-        asyncio.run(retrain.drive(works.context, run))
-    assert raised.value is AWAY
+def test_before_its_draft_is_committed_the_plants_are_asked(works: Any, killed: Killed) -> None:
+    run, _ = killed("too-early")
+    with works.context.store.engine.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM run_drafts WHERE run_id = ?", (run.run_id,))
+    with pytest.raises(UnavailableError, match="no NATS server"):
+        gone_on(works, run)

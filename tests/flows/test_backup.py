@@ -18,7 +18,7 @@ from api.backend.wiring import Backend
 from api.recovery import backup as backups
 from api.recovery.backup import MADE, make_backup
 from api.recovery.restore import RESTORED, restore_backup
-from flows.publish import promote_if_gates_hold, register
+from flows.publish import keep_draft, promote_if_gates_hold, register
 from flows.wiring import FlowContext
 from services.backup.sealed_stream import KeyCost
 from services.contracts.settings import Settings
@@ -148,7 +148,7 @@ def test_a_backup_under_load_goes_on_elsewhere(
             _, expected, _ = resumed(works, context, cut.run_id)
             assert ended.rounds > CUT_AFTER
             assert np.array_equal(trained.weights, expected.weights)
-            second = register(there, ended, trained, evaluation)
+            second = register(there, ended, keep_draft(there, ended, trained, evaluation))
             assert second.version != version.version
         finally:
             store.close()

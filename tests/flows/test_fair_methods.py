@@ -19,7 +19,7 @@ from api.backend.actor import Actor
 from api.backend.wiring import open_backend
 from api.tokens import service as tokens
 from api.tokens.schemas import TokenRequest
-from flows.publish import closing_note, promote_if_gates_hold
+from flows.publish import closing_note, promote_if_gates_hold, why_stopped
 from models.fairness.ambiguity_set import RelativeSet
 from models.fairness.indices import relative_unfairness
 from services.contracts.asset_type import AssetType, FaultClass, Feature
@@ -135,7 +135,7 @@ def test_each_method_says_what_its_certificate_speaks_of(works: Any, trained: di
     assert "tells a critical point only" in bundle.note and bundle.convex_part is not None
     assert bundle.convex_part.gap <= 1e-3 and bundle.convex_part.lower <= bundle.convex_part.upper
     run, outcome, _ = trained["fair-steps"]
-    assert closing_note(run, outcome, "version 1 is champion") == (
+    assert closing_note(run, why_stopped(run, outcome), "version 1 is champion") == (
         f"the round limit was reached before the wanted gap; {steps.note}; version 1 is champion"
     )
     for version in (steps, bundle):

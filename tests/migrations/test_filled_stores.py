@@ -22,6 +22,7 @@ from services.plant_simulator.assets import builtin_asset_type
 from services.round_store.documents import document
 from services.round_store.session import make_engine
 from services.round_store.store import RoundStore
+from tests.versions import a_version
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 BASE = Path(run.__file__).parent
@@ -43,6 +44,7 @@ def typical(revision: str) -> dict[str, Any]:
     key, plan = f"plan-{revision}", {"name": f"plan-{revision}", "asset_type": ASSET_TYPE.name, "max_rounds": 7}
     run_id = key_of(revision, 32)
     state = pack_arrays({"run_id": run_id, "round": 2}, {"weights": np.arange(3.0)})
+    draft = a_version(ASSET_TYPE, np.zeros((1, len(ASSET_TYPE.features) + 1)), run_id=run_id)
     times = ("created_at", "updated_at", "enrolled_at", "started_at", "committed_at", "last_used_at", "last_seen", "at",
              "due_at", "delivered_at")
     return {
@@ -57,6 +59,8 @@ def typical(revision: str) -> dict[str, Any]:
         "sites": [{"site_id": f"plant-{revision}", "weight": 1.0, "radius": 0.1, "n_samples": 30}],
         "absentees": [], "excluded": [], "upper": 0.5, "lower": 0.25, "gap": 0.5,
         "fresh_weight": 1.0, "seconds": 0.5, "overhead_seconds": 0.25, "bytes_in": 10, "bytes_out": 20, "code": "",
+        "run_drafts.frame": pack_arrays({"run_id": run_id, "version": draft.to_document(), "stopped": "why"}, {}),
+        "certificate": b"proof",
         "payload_sha256": key_of(revision, 64), "frame": state, "task": b"task", "answer": b"answer",
         "evidence.document": b"evidence", "metrics": {"gap": 0.5}, "alias": "champion", "actor": "ada", "reason": "why",
         "api_tokens.name": f"token-{revision}", "token_id": key_of(revision, 12), "role": "viewer",
@@ -166,3 +170,7 @@ def read_through_the_store(store: RoundStore, revision: str) -> None:
         assert store.enrolment_codes.find(key_of(revision, 12)) is not None
     if revision >= "0009":
         assert store.sessions.find(key_of(revision, 64)) is not None
+    draft = store.runs.get_draft(run_id)
+    assert (None if draft is None else (draft.version.run_id, draft.certificate)) == (
+        (run_id, b"proof") if revision >= "0012" else None
+    )

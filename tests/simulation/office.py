@@ -21,7 +21,10 @@ from flows.alias_watch import watch_aliases
 from flows.retrain import retrain
 from flows.runner import Watcher
 from flows.wiring import FlowContext
+from services.contracts.run import Run
 from services.contracts.tracing import TracingSettings
+from services.coordinator.ports import SiteTransport
+from services.coordinator.training import Coordinator
 from services.round_store.store import RoundStore
 from tests.simulation.disk import SimulatedDatabase, StoreFaults
 from tests.simulation.processes import CURRENT, Process
@@ -37,7 +40,22 @@ class SimulatedContext(FlowContext):
 
     def __init__(self, settings: Any, store: RoundStore, registry: Registry) -> None:
         super().__init__(settings, store)
-        self.__dict__["registry"] = registry
+        self.__dict__["registry"] = self._simulated = registry
+
+    def coordinator(self, run: Run, transport: SiteTransport) -> Coordinator:
+        """As of the product; a run whose training and evaluation are committed asks no plant any more."""
+        process, world = CURRENT.get(), self._simulated.world
+        overtaken = world.clock_jumped or process is not None and process.was_held  # another one may drive it by now
+        if not overtaken and self._is_evaluated(run):
+            world.breach(f"publication: run {run.run_id[:8]} asks its plants once more, and it is evaluated")
+        return super().coordinator(run, transport)
+
+    def _is_evaluated(self, run: Run) -> bool:
+        """Whether the store has the draft of its version, or the registry the version."""
+        with self.store.engine.connect() as connection:
+            found = connection.exec_driver_sql("SELECT 1 FROM run_drafts WHERE run_id = ?", (run.run_id,))
+            draft = found.scalar() is not None
+        return draft or any(each.run_id == run.run_id for each in self._simulated.versions.get(run.plan.name, ()))
 
 
 @dataclass

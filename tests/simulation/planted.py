@@ -1,4 +1,4 @@
-"""Twenty-four mistakes planted in the product, each of which the simulation has to find.
+"""Twenty-six mistakes planted in the product, each of which the simulation has to find.
 
 A mistake is a text of one function and what stands in its place; the function is compiled anew in its own module.
 """
@@ -68,6 +68,8 @@ MISTAKES = tuple(Mistake(*each) for each in (
      "isinstance(error, UnavailableError)", "False"),
     ("a version that its run recorded before a crash ends the run", f"{STORE}.model_versions",
      "ModelVersionRepository.add", "if known.run_id == run_id:", "if False:"),
+    ("a run that is evaluated asks its plants once more", "flows.retrain", "drive", "if draft is None:", "if True:"),
+    ("a run's draft is not committed", f"{STORE}.runs", "RunRepository.keep_draft", "if known is None:", "if False:"),
     ("a clock that is put back keeps a dead process's lease", f"{STORE}.run_leases", "_end_of_leases",
      "timedelta(seconds=2 * seconds)", "timedelta(days=3650)"),
     ("a key that was changed holds for ever", "services.contracts.records", "Site.keys_at",
@@ -82,9 +84,6 @@ MISTAKES = tuple(Mistake(*each) for each in (
      'self._parts.keys.get(site, "")',
      'self.__dict__.setdefault("_first", dict(self._parts.keys)).get(site, "")'),
 ))
-
-LOOKED_FROM = {"a version that its run recorded before a crash ends the run": 3000}
-"""Seed from which a mistake is looked for that a crash between two commits alone shows; the others from 0 on."""
 
 
 @contextlib.contextmanager
@@ -130,14 +129,10 @@ def _holders(sound: Any) -> list[tuple[Any, str]]:
     ]
 
 
-def found_by(name: str, within: int = WITHIN, first: int | None = None) -> tuple[int, str] | None:
-    """The first seed that finds a mistake, and what it says; None where none does.
-
-    ``first`` None: 0, or where ``LOOKED_FROM`` says.
-    """
-    first = LOOKED_FROM.get(name, 0) if first is None else first
+def found_by(name: str, within: int = WITHIN) -> tuple[int, str] | None:
+    """The first seed that finds a mistake, and what it says; None where none does."""
     with planted(name):
-        for seed in range(first, first + within):
+        for seed in range(within):
             if broken := simulate(seed).broken:
                 return seed, broken[0]
     return None

@@ -21,7 +21,8 @@ from services.contracts.messages import Hello, Kind, SiteUpdate, Task
 from services.contracts.signing import public_key, signer
 from services.site_agent.egress import Egress
 from services.site_agent.ledger import Ledger
-from services.site_agent.link import Address, PlantLink
+from services.site_agent.link import PlantLink
+from services.site_agent.link_address import Address
 from services.site_agent.local_round import LocalRound
 from services.site_agent.masked_runs import MaskedRuns
 from services.site_agent.policy import SitePolicy

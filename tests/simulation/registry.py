@@ -14,8 +14,11 @@ from services.contracts.errors import NotFoundError, UnavailableError
 from services.contracts.model_version import ModelVersion
 from services.contracts.run import RoundRecord
 from services.registry.labels import CHALLENGER, CHAMPION, PREVIOUS
-from tests.simulation.processes import CURRENT
+from tests.simulation.processes import CURRENT, ProcessKilled
 from tests.simulation.world import World
+
+DIES = 0.1
+"""How often the process that registered a version is killed before it hears so: once for a version, at any time."""
 
 
 @dataclass
@@ -30,6 +33,7 @@ class Registry:
 
     def __post_init__(self) -> None:
         self._draw: random.Random = self.world.stream("registry")
+        self._deaths: random.Random = self.world.stream("deaths at the registry")
 
     def start_run(self, run: Any, asset_type: Any) -> str:
         """Nothing is shown."""
@@ -53,6 +57,11 @@ class Registry:
         known.append(numbered)
         self.pointers.setdefault(version.name, {})[CHALLENGER] = str(numbered.version)
         self.world.note(f"registered {version.name} {numbered.version}", version.weights.tobytes())
+        process = CURRENT.get()
+        if process is not None and self._deaths.random() < DIES:
+            self.world.fault("crash", f"{process.name} when the registry had its version")
+            process.kill()
+            raise ProcessKilled(process.name)
         return numbered
 
     def mlflow_run_id(self, name: str, version: str) -> str:

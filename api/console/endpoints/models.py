@@ -22,8 +22,8 @@ from api.web.dependencies import BackendDep
 from services.contracts.asset_type import explain
 from services.contracts.errors import BallastError, InvalidInputError
 from services.contracts.fairness import BASIS_NAMES
-from services.contracts.model_version import VersionSummary
 from services.contracts.scores import COVERAGE_CONFIDENCE
+from services.contracts.version_facts import VersionSummary
 from services.reporting.fairness_page import EXPLAINED, index_columns
 
 router = APIRouter(prefix=CONSOLE, include_in_schema=False)

@@ -8,7 +8,7 @@ from typing import Any
 
 from api.models import service as models
 from services.contracts.identity import Role
-from services.contracts.model_version import PlantFreshness
+from services.contracts.version_facts import PlantFreshness
 from services.plant_simulator.assets import builtin_asset_type
 from tests.api.conftest import SITES, a_version, register
 

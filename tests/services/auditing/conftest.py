@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from models.problem import RobustSpec, SiteProblem
+from services.auditing.auditor import AuditCase
+from services.auditing.request import falsehood_of_sums
 from tests.attacks.cohort import Cohort
 
 LIAR = "plant-4"
@@ -36,3 +38,30 @@ def halved(number: int, said: dict[str, Any], plants: object) -> dict[str, Any]:
 def cohort(tmp_path: Path) -> Callable[..., Cohort]:
     """Make a cohort; the changes are those of :class:`Cohort`."""
     return lambda **changes: Cohort(problems(), tmp_path, **changes)
+
+
+def caught(make: Callable[..., Cohort]) -> Cohort:
+    """A cohort at the round in which the liar was found."""
+    cohort = make(liar=LIAR, lie=halved)
+    while not cohort.done:
+        if found := cohort.round():
+            assert [(each.site, each.kind) for each in found] == [(LIAR, "contradiction")]
+            return cohort
+    raise AssertionError("the lie was not found")
+
+
+def false_case(cohort: Cohort) -> AuditCase:
+    """The case of two rounds that contradict each other."""
+    for one in range(1, len(cohort.rounds)):
+        request = cohort.request(one, len(cohort.rounds))
+        if falsehood_of_sums(request.rounds):
+            return cohort.case(one, len(cohort.rounds))
+    raise AssertionError("no two rounds contradict each other")
+
+
+@pytest.fixture(scope="session")
+def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Cohort, AuditCase]:
+    """A cohort whose plants have opened the two rounds in which a liar shows; a case is changed by copies of it."""
+    folder = tmp_path_factory.mktemp("audit")
+    told = caught(lambda **changes: Cohort(problems(), folder, **changes))
+    return told, false_case(told)

@@ -25,15 +25,8 @@ from services.contracts.signing import new_seed_file, signer
 from services.coordinator.ports import RawAnswer
 from services.coordinator.training import Coordinator
 from services.masking.scores import score_words
-from services.site_agent.local_solve import (
-    confusion_counts,
-    head_risks,
-    held_out_loss,
-    join_answer,
-    lifted,
-    site_problems,
-    solve_round,
-)
+from services.site_agent.local_scores import confusion_counts, held_out_loss
+from services.site_agent.local_solve import head_risks, join_answer, lifted, site_problems, solve_round
 from services.site_agent.local_tuning import tuning_answer, tuning_words
 from services.site_agent.masked_runs import MaskedRuns
 from services.site_agent.noisy_round import NoisyAnswers

@@ -21,7 +21,7 @@ from services.contracts.plan import Plan
 from services.contracts.run import Run, SiteTermsRecord
 from services.coordinator.calibration import calibration, kind_of
 from services.coordinator.plausibility import counted_doubt
-from services.site_agent.local_solve import calibration_counts, spread_counts
+from services.site_agent.local_scores import calibration_counts, spread_counts
 
 SITES = ("a", "b", "c")
 WEIGHTS = (0.5, 0.3, 0.2)

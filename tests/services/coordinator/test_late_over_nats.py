@@ -15,7 +15,8 @@ from services.contracts.signing import signer
 from services.coordinator.nats_transport import NatsTransport
 from services.coordinator.presence import connected_sites
 from services.coordinator.training import Coordinator
-from services.site_agent.link import Address, PlantLink
+from services.site_agent.link import PlantLink
+from services.site_agent.link_address import Address
 from tests.services.coordinator.fake_ports import RIG, FakePlant, FakeWorks
 
 SLOW = "plant-2"

@@ -6,12 +6,14 @@ from html.parser import HTMLParser
 
 import pytest
 
-from services.contracts.model_version import ConvexPart, ModelVersion
+from services.contracts.model_version import ModelVersion
 from services.contracts.report import GateResult
 from services.contracts.run import RoundPoint, RoundRecord, Run
+from services.contracts.version_facts import ConvexPart
 from services.reporting.gap_chart import HEIGHT, WIDTH, gap_chart
 from services.reporting.model_report import model_report
-from services.reporting.report_page import MOST_MISSED, report_attachments, report_page
+from services.reporting.report_page import report_attachments, report_page
+from services.reporting.site_tables import MOST_MISSED
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -165,6 +165,7 @@ def test_a_calibrated_version_says_at_the_plant_what_it_says_at_the_oem(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == HEADER + SETS_HEADER
     samples = [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
+    numbers = [{name: float(cell) for name, cell in sample.items()} for sample in samples]
     expected = Predictor(calibrated).diagnose(samples, coverage=0.95)
     assert {len(each.class_set or ()) for each in expected} == {1, 2} and any(each.abstained for each in expected)
     assert [line.split(",", 4)[4] for line in lines[1:]] == [
@@ -172,6 +173,13 @@ def test_a_calibrated_version_says_at_the_plant_what_it_says_at_the_oem(
         f"{'yes' if each.abstained else 'no'},{each.reason}"
         for each in expected
     ]
+    columns = CsvSource(kind="csv", path=Path("-"))
+    told = list(diagnose_lines(calibrated, [json.dumps(sample).encode() for sample in numbers], columns, 0.95))[:-1]
+    assert [(each["class_set"], each["coverage"], each["abstained"], each["reason"]) for each in told] == [
+        (list(each.class_set or ()), 0.95, each.abstained, each.reason) for each in expected
+    ]
+    likely = [(each.probabilities or {})[each.fault_class] for each in expected]
+    assert [each["probability"] for each in told] == pytest.approx(likely, rel=1e-12)
     assert main([*ask, "--coverage", "0.999"]) == 1 and "needs 999 held-out rows" in capsys.readouterr().err
 
 
@@ -235,7 +243,7 @@ def test_a_stream_is_answered_line_by_line_as_the_table_is(
     assert [(each["fault_class"], each["severity"]) for each in answers] == [
         (row["fault_class"], int(row["severity"])) for row in table
     ]
-    assert [each["robustness_radius"] for each in answers] == [float(row["robustness_radius"]) for row in table]
+    assert [f"{each['robustness_radius']:.6g}" for each in answers] == [row["robustness_radius"] for row in table]
     assert end == {"end": True, "lines": 13, "answered": 12, "refused": 0, "model": "pump"}
 
 

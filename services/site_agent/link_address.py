@@ -1,0 +1,51 @@
+"""Where a plant connects, as whom, and by which certificate it knows the server."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+
+from services.contracts.errors import BallastError
+
+
+class LinkError(BallastError):
+    """The plant link cannot be used as it is set up; trying again would not help."""
+
+    code = "link_refused"
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where to connect and as whom."""
+
+    site_id: str
+    servers: tuple[str, ...]
+    seed_file: Path
+    public_key: str
+    authority: Path | None
+    needs_tls: bool
+    proxy: str | None = None
+    proxy_auth: Path | None = None
+
+    @property
+    def task_subject(self) -> str:
+        """The one subject that the site hears."""
+        return f"site.{self.site_id}.task"
+
+    @property
+    def hello_subject(self) -> str:
+        """The one subject that the site may speak on unasked."""
+        return f"hello.{self.site_id}"
+
+    def tls_context(self) -> ssl.SSLContext | None:
+        """What the server's certificate is checked by, None where nothing is; :class:`LinkError` for no such file."""
+        if self.authority is None:
+            sealed = any(server.startswith("wss://") for server in self.servers)
+            return ssl.create_default_context() if sealed else None
+        try:
+            return ssl.create_default_context(cafile=str(self.authority))
+        except FileNotFoundError:
+            raise LinkError(f"no certificate file at {self.authority}") from None
+        except (OSError, ssl.SSLError):
+            raise LinkError(f"{self.authority} is not a PEM certificate") from None
