@@ -37,7 +37,8 @@ def model_version(
         certified_gap=certificate.gap, absolute_gap=trained.absolute_gap, objective=certificate.upper,
         objective_name=method.objective, lower_bound=certificate.lower, fresh_weight=certificate.fresh_weight,
         worst_case_risk=evaluation.worst_case_risk if math.isfinite(evaluation.worst_case_risk) else None,
-        f1=f1_of(evaluation.all_confusion), sites=site_scores(run, asset_type, trained, evaluation, rounds),
+        f1=f1_of(evaluation.all_confusion), confusion=_counts(evaluation.all_confusion),
+        sites=site_scores(run, asset_type, trained, evaluation, rounds),
         mixture_confidence=run.mixture_confidence,
         radii_are_estimates=any(site.radius_is_estimate for site in run.members), excluded=run.excluded,
         solvers=method.solver_names(loss=plan.spec.loss.loss, support=plan.spec.support_kind),
@@ -136,7 +137,7 @@ def _counts(confusion: FloatArray | None) -> Confusion | None:
     """Counts as whole numbers; None where no row was counted."""
     if confusion is None or not confusion.any():
         return None
-    return tuple(tuple(int(count) for count in row) for row in confusion)
+    return tuple(tuple(round(float(count)) for count in row) for row in confusion)
 
 
 def _known(value: float | None) -> float | None:

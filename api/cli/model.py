@@ -27,6 +27,7 @@ from services.contracts.errors import InvalidInputError
 from services.contracts.fairness import FairnessIndices
 from services.reporting.calibration_rows import calibration_rows
 from services.reporting.fairness_page import EXPLAINED, index_columns
+from services.reporting.undiagnosed import undiagnosed
 
 run = run_action
 
@@ -135,8 +136,9 @@ def _scores(found: VersionDetail) -> list[tuple[str, object]]:
 
 
 def _notes(found: VersionDetail) -> list[tuple[str, object]]:
-    """What the method says of its result, where it says something."""
+    """What the method says of its result, where it says something, and classes that the version never says."""
     shown: list[tuple[str, object]] = [("the method says", found.note)] if found.note else []
+    shown += [("take care", each) for each in undiagnosed(found.asset_type.class_names, found.confusion)]
     part = found.convex_part
     return shown if part is None else [*shown, ("gap of the convex part", part.gap)]
 

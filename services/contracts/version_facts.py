@@ -118,13 +118,15 @@ class VersionOrigin(Contract):
 class VersionFacts(VersionOrigin, VersionCertificate, RegressionScores):
     """All that readers see of a version: where it comes from, its certificate, its scores and its sites.
 
-    A version of a target has the inherited scores and an ``error_interval``, one of classes has F-1. ``certified_gap``
+    A version of a target has the inherited scores and an ``error_interval``, one of classes has F-1 and, where rows
+    were counted, their ``confusion``: of all sites together, also where each told sums alone. ``certified_gap``
     is the relative distance of ``objective`` and ``lower_bound``, infinite where nothing is proven from below.
     """
 
     asset_type: AssetType
     certified_gap: float
     f1: float | None = None
+    confusion: Confusion | None = None
     error_interval: ErrorInterval | None = None
     sites: tuple[SiteScore, ...] = ()
 

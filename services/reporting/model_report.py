@@ -39,7 +39,7 @@ def model_report(
     known = [site.f1 for site in version.sites if site.f1 is not None and not math.isnan(site.f1)]
     errors = [site.mae for site in version.sites if site.mae is not None]
     target = version.asset_type.target if version.task == "regression" else None
-    together = _added([site.confusion for site in version.sites if site.confusion is not None])
+    together = version.confusion or _added([site.confusion for site in version.sites if site.confusion is not None])
     return ModelReport.of_record(
         version,
         asset_type=version.asset_type.name,

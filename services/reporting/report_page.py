@@ -17,6 +17,7 @@ from services.reporting.html import figure, page, table
 from services.reporting.several_classes import several_classes
 from services.reporting.site_tables import confusion_tables, excluded_table, missed_table, sites_table
 from services.reporting.tuning_section import tuning_section
+from services.reporting.undiagnosed import undiagnosed
 
 MOST_SENSORS = 60
 
@@ -32,6 +33,7 @@ def report_page(report: ModelReport) -> str:
     sections = [
         f"<h1>{escape(title)}</h1>",
         f"<p>{escape(_verdict(report))}</p>",
+        *(f"<p><strong>{escape(each)}</strong></p>" for each in undiagnosed(report.classes, report.confusion)),
         _certificate(report),
         tuning_section(report.certificate.tuning),
         *_gaps(report),

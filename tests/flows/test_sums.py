@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from api.cli.model import _scores
+from models.evaluation.scores import f1_score
 from models.methods.catalogue import METHODS
 from models.problem import Status
 from services.coordinator.training_state import TooFewSitesError
@@ -30,6 +31,7 @@ def test_every_method_that_works_on_sums_does_so_through_the_service(works: Any,
     assert run.excluded == () and trained.rounds <= rounds
     assert version.f1 is not None and version.f1 > (0.5 if method in SLOW else 0.85)
     assert all(site.f1 is None and site.worst_case_risk is None for site in version.sites), "no policy releases them"
+    assert version.confusion is not None and f1_score(np.array(version.confusion, float)) == pytest.approx(version.f1)
     assert version.worst_case_risk is not None and np.isfinite(version.worst_case_risk)
     if method == "cohort-bundle":
         assert version.certified_gap <= 1e-3

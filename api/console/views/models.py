@@ -18,6 +18,7 @@ from services.contracts.report import ModelReport
 from services.contracts.version_facts import ModelSummary, VersionSummary
 from services.registry.labels import CHAMPION
 from services.reporting.fairness_report import fairness_report
+from services.reporting.undiagnosed import undiagnosed
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,11 @@ class VersionPage:
     def is_champion(self) -> bool:
         """Whether it is what diagnoses are made with."""
         return self.model.champion == self.version.version
+
+    @property
+    def undiagnosed(self) -> tuple[str, ...]:
+        """Of the classes that it never says, a sentence each."""
+        return undiagnosed(self.version.asset_type.class_names, self.version.confusion)
 
     @property
     def parts(self) -> Mapping[str, Any]:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from api.cli.model import _notes
+from api.models import queries
 from api.models import service as models
 from services.contracts.identity import Role
 from services.contracts.version_facts import PlantFreshness
@@ -115,3 +117,17 @@ def test_a_version_of_rounds_that_waited_for_nobody_says_how_fresh_each_plant_is
     assert f"{SITES[0]} 4 4 its risk at the model" in text
     assert f"{SITES[1]} 2 7 its cuts still at work" in text
     assert SITES[1] not in reading(signed_in(world, Role.VIEWER).get(here))
+
+
+def test_a_class_that_a_version_never_says_stands_on_its_page_and_with_the_command(
+    world: Any, signed_in: Callable[..., Any], reading: Callable[..., str]
+) -> None:
+    version = a_version("mute", "ef" * 16)
+    named = version.asset_type.class_names
+    counts = tuple(tuple(9 if said == 1 else 0 for said in range(len(named))) for _ in named)
+    number = register(world.backend.registry, version.model_copy(update={"confusion": counts}))
+    text = reading(signed_in(world).get(f"/console/models/mute/versions/{number}"))
+    assert f"No held-out row was diagnosed as {named[0]}, though 9 are" in text
+    assert f"diagnosed as {named[1]}" not in text
+    shown = dict(_notes(queries.version_detail(world.backend, "mute", number)))
+    assert "though 9 are" in str(shown["take care"])
