@@ -93,7 +93,7 @@ async def drive(context: FlowContext, run: Run) -> dict[str, Any]:
 
     Once the draft of a run's version is committed, no plant is asked more, whichever process goes on with the run.
     """
-    draft = await asyncio.to_thread(context.store.runs.get_draft, run.run_id)
+    draft = context.store.runs.get_draft(run.run_id)
     if draft is None:
         async with context.plant_link() as transport:
             coordinator = context.coordinator(run, transport)

@@ -154,3 +154,5 @@ def test_the_vectors_are_gone_when_the_run_is_over(works: Any) -> None:
         if run.status == "completed":
             last.setdefault(run.plan.name, run.run_id)
     assert {run.run_id for run in finished} & kept <= set(last.values())
+    drafts = {cell.value for cell in cells if (cell.table, cell.column) == ("run_drafts", "run_id")}
+    assert not drafts & {run.run_id for run in finished}

@@ -18,7 +18,7 @@ from tests.simulation.processes import CURRENT, ProcessKilled
 from tests.simulation.world import World
 
 DIES = 0.1
-"""How often the process that registered a version is killed before it hears so: once for a version, at any time."""
+"""How often a flow is killed when the registry has its version and it has not heard so, or before it is promoted."""
 
 
 @dataclass
@@ -30,6 +30,7 @@ class Registry:
     until: float = 0.0
     versions: dict[str, list[ModelVersion]] = field(default_factory=dict)
     pointers: dict[str, dict[str, str]] = field(default_factory=dict)
+    _looked: set[tuple[str, str]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._draw: random.Random = self.world.stream("registry")
@@ -57,11 +58,7 @@ class Registry:
         known.append(numbered)
         self.pointers.setdefault(version.name, {})[CHALLENGER] = str(numbered.version)
         self.world.note(f"registered {version.name} {numbered.version}", version.weights.tobytes())
-        process = CURRENT.get()
-        if process is not None and self._deaths.random() < DIES:
-            self.world.fault("crash", f"{process.name} when the registry had its version")
-            process.kill()
-            raise ProcessKilled(process.name)
+        self._may_die("registered", numbered)
         return numbered
 
     def mlflow_run_id(self, name: str, version: str) -> str:
@@ -72,6 +69,7 @@ class Registry:
         """Make a version champion."""
         self._reached()
         found = self._version(name, version)
+        self._may_die("asked to promote", found)
         pointers = self.pointers[name]
         if pointers.get(CHAMPION) != version:
             if CHAMPION in pointers:
@@ -98,6 +96,17 @@ class Registry:
         else:
             self._version(name, version)
             self.pointers[name][alias] = version
+
+    def _may_die(self, when: str, version: ModelVersion) -> None:
+        """Kill the flow that has just done this, by chance, and once for a version."""
+        process = CURRENT.get()
+        if process is None or process.flow_run_id is None or (when, version.run_id) in self._looked:
+            return
+        self._looked.add((when, version.run_id))
+        if self._deaths.random() < DIES:
+            self.world.fault("crash", f"{process.name} {when} version {version.version}")
+            process.kill()
+            raise ProcessKilled(process.name)
 
     def _version(self, name: str, version: str) -> ModelVersion:
         for each in self.versions.get(name, ()):
