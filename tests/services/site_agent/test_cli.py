@@ -114,6 +114,13 @@ def test_check_says_on_the_plants_own_screen_what_does_not_fit(
     assert "one class only" in failure(capsys, "check", *config(home))
 
 
+def test_health_says_it_in_json_too(home: Path, capsys: Capture) -> None:
+    assert "was ever connected" in failure(capsys, "health", *config(home), "--json")
+    (home / "site.alive").touch()
+    assert main(("health", *config(home), "--json")) == 0
+    assert 0 <= json.loads(capsys.readouterr().out)["seconds_since_connected"] < 30
+
+
 def test_check_holds_the_units_of_the_settings_to_the_contract(home: Path, capsys: Capture) -> None:
     path = home / "site.toml"
     path.write_text(path.read_text().replace('flow = "L/min"', 'flow = "gpm"'))
