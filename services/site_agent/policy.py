@@ -25,7 +25,7 @@ REASONS: dict[RefusalCode, str] = {
     "message_not_allowed": "the site's policy does not allow this message, or no more of them in this run",
     "message_too_large": "the message is larger than the site's policy allows",
     "too_few_samples": "the site has fewer samples than its policy asks for",
-    "one_class_only": "the site's training part holds one class only",
+    "one_class_only": "the site's training part holds one class only",  # of agents of before; now they take part
     "no_labels": "the site has no classes, or no values of the target, for what is asked",
     "no_data": "the site has no data at present",
     "bad_data": "the site's data do not fit the feature contract; the site's own log says where",

@@ -98,13 +98,6 @@ class Dataset:
             return self
         return Dataset(self.train.chosen(train), self.test.chosen(test), self.clipped, self.absent)
 
-    def refuse_one_class(self) -> None:
-        """Raise :class:`VaultError` when the training rows are all of one class."""
-        if len(np.unique(self.train.classes)) < 2:
-            raise VaultError(
-                "the training part holds one class only; a classifier needs rows of at least two", "one_class_only"
-            )
-
 
 def build_dataset(raw: RawTable, asset_type: AssetType) -> Dataset:
     """Hold a raw table to the contract: classes, target, sensor ranges (clipped or refused), scaling, held-out part.

@@ -118,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if chosen.json is not None:
             chosen.json.write_text(json.dumps(found, indent=1) + "\n")
     if not found:
-        print(f"no table with a last column 'label' in {folder}", file=sys.stderr)
+        print(f"no table in {folder} was learnt: CSV files whose last column is 'label' are needed", file=sys.stderr)
         return 2
     return 0
 

@@ -251,14 +251,19 @@ def test_the_detail_goes_to_the_sites_own_log(make_site: Make, make_table: Make,
     assert "line 8: label 'melted' is not a class of pump" in (tmp_path / "own.log").read_text()
 
 
-@pytest.mark.parametrize("spoil", ["one class", "no file", "empty file"])
-def test_data_that_cannot_train_are_refused_with_their_code(make_site: Make, make_table: Make, spoil: str) -> None:
-    site = make_site(make_table(60, classes=("leak",)) if spoil == "one class" else None)
+def test_a_plant_without_a_fault_takes_part(make_site: Make, make_table: Make) -> None:
+    site = make_site(make_table(60, classes=("healthy",)))
+    assert isinstance(site.ask("join"), SiteUpdate)
+
+
+@pytest.mark.parametrize("spoil", ["no file", "empty file"])
+def test_data_that_cannot_train_are_refused_with_their_code(make_site: Make, spoil: str) -> None:
+    site = make_site(None)
     if spoil == "no file":
         site.source.path.unlink()
     if spoil == "empty file":
         site.source.path.write_text("")
-    assert site.refusal_code() == ("one_class_only" if spoil == "one class" else "no_data")
+    assert site.refusal_code() == "no_data"
 
 
 def test_a_site_recovers_when_its_data_are_mended(make_site: Make, make_table: Make, write_csv: Make) -> None:

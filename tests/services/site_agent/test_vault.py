@@ -164,13 +164,6 @@ def test_a_file_that_is_not_there_or_not_text_is_said(asset_type: AssetType, tmp
         vault.current()
 
 
-def test_one_class_only_is_refused(load: Any, make_table: Any) -> None:
-    dataset = load(make_table(40, classes=("leak",)))
-    with pytest.raises(VaultError, match="one class only") as caught:
-        dataset.refuse_one_class()
-    assert caught.value.refusal_code == "one_class_only"
-
-
 def test_the_data_are_read_again_when_the_file_changes_and_only_then(
     asset_type: AssetType, write_csv: Callable[..., Path], make_table: Any
 ) -> None:
