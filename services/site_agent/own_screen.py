@@ -103,8 +103,8 @@ def data_summary(source: DataSource, asset_type: AssetType, policy: SitePolicy) 
 
 def _one_class_lines(dataset: Dataset, asset_type: AssetType) -> list[str]:
     """A plant without a fault takes part; where it should have some, its labels are not what they should be."""
-    present = np.unique(dataset.train.classes[dataset.train.known("classification")]) if asset_type.fault_classes else ()
-    if len(present) != 1:
+    present = np.unique(dataset.train.classes[dataset.train.known("classification")])
+    if not asset_type.fault_classes or len(present) != 1:
         return []
     name = asset_type.class_names[int(present[0])]
     return [f"all rows of the training part are {name}: other classes are learnt from other plants alone"]

@@ -14,7 +14,6 @@ from services.contracts.asset_type import AssetType
 from services.site_agent.settings import CsvSource
 from services.site_agent.vault.table import RawTable, VaultError, check_finite, read_columns, read_features
 
-
 _DELIMITERS = (";", "\t", ",", "|")
 
 

@@ -124,7 +124,7 @@ def _learnable(table: Table, path: Path) -> Table:
         )
         raise ValueError(f"{path.name}: {what}, so there is nothing to learn")
     if table.machines is not None and (found := len(np.unique(table.machines))) < _FEWEST_MACHINES:
-        raise ValueError(f"{path.name}: {found} machines, {_FEWEST_MACHINES} are needed to train and to test everywhere")
+        raise ValueError(f"{path.name}: {found} machines, {_FEWEST_MACHINES} are needed to train and test everywhere")
     return table
 
 
