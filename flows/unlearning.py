@@ -30,9 +30,16 @@ def forget_those_due(context: FlowContext) -> None:
 
 
 def is_due(context: FlowContext, run: Run) -> bool:
-    """Whether the plant of a run may be forgotten now: nothing that serves has it, or that was not to be waited for."""
-    if run.leaving is None or run.leaving.at_once:
-        return run.leaving is not None
+    """Whether the plant of a run may be forgotten now: nothing that serves has it, or that was not to be waited for.
+
+    After a run that failed it may when a later one has made a champion without the plant, unless that is back.
+    """
+    if run.leaving is None:
+        return False
+    if run.status == "failed" and _is_back(context, run.leaving.site_id):
+        return False
+    if run.leaving.at_once and run.status == "completed":
+        return True
     alias = context.store.model_versions.alias(run.plan.name, CHAMPION)
     if alias is None or alias.version is None:
         return False
@@ -41,6 +48,13 @@ def is_due(context: FlowContext, run: Run) -> bool:
     except NotFoundError:
         return False
     return not has_plant(champion, run.leaving.site_id)
+
+
+def _is_back(context: FlowContext, site: str) -> bool:
+    try:
+        return context.store.sites.get(site).status != "removed"
+    except NotFoundError:
+        return False
 
 
 def forget(context: FlowContext, run: Run) -> Forgotten:

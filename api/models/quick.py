@@ -54,6 +54,8 @@ class PredictionRoute(APIRoute):
             content = request.headers.get("content-type", "").partition(";")[0].strip().lower()
             if content == lines.MEDIA_TYPE:
                 return await lines.answer(request, kind)
+            if asked := list(request.query_params):
+                raise InvalidInputError(f"query: {asked[0][:40]} belongs into the body of a request in JSON")
             if content == "application/json":
                 found = await _quick(request, kind)
                 if found is not None:

@@ -121,3 +121,10 @@ def whole_number(name: str, value: Any, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ProblemError(f"{name} must be a whole number at or above {least}, got {value!r}")
     return int(value)
+
+
+def truth(name: str, value: Any) -> bool:
+    """A parameter that is true or false, or ``ProblemError`` with its name: a text such as "no" is neither."""
+    if not isinstance(value, (bool, np.bool_)) and value not in (0, 1):
+        raise ProblemError(f"{name} must be True or False, got {value!r}")
+    return bool(value)

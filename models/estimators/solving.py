@@ -15,7 +15,7 @@ from models.centralised.bundle import train_at_hand
 from models.cuts.certificate import combined_certificate
 from models.estimators.choices import SupportArgument, chosen_loss, mixture_ball, stated_support
 from models.estimators.lifting import LiftArgument, kind_of, segments_of, spline_of
-from models.estimators.sites import Names, number, site_radii, site_weights, whole_number
+from models.estimators.sites import Names, number, site_radii, site_weights, truth, whole_number
 from models.estimators.table import Table
 from models.estimators.tuned import tuned
 from models.features.lift import Lift
@@ -82,7 +82,7 @@ class RobustFit:
         loss, cost = self._loss(), self._cost()
         place = stated_support(self.support, table.features.shape[1], regression=self.task == "regression")
         radii = site_radii(self.radius, names, rows, table.features, cost)
-        norm, intercept = self.transport_norm, bool(self.fit_intercept)
+        norm, intercept = self.transport_norm, truth("fit_intercept", self.fit_intercept)
         specs = [RobustSpec(radius, cost, norm, place, intercept, loss) for radius in radii]
         shares = site_weights(self._client_weights(), names, rows)
         return Statement(names, specs, shares, number("client_radius", self.client_radius))

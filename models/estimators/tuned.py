@@ -122,7 +122,7 @@ def tuned(
     sites = {
         str(g): _site(
             table, g, [tuple(each[f"{g} {k}"] for k in range(len(heads))) for each in scaled], n_folds,
-            int(asked.get("seed", 0)),
+            whole_number("seed", asked.get("seed", 0), least=0),
         )
         for g in range(len(specs))
     }

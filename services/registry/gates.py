@@ -6,6 +6,9 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 
+import numpy as np
+
+from models.conformal.scores import class_scores
 from services.contracts.fairness import BASIS_NAMES, FairnessGate, figures
 from services.contracts.model_version import ModelVersion
 from services.contracts.plan import Gates
@@ -16,6 +19,8 @@ NO_SCORE = "no site sent a held-out score"
 
 def check_gates(gates: Gates, version: ModelVersion) -> tuple[GateResult, ...]:
     """Every gate that the plan asks for, held against the version; an empty tuple where it asks for none.
+
+    One that no plan asks for, and that stands there where it does not hold: a version of classes that can only say one.
 
     A figure that is missing or NaN does not hold: ``min_site_f1`` and ``max_site_mae`` fail when any site of the
     version has no held-out score, since the worst site is then not known.
@@ -30,6 +35,7 @@ def check_gates(gates: Gates, version: ModelVersion) -> tuple[GateResult, ...]:
         _at_least("min_fresh_weight", gates.min_fresh_weight, version.fresh_weight),
         _calibrated(version),
         *(_fair(gate, version) for gate in gates.fairness),
+        _tells_classes(version),
     )
     return tuple(result for result in results if result is not None)
 
@@ -53,6 +59,24 @@ def _calibrated(version: ModelVersion) -> GateResult | None:
         return None
     lack = found.lacks(found.coverage)
     return GateResult(name="coverage", wanted=found.coverage, found=found.most, holds=not lack, reason=lack)
+
+
+def _tells_classes(version: ModelVersion) -> GateResult | None:
+    """A version that says the same class of every measurement: such as where no plant has rows of a fault.
+
+    Scaled and lifted features lie in [0, 1], so class k has at most ``b + sum_i max(w_i, 0)`` more score than the
+    one that is said, (w, b) the difference of their planes. Below 0 for every other class, none of them is ever said.
+    """
+    if version.spec.loss.task != "classification" or version.spec.network is not None:
+        return None
+    planes = class_scores(version.weights.T).T
+    for name, plane in zip(version.asset_type.class_names, planes, strict=True):
+        lead = planes - plane
+        most = np.maximum(lead[:, :-1], 0.0).sum(axis=1) + lead[:, -1]
+        if (most < 0.0).sum() == len(planes) - 1:
+            reason = f"it says {name} of every measurement within the sensor ranges"
+            return GateResult(name="classes_told", wanted=2.0, found=1.0, holds=False, reason=reason)
+    return None
 
 
 def _worst_site(wanted: float | None, version: ModelVersion) -> GateResult | None:

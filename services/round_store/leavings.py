@@ -51,8 +51,8 @@ class LeavingRepository(Repository):
     """Runs that train without a plant that left, and the forgetting of the plant."""
 
     def due(self) -> list[Run]:
-        """Completed runs after which a plant is still to be forgotten, oldest first."""
-        wanted = select(RunRow).where(RunRow.leaving.is_not(None), RunRow.status == "completed")
+        """Runs that ended, and after which a plant is still to be forgotten, oldest first; cancelled: not wanted."""
+        wanted = select(RunRow).where(RunRow.leaving.is_not(None), RunRow.status.in_(("completed", "failed")))
         with self._scope.read() as session:
             found = [Run.of_record(row) for row in session.scalars(wanted.order_by(RunRow.created_at))]
         return [run for run in found if run.leaving is not None and not run.leaving.done]

@@ -108,7 +108,7 @@ def health(chosen: argparse.Namespace) -> int:
     from services.site_agent.health import check_alive
 
     since = check_alive(SiteSettings.from_toml(chosen.config))
-    print(f"connected {since:.0f} s ago")
+    tell(chosen, {"seconds_since_connected": since}, f"connected {since:.0f} s ago")
     return 0
 
 

@@ -180,7 +180,7 @@ class LocalRound:
         whole = self._vault.dataset(task.run_id)
         dataset = whole.rows_for(task.spec.loss.task)
         self._policy.check_samples(len(dataset.train), len(dataset.test), task.kind)
-        if task.spec.loss.task == "classification":
+        if task.spec.loss.task == "classification" and not self._policy.one_class:
             dataset.refuse_one_class()
         self._gate.check_budget(whole.train, task.run_id)
         return whole, dataset

@@ -66,7 +66,8 @@ class SitePolicy(Contract):
     ``min_samples`` and ``min_test_samples``: with fewer training or held-out rows nothing leaves but a refusal, since a
     subgradient over one row is that row; no step of local training goes by fewer rows than ``min_samples`` either.
     A class with fewer held-out rows than ``min_class_samples`` is not in the counts of an evaluation: how two rows were
-    diagnosed says what they are. ``max_rounds_per_run`` counts every answered round, repeats too.
+    diagnosed says what they are. ``one_class``: the site takes part also where all its training rows are of one class, as
+    those of a plant that never had a fault are. ``max_rounds_per_run`` counts every answered round, repeats too.
 
     The others speak of all answers since the training rows last changed, whichever runs they were for.
     ``exposure_limit`` is the share of the rows that differences of answers may isolate, ``leverage_limit`` the share
@@ -97,6 +98,7 @@ class SitePolicy(Contract):
     min_samples: int = Field(default=20, ge=1)
     min_test_samples: int = Field(default=5, ge=1)
     min_class_samples: int = Field(default=5, ge=1)
+    one_class: bool = False
     max_rounds_per_run: int | None = Field(default=None, ge=1)
     exposure_limit: float = Field(default=0.0, ge=0, le=1)
     leverage_limit: float = Field(default=1.0, ge=0, le=1)
@@ -246,6 +248,10 @@ min_test_samples = 5
 # A class with fewer held-out rows than this is left out of the counts of true by diagnosed class, and so of the scores
 # and of the confusion matrix in the OEM's reports.
 min_class_samples = 5
+
+# Whether the plant takes part also where all its training rows are of one class. It never had a fault: true. It should
+# have rows of another class: then its labels are not what they should be, and false says so.
+one_class = false
 
 # At most this many rounds of one run are answered; without the line there is no limit.
 # max_rounds_per_run = 200

@@ -11,6 +11,7 @@ import pytest
 
 from tests.benchmarks.accuracy.__main__ import main
 from tests.benchmarks.accuracy.deal import PLANTS, deal
+from tests.benchmarks.accuracy.learners import LEARNERS, score
 from tests.benchmarks.accuracy.tables import read_table
 
 
@@ -71,6 +72,74 @@ def test_plants_are_unlike_and_every_plant_can_learn_and_test_what_it_has(tmp_pa
         assert max(np.abs(a - b).max() for a in means for b in means) > 0.5
 
 
+def test_three_plants_without_a_fault_train_with_the_one_that_has_them(tmp_path: Path) -> None:
+    draw = np.random.default_rng(4)
+    rows: list[list[object]] = []
+    for number in range(320):
+        heat = draw.normal() if number < 296 else draw.normal() + 4.0
+        rows.append([heat, draw.normal(), "burnt" if number >= 296 else "sound"])
+    table = read_table(written(tmp_path / "burnt.csv", ["heat", "noise", "label"], rows))
+    (train, test), faulty = deal(table, 0), []
+    for plant in range(PLANTS):
+        faulty.append(bool((train.of(plant).outcomes == "burnt").any()))
+    assert sum(faulty) == 1, "the table is dealt so that one plant alone has faults"
+    for learner in ("ballast-default", "ballast-default-seen"):
+        found = LEARNERS[learner](train, test, 0)
+        assert score("classification", test.outcomes, found.predicted) > 0.85
+        assert found.coverage is not None and found.coverage >= 0.88 and found.width is not None
+
+
+def test_coverage_is_judged_on_rows_that_made_no_promise_and_rivals_know_no_unit(tmp_path: Path) -> None:
+    draw, rows = np.random.default_rng(6), list[list[object]]()
+    for _ in range(480):
+        heat = draw.uniform(0.0, 1.0)
+        rows.append([1e6 * heat, 1e-6 * draw.normal(), 1e7 + 1e6 * (heat + 0.1 * draw.normal())])
+    table = read_table(written(tmp_path / "large.csv", ["heat", "noise", "label"], rows))
+    train, test = deal(table, 0)
+    ours = LEARNERS["ballast-default"](train, test, 0)
+    assert ours.coverage is not None and ours.width is not None
+    assert 0.85 <= ours.coverage < 1.0 and 2e5 < ours.width < 8e5, "a deviation of 1e5, in the target's unit"
+    for rival in ("linear-svm-pooled", "rbf-svm-pooled"):
+        found = LEARNERS[rival](train, test, 0)
+        assert score("regression", test.outcomes, found.predicted) < 1.2e5
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("", "the last column must be 'label'"),
+    ("a;label\n1;x\n", "cells divided by ',', it is 'a;label'"),
+    ("a,label\n1,x\n2\n", "line 3: 1 cells, the header has 2"),
+    ("a,label\n" + "1,x\n" * 30, "fewer than two classes of 20 rows"),
+    ("a,label\n" + "1,2.5\n" * 30, "fewer than two classes|always 2.5"),
+    ("label\n" + "x\n" * 30, "no column of numbers beside the label"),
+    ("unit_number,a,label\n" + "".join(f"{n % 3},{n},{n % 2}\n" for n in range(60)), "3 machines, 8 are needed"),
+])
+def test_a_table_that_cannot_be_used_says_why(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=f"^table.csv.*({said})"):
+        read_table(path)
+
+
+def test_a_mark_at_the_beginning_of_a_file_and_blank_lines_are_no_part_of_a_table(tmp_path: Path) -> None:
+    path = wear(tmp_path / "wear.csv")
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes() + b"\r\n\r\n")
+    table = read_table(path)
+    assert table.machines is not None and table.features.shape == (200, 2)
+
+
+def test_a_learner_that_cannot_learn_a_table_is_a_line_and_the_others_go_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cells: list[list[object]] = [[float(number % 7), "ab"[number % 2]] for number in range(40)]
+    written(tmp_path / "few.csv", ["x", "label"], cells)
+    learners = ["ballast-default", "linear-svm-pooled"]
+    out = tmp_path / "rows.json"
+    assert main(["--json", str(out), "--data", str(tmp_path), "--learners", *learners, "--seeds", "1"]) == 0
+    assert [row["learner"] for row in json.loads(out.read_text())] == ["linear-svm-pooled"]
+    said = capsys.readouterr().err
+    assert "left out: few, ballast-default: " in said and "fewer samples than its policy asks for" in said
+
+
 def test_a_folder_of_tables_gives_a_row_for_each_learner(tmp_path: Path) -> None:
     wear(tmp_path / "wear.csv", 240, 24)
     out = tmp_path / "rows.json"
@@ -88,6 +157,7 @@ def test_a_folder_of_tables_gives_a_row_for_each_learner(tmp_path: Path) -> None
     assert rows[1]["rounds"] is None and rows[1]["coverage"] is None
     seen, tuned = rows[3:]
     assert seen["score"] == pytest.approx(ours["score"], rel=0.05), "the estimator and the service solve one problem"
-    assert seen["coverage"] is None and seen["tuning_rounds"] is None and seen["scores"] == [seen["score"]]
+    assert 0.8 < seen["coverage"] <= 1.0 and seen["width"] > 0
+    assert seen["tuning_rounds"] is None and seen["scores"] == [seen["score"]]
     assert tuned["score"] < 6.0 and 0 < tuned["tuning_rounds"] < tuned["rounds"]
     assert 0 < tuned["tuning_bytes"] < tuned["bytes_per_site"]

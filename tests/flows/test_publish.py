@@ -7,9 +7,11 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from flows.publish import promote_if_gates_hold
+from services.contracts.messages import TrainingSpec
 from services.contracts.plan import Plan
 
 
@@ -54,6 +56,8 @@ def test_a_version_is_promoted_if_its_gates_hold_and_its_plan_says_so(
     version: Any = SimpleNamespace(
         name="nightly", version="3", certified_gap=1e-3, objective=1.0, lower_bound=0.999, absolute_gap=0.0,
         f1=None, mae=None, coverage=None, fresh_weight=1.0, sites=(), calibration=None,
+        spec=TrainingSpec(), weights=np.array([[1.0, -0.5]]),
+        asset_type=SimpleNamespace(class_names=("healthy", "leak")),
     )
     assert promote_if_gates_hold(context, run, version) == said
     assert done == ["status", *(["alias", "audit", "promoted", "alias before"] if promoted else [])]

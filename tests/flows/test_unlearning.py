@@ -136,6 +136,26 @@ def test_who_is_killed_while_forgetting_goes_on_and_at_once_waits_for_nobody(
         works.context.registry.resolve("killed", CHAMPION)
 
 
+@pytest.mark.parametrize("purge", ["promotion", "now"])
+def test_a_plant_whose_run_failed_is_forgotten_after_a_later_one_without_it(works: Any, purge: str) -> None:
+    plan = works.plan("failing", auto_promote=False)
+    _, _, version = works.train(plan)
+    context, store = works.context, works.context.store
+    _promoted(works, version)
+    _, run = unlearn(works, "failing", purge)
+    store.runs.finish_run(run.run_id, "failed", "2 sites take part, and a sum over fewer than 3 hides too little")
+    forgetting.forget_those_due(context)
+    assert context.registry.resolve("failing", CHAMPION) == version.version and "runs" in places_with(works, GONE)
+    _, _, later = works.train(store.plans.get("failing").plan, absent=(GONE,))
+    _promoted(works, later)
+    store.sites.enrol(GONE, store.sites.get(GONE).public_key, [plan.asset_type])
+    forgetting.forget_those_due(context)
+    assert context.registry.get("failing", version.version).version, "a plant that is back is not forgotten"
+    store.sites.remove(GONE)
+    forgetting.forget_those_due(context)
+    assert places_with(works, GONE) == {"audit_events"} and store.leavings.due() == []
+
+
 def test_who_never_took_part_cannot_leave(works: Any) -> None:
     works.train(works.plan("others", sites=tuple(site for site in PLANTS if site != GONE)))
     with pytest.raises(NotFoundError, match="no run of plan others had the site"):

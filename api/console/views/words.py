@@ -22,6 +22,7 @@ GATES = {
     "min_fresh_weight": "Share of weight that answered last, at least",
     "max_mae": "Mean error of all held-out rows, at most", "max_site_mae": "Mean error at the worst plant, at most",
     "min_coverage": "Held-out rows in their interval, at least",
+    "classes_told": "Classes that it can say, at least",
 }
 
 

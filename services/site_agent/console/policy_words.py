@@ -44,6 +44,7 @@ def switches(policy: dict[str, Any]) -> list[tuple[str, bool, str]]:
     """Lines that are true or false, and what leaves where they are true."""
     words = {
         "own_scores": "this plant's own scores, by themselves, in runs on sums",
+        "one_class": "answers although all training rows are of one class, which the OEM can then tell",
         "calibration_counts": "counts of held-out scores, for a target of training residuals too, at coarse thresholds",
         "tell_unchanged": "whether rows and terms are those of the run before, by a digest under an own secret",
         "tell_drift": "how far readings have moved, one number",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ from models.basics import FloatArray
 from services.contracts.asset_type import AssetType
 from services.site_agent.settings import CsvSource
 from services.site_agent.vault.table import RawTable, VaultError, check_finite, read_columns, read_features
+
+_DELIMITERS = (";", "\t", ",", "|")
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ def _read_cells(source: CsvSource) -> _CsvCells:
         with source.path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file, delimiter=source.delimiter, strict=True)
             header = [column.strip() for column in next(reader, [])]
+            _check_delimiter(source, header)
             rows, lines = [], []
             for row in reader:
                 if not row:
@@ -90,6 +94,20 @@ def _read_cells(source: CsvSource) -> _CsvCells:
     if not rows:
         raise VaultError(f"{source.path.name} has a header but no rows", "no_data")
     return _CsvCells(source, header, rows, lines)
+
+
+def _check_delimiter(source: CsvSource, header: list[str]) -> None:
+    """Refuse a header of one cell that holds what other files divide their cells by."""
+    if len(header) != 1:
+        return
+    other = next((mark for mark in _DELIMITERS if mark != source.delimiter and mark in header[0]), None)
+    if other is None:
+        return
+    decimal = "" if other == "," else ', and decimal = "," where numbers are written with a comma'
+    raise VaultError(
+        f"{source.path.name}: cells are divided by {json.dumps(other)}, not by {json.dumps(source.delimiter)}: "
+        f"say delimiter = {json.dumps(other)} under [data]{decimal}"
+    )
 
 
 def _is_number(cell: str) -> bool:

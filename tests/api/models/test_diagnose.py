@@ -75,6 +75,15 @@ REFUSED = {
 }
 
 
+@pytest.mark.parametrize("query", ["alias=1", "version=99", "coverage=0.95&alias=champion"])
+def test_a_request_in_json_says_nothing_in_its_address_that_would_be_passed_over(
+    shared_world: Any, query: str
+) -> None:
+    answer = ask(shared_world, {"sample": FEATURES_EXAMPLE}, f"{PATH}?{query}")
+    assert answer.status_code == 422, "the champion's answer would be taken for that of what was asked"
+    assert answer.json()["detail"] == f"query: {query.partition('=')[0]} belongs into the body of a request in JSON"
+
+
 @pytest.mark.parametrize("case", sorted(REFUSED))
 def test_what_does_not_fit_is_refused_with_one_line(shared_world: Any, case: str) -> None:
     body, said = REFUSED[case]

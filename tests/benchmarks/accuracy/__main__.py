@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from services.contracts.errors import BallastError
 from tests.benchmarks.accuracy.deal import PLANTS, Part, deal
 from tests.benchmarks.accuracy.learners import LEARNERS, Outcome, score
 from tests.benchmarks.accuracy.tables import Table, read_table
@@ -31,11 +32,15 @@ LEFT_OUT = ("ai4i2020_modes", "adult")
 
 
 def rows_of(table: Table, learners: Sequence[str], seeds: int) -> list[dict[str, Any]]:
-    """A row for each learner, printed as it comes."""
+    """A row for each learner, printed as it comes; for one that cannot learn the table a line that says why."""
     deals = [deal(table, seed) for seed in range(seeds)]
     found = []
     for name in learners:
-        outcomes = [LEARNERS[name](train, test, seed) for seed, (train, test) in enumerate(deals)]
+        try:
+            outcomes = [LEARNERS[name](train, test, seed) for seed, (train, test) in enumerate(deals)]
+        except (BallastError, ValueError) as error:
+            print(f"left out: {table.name}, {name}: {error}", file=sys.stderr, flush=True)
+            continue
         row = _row(table, name, outcomes, [test for _, test in deals])
         print(_line(row), flush=True)
         found.append(row)
@@ -46,7 +51,9 @@ def _row(table: Table, learner: str, outcomes: Sequence[Outcome], tests: Sequenc
     scores = [score(table.task, test.outcomes, each.predicted) for each, test in zip(outcomes, tests, strict=True)]
     worst = [_worst(table.task, each, test) for each, test in zip(outcomes, tests, strict=True)]
     means = {
-        name: None if getattr(outcomes[0], name) is None else float(np.mean([getattr(each, name) for each in outcomes]))
+        name: None if any(getattr(each, name) is None for each in outcomes) else float(
+            np.mean([getattr(each, name) for each in outcomes])
+        )
         for name in (
             "seconds", "rounds", "bytes_per_site", "coverage", "width", "tuning_rounds", "tuning_bytes",
         )
@@ -111,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if chosen.json is not None:
             chosen.json.write_text(json.dumps(found, indent=1) + "\n")
     if not found:
-        print(f"no table with a last column 'label' in {folder}", file=sys.stderr)
+        print(f"no table in {folder} was learnt: CSV files whose last column is 'label' are needed", file=sys.stderr)
         return 2
     return 0
 

@@ -2,7 +2,8 @@
 
 Ballast is the service itself (``service``), or the estimator, which drives the level bundle over single answers and
 tells sets and intervals too. Features are scaled to [0, 1] by the ranges of the training rows for both, as a contract's
-sensor ranges would, and standardised for the others. Every rival's grid is searched by three-fold cross-validation on
+sensor ranges would, and standardised for the others, as are targets: a grid of tolerances and penalties has no meaning
+in a target's own unit. Every rival's grid is searched by three-fold cross-validation on
 what it trains on.
 """
 
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
@@ -50,7 +52,7 @@ class Outcome:
     ``rounds`` and ``bytes_per_site`` are of tuning and training together (of the estimator float64 without framing, of
     the service whole frames, masks and signatures in them), ``tuning_rounds`` and ``tuning_bytes`` of the tuning alone;
     ``coverage`` and ``width`` (classes in a set, or units of the target) are of sets and intervals of
-    :data:`COVERAGE`.
+    :data:`COVERAGE`, None where the held-out rows are too few for it.
     """
 
     predicted: NDArray[Any]
@@ -77,6 +79,7 @@ def service(tuning: str | None, reveal: Reveal) -> Learner:
             bytes_per_site=found.bytes_per_site + found.tuning_bytes_per_site,
             tuning_rounds=None if tuning is None else found.tuning_rounds,
             tuning_bytes=None if tuning is None else found.tuning_bytes_per_site,
+            coverage=found.coverage, width=found.width,
         )
 
     return learner
@@ -167,6 +170,9 @@ def _searched(
         made.set_params(random_state=seed)
     pipeline, wanted = make_pipeline(StandardScaler(), made), grid if classes else regression_grid
     prefix = type(made).__name__.lower()
+    if not classes:
+        pipeline = TransformedTargetRegressor(pipeline, transformer=StandardScaler())
+        prefix = f"regressor__{prefix}"
     folds = _folds(train, seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -3,7 +3,7 @@
 Each plant has a folder of its own with key, ledger, policy and table; masks, guards, signatures and budgets are those
 of a run over a network, which alone is missing. The sensor ranges of the contract are those of the training rows. All
 training rows of a plant are for training: the rows that its vault holds out are the benchmark's test rows of the plant,
-which no part of join, tuning and training looks at.
+which no part of join, tuning and training looks at. Sets and intervals: ``covered``.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from services.contracts.plan import Plan
 from services.contracts.run import Run
 from services.contracts.signing import new_seed_file, public_key, signer
 from services.contracts.target import Target
+from services.contracts.value_range import Ranges
 from services.coordinator.ports import RawAnswer
 from services.coordinator.training import Coordinator
 from services.coordinator.training_state import TrainedModel
@@ -42,6 +43,7 @@ from services.site_agent.local_round import LocalRound
 from services.site_agent.masked_runs import MaskedRuns
 from services.site_agent.policy import SitePolicy
 from services.site_agent.settings import CsvSource
+from tests.benchmarks.accuracy.covered import coverage_and_width
 from tests.benchmarks.accuracy.deal import PLANTS, Part
 
 TYPE = "table"
@@ -51,7 +53,8 @@ TYPE = "table"
 class Planned:
     """What a plan came to: answers to the test rows, rounds, and bytes of whole frames that a plant sent.
 
-    Of the tuning before it rounds, bytes and why, 0 and empty where there was none.
+    Of the tuning before it rounds, bytes and why, 0 and empty where there was none. ``coverage`` and ``width`` as
+    :func:`tests.benchmarks.accuracy.covered.coverage_and_width` has them.
     """
 
     predicted: NDArray[Any]
@@ -60,6 +63,8 @@ class Planned:
     tuning_rounds: int = 0
     tuning_bytes_per_site: int = 0
     why: str = ""
+    coverage: float | None = None
+    width: float | None = None
 
 
 def planned(train: Part, test: Part, reveal: Reveal, **terms: Any) -> Planned:
@@ -81,9 +86,22 @@ def planned(train: Part, test: Part, reveal: Reveal, **terms: Any) -> Planned:
         assert asset_type.target is not None
         predicted = asset_type.target.unscale(predict_scores(trained.weights, features)[:, 0])
     curve, tuning = run.plan.tuned, sent.get("tune", 0)
-    return Planned(
-        predicted, trained.rounds, sent["round"], curve.rounds if curve else 0, tuning, curve.why if curve else ""
+    coverage, width = coverage_and_width(
+        run, trained.weights, _as_a_vault(train, asset_type, words), _as_a_vault(test, asset_type, words), asset_type
     )
+    return Planned(
+        predicted, trained.rounds, sent["round"], curve.rounds if curve else 0, tuning, curve.why if curve else "",
+        coverage, width,
+    )
+
+
+def _as_a_vault(part: Part, asset_type: AssetType, words: NDArray[Any]) -> Part:
+    """Rows with features and outcomes as a vault makes them: scaled, cut to their ranges, classes by number."""
+    features = np.clip(_scaled(part.features, asset_type), 0.0, 1.0)
+    if asset_type.target is None:
+        return Part(features, np.searchsorted(words, part.outcomes), part.plants)
+    ranges = Ranges([asset_type.target])
+    return Part(features, ranges.scale(ranges.clip(part.outcomes[:, None]))[:, 0], part.plants)
 
 
 @dataclass
@@ -130,6 +148,7 @@ class _Works:
 def _works(train: Part, test: Part, asset_type: AssetType) -> Iterator[_Works]:
     policy = SitePolicy(
         methods=tuple(METHODS), asset_types=(TYPE,), messages=get_args(Kind), reveal=get_args(Reveal),
+        one_class=True,  # a table may be dealt so that a plant has no fault
     )
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))

@@ -24,6 +24,9 @@ _MOST_WORDS = 20
 _FEWEST_ROWS = 20
 """Of a class: rarer ones are left out, for four plants cannot each learn and test them."""
 
+_FEWEST_MACHINES = 8
+"""Two for each of four plants: machines stay whole, and each plant learns from some and is tested on others."""
+
 
 @dataclass(frozen=True)
 class Table:
@@ -55,12 +58,14 @@ def read_table(path: Path) -> Table:
     Raises
     ------
     ValueError
-        It has no such column, or no complete row.
+        It has no such column, no feature, no complete row, or nothing to learn.
     """
-    with path.open(newline="", encoding="utf-8") as file:
-        header, *lines = csv.reader(file)
+    header, lines = _read(path)
     if not header or header[-1] != "label":
-        raise ValueError(f"{path.name}: the last column must be 'label', it is {header[-1] if header else 'nothing'!r}")
+        raise ValueError(
+            f"{path.name}: the last column must be 'label', cells divided by ',', "
+            f"it is {header[-1] if header else 'nothing'!r}"
+        )
     whole = [line for line in lines if not any(cell.strip().lower() in _MISSING for cell in line)]
     if not whole:
         raise ValueError(f"{path.name}: no row has all its cells")
@@ -75,16 +80,52 @@ def read_table(path: Path) -> Table:
         elif found is not None:
             parts.append(found)
     said += [f"columns of text: {', '.join(dropped)}"] if dropped else []
+    if not parts:
+        raise ValueError(f"{path.name}: no column of numbers beside the label")
     outcomes = _outcomes(columns[-1])
     table = Table(path.stem, np.column_stack(parts), outcomes, machines, tuple(said))
     if table.task == "regression":
-        return table
+        return _learnable(table, path)
     names, counts = np.unique(outcomes, return_counts=True)
     rare = names[counts < _FEWEST_ROWS]
     if not rare.size:
-        return table
+        return _learnable(table, path)
     kept = table.take(np.flatnonzero(~np.isin(outcomes, rare)))
-    return _said(kept, f"classes of fewer than {_FEWEST_ROWS} rows: {', '.join(rare)}")
+    return _learnable(_said(kept, f"classes of fewer than {_FEWEST_ROWS} rows: {', '.join(rare)}"), path)
+
+
+def _read(path: Path) -> tuple[list[str], list[list[str]]]:
+    """Header and lines that are not blank; ``ValueError`` where the file is no table."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.reader(file)
+            header, lines = next(reader, []), []
+            for line in reader:
+                if line and len(line) != len(header):
+                    raise ValueError(
+                        f"{path.name}, line {reader.line_num}: {len(line)} cells, the header has {len(header)}"
+                    )
+                lines += [line] if line else []
+    except UnicodeDecodeError:
+        raise ValueError(f"{path.name} is not UTF-8 text") from None
+    except csv.Error as error:
+        raise ValueError(f"{path.name} is not a CSV file: {error}") from None
+    return header, lines
+
+
+def _learnable(table: Table, path: Path) -> Table:
+    """The table, if its outcomes differ and its machines, where it names them, are enough for every plant's two parts.
+
+    ``ValueError`` where not.
+    """
+    if len(np.unique(table.outcomes)) < 2:
+        what = f"a target that is always {table.outcomes[0]}" if table.task == "regression" else (
+            f"fewer than two classes of {_FEWEST_ROWS} rows"
+        )
+        raise ValueError(f"{path.name}: {what}, so there is nothing to learn")
+    if table.machines is not None and (found := len(np.unique(table.machines))) < _FEWEST_MACHINES:
+        raise ValueError(f"{path.name}: {found} machines, {_FEWEST_MACHINES} are needed to train and test everywhere")
+    return table
 
 
 def _said(table: Table, line: str) -> Table:

@@ -80,6 +80,10 @@ def test_every_classifier_takes_every_support(kind: Any) -> None:
         ({"method_parameters": {"rho": 1.0}}, "method 'auto' has none"),
         ({"method": "fdr-admm", "method_parameters": {"rh": 1.0}}, "has no parameter 'rh'"),
         ({"method": "fdr-admm", "method_parameters": {"rho": -1.0}}, "parameter rho"),
+        ({"fit_intercept": "no"}, "fit_intercept must be True or False, got 'no'"),
+        ({"fit_intercept": None}, "fit_intercept must be True or False"),
+        ({"tuning": {"radius": [0.1, 1.0], "seed": -1}}, "seed must be a whole number at or above 0, got -1"),
+        ({"tuning": {"radius": [0.1, 1.0], "seed": 1.5}}, "seed must be a whole number"),
         ({"radius": "big"}, 'radius must be a number, got \'big\' \\("samples"'),
     ],
 )

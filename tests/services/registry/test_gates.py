@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from models.fairness.indices import INDICES
@@ -23,6 +24,27 @@ def site(site_id: str, f1: float | None) -> SiteScore:
 
 def test_no_gate_asked_for_gives_nothing(make_version: MakeVersion) -> None:
     assert check_gates(NONE, make_version()) == ()
+
+
+def test_a_version_that_says_one_class_of_everything_does_not_pass_whatever_the_plan_asks(
+    make_version: MakeVersion,
+) -> None:
+    constant = np.zeros((1, make_version().weights.shape[1]))
+    constant[0, :2], constant[0, -1] = (0.4, -0.9), -0.41
+    (result,) = check_gates(NONE, make_version(weights=constant, f1=1.0))
+    assert (result.name, result.holds, result.found) == ("classes_told", False, 1.0)
+    assert result.reason == "it says healthy of every measurement within the sensor ranges"
+    (result,) = check_gates(NONE, make_version(weights=-constant, f1=1.0))
+    assert result.reason.startswith("it says leak of every")
+    constant[0, -1] = -0.39
+    assert check_gates(NONE, make_version(weights=constant)) == ()
+    three = make_version(n_classes=3)
+    planes = np.zeros_like(three.weights)
+    planes[1, -1] = 1.0
+    (result,) = check_gates(NONE, make_version(n_classes=3, weights=planes))
+    assert f"it says {three.asset_type.class_names[1]} of" in result.reason
+    planes[2, 0] = 1.1
+    assert check_gates(NONE, make_version(n_classes=3, weights=planes)) == ()
 
 
 @pytest.mark.parametrize(("found", "holds"), [(9e-4, True), (1e-3, True), (1.0000001e-3, False), (math.nan, False)])

@@ -111,7 +111,18 @@ def test_check_says_on_the_plants_own_screen_what_does_not_fit(
     write_csv(make_table(12))
     assert "the policy asks for 20" in failure(capsys, "check", *config(home))
     write_csv(make_table(60, classes=("leak",)))
-    assert "one class only" in failure(capsys, "check", *config(home))
+    assert "one_class = true" in failure(capsys, "check", *config(home))
+    policy = home / "policy.toml"
+    policy.write_text(policy.read_text().replace("one_class = false", "one_class = true"))
+    assert main(("check", *config(home))) == 0
+    assert "all rows of the training part are leak: other classes are learnt from" in capsys.readouterr().out
+
+
+def test_health_says_it_in_json_too(home: Path, capsys: Capture) -> None:
+    assert "was ever connected" in failure(capsys, "health", *config(home), "--json")
+    (home / "site.alive").touch()
+    assert main(("health", *config(home), "--json")) == 0
+    assert 0 <= json.loads(capsys.readouterr().out)["seconds_since_connected"] < 30
 
 
 def test_check_holds_the_units_of_the_settings_to_the_contract(home: Path, capsys: Capture) -> None:

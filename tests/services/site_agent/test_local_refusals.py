@@ -174,6 +174,13 @@ def test_data_that_cannot_train_are_refused_with_their_code(make_site: Make, mak
     assert site.refusal_code() == ("one_class_only" if spoil == "one class" else "no_data")
 
 
+def test_a_plant_without_a_fault_takes_part_where_its_policy_says_so(
+    make_site: Make, make_table: Make, policy: SitePolicy
+) -> None:
+    site = make_site(make_table(60, classes=("healthy",)), policy=policy.model_copy(update={"one_class": True}))
+    assert isinstance(site.ask("join"), SiteUpdate)
+
+
 def test_a_site_recovers_when_its_data_are_mended(make_site: Make, make_table: Make, write_csv: Make) -> None:
     site = make_site(plant_canary(make_table(60), 0, "broken"))
     assert site.refusal_code() == "bad_data"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -51,6 +52,17 @@ def test_columns_labels_and_the_european_way_of_writing_numbers(load: Any) -> No
     np.testing.assert_allclose(dataset.train.features[:, :2], [[0.5, 0.575], [0.75, 0.5]])
     assert dataset.absent == ("oil",)
     np.testing.assert_array_equal(dataset.train.features[:, 2], 0.5)
+
+
+@pytest.mark.parametrize(("there", "stated"), [(";", ","), ("\t", ","), (",", ";"), ("|", ",")])
+def test_a_file_whose_cells_are_divided_by_another_mark_says_which_line_of_the_settings_is_wrong(
+    asset_type: AssetType, write_csv: Callable[..., Path], rows: Rows, there: str, stated: str
+) -> None:
+    source = CsvSource(kind="csv", path=write_csv(rows, delimiter=there), delimiter=stated)
+    with pytest.raises(VaultError, match="cells are divided by") as caught:
+        Vault(source, asset_type).current()
+    assert f"say delimiter = {json.dumps(there)} under [data]" in str(caught.value)
+    assert Vault(source.model_copy(update={"delimiter": there}), asset_type).current()
 
 
 def test_a_split_column_is_obeyed(load: Any, rows: Rows) -> None:
@@ -154,7 +166,7 @@ def test_a_file_that_is_not_there_or_not_text_is_said(asset_type: AssetType, tmp
 
 def test_one_class_only_is_refused(load: Any, make_table: Any) -> None:
     dataset = load(make_table(40, classes=("leak",)))
-    with pytest.raises(VaultError, match="one class only") as caught:
+    with pytest.raises(VaultError, match="one class only.*one_class = true") as caught:
         dataset.refuse_one_class()
     assert caught.value.refusal_code == "one_class_only"
 
