@@ -26,7 +26,7 @@ from models.basics import ProblemError
 from models.tuning.candidates import Candidate, simplicity
 
 Rule = Literal["one-standard-error", "best", "paired"]
-UNTRAINED = 0.9
+UNTRAINED = 0.95
 """Relative gap of a candidate's bounds, in the fold where it is widest, above which its score says nothing of it."""
 
 

@@ -77,9 +77,9 @@ def test_halving_keeps_the_best(seed: int, count: int) -> None:
 @pytest.mark.parametrize("rule", ["best", "one-standard-error", "paired"])
 def test_what_was_not_trained_is_chosen_only_where_nothing_was(rule: Any) -> None:
     """Weights on the way may score best, and the run would train on to others."""
-    on_the_way = Scored(Candidate(1.0, 1.0, 0), {0: 0.95, 1: 0.93}, gap=0.95)
+    on_the_way = Scored(Candidate(1.0, 1.0, 0), {0: 0.95, 1: 0.93}, gap=0.96)
     trained = [
-        Scored(Candidate(1.0, 1.0, 1), {0: 0.92, 1: 0.90}, gap=0.9),
+        Scored(Candidate(1.0, 1.0, 1), {0: 0.92, 1: 0.90}, gap=0.95),
         Scored(Candidate(1.0, 1.0, 2), {0: 0.8, 1: 0.8}, gap=0.05),
     ]
     assert chosen([on_the_way, *trained], rule, SIZES).candidate == trained[0].candidate
