@@ -6,6 +6,9 @@ counts over all folds together, each row held out once. Its standard error is ``
 over the F folds (Hastie, Tibshirani, Friedman 2009, section 7.10: the one-standard-error rule); of folds together there
 is none.
 
+A candidate whose bounds are further apart than :data:`UNTRAINED` is chosen only where all are: its score is that of
+weights on the way, often good ones as those of training stopped early are, and the run would train on to others.
+
 "paired" is that rule on the differences fold by fold: the simplest whose mean is below the best's by no more than the
 standard error of ``best - candidate``. A fold that is hard is so for all candidates, and does not count against any.
 """
@@ -23,11 +26,13 @@ from models.basics import ProblemError
 from models.tuning.candidates import Candidate, simplicity
 
 Rule = Literal["one-standard-error", "best", "paired"]
+UNTRAINED = 0.95
+"""Relative gap of a candidate's bounds, in the fold where it is widest, above which its score says nothing of it."""
 
 
 @dataclass(frozen=True)
 class Scored:
-    """What is known of a candidate: ``scores`` by fold (higher is better), ``gap`` of its last training.
+    """What is known of a candidate: ``scores`` by fold (higher is better), widest ``gap`` of the folds scored last.
 
     ``pooled``: it has one score, that of the rows of all folds together, which then stands with each of them.
     """
@@ -78,9 +83,10 @@ def chosen(finalists: Sequence[Scored], rule: Rule, sizes: Sequence[int]) -> Cho
     ProblemError
         None has a score: too few rows of every class were held out to be counted.
     """
-    known = [each for each in finalists if math.isfinite(each.mean)]
-    if not known:
+    counted = [each for each in finalists if math.isfinite(each.mean)]
+    if not counted:
         raise ProblemError("no held-out row was counted: the sites have too few rows of a class in a fold")
+    known = [each for each in counted if each.gap <= UNTRAINED] or counted
     best = min(known, key=lambda each: (-each.mean, simplicity(each.candidate, sizes)))
     if rule == "best" or best.standard_error is None:
         return Choice(best.candidate, f"best of {len(known)} with {best.mean:.4g}")

@@ -253,9 +253,7 @@ class Tuner:
         found = []
         for candidate in order:
             steps = [pool.step(candidate) for pool in pools]
-            gap = max(step.gap for step in steps)
-            self._scored[candidate] = replace(self._scored[candidate], gap=gap)
-            if gap > COARSE:
+            if max(step.gap for step in steps) > COARSE:
                 found.append(Asked(candidate, fold, np.stack([step.point for step in steps])))
             if len(found) == self._at_once():
                 break
@@ -264,12 +262,15 @@ class Tuner:
     def _to_score(self) -> tuple[Asked, ...]:
         found = []
         for candidate in self.live:
+            gaps = []
             for fold in self.rungs[self._rung].folds:
                 steps = [pool.step(candidate) for pool in self._pools[candidate.lift, fold]]
+                gaps.append(max(step.gap for step in steps))
                 weights = np.stack([step.point if step.gap > _WIDE else step.best for step in steps])
                 self._weights.pop((candidate, fold), None)
                 self._weights[candidate, fold] = weights
                 found.append(Asked(candidate, fold, weights))
+            self._scored[candidate] = replace(self._scored[candidate], gap=max(gaps))
         return tuple(found)
 
     def _numbers(self, part: Asked, scored: bool) -> float:

@@ -172,7 +172,9 @@ class TunedCandidate(Contract):
     score: float | None = None
     standard_error: float | None = None
     folds: int = 0
-    gap: float | None = Field(default=None, description="relative gap of its last coarse training; None: not known")
+    gap: float | None = Field(
+        default=None, description="widest relative gap of its folds when they were scored last; None: not known"
+    )
 
 
 class TuningCurve(Contract):

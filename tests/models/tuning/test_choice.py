@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -70,6 +72,19 @@ def test_halving_keeps_the_best(seed: int, count: int) -> None:
     means = {each.candidate: each.mean for each in curve}
     assert len(found) == count
     assert min(means[each] for each in found) >= max((means[each] for each in means if each not in found), default=-1)
+
+
+@pytest.mark.parametrize("rule", ["best", "one-standard-error", "paired"])
+def test_what_was_not_trained_is_chosen_only_where_nothing_was(rule: Any) -> None:
+    """Weights on the way may score best, and the run would train on to others."""
+    on_the_way = Scored(Candidate(1.0, 1.0, 0), {0: 0.95, 1: 0.93}, gap=0.96)
+    trained = [
+        Scored(Candidate(1.0, 1.0, 1), {0: 0.92, 1: 0.90}, gap=0.95),
+        Scored(Candidate(1.0, 1.0, 2), {0: 0.8, 1: 0.8}, gap=0.05),
+    ]
+    assert chosen([on_the_way, *trained], rule, SIZES).candidate == trained[0].candidate
+    uncounted = replace(trained[0], scores={})
+    assert chosen([on_the_way, uncounted], rule, SIZES).candidate == on_the_way.candidate
 
 
 def test_simpler_is_fewer_features_then_a_larger_ball_then_cheaper_flips() -> None:

@@ -231,6 +231,19 @@ def test_of_three_folds_the_best_is_by_one_score_of_all_their_rows() -> None:
     assert not one_by_one.pools_folds, "differences fold by fold need a score of each"
 
 
+def test_the_gap_of_a_candidate_is_the_widest_of_its_folds_when_they_are_scored() -> None:
+    plants = sites()
+    for site in plants.values():
+        site.folds = deal_rows(site.lifts[0], site.classes, 3, 0)
+    tuner = race(tuner_of(plants, Budget(OneTraining(4, 400.0), 3.0), n_folds=3), plants, get_loss("hinge"))
+    gaps = [
+        [tuner._pools[each.candidate.lift, fold][0].step(each.candidate).gap for fold in range(3)]
+        for each in tuner.scored
+    ]
+    assert [each.gap for each in tuner.scored] == pytest.approx([max(each) for each in gaps])
+    assert any(max(each) > each[0] and max(each) > each[2] for each in gaps), "else one fold would tell as much"
+
+
 def test_scores_are_of_counts_and_of_errors() -> None:
     weights, features = np.array([[1.0, 0.0]]), np.array([[1.0], [-1.0], [2.0], [-2.0]])
     counts = class_counts(weights, features, np.array([1, 0, 0, 1]), 2)
