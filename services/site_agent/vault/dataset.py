@@ -102,8 +102,8 @@ class Dataset:
         """Raise :class:`VaultError` when the training rows are all of one class."""
         if len(np.unique(self.train.classes)) < 2:
             raise VaultError(
-                "the training part holds one class only; a classifier needs rows of at least two (a plant that never had "
-                "a fault sets one_class = true in its policy)", "one_class_only",
+                "the training part holds one class only; a classifier needs rows of at least two (a plant that never "
+                "had a fault sets one_class = true in its policy)", "one_class_only",
             )
 
 

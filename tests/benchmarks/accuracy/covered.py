@@ -19,7 +19,8 @@ from services.contracts.asset_type import AssetType
 from services.contracts.calibration import Calibration
 from services.contracts.run import Run
 from services.coordinator.calibration import calibration, kind_of
-from services.site_agent.local_solve import calibration_counts, lifted, site_problems, spread_counts
+from services.site_agent.local_scores import calibration_counts, spread_counts
+from services.site_agent.local_solve import lifted, site_problems
 from services.site_agent.policy import SitePolicy
 from tests.benchmarks.accuracy.deal import PLANTS, Part
 
