@@ -165,6 +165,7 @@ def test_the_command_says_it(make_site: Any, asset_type_file: Path, capsys: pyte
     assert main(["exposure", *config]) == 0
     assert capsys.readouterr().out == "Nothing has been answered about the data yet.\n"
     sweep(site, np.linspace(0.3, 0.6, 10))
+    site.door.close()
     (home / "exposure.sqlite").write_bytes((site.folder / "exposure.sqlite").read_bytes())
     assert main(["exposure", "--json", *config]) == 0
     summary = json.loads(capsys.readouterr().out)
