@@ -44,7 +44,8 @@ def risk_range(
 
     ``multiplier`` : of transport, where the risk is that of a given price at or above the dual norm (WAFL).
     """
-    low, high, norm = _without_ball(np.asarray(weights, dtype=np.float64).tobytes(), loss, transport_norm, fit_intercept)
+    numbers = np.asarray(weights, dtype=np.float64).tobytes()
+    low, high, norm = _without_ball(numbers, loss, transport_norm, fit_intercept)
     steep = max(norm, multiplier)
     if loss.task == "regression":
         steep = max(steep, 1.0 / label_flip_cost)

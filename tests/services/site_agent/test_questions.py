@@ -115,7 +115,7 @@ def test_steps_of_several_heads_change_what_each_of_them_changes_by_itself(norm:
         alone = [float(_changes(row[None, None], (site,))[0]) for row, site in zip(step, sites, strict=True)]
         assert change == pytest.approx(sum(alone))
         at = random.normal(size=step.shape)
-        moved = [site_risk(w + d, site).value - site_risk(w, site).value for w, d, site in zip(at, step, sites, strict=True)]
+        moved = [site_risk(w + d, of).value - site_risk(w, of).value for w, d, of in zip(at, step, sites, strict=True)]
         assert sum(map(abs, moved)) <= change + 1e-9
     assert found[3] == 0.0 and (np.delete(found, 3) > 0).all()
 
