@@ -181,7 +181,7 @@ def _changes(steps: FloatArray, problems: Sequence[SiteProblem]) -> FloatArray:
     """What the heads' risks can change by over each of n steps (n, K, D), summed over the heads: (n,)."""
     total = np.zeros(len(steps))
     for head, problem in enumerate(problems):
-        moving = steps[:, head].any(axis=1).nonzero()[0]
+        moving = np.flatnonzero(steps[:, head].any(axis=1))
         of_head, spec, n_features = steps[moving, head], problem.spec, problem.features.shape[1]
         if isinstance(spec.loss, CrammerSinger):
             found = [_spread(step, problem) for step in of_head]

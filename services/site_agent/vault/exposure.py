@@ -180,7 +180,8 @@ class Differences:
     def _isolated(self, combined: FloatArray, angle_to_row: float) -> IntSet:
         """Rows of which some of the sketches (n, q) is nearly a multiple, large enough not to be rounding."""
         found = set[int]()
-        for near, row in self._near_rows(*np.ascontiguousarray(combined[:, :4].T), angle_to_row):
+        x, y, u, v = np.ascontiguousarray(combined[:, :4].T)
+        for near, row in self._near_rows(x, y, u, v, angle_to_row):
             found |= self._confirmed(combined[near], row, angle_to_row)
         return self._with_alike(found)
 
