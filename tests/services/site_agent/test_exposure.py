@@ -227,6 +227,7 @@ def test_what_was_admitted_is_there_after_the_process_died_and_for_who_looks(tmp
     reader = ExposureRecord(path, looking=True)
     reader.close()
     record.close()
+    assert exposure_summary(path, SitePolicy())["vectors"] == figures.vectors, "and after it has ended"
     assert [each.name for each in path.parent.iterdir()] == [path.name], "the file by itself is the whole record"
     assert gate(path).figures(train) == figures
 
