@@ -25,6 +25,9 @@ class Line:
 class Loss(Protocol):
     """A convex loss ``L(z) >= 0``; equal losses are equal objects."""
 
+    def __hash__(self) -> int:
+        """One for equal losses."""
+
     @property
     def name(self) -> str:
         """Name in ``models.losses.catalogue``."""

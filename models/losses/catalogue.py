@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final, Literal, get_args
 
 from models.basics import ProblemError
@@ -24,6 +25,7 @@ _LOSSES: Final[dict[str, Callable[..., Loss]]] = {
 _WITH_EPSILON: Final = ("huber", "epsilon_insensitive")
 
 
+@lru_cache(maxsize=64)
 def get_loss(name: str, *, epsilon: float | None = None, quantile: float | None = None) -> Loss:
     """Loss by name; ``epsilon`` belongs to huber and epsilon_insensitive, ``quantile`` to pinball (None: its default).
 

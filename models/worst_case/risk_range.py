@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -43,18 +44,29 @@ def risk_range(
 
     ``multiplier`` : of transport, where the risk is that of a given price at or above the dual norm (WAFL).
     """
-    features = weights[:-1] if fit_intercept else weights
-    intercept = float(weights[-1]) if fit_intercept else 0.0
+    numbers = np.asarray(weights, dtype=np.float64).tobytes()
+    low, high, norm = _without_ball(numbers, loss, transport_norm, fit_intercept)
+    steep = max(norm, multiplier)
+    if loss.task == "regression":
+        steep = max(steep, 1.0 / label_flip_cost)
+    return RiskRange(low, high + (radius * loss.lipschitz * steep if radius > 0 else 0.0))
+
+
+@lru_cache(maxsize=64)
+def _without_ball(
+    weights: bytes, loss: Loss, transport_norm: TransportNorm, fit_intercept: bool
+) -> tuple[float, float, float]:
+    """Least and largest loss of any row at weights, and their dual norm; all sites are mostly asked at the same."""
+    numbers = np.frombuffer(weights)
+    features = numbers[:-1] if fit_intercept else numbers
+    intercept = float(numbers[-1]) if fit_intercept else 0.0
     low = float(np.minimum(features, 0.0).sum()) + intercept
     high = float(np.maximum(features, 0.0).sum()) + intercept
     spans = ((low, high), (-high, -low)) if loss.task == "classification" else ((low - 1.0, high),)
-    steep = max(float(dual_norm(features, transport_norm)), multiplier)
-    if loss.task == "regression":
-        steep = max(steep, 1.0 / label_flip_cost)
-    moved = radius * loss.lipschitz * steep if radius > 0 else 0.0
-    return RiskRange(
-        low=min(_least(loss, *span) for span in spans),
-        high=max(float(loss.value(np.array(span)).max()) for span in spans) + moved,
+    return (
+        min(_least(loss, *span) for span in spans),
+        max(float(loss.value(np.array(span)).max()) for span in spans),
+        float(dual_norm(features, transport_norm)),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 
 import nkeys
@@ -55,8 +56,12 @@ def signer(path: Path) -> Callable[[bytes], bytes]:
     return sign
 
 
+@lru_cache(maxsize=4096)
 def _raw_public_key(key: str) -> bytes:
-    """The 32 bytes of a NATS user public key; :class:`InvalidInputError` with the reason where it is not one."""
+    """The 32 bytes of a NATS user public key; :class:`InvalidInputError` with the reason where it is not one.
+
+    Remembered, as the same few keys are held against every message.
+    """
     if len(key) != PUBLIC_KEY_LENGTH or not key.startswith("U"):
         raise InvalidInputError("not a NATS user public key: it has 56 characters and starts with U")
     try:

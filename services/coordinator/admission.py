@@ -121,7 +121,7 @@ def _check_arrays(update: SiteUpdate, expected: Expected) -> None:
             raise AdmissionError(
                 f"array {name} has shape {array.shape}, {tuple(expected.shapes[name])} was due", code="wrong_dimension"
             )
-        if not np.isfinite(array).all():
-            raise AdmissionError(f"array {name} holds a value that is not finite", code="not_finite")
-        if (np.abs(array) > LARGEST).any():
+        if not (np.abs(array) <= LARGEST).all():
+            if not np.isfinite(array).all():
+                raise AdmissionError(f"array {name} holds a value that is not finite", code="not_finite")
             raise AdmissionError(f"array {name} holds a value above {LARGEST:g}", code="implausible")

@@ -39,7 +39,8 @@ class NatsTransport:
         self._seed_file = seed_file
         self._authority = authority
         self._client: Any = None
-        self._lost = asyncio.Event()
+        self._asking: set[asyncio.Future[Any]] = set()
+        self._given_up: set[asyncio.Future[Any]] = set()
         self._reconnected_at = -SETTLE_SECONDS
         self._violations: list[str] = []
 
@@ -88,11 +89,13 @@ class NatsTransport:
         return True
 
     async def _on_lost(self) -> None:
-        self._lost.set()
+        """Give up what is asked: the answers went with the connection."""
+        self._given_up |= self._asking
+        for request in self._asking:
+            request.cancel()
 
     async def _on_back(self) -> None:
         self._reconnected_at = time.monotonic()
-        self._lost = asyncio.Event()
 
     async def _on_error(self, error: Exception) -> None:
         self._violations.append(str(error) or type(error).__name__)
@@ -133,17 +136,19 @@ class NatsTransport:
 
     async def _request(self, site_id: str, frame: bytes, timeout: float) -> bytes:
         """One request, given up early with ``ConnectionError`` when the connection is lost meanwhile."""
-        lost = asyncio.ensure_future(self._lost.wait())
         carried = headers()
         more = {} if carried is None else {"headers": carried}
         request = asyncio.ensure_future(self._client.request(f"site.{site_id}.task", frame, timeout=timeout, **more))
+        self._asking.add(request)
         try:
-            await asyncio.wait({lost, request}, return_when=asyncio.FIRST_COMPLETED)
-            if not request.done():
-                raise ConnectionError("connection lost while the site was at work")
-            data: bytes = request.result().data
+            data: bytes = (await request).data
             return data
+        except asyncio.CancelledError:
+            own = asyncio.current_task()
+            if request not in self._given_up or (own is not None and own.cancelling()):
+                raise  # who asks was told to stop
+            raise ConnectionError("connection lost while the site was at work") from None
         finally:
-            for task in (lost, request):
-                task.cancel()
-            await asyncio.gather(lost, request, return_exceptions=True)
+            self._asking.discard(request)
+            self._given_up.discard(request)
+            request.cancel()

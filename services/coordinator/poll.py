@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 
 from models.basics import Arrays
 from services.contracts.asset_type import AssetType
@@ -47,6 +47,11 @@ class Question:
     masking: Mapping[str, MaskingTask] = field(default_factory=dict)
     most_bytes: int = 0
     tuning: TuningTask | None = None
+
+    @cached_property
+    def contract(self) -> str:
+        """Fingerprint of the asset type, which every task names."""
+        return self.asset_type.fingerprint
 
 
 @dataclass(frozen=True)
@@ -91,7 +96,7 @@ def task_of(question: Question, site: str) -> Task:
     """What one site is asked."""
     return Task(
         kind=question.kind, site_id=site, run_id=question.run_id, round=question.round, method=question.plan.method,
-        asset_type=question.plan.asset_type, contract=question.asset_type.fingerprint, spec=question.specs[site],
+        asset_type=question.plan.asset_type, contract=question.contract, spec=question.specs[site],
         parameters=dict(question.parameters), arrays=dict(question.arrays.get(site, {})), reveal=question.plan.reveal,
         masking=question.masking.get(site), tuning=question.tuning if question.kind == "tune" else None,
     )

@@ -14,8 +14,9 @@ from models.methods.catalogue import check_parameters, get_method
 from models.multiclass import OneVsRestServer
 from services.contracts.all_scores import trained_heads
 from services.contracts.asset_type import AssetType
+from services.contracts.messages import TrainingSpec
 from services.contracts.plan import Plan
-from services.contracts.run import Exchange, Run, SiteAnswer
+from services.contracts.run import Exchange, Run, SiteAnswer, SiteTermsRecord
 from services.coordinator.noisy_sums import noise_plan, server_half
 from services.coordinator.poll import Poll, Question, poll
 from services.coordinator.ports import RunStore, SiteTransport
@@ -34,7 +35,9 @@ class Kept:
 
 
 class RunParts:
-    """The coordinator's ports and what they say of a run. It keeps nothing of a run but the masks of one on sums.
+    """The coordinator's ports and what they say of a run.
+
+    It keeps nothing of a run but the masks of one on sums, and what its plan makes of each site.
 
     ``keys`` are the public keys of the sites that may take part, by site id.
     """
@@ -47,6 +50,7 @@ class RunParts:
         self.keys = keys  # not a copy: a key may be changed or taken away while a run goes on
         self.asset_type = asset_type
         self._sums: tuple[str, dict[str, str], SummedRounds] | None = None
+        self._specs: tuple[Plan, tuple[SiteTermsRecord, ...], dict[str, TrainingSpec]] | None = None
 
     def earlier(self, run: Run) -> Earlier | None:
         """The last completed run of the plan with what is kept of its end; None where there is nothing."""
@@ -106,10 +110,16 @@ class RunParts:
     ) -> Question:
         """A question to the members of a run; ``arrays`` by site or cohort, ``shapes`` of a valid answer."""
         parameters = check_parameters(get_method(run.plan.method), run.plan.parameters)
-        specs = site_specs(run, self.asset_type, self.keys)
         return Question(
-            kind, run.run_id, number, run.plan, self.asset_type, specs, parameters, arrays, shapes
+            kind, run.run_id, number, run.plan, self.asset_type, self._specs_of(run), parameters, arrays, shapes
         )
+
+    def _specs_of(self, run: Run) -> dict[str, TrainingSpec]:
+        """The problem of each site that has a key: made once for all rounds between which nothing of it changes."""
+        made = self._specs
+        if made is None or made[0] is not run.plan or made[1] is not run.sites or made[2].keys() != self.keys.keys():
+            made = self._specs = (run.plan, run.sites, site_specs(run, self.asset_type, self.keys))
+        return made[2]
 
     async def ask(self, run: Run, question: Question, keys: Mapping[str, str]) -> Poll:
         """One question to the sites whose keys are given, within the plan's deadline."""

@@ -104,6 +104,8 @@ def read_rounds(session: Session, run_id: str, after: int, limit: int | None) ->
 
 def cleaned(answer: SiteAnswer) -> SiteAnswer:
     """Answer whose code and reason, which may come from a site, are cut and cleaned."""
+    if not answer.code and not answer.reason:  # as of nearly all
+        return answer
     code, reason = sentence(answer.code, 80), sentence(answer.reason)
     if (code, reason) == (answer.code, answer.reason):
         return answer

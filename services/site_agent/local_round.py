@@ -7,7 +7,7 @@ goes out has the shape of the model, whatever the number of rows.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -161,7 +161,7 @@ class LocalRound:
                 check_steepness(task.arrays["point"], heads, self._policy.steepness_limit)
             words = self._noise.words(task, cohort, heads.problems, data_digest(whole.train))
             known = whole.train.known(task.spec.loss.task)
-            return words, asdict(self._gate.admit(whole.train, known, task.run_id, NOTHING))
+            return words, dict(vars(self._gate.admit(whole.train, known, task.run_id, NOTHING)))
 
     def _compute(self, task: Task) -> tuple[dict[str, FloatArray], dict[str, float]]:
         """Arrays of the answer, and what the answers isolate with it, which stands in the record then."""
@@ -173,7 +173,7 @@ class LocalRound:
             figures = self._gate.admit(whole.train, known, task.run_id, found.account, guard.choices)
             if task.kind == "round":
                 self._questions.note(task.run_id, task.arrays, found.arrays.get("risk"))
-            return found.arrays, asdict(figures)
+            return found.arrays, dict(vars(figures))
 
     def _data(self, task: Task) -> tuple[Dataset, Dataset]:
         """All rows and those that the task learns from, where the policy allows an answer over them."""

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import FloatArray
-from models.geometry.norms import dual_norm, vector_norm
+from models.geometry.norms import dual_norm, dual_norms, vector_norm
 from models.geometry.supports import BoxSupport, PolytopeSupport
 from models.losses.joint import CrammerSinger
 from models.problem import SiteProblem
@@ -151,13 +151,14 @@ class Questions:
         vectors, scalars = _parts(message)
         risks = [each.risk for each in asked]
         progress = max(max(risks) - min(risks), _LEAST_SPREAD * float(heads.at_zero.sum()))
-        for earlier in asked:
-            if earlier.scalars != scalars or earlier.vectors.keys() != vectors.keys():
-                continue
-            steps = [vectors[name] - earlier.vectors[name] for name in vectors]
-            moved = any(step.any() for step in steps)
-            if moved and max(_change(step, heads.problems) for step in steps) < limit * progress:
-                raise Refusal("question_refused", "the question is nearer to an earlier one than the run's progress")
+        alike = [each for each in asked if each.scalars == scalars and each.vectors.keys() == vectors.keys()]
+        if not alike or not vectors:
+            return
+        steps = {name: vector - np.stack([each.vectors[name] for each in alike]) for name, vector in vectors.items()}
+        moved = np.any([each.any(axis=(1, 2)) for each in steps.values()], axis=0)
+        changed = np.max([_changes(each, heads.problems) for each in steps.values()], axis=0)
+        if (moved & (changed < limit * progress)).any():
+            raise Refusal("question_refused", "the question is nearer to an earlier one than the run's progress")
 
     def note(self, run_id: str, message: Mapping[str, FloatArray], risk: FloatArray | None) -> None:
         """Keep a question that was answered with ``risk`` (K,)."""
@@ -176,19 +177,20 @@ def _parts(message: Mapping[str, FloatArray]) -> tuple[dict[str, FloatArray], di
     return vectors, {name: array.tobytes() for name, array in message.items() if name not in vectors}
 
 
-def _change(steps: FloatArray, problems: Sequence[SiteProblem]) -> float:
-    """What the heads' risks can change by over steps (K, D), summed."""
-    total = 0.0
-    for step, problem in zip(steps, problems, strict=True):
-        if not step.any():
-            continue
-        n_features, spec = problem.features.shape[1], problem.spec
+def _changes(steps: FloatArray, problems: Sequence[SiteProblem]) -> FloatArray:
+    """What the heads' risks can change by over each of n steps (n, K, D), summed over the heads: (n,)."""
+    total = np.zeros(len(steps))
+    for head, problem in enumerate(problems):
+        moving = np.flatnonzero(steps[:, head].any(axis=1))
+        of_head, spec, n_features = steps[moving, head], problem.spec, problem.features.shape[1]
         if isinstance(spec.loss, CrammerSinger):
-            norm, spreads = _spread(step, problem)
-            total += float(spreads.max()) + spec.radius * norm
+            found = [_spread(step, problem) for step in of_head]
+            total[moving] += [float(spreads.max()) + spec.radius * norm for norm, spreads in found]
             continue
-        moved = problem.features @ step[:n_features] + (step[-1] if spec.fit_intercept else 0.0)
-        norm = float(dual_norm(step[:n_features], spec.transport_norm))
+        scores = problem.features @ of_head[:, :n_features].T  # (N, n)
+        if spec.fit_intercept:
+            scores += of_head[:, -1]
+        norms = dual_norms(of_head[:, :n_features], spec.transport_norm)
         steep = spec.loss.lipschitz if np.isfinite(spec.loss.lipschitz) else np.inf
-        total += steep * (float(np.abs(moved).max()) + spec.radius * norm)
+        total[moving] += steep * (np.abs(scores).max(axis=0) + spec.radius * norms)
     return total

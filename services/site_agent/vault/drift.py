@@ -24,7 +24,7 @@ import numpy as np
 
 from models.basics import FloatArray
 from services.contracts.errors import UnavailableError
-from services.site_agent.vault.exposure_record import ExposureRecordError, looked_at, opened
+from services.site_agent.vault.exposure_record import ExposureRecordError, closed, looked_at, opened
 
 BINS = 32
 CHANCE = 1e-3
@@ -109,7 +109,7 @@ class DriftRecord:
 
     def close(self) -> None:
         """Let go of the file."""
-        self._base.close()
+        closed(self._base)
 
     def _error(self, error: Exception) -> ExposureRecordError:
         return ExposureRecordError(f"the record of the first rows, {self._path or 'in memory'}, fails: {error}")

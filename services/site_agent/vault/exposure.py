@@ -23,7 +23,7 @@ import copy
 import hashlib
 import math
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,6 +86,7 @@ class Differences:
         ``alike`` (N,) : the number of the first row with the same features; whoever has one of them has all.
         """
         self._alike = np.arange(n_rows) if alike is None else alike
+        self._repeats = not np.array_equal(self._alike, np.arange(n_rows))
         angles = np.pi * (np.arange(n_rows) + 0.5) / n_rows
         drawn = np.random.default_rng(seed).standard_normal((n_rows, SKETCH - 2))
         self._angles = angles
@@ -178,33 +179,52 @@ class Differences:
 
     def _isolated(self, combined: FloatArray, angle_to_row: float) -> IntSet:
         """Rows of which some of the sketches (n, q) is nearly a multiple, large enough not to be rounding."""
-        return self._isolated_sums(combined, np.zeros((1, SKETCH)), (1.0,), angle_to_row)
+        found = set[int]()
+        x, y, u, v = np.ascontiguousarray(combined[:, :4].T)
+        for near, row in self._near_rows(x, y, u, v, angle_to_row):
+            found |= self._confirmed(combined[near], row, angle_to_row)
+        return self._with_alike(found)
 
     def _isolated_sums(
         self, one: FloatArray, other: FloatArray, signs: Sequence[float], angle_to_row: float
     ) -> IntSet:
-        """The same of all sums ``one_i + sign other_j`` of sketches (n, q) and (m, q).
+        """The same of all sums ``one_i + sign other_j`` of sketches (n, q) and (m, q)."""
+        ones, others, found = np.ascontiguousarray(one.T), np.ascontiguousarray(other.T), set[int]()
+        for sign in signs:
+            parts = [np.add.outer(ones[k], sign * others[k]).ravel() for k in range(4)]
+            for near, row in self._near_rows(parts[0], parts[1], parts[2], parts[3], angle_to_row):
+                first, second = np.divmod(near, other.shape[0])
+                found |= self._confirmed(one[first] + sign * other[second], row, angle_to_row)
+        return self._with_alike(found)
+
+    def _near_rows(
+        self, x: FloatArray, y: FloatArray, u: FloatArray, v: FloatArray, angle_to_row: float
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """Which sketches, by their first four numbers (n,), may be multiples of a row, and of which, a few at a time.
 
         Of most of them two planes of numbers are looked at and no more: what is nearly a multiple of a row has its
         direction in both.
         """
-        ones, others, found = np.ascontiguousarray(one.T), np.ascontiguousarray(other.T), set[int]()
         plane, reach = self._plane(angle_to_row), self._reach(angle_to_row)
-        for sign in signs:
-            x, y, u, v = (np.add.outer(ones[k], sign * others[k]).ravel() for k in range(4))
-            place = np.floor(np.arctan2(y, x) * (self._n_rows / np.pi)).astype(np.intp)
-            size = u * u
-            size += v * v
-            size *= plane * plane
-            for shift in range(-reach, reach + 1):
-                # The sine of the angle between the directions in the second plane, times both lengths.
-                row = place + (self._ahead + shift)
-                across = u * self._sines.take(row)
-                across -= v * self._cosines.take(row)
-                across *= across
-                near = np.flatnonzero(across <= size)
-                found |= self._confirmed(one, other, sign, near, (place[near] + shift) % self._n_rows, angle_to_row)
-        return set(np.flatnonzero(np.isin(self._alike, list(found))).tolist()) if found else found
+        place = np.floor(np.arctan2(y, x) * (self._n_rows / np.pi)).astype(np.intp)
+        size = u * u
+        size += v * v
+        size *= plane * plane
+        for shift in range(-reach, reach + 1):
+            # The sine of the angle between the directions in the second plane, times both lengths.
+            row = place + (self._ahead + shift)
+            across = u * self._sines.take(row)
+            across -= v * self._cosines.take(row)
+            across *= across
+            near = (across <= size).nonzero()[0]
+            if near.size:
+                yield near, (place[near] + shift) % self._n_rows
+
+    def _with_alike(self, found: IntSet) -> IntSet:
+        """The rows with all that have the same features."""
+        if not found or not self._repeats:
+            return found
+        return set(np.flatnonzero(np.isin(self._alike, list(found))).tolist())
 
     def _plane(self, angle_to_row: float) -> float:
         """A little more than such an angle may be in the first plane, where rows have length 1."""
@@ -214,13 +234,9 @@ class Differences:
         """How many rows to either side such an angle may lead: 0 while it is less than the half of a row's own."""
         return max(0, math.ceil(self._plane(angle_to_row) * self._n_rows / np.pi - 0.5 + _EDGE))
 
-    def _confirmed(
-        self, one: FloatArray, other: FloatArray, sign: float, near: NDArray[np.intp], row: NDArray[np.intp],
-        angle_to_row: float,
-    ) -> IntSet:
-        """Of sums, by their numbers ``i m + j``, those that all q numbers say to be a multiple of the row beside."""
-        first, second = np.divmod(near, other.shape[0])
-        combined, own = one[first] + sign * other[second], self._sketcher[row]
+    def _confirmed(self, combined: FloatArray, row: NDArray[np.intp], angle_to_row: float) -> IntSet:
+        """Of sketches (n, q), those that all q numbers say to be a multiple of the row beside."""
+        own = self._sketcher[row]
         size = np.einsum("ij,ij->i", combined, own) / self._lengths[row] ** 2
         left = combined - size[:, np.newaxis] * own
         away = np.sqrt(np.einsum("ij,ij->i", left, left))

@@ -12,6 +12,7 @@ import re
 import secrets
 import sqlite3
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -97,8 +98,20 @@ def opened(path: Path | None, tables: str) -> sqlite3.Connection:
     if path is not None:
         private_file(path)
     base = sqlite3.connect(path or ":memory:", check_same_thread=False, timeout=10.0)
+    if path is not None:
+        # A log beside the file: an answer is one forced write and not three. FULL forces it at every commit.
+        with suppress(sqlite3.OperationalError):  # somebody looks at this moment, or no log can be kept there
+            base.execute("PRAGMA journal_mode = WAL")
+        base.execute("PRAGMA synchronous = FULL")
     base.executescript(tables)
     return base
+
+
+def closed(base: sqlite3.Connection) -> None:
+    """Let go of a file; the last one takes its log in, so that the file by itself is the whole record again."""
+    with suppress(sqlite3.Error):  # others have it open, or it is only looked at
+        base.execute("PRAGMA journal_mode = DELETE")
+    base.close()
 
 
 def looked_at(path: Path | None, tables: str) -> sqlite3.Connection:
@@ -228,7 +241,7 @@ class ExposureRecord:
 
     def close(self) -> None:
         """Let go of the file."""
-        self._base.close()
+        closed(self._base)
 
     def _rows(self, question: str, *values: object) -> list[Any]:
         try:

@@ -12,6 +12,7 @@ import hashlib
 import zlib
 from collections import deque
 from collections.abc import Callable, MutableMapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from services.site_agent.vault.exposure import Differences
 
 Choice = int | bytes
 """Number of a candidate, or a cut that left before as :func:`packed` has it."""
+Draw = Callable[[], np.random.Generator]
 Left = MutableMapping[bytes, deque[Minorant]]
 """Cuts that left, by the risk that they are of."""
 
@@ -61,19 +63,29 @@ class VaultGuard:
         vectors: Callable[[AnswerT], Sequence[FloatArray]],
     ) -> AnswerT:
         """The first candidate that isolates nothing; the one that was taken for the same question before."""
+        return self._first(question, lambda number, draw: candidate(number, draw()), vectors)
+
+    def _first(
+        self,
+        question: bytes,
+        candidate: Callable[[int, Draw], AnswerT],
+        vectors: Callable[[AnswerT], Sequence[FloatArray]],
+    ) -> AnswerT:
+        """The same of candidates of which some draw nothing."""
         self.asked += 1
         key = self._key(question)
         earlier = self._earlier(key)
         number, last = earlier if isinstance(earlier, int) else 0, None
         while True:
-            drawn = hashlib.sha256(key + number.to_bytes(4, "big")).digest()
-            found = candidate(number, np.random.default_rng(int.from_bytes(drawn, "big")))
+            found = candidate(number, partial(_drawn, key, number))
             rows = [self._spread(each) for each in vectors(found)]
+            if number > MOVES or earlier is not None:
+                self._trial.take(rows)
+                break
             same = last is not None and all(np.array_equal(*pair) for pair in zip(rows, last, strict=True))
-            if (number > MOVES or earlier is not None) or (not same and self._trial.admits(rows)):
+            if not same and self._trial.admits(rows):
                 break
             number, last = number + 1, rows
-        self._trial.take(rows)
         if number:
             self.choices[key] = number
         return found
@@ -88,18 +100,18 @@ class VaultGuard:
         height = height_at(exact, near.point, near.norm)
         new = self._key(question + b"new")[0] < _NEW_OF_256
 
-        def candidate(number: int, random: np.random.Generator) -> Minorant:
+        def candidate(number: int, draw: Draw) -> Minorant:
             nonlocal repeated
             if number == 0:
                 return exact
             if earlier is not None:
-                return other(number, random)
+                return other(number, draw())
             best = tightest(left, near)
             if best is None:
-                return other(number, random)
+                return other(number, draw())
             known = height_at(best, near.point, near.norm)
             if known < height - _NEGLIGIBLE * abs(height):
-                found = other(number, random)
+                found = other(number, draw())
                 # The last candidate leaves unasked: an earlier cut that was not admitted then must not be it.
                 tighter = height_at(found, near.point, near.norm) > known
                 if tighter or (new and number <= _NEW_MOVES) or (number > MOVES and not self._may(best)):
@@ -108,7 +120,7 @@ class VaultGuard:
             repeated = best
             return best
 
-        found = self.choose(question, candidate, lambda each: row_vectors(each.rows))
+        found = self._first(question, candidate, lambda each: row_vectors(each.rows))
         if found is repeated:
             self.choices.pop(self._key(question), None)
             self.choices[again] = packed(found)
@@ -141,6 +153,12 @@ class VaultGuard:
         while len(self._left) > RISKS_KEPT:
             del self._left[next(iter(self._left))]
         return self._left[risk]
+
+
+def _drawn(key: bytes, number: int) -> np.random.Generator:
+    """What a candidate draws from."""
+    drawn = hashlib.sha256(key + number.to_bytes(4, "big")).digest()
+    return np.random.default_rng(int.from_bytes(drawn, "big"))
 
 
 def packed(cut: Minorant) -> bytes:

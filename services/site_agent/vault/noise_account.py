@@ -11,7 +11,7 @@ from pathlib import Path
 
 from models.cohorts.accountant import NoiseAccount
 from services.contracts.errors import UnavailableError
-from services.site_agent.vault.exposure_record import ExposureRecordError, opened
+from services.site_agent.vault.exposure_record import ExposureRecordError, closed, opened
 
 _TABLE = "CREATE TABLE IF NOT EXISTS noise (digest TEXT PRIMARY KEY, rho REAL NOT NULL)"
 
@@ -55,7 +55,7 @@ class NoiseRecord:
 
     def close(self) -> None:
         """Let go of the file."""
-        self._base.close()
+        closed(self._base)
 
     def _error(self, error: Exception) -> ExposureRecordError:
         return ExposureRecordError(f"the account of noisy answers, {self._path or 'in memory'}, fails: {error}")

@@ -12,6 +12,7 @@ from services.contracts.asset_type import AssetType, FaultClass, Feature
 from services.contracts.errors import InvalidInputError
 from services.contracts.plan import Plan
 from services.contracts.run import ExcludedSite, Run, SiteTermsRecord
+from services.coordinator.run_parts import RunParts
 from services.coordinator.terms import (
     check_asked,
     exclusions_note,
@@ -21,6 +22,7 @@ from services.coordinator.terms import (
     site_specs,
     weights_note,
 )
+from tests.services.coordinator.fake_ports import FakeWorks
 
 RIG = AssetType(
     name="rig", features=tuple(Feature(name=name, unit="1", low=0, high=1) for name in ("p", "q")),
@@ -54,6 +56,27 @@ def test_after_the_join_the_radius_is_the_one_that_the_site_joined_with() -> Non
     specs = site_specs(run, RIG, ["a", "b"])
     assert (specs["a"].radius.rule, specs["a"].radius.value) == ("fixed", 0.123)
     assert specs["b"].radius == wanted.spec.radius
+
+
+def test_what_a_plan_makes_of_each_site_is_made_anew_where_the_sites_or_the_keys_change() -> None:
+    works = FakeWorks({})
+    keys = {"a": "U", "b": "U"}
+    parts = RunParts(works.store, works.transport, keys, RIG)
+    run = Run(
+        run_id="0" * 32, plan=plan(), status="running", created_at=datetime.now(UTC), updated_at=datetime.now(UTC)
+    )
+
+    def radius(of: Run) -> dict[str, float]:
+        return {site: spec.radius.value for site, spec in parts.question(of, "round", 1, {}, {}).specs.items()}
+
+    told = run.plan.spec.radius.value
+    assert radius(run) == {"a": told, "b": told}
+    after = run.model_copy(update={"sites": (SiteTermsRecord(site_id="a", weight=1.0, radius=0.123, n_samples=9),)})
+    assert radius(after) == radius(after) == {"a": 0.123, "b": told}
+    keys["c"] = keys.pop("b")
+    assert radius(after) == {"a": 0.123, "c": told}
+    other = after.model_copy(update={"plan": plan(spec={"radius": {"rule": "fixed", "value": 0.5}})})
+    assert radius(other) == {"a": 0.123, "c": 0.5}
 
 
 @pytest.mark.parametrize("method", ["fdr-admm-reg", "standard", "drfa"])

@@ -35,9 +35,13 @@ class Plain(Differences):
     """Every sum held to every row, nothing sorted out before and nothing remembered."""
 
     def _isolated_sums(self, one: Any, other: Any, signs: Any, angle_to_row: float) -> set[int]:
-        sums, rows = np.meshgrid(np.arange(len(one) * len(other)), np.arange(self._n_rows), indexing="ij")
-        each = [self._confirmed(one, other, sign, sums.ravel(), rows.ravel(), angle_to_row) for sign in signs]
-        return set(np.flatnonzero(np.isin(self._alike, list(set().union(*each)))).tolist())
+        sums = np.concatenate([np.add.outer(one, sign * other).diagonal(0, 1, 3).reshape(-1, SKETCH) for sign in signs])
+        return self._isolated(sums, angle_to_row)
+
+    def _isolated(self, combined: Any, angle_to_row: float) -> set[int]:
+        sums, rows = np.meshgrid(np.arange(len(combined)), np.arange(self._n_rows), indexing="ij")
+        found = self._confirmed(combined[sums.ravel()], rows.ravel(), angle_to_row)
+        return set(np.flatnonzero(np.isin(self._alike, list(found))).tolist())
 
     def knows(self, sketch: np.ndarray) -> bool:
         return any(np.abs(sketch - each).max() <= 1e-12 for each in [*self.sketches, np.zeros(SKETCH)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,25 @@ def test_the_record_survives_a_restart_and_belongs_to_the_data(tmp_path: Path) -
     assert data_digest(other) != data_digest(train)
     assert again.admit(other, everyone(other), RUN, told(vectors[:1])).vectors == 1
     assert again.admit(train, everyone(train), RUN, told(vectors[:1])) == figures[-1], "the earlier rows are remembered"
+
+
+def test_what_was_admitted_is_there_after_the_process_died_and_for_who_looks(tmp_path: Path) -> None:
+    train, path, left = part(), tmp_path / "plant" / "exposure.sqlite", tmp_path / "left"
+    path.parent.mkdir()
+    record = ExposureRecord(path)
+    door = ExposureGate(record, SitePolicy(exposure_limit=1.0), lambda: NOON)
+    for vector in activity(10, 40, 3)[:4]:
+        figures = door.admit(train, everyone(train), RUN, told(vector[None]))
+        assert exposure_summary(path, SitePolicy())["vectors"] == figures.vectors, "while the agent runs"
+    shutil.copytree(path.parent, left)  # as a process that is killed leaves it
+    assert {each.stat().st_mode & 0o777 for each in left.iterdir()} == {0o600}
+    assert gate(left / path.name).figures(train) == figures
+    reader = ExposureRecord(path, looking=True)
+    reader.close()
+    record.close()
+    assert exposure_summary(path, SitePolicy())["vectors"] == figures.vectors, "and after it has ended"
+    assert [each.name for each in path.parent.iterdir()] == [path.name], "the file by itself is the whole record"
+    assert gate(path).figures(train) == figures
 
 
 def test_past_the_limit_nothing_leaves_and_nothing_is_recorded(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from models.losses.joint import CrammerSinger
 from models.problem import RobustSpec, SiteProblem
 from models.worst_case.risk import site_risk
 from services.site_agent.policy import Refusal
-from services.site_agent.questions import Heads, Questions, _change, check_steepness, risk_floor
+from services.site_agent.questions import Heads, Questions, _changes, check_steepness, risk_floor
 
 RUN = "c" * 32
 
@@ -104,6 +104,23 @@ def test_one_head_that_goes_on_excuses_the_others() -> None:
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_steps_of_several_heads_change_what_each_of_them_changes_by_itself(norm: Any, fit_intercept: bool) -> None:
+    random = np.random.default_rng(11)
+    sites = [problem(seed=seed, transport_norm=norm, fit_intercept=fit_intercept) for seed in (1, 2)]
+    steps = random.normal(size=(9, 2, sites[0].dimension))
+    steps[3], steps[5, 1], steps[7, 0] = 0.0, 0.0, 1e-9 * steps[7, 0]
+    found = _changes(steps, sites)
+    for step, change in zip(steps, found, strict=True):
+        alone = [float(_changes(row[None, None], (site,))[0]) for row, site in zip(step, sites, strict=True)]
+        assert change == pytest.approx(sum(alone))
+        at = random.normal(size=step.shape)
+        moved = [site_risk(w + d, of).value - site_risk(w, of).value for w, d, of in zip(at, step, sites, strict=True)]
+        assert sum(map(abs, moved)) <= change + 1e-9
+    assert found[3] == 0.0 and (np.delete(found, 3) > 0).all()
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
 @pytest.mark.parametrize("cost", [0.5, np.inf])
 def test_all_classes_as_one_problem_have_a_floor_and_a_largest_change_that_hold(norm: Any, cost: float) -> None:
     random = np.random.default_rng(7)
@@ -113,7 +130,7 @@ def test_all_classes_as_one_problem_have_a_floor_and_a_largest_change_that_hold(
         at, step = random.normal(size=(2, site.dimension)) * np.array([[3.0], [random.choice([0.01, 1.0])]])
         risk, moved = site_risk(at, site).value, site_risk(at + step, site).value
         assert 0 < risk_floor(at, site) <= risk + 1e-9
-        assert abs(moved - risk) <= _change(step[None], (site,)) + 1e-9
+        assert abs(moved - risk) <= float(_changes(step[None, None], (site,))[0]) + 1e-9
     assert heads(site).at_zero == pytest.approx([site_risk(np.zeros(site.dimension), site).value])
     with pytest.raises(Refusal, match="not that steep"):
         check_steepness(1e4 * at[None], heads(site), 10.0)

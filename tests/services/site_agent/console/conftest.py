@@ -114,7 +114,9 @@ def seen(answered: Any, look: Callable[..., Reader]) -> Reader:
 
 
 def content_of(folder: Path) -> dict[str, tuple[bytes, int]]:
-    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
+    """Files with their times, but for the index of SQLite's log, in which a reader marks how far it reads."""
+    there = [path for path in folder.iterdir() if not path.name.endswith("-shm")]
+    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in there}
 
 
 def forged(previous: dict[str, Any], **fields: Any) -> dict[str, Any]:

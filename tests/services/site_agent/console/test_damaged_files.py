@@ -53,6 +53,8 @@ def test_names_of_sensors_policies_and_paths_are_escaped() -> None:
 
 
 def test_files_that_fail_are_notices_and_never_a_traceback(answered: Any, seen: Reader) -> None:
+    for path in answered.folder.glob("exposure.sqlite-*"):
+        path.unlink()
     (answered.folder / "exposure.sqlite").write_bytes(b"no database at all" * 100)
     (answered.folder / "policy.toml").write_text("min_samples = 0\n")
     (answered.folder / "data.csv").unlink()
