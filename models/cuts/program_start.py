@@ -20,13 +20,13 @@ from models.site_ambiguity.epigraph import MixtureRows
 
 _GAP = 20.0
 """How far a minimum is below the centre's value at most, over what its bound may miss."""
-_BOUND_SHARE, _POINT_SHARE = 3e-3, 1e-5
+_BOUND_SHARE, _POINT_SHARE = 3e-3, 1e-6
 """Shares of the drop to a minimum, and of the way down to a level, that a tolerance is where these are known.
 
 The multipliers of a point that is hardly there still prove their bound; how far a projection lies goes by the root."""
 _FINE_SHARE = 1e-4
 """That share for a minimum by active sets, to which digits are no dearer."""
-_FINEST, _COARSEST_BOUND, _COARSEST_POINT = 1e-13, 1e-3, 1e-5
+_FINEST, _COARSEST_BOUND, _COARSEST_POINT = 1e-13, 1e-3, 1e-6
 """Between which tolerances these shares are taken."""
 _LEAST_SLACK, _LEAST_DUAL = 0.1, 1e-6
 """Least slack where nothing is known, and least multiplier, of a start."""
