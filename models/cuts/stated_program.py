@@ -128,7 +128,8 @@ class StatedProgram:
         first, last = mixed.rows.shape[0] + ends.shape[0], others.shape[0] - mixed.cone.shape[0]
         others[: mixed.rows.shape[0], of_mixture] = mixed.rows
         others[mixed.rows.shape[0] : first] = cost
-        others[first:last, :k], others[first:last, k + n_sites : k + n_sites + apart] = norm.rows[:, :k], norm.rows[:, k:]
+        others[first:last, :k] = norm.rows[:, :k]
+        others[first:last, k + n_sites : k + n_sites + apart] = norm.rows[:, k:]
         others[last:, of_mixture] = mixed.cone
         of_mixed, of_cone = np.zeros(mixed.rows.shape[0]), np.zeros(mixed.cone.shape[0])
         limits = np.concatenate([limits, of_mixed, ends, norm.limits, of_cone])

@@ -222,10 +222,7 @@ class ArrowRows:
 
     @cached_property
     def _tails(self) -> list[tuple[Any, NDArray[np.intp], NDArray[np.intp], FloatArray]]:
-        """Columns of each cone, and what of ``rows' (2 v v' - J) rows`` stays the same: the entries of ``-rows' J rows``.
-
-        Those of a norm are a diagonal.
-        """
+        """Columns of each cone, and the entries of ``-rows' J rows``, which stay as they are: of a norm a diagonal."""
         found, ends = [], self._linear + np.cumsum(self.cones, dtype=np.intp)
         for size, end in zip(self.cones, ends, strict=True):
             rows = self.others[end - size : end, self._columns]

@@ -51,8 +51,10 @@ class HeightBlocks:
             product = dsyrk(1.0, rows.T, beta=1.0, c=product, lower=True, overwrite_c=True)
         return total, means, np.asarray(product)
 
-    def _centre(self, weights: FloatArray, total: FloatArray, roots: FloatArray, into: NDArray[np.floating]) -> FloatArray:
-        """Means (G, k); the rows (m, k) about these times the roots are written ``into`` an array of either precision."""
+    def _centre(
+        self, weights: FloatArray, total: FloatArray, roots: FloatArray, into: NDArray[np.floating]
+    ) -> FloatArray:
+        """Means (G, k); the rows (m, k) about these times the roots go ``into`` an array of either precision."""
         (m, k), ends, factors = self.wide.shape, np.append(self.firsts, self.wide.shape[0]), roots.astype(into.dtype)
         if m * k < _BLOCK * total.shape[0]:
             means = sparse.csr_array((weights, np.arange(m), ends), shape=(total.shape[0], m)) @ self.wide
