@@ -20,13 +20,14 @@ from models.site_ambiguity.epigraph import MixtureRows
 
 _GAP = 20.0
 """How far a minimum is below the centre's value at most, over what its bound may miss."""
-_BOUND_SHARE, _POINT_SHARE = 3e-3, 1e-6
+_BOUND_SHARE, _POINT_SHARE, _WIDE_SHARE, _WIDE = 3e-3, 1e-6, 1e-5, 256
 """Shares of the drop to a minimum, and of the way down to a level, that a tolerance is where these are known.
 
-The multipliers of a point that is hardly there still prove their bound; how far a projection lies goes by the root."""
+The multipliers of a point that is hardly there still prove their bound; how far a projection lies goes by the root. From
+so many weights on a step is dear, and a projection may be rougher."""
 _FINE_SHARE = 1e-4
 """That share for a minimum by active sets, to which digits are no dearer."""
-_FINEST, _COARSEST_BOUND, _COARSEST_POINT = 1e-13, 1e-3, 1e-6
+_FINEST, _COARSEST_BOUND, _COARSEST_POINT = 1e-13, 1e-3, 1e-5
 """Between which tolerances these shares are taken."""
 _LEAST_SLACK, _LEAST_DUAL = 0.1, 1e-6
 """Least slack where nothing is known, and least multiplier, of a start."""
@@ -78,7 +79,8 @@ class Goal:
         room = min(max((_BOUND_ROOM if self.level is None else _POINT_ROOM) * drop, _LEAST_ROOM), 1.0)
         if self.level is None:
             return room, min(max(_BOUND_SHARE * drop, self.tolerance), _COARSEST_BOUND)
-        return room, min(max(_POINT_SHARE * drop, _FINEST), _COARSEST_POINT)
+        share = _WIDE_SHARE if self.begin.shape[0] >= _WIDE else _POINT_SHARE
+        return room, min(max(share * drop, _FINEST), _COARSEST_POINT)
 
     def fine_tolerance(self, height: float) -> float:
         """Tolerance of a minimum by active sets, where the unit of the heights is ``height``."""
