@@ -23,8 +23,8 @@ _GAP = 20.0
 _BOUND_SHARE, _POINT_SHARE, _WIDE_SHARE, _WIDE = 3e-3, 1e-6, 1e-5, 256
 """Shares of the drop to a minimum, and of the way down to a level, that a tolerance is where these are known.
 
-The multipliers of a point that is hardly there still prove their bound; how far a projection lies goes by the root. From
-so many weights on a step is dear, and a projection may be rougher."""
+The multipliers of a point that is hardly there still prove their bound; how far a projection lies goes by the root.
+From so many weights on a step is dear, and a projection may be rougher."""
 _FINE_SHARE = 1e-4
 """That share for a minimum by active sets, to which digits are no dearer."""
 _FINEST, _COARSEST_BOUND, _COARSEST_POINT = 1e-13, 1e-3, 1e-5
