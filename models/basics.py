@@ -28,7 +28,10 @@ def rounded(values: FloatArray, share: float) -> FloatArray:
     if not (size > 0 and share > 0 and math.isfinite(size)):
         return values
     unit = 2.0 ** math.floor(math.log2(size) + math.log2(share))
-    return np.asarray(np.round(values / unit) * unit)
+    found = np.asarray(values / unit)
+    np.round(found, out=found)
+    found *= unit
+    return found
 
 
 def stack_arrays(parts: Sequence[Arrays]) -> dict[str, FloatArray]:

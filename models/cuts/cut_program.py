@@ -28,6 +28,7 @@ from models.cuts.working_set import distinct_cuts, first_cuts, missed_cuts
 from models.geometry.norms import DUAL_NORM
 from models.solvers.active_set import solve_by_active_sets
 from models.solvers.conic_interior_point import solve_cone_program
+from models.solvers.solution import SolverStatus
 
 _TIGHT, _ROUGH = 1e-12, 1e-9
 """Tolerances: a bound wants all that there is; where to ask next does not."""
@@ -38,10 +39,12 @@ Nearer the last digits decide, and the vertex that these choose may be next to a
 plant refuses to answer."""
 _SPANNED = 0.6
 """Share of the features below which the span of the slopes is worth its basis."""
-_KEPT = 3
-"""Cuts of the working set of a minimum, at least, over the number of columns: a vertex has as many as columns.
+_KEPT_LOW, _KEPT_NEAR, _WIDE = 3.0, 2.75, 256
+"""Cuts of the working set of a minimum, and of a projection, at least, over the number of columns; the latter from so
+many weights on, where a second solution is dearer than the cuts that it would have to take in.
 
-Each minimum has its own, so more of the earlier ones count again than in a projection, which stays near its centre."""
+A vertex has as many as columns. Each minimum has its own, so more of the earlier ones count again than in a projection,
+which stays near its centre."""
 _SWEEPS, _HASTY = 30, 5
 """Solutions after which all cuts are taken in; after which one is good enough where not all digits are wanted.
 
@@ -55,8 +58,8 @@ def minimise(model: CutModel, centre: FloatArray, rule: HeightRule | None = None
     ``within``: how far above its value there the model may be, in the units of the risk, by cuts that were left out.
     """
     goal = Goal.minimum(centre, within if rule is None else 0.0, _TIGHT)
-    least = _KEPT * (centre.shape[0] + model.site_weights.shape[0])
-    return _on_working_set(model, centre, rule, within, least, lambda few: _solve(few, centre, goal, rule))
+    least = _KEPT_LOW * (centre.shape[0] + model.site_weights.shape[0])
+    return _on_working_set(model, centre, rule, within, int(least), lambda few: _solve(few, centre, goal, rule))
 
 
 def project(
@@ -73,7 +76,8 @@ def project(
     goal = Goal(level, np.zeros_like(centre), 0.0, _ROUGH)
     if towards is not None and rule is None:
         goal = goal.on_the_way(model, centre, towards)
-    return _on_working_set(model, centre, rule, within, 0, lambda few: _solve(few, centre, goal, rule))
+    least = _KEPT_NEAR * (centre.shape[0] + model.site_weights.shape[0]) if centre.shape[0] >= _WIDE else 0.0
+    return _on_working_set(model, centre, rule, within, int(least), lambda few: _solve(few, centre, goal, rule))
 
 
 def _on_working_set(
@@ -122,6 +126,7 @@ def _solve(model: CutModel, centre: FloatArray, goal: Goal, rule: HeightRule | N
 def _solve_whole(model: CutModel, centre: FloatArray, goal: Goal, rule: HeightRule | None) -> ModelPoint:
     """Solution of the program; of a small one by active sets where these find it.
 
+    A minimum that was begun near and not found, because it is not near, is begun again from afar.
     Not a minimum without the norm: what bounds the weights there are the multipliers around it
     (``models.cuts.lower_bound``), of which a vertex has few.
     """
@@ -129,7 +134,10 @@ def _solve_whole(model: CutModel, centre: FloatArray, goal: Goal, rule: HeightRu
     stated = StatedProgram.of(model, centre, goal.from_afar() if small else goal, rule)
     solution, fit = None, model.has_norm if goal.level is None else goal.drop > _FAR * stated.cuts.height
     if small and fit and rule is None:
-        enough = stated.tolerance if goal.level is not None else goal.in_units(stated.cuts.height)[1]
+        enough = stated.tolerance if goal.level is not None else goal.fine_tolerance(stated.cuts.height)
         solution = solve_by_active_sets(stated.program, enough)
     solution = solution or solve_cone_program(stated.program, stated.tolerance)
+    if solution.status is not SolverStatus.SOLVED and goal.level is None and goal.drop > 0 and not small:
+        stated = StatedProgram.of(model, centre, goal.from_afar(), rule)
+        solution = solve_cone_program(stated.program, stated.tolerance)
     return stated.point(model, goal, rule, solution)

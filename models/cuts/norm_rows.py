@@ -43,8 +43,9 @@ def norm_rows(model: CutModel, centre: FloatArray, steep: float, begin: FloatArr
     alone, swings = int(model.has_norm), model.swing is not None
     each = p if swings or alone and dual == "l1" else 0
     of_norm = np.concatenate([model.norm_weight, model.floor])[:, None] / steep
-    of_swings = np.vstack([model.swings / units, np.zeros((n_sites, p))])[:, : p * int(swings)] / steep
-    weights = np.hstack([of_norm[:, :alone], of_swings])
+    weights = of_norm[:, :alone]
+    if swings:
+        weights = np.hstack([weights, np.vstack([model.swings / units, np.zeros((n_sites, p))]) / steep])
     moved = middle + begin[:p] * units
     absolute = np.abs(moved)[:each] + room
     tall = absolute.sum() if dual == "l1" else float(vector_norm(moved[None], dual)[0])
@@ -66,4 +67,5 @@ def norm_rows(model: CutModel, centre: FloatArray, steep: float, begin: FloatArr
     if len(cone):
         cone[0, d], cone[1 + features, features] = -1.0, -units
         limits = np.concatenate([limits, [0.0], middle])
-    return NormRows(np.vstack([linear, cone]), limits, start, weights, len(cone))
+    rows = np.vstack([linear, cone]) if len(linear) else cone
+    return NormRows(rows, limits, start, weights, len(cone))

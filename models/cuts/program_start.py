@@ -20,16 +20,23 @@ from models.site_ambiguity.epigraph import MixtureRows
 
 _GAP = 20.0
 """How far a minimum is below the centre's value at most, over what its bound may miss."""
-_BOUND_SHARE, _POINT_SHARE = 1e-4, 1e-6
+_BOUND_SHARE, _POINT_SHARE, _WIDE_SHARE, _WIDE = 3e-3, 1e-6, 1e-5, 256
 """Shares of the drop to a minimum, and of the way down to a level, that a tolerance is where these are known.
 
-The multipliers of a point that is hardly there still prove their bound; how far a projection lies goes by the root."""
-_FINEST, _COARSEST_BOUND, _COARSEST_POINT = 1e-13, 1e-4, 1e-6
+The multipliers of a point that is hardly there still prove their bound; how far a projection lies goes by the root.
+From so many weights on a step is dear, and a projection may be rougher."""
+_FINE_SHARE = 1e-4
+"""That share for a minimum by active sets, to which digits are no dearer."""
+_FINEST, _COARSEST_BOUND, _COARSEST_POINT = 1e-13, 1e-3, 1e-5
 """Between which tolerances these shares are taken."""
 _LEAST_SLACK, _LEAST_DUAL = 0.1, 1e-6
 """Least slack where nothing is known, and least multiplier, of a start."""
 _BOUND_ROOM, _POINT_ROOM, _LEAST_ROOM = 1.5, 30.0, 1e-5
-"""Slack at the start over what is still to go, to a minimum and to a level, and at least."""
+"""Slack of the norm at the start over what is still to go, to a minimum and to a level, and at least."""
+_BOUND_PATH, _POINT_PATH = 8.0, 1.0
+"""What all slacks times their multipliers are together at the start, over what is still to go to these.
+
+To a minimum it is more: its start is the centre itself, and nearer to the end of the path there is no way to turn."""
 _NEWTON = 8
 """Steps to the heights of the central path, which need not be exact."""
 
@@ -72,25 +79,29 @@ class Goal:
         room = min(max((_BOUND_ROOM if self.level is None else _POINT_ROOM) * drop, _LEAST_ROOM), 1.0)
         if self.level is None:
             return room, min(max(_BOUND_SHARE * drop, self.tolerance), _COARSEST_BOUND)
-        return room, min(max(_POINT_SHARE * drop, _FINEST), _COARSEST_POINT)
+        share = _WIDE_SHARE if self.begin.shape[0] >= _WIDE else _POINT_SHARE
+        return room, min(max(share * drop, _FINEST), _COARSEST_POINT)
+
+    def fine_tolerance(self, height: float) -> float:
+        """Tolerance of a minimum by active sets, where the unit of the heights is ``height``."""
+        return min(max(_FINE_SHARE * self.drop / height, self.tolerance), _FINE_SHARE)
+
+    def mean_product(self, height: float, count: int) -> float:
+        """Slack times multiplier of each of ``count`` cuts at the start, where what is still to go is known."""
+        return (_BOUND_PATH if self.level is None else _POINT_PATH) * self.drop / height / count
 
     def least_slack(self, height: float, count: int) -> float:
         """Least slack of the start: on the central path of ``count`` cuts, that of a row with multiplier 1."""
-        if self.drop <= 0 or self.level is None:
-            return min(self.in_units(height)[0], _LEAST_SLACK)
-        return self.drop / height / count
+        return self.mean_product(height, count) if self.drop > 0 else _LEAST_SLACK
 
 
 def first_duals(
-    model: CutModel, site: NDArray[np.intp], mixed: MixtureRows, norm: NormRows, order: NDArray[np.intp], levels: int,
-    of_cuts: FloatArray | None,
+    model: CutModel, mixed: MixtureRows, norm: NormRows, order: NDArray[np.intp], levels: int, of_cuts: FloatArray
 ) -> FloatArray:
-    """Multipliers to start from: where ``of_cuts`` is None each site's weight in equal shares, and what balances those.
+    """Multipliers to start from: those ``of_cuts`` and floors (m + G,), and what balances them.
 
-    ``site`` (m + G,): of the cuts and floors as they stand in the program; ``order``: which rows of the norm those are.
+    ``order``: which rows of the norm those are.
     """
-    if of_cuts is None:
-        of_cuts = np.maximum((model.site_weights / np.bincount(site))[site], _LEAST_DUAL)
     linear = norm.rows.shape[0] - norm.cone
     of_norm = np.full(norm.rows.shape[0], 1.0 / max(linear, 1))
     if norm.cone:

@@ -50,7 +50,6 @@ class _Cuts:
 
     order: NDArray[np.intp]
     site: NDArray[np.intp]
-    slope: FloatArray
     limits: FloatArray
     height: float
     steep: float
@@ -67,9 +66,17 @@ class _Cuts:
         steep = float(np.sqrt(np.einsum("jd,jd->j", model.slope, model.slope).max(initial=0.0))) or 1.0
         site = np.concatenate([model.site, np.arange(n_sites)])
         order = np.argsort(site, kind="stable")
-        slope = np.vstack([model.slope / steep, np.zeros((n_sites, centre.shape[0]))])
         limits = np.concatenate([-heights / height, np.zeros(n_sites)])
-        return _Cuts(order, site[order], slope, limits, height, steep)
+        return _Cuts(order, site[order], limits[order], height, steep)
+
+    def wide(self, model: CutModel, of_norm: FloatArray) -> FloatArray:
+        """Coefficients (m + G, D + E) of the weights, and ``of_norm`` of the norm's columns, as the rows stand here."""
+        (m, d), place = model.slope.shape, np.argsort(self.order)
+        wide = np.zeros((self.order.shape[0], d + of_norm.shape[1]))
+        wide[place[:m], :d] = model.slope
+        wide[:, :d] /= self.steep
+        wide[:, d:] = of_norm[self.order]
+        return wide
 
 
 @dataclass(frozen=True)
@@ -97,37 +104,40 @@ class StatedProgram:
         # The squared distance in such units that the price of the level is of order one, as those of the cuts are.
         distance = float(begin @ begin) * height / goal.drop if begin.any() else 1.0
         norm = norm_rows(model, centre / length, steep, begin, room)
-        wide = np.hstack([cuts.slope, norm.weights])[order]
-        limits = cuts.limits[order]
+        wide, limits = cuts.wide(model, norm.weights), cuts.limits
         k = wide.shape[1]
         below = wide @ np.concatenate([begin, norm.start[: k - d]]) - limits
         raised, of_cuts = _above(below, cuts.site, room), None
-        if level is not None and goal.drop > 0:
-            raised, of_cuts = on_the_path(below, cuts.site, model.site_weights, goal.drop / height / below.size)
+        if goal.drop > 0:
+            mean = goal.mean_product(height, below.size)
+            raised, of_cuts = on_the_path(below, cuts.site, model.site_weights, mean)
         mixed = mixture_rows(model.site_weights, model.mixture, raised) if rule is None else rule.rows(raised)
         tilt = np.zeros(d) if rule is None else rule.tilt
         apart = norm.start.shape[0] - (k - d)
         width = k + n_sites + apart + mixed.start.shape[0]
-        of_norm = np.r_[0:k, k + n_sites : k + n_sites + apart]
         of_mixture = np.r_[k : k + n_sites, k + n_sites + apart : width]
         cost = np.zeros(width)
         cost[of_mixture] = mixed.cost
         cost[:d] = tilt / steep
         curvature, linear, ends = np.zeros(width), cost, np.zeros(0)
-        blocks = [_wide(mixed.rows, width, of_mixture)]
         if level is not None:
             curvature[:d], linear = 1.0 / distance, np.zeros(width)
-            blocks.append(cost[None])
             ends = np.array([(level - float(tilt @ centre)) / height])
         level_row = m + n_sites + mixed.rows.shape[0]
-        blocks += [_wide(norm.rows, width, of_norm), _wide(mixed.cone, width, of_mixture)]
+        others = np.zeros((mixed.rows.shape[0] + ends.shape[0] + norm.rows.shape[0] + mixed.cone.shape[0], width))
+        first, last = mixed.rows.shape[0] + ends.shape[0], others.shape[0] - mixed.cone.shape[0]
+        others[: mixed.rows.shape[0], of_mixture] = mixed.rows
+        others[mixed.rows.shape[0] : first] = cost
+        others[first:last, :k] = norm.rows[:, :k]
+        others[first:last, k + n_sites : k + n_sites + apart] = norm.rows[:, k:]
+        others[last:, of_mixture] = mixed.cone
         of_mixed, of_cone = np.zeros(mixed.rows.shape[0]), np.zeros(mixed.cone.shape[0])
         limits = np.concatenate([limits, of_mixed, ends, norm.limits, of_cone])
         cones = tuple(size for size in (norm.cone, mixed.cone.shape[0]) if size)
         start = np.concatenate([begin, norm.start[: k - d], raised, norm.start[k - d :], mixed.start])
-        rows = ArrowRows(wide, cuts.site, np.vstack(blocks), cones)
+        rows = ArrowRows(wide, cuts.site, others, cones)
         held = rows.dense() if rows.shape[0] * width <= _SMALL_PROGRAM else rows
-        known = first_duals(model, cuts.site, mixed, norm, order, ends.shape[0], of_cuts) if goal.drop > 0 else None
+        known = None if of_cuts is None else first_duals(model, mixed, norm, order, ends.shape[0], of_cuts)
         slack = goal.least_slack(height, below.size)
         program = ConeProgram(curvature, linear, held, limits, cones, start, known, slack)
         return StatedProgram(centre, program, tolerance, cuts, level_row, distance)
@@ -147,13 +157,6 @@ class StatedProgram:
             0.0 if level is None else self.distance * price * length * length / height,
             pull_into_ball(sums, model.site_weights, model.mixture) if rule is None else sums,
         )
-
-
-def _wide(rows: FloatArray, width: int, columns: NDArray[np.intp]) -> FloatArray:
-    """Rows over some of the columns as rows over all."""
-    wide = np.zeros((rows.shape[0], width))
-    wide[:, columns] = rows
-    return wide
 
 
 def _above(below: FloatArray, site: NDArray[np.intp], room: float) -> FloatArray:

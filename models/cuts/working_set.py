@@ -42,7 +42,7 @@ def distinct_cuts(model: CutModel) -> NDArray[np.bool_]:
     # Equal cuts have equal products with any vector, so they are neighbours in the order of such a product.
     along = np.split(np.random.default_rng(0).normal(size=sum(widths)), np.cumsum(widths)[:-1])
     keys = np.asarray(sum(part @ vector for part, vector in zip((columns, *parts), along, strict=True)))
-    size = max(1.0, *(float(np.abs(part).max(initial=0.0)) for part in (columns, *parts)))
+    size = max(1.0, *(max(float(part.max()), -float(part.min())) for part in (columns, *parts)))
     order = np.lexsort((keys, model.site))
     near = (np.diff(keys[order]) <= _SAME * size * np.sqrt(sum(widths))) & (np.diff(model.site[order]) == 0)
     first, second = order[:-1][near], order[1:][near]

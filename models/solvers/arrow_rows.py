@@ -22,20 +22,17 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.linalg.blas import dsyr, dsyrk, ssyrk
+from scipy.linalg.blas import dsyr, dsyrk
 
 from models.basics import FloatArray
+from models.solvers.height_blocks import HeightBlocks
 from models.solvers.newton_factor import ArrowFactor, Factor, cholesky
 from models.solvers.second_order_cone import Scaling
 
 _DENSE = 30_000
 """Entries of the other rows up to which they are held with their zeros."""
-_SINGLE, _WIDE = 1e4, 256
-"""Spread of the weights up to which 7 digits of the matrix are enough for a step, and columns from which it is done.
-
-What such a step leaves is in the residuals of the next, and the last steps are never asked for roughly."""
-_BLOCK = 2000
-"""Entries of the rows of one height, on average, from which one is taken after the other, each in the nearest cache."""
+_WIDE = 256
+"""Columns from which a product in single precision is worth its rest."""
 
 
 class Rows(Protocol):
@@ -145,7 +142,7 @@ class ArrowRows:
     def adjoint(self, duals: FloatArray) -> FloatArray:
         """``rows' duals``."""
         (m, k), count = self.wide.shape, self._firsts.shape[0]
-        found: FloatArray = duals[m:] @ self._others
+        found: FloatArray = self._across @ duals[m:]
         found[:k] += duals[:m] @ self.wide
         found[k : k + count] -= np.add.reduceat(duals[:m], self._firsts)
         return found
@@ -154,9 +151,9 @@ class ArrowRows:
         """Factor with the heights eliminated, or of the whole where more than the level touches them."""
         (m, k), count = self.wide.shape, self._firsts.shape[0]
         weights = scaling.squared  # of the linear rows, these and others
-        total, means, centred = self._centred(weights[:m])
+        total, means, product = self._blocks.product(weights[:m], roughly)
         matrix = self._of_others(scaling, weights[m:])
-        matrix[:k, :k] += _gram(centred, weights[:m], roughly)
+        matrix[:k, :k] += product
         if self._level is None:
             between = means * total[:, None]
             matrix[:k, :k] += means.T @ between
@@ -172,24 +169,18 @@ class ArrowRows:
         whole = cholesky(matrix, curvature[self._free])
         return None if whole is None else ArrowFactor(whole, self._free, means, total, heights, through, share)
 
-    def _centred(self, weights: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Weight (G,) and mean (G, k) of the rows of each height, and the rows (m, k) about it by roots of weights."""
-        (m, k), roots = self.wide.shape, np.sqrt(weights)
-        ends, total = np.append(self._firsts, m), np.add.reduceat(weights, self._firsts)
-        if m * k < _BLOCK * total.shape[0]:
-            means = sparse.csr_array((weights, np.arange(m), ends), shape=(total.shape[0], m)) @ self.wide
-            means /= total[:, None]
-            return total, means, (self.wide - means[self.height]) * roots[:, None]
-        means, centred = np.empty((total.shape[0], k)), self.wide.copy()
-        for g, (start, end) in enumerate(zip(ends[:-1], ends[1:], strict=True)):
-            means[g] = weights[start:end] @ centred[start:end] / total[g]
-            centred[start:end] -= means[g]
-            centred[start:end] *= roots[start:end, None]
-        return total, means, centred
+    @cached_property
+    def _blocks(self) -> HeightBlocks:
+        return HeightBlocks(self.wide, self._firsts)
 
     @cached_property
     def _others(self) -> Any:
         return self.others if self.others.size <= _DENSE else sparse.csr_array(self.others)
+
+    @cached_property
+    def _across(self) -> Any:
+        """The others' transpose, by rows."""
+        return self._others.T if self.others.size <= _DENSE else sparse.csr_array(self._others.T)
 
     @cached_property
     def _firsts(self) -> NDArray[np.intp]:
@@ -230,15 +221,15 @@ class ArrowRows:
         return kept, rows if rows.size <= _DENSE else sparse.csr_array(rows)
 
     @cached_property
-    def _tails(self) -> list[tuple[Any, FloatArray]]:
-        """Rows of each cone, and what of ``rows' (2 v v' - J) rows`` stays the same: ``-rows' J rows``."""
+    def _tails(self) -> list[tuple[Any, NDArray[np.intp], NDArray[np.intp], FloatArray]]:
+        """Columns of each cone, and the entries of ``-rows' J rows``, which stay as they are: of a norm a diagonal."""
         found, ends = [], self._linear + np.cumsum(self.cones, dtype=np.intp)
         for size, end in zip(self.cones, ends, strict=True):
             rows = self.others[end - size : end, self._columns]
-            held: Any = rows if rows.size <= _DENSE else sparse.csr_array(rows)
-            product: Any = held.T @ held
-            square = product.toarray() if sparse.issparse(product) else product
-            found.append((held, np.asfortranarray(square - 2.0 * np.outer(rows[0], rows[0]))))
+            held = sparse.csr_array(rows)
+            square = (held.T @ held - 2.0 * (held[[0]].T @ held[[0]])).tocoo()
+            columns = rows.T if rows.size <= _DENSE else sparse.csr_array(held.T)
+            found.append((columns, square.row, square.col, square.data))
         return found
 
     def _of_others(self, scaling: Scaling, weights: FloatArray) -> FloatArray:
@@ -248,17 +239,8 @@ class ArrowRows:
             total = np.asarray((rows.T @ sparse.diags_array(weights[kept]) @ rows).toarray())
         else:
             total = rows.T @ (rows * weights[kept, None])
-        total = np.asfortranarray(total)
-        for (_, cone), (tail, same) in zip(scaling.cones, self._tails, strict=True):
-            along = cone.axis @ tail
-            total += same * (1.0 / cone.size**2)
-            total = dsyr(2.0 / cone.size**2, along, lower=True, a=total, overwrite_a=True)
+        total = total.T  # the same, in the order of the products
+        for (_, cone), (tail, down, across, same) in zip(scaling.cones, self._tails, strict=True):
+            total[down, across] += same * (1.0 / cone.size**2)
+            total = dsyr(2.0 / cone.size**2, tail @ cone.axis, lower=True, a=total, overwrite_a=True)
         return np.asarray(total)
-
-
-def _gram(rows: FloatArray, weights: FloatArray, roughly: bool) -> FloatArray:
-    """Lower triangle of ``rows' rows``, ``roughly`` in single precision where the weights (m,) are near enough."""
-    m, k = rows.shape
-    if roughly and weights.max() <= _SINGLE * np.partition(weights, max(m - k, 0))[max(m - k, 0)]:
-        return np.asarray(ssyrk(1.0, rows.astype(np.float32).T, lower=True), dtype=np.float64)
-    return np.asarray(dsyrk(1.0, rows.T, lower=True))

@@ -23,7 +23,7 @@ from models.solvers.solution import Solution, SolverStatus
 _MAX_STEPS = 60  # several times what a program takes: 10 to 20
 _PATIENCE, _NEAR = 3, 1e-7  # steps without progress after which it ends, once the error is so small
 _CRAWLING, _HOPELESS = 0.02, 5  # so many steps so short one after the other: no point is feasible, but for rounding
-_FAR = 100.0  # error over the tolerance down to which steps may be rough
+_FAR, _LEFT = 3.0, 1e-7  # error over the tolerance, and error, down to which steps may be rough
 _ROUNDING = 1e-17  # mean complementarity, over the duals' size, that is rounding
 _CORRECTORS = 3  # further directions of one factor, where that costs many times a direction
 _LONG = 0.9  # step from which on another direction is not worth it
@@ -97,7 +97,7 @@ def _solve(program: ConeProgram, rows: Rows, tolerance: float, roughly: bool) ->
         if min(cones.depth(slack), cones.depth(dual)) <= _SURFACE:
             break
         scaling = Scaling.at(slack, dual, cones)
-        factor = rows.factor(scaling, program.curvature, roughly and idle == 0 and error > _FAR * tolerance)
+        factor = rows.factor(scaling, program.curvature, roughly and idle == 0 and error > max(_FAR * tolerance, _LEFT))
         if factor is None:
             break
         newton = _Newton(rows, scaling, factor, dual_residual, primal_residual, dual)

@@ -154,6 +154,18 @@ def test_a_bound_that_may_miss_something_misses_no_more(**kind: object) -> None:
         assert wanted - allowed - 1e-5 <= bound <= wanted + 1e-6 * (1 + wanted), name
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_minimum_that_is_not_as_near_as_was_said_is_found(seed: int) -> None:
+    """Told that a millionth of a millionth is to go where it is all of the height, the start is no start."""
+    model, centre = drawn(seed, 3, 6, True, "l2", False, None)
+    wanted = oracle(model, centre, None)
+    assert model.value(centre) - wanted > 1e-2
+    with way("eliminated"):
+        found = minimise(model, centre, within=1e-12)
+    bound = lower_bound(model, found.multipliers, found.point)
+    assert wanted - 1e-6 <= bound <= wanted + 1e-6 * (1 + wanted)
+
+
 def test_a_cut_that_was_left_out_counts_where_it_must() -> None:
     """The one cut of many that matters is neither new nor high at the centre: the minimum is still that of all."""
     random = np.random.default_rng(5)

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.solvers import arrow_rows, conic_interior_point
+from models.solvers import arrow_rows, conic_interior_point, height_blocks
 from models.solvers.arrow_rows import ArrowRows, DenseRows
 from models.solvers.conic_interior_point import ConeProgram, solve_cone_program
+from models.solvers.height_blocks import HeightBlocks
 from models.solvers.second_order_cone import Cones, Scaling
 from models.solvers.solution import SolverStatus
 
@@ -54,7 +55,7 @@ def test_a_newton_step_is_that_of_the_whole_matrix(
     curvature[k : k + count] = 0.0  # heights have none, and none is added
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrow_rows, "_DENSE", 0 if sparse else 10**6)
-        patch.setattr(arrow_rows, "_BLOCK", 0 if blocks else 10**6)
+        patch.setattr(height_blocks, "_BLOCK", 0 if blocks else 10**6)
         np.testing.assert_allclose(rows.times(right), matrix @ right, atol=1e-12)
         np.testing.assert_allclose(rows.adjoint(duals), matrix.T @ duals, atol=1e-12)
         factor = rows.factor(scaling, curvature)
@@ -62,6 +63,27 @@ def test_a_newton_step_is_that_of_the_whole_matrix(
     assert factor is not None and dense is not None
     wanted = dense.solve(right)
     np.testing.assert_allclose(factor.solve(right), wanted, rtol=1e-6, atol=1e-7 * (1 + np.abs(wanted).max()))
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), heavy=st.integers(0, 4), blocks=st.booleans())
+def test_a_rough_product_has_all_digits_that_count(seed: int, heavy: int, blocks: bool) -> None:
+    """Rows a million times a million heavier than most lose nothing that counts beside these, nor do light ones."""
+    random, k, firsts = np.random.default_rng(seed), 5, np.array([0, 7, 12])
+    rows = HeightBlocks(random.normal(size=(30, k)), firsts)
+    weights = random.uniform(0.5, 2.0, 30)
+    weights[random.choice(30, heavy, replace=False)] *= 1e12
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(height_blocks, "_BLOCK", 0 if blocks else 10**6)
+        total, means, rough = rows.product(weights, roughly=True)
+        exact = rows.product(weights, roughly=False)
+    site = np.searchsorted(firsts, np.arange(30), side="right") - 1
+    centred = rows.wide - means[site]
+    np.testing.assert_allclose(total, np.bincount(site, weights=weights), rtol=1e-12)
+    np.testing.assert_allclose(means, exact[1], rtol=1e-12)
+    wanted = np.tril(centred.T @ (centred * weights[:, None]))
+    np.testing.assert_allclose(np.tril(exact[2]), wanted, rtol=1e-9, atol=1e-14 * np.abs(wanted).max())
+    np.testing.assert_allclose(np.tril(rough), wanted, rtol=0.0, atol=1e-4 + 1e-14 * np.abs(wanted).max())
 
 
 @settings(max_examples=40, deadline=None)
