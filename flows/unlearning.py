@@ -71,14 +71,15 @@ def forget(context: FlowContext, run: Run) -> Forgotten:
     left = context.registry.forget(name, numbers)
     with context.store.atomic() as unit:
         found = unit.leavings.forget(name, site)
-        unit.audit.append(
-            actor="flows", role=None, action="model.unlearned", target=f"model:{name}", reason=reason,
-            after={
-                "site": site, "versions_deleted": list(numbers), "deleted": found.deleted,
-                "pseudonymised": found.pseudonymised, "other_models": list(found.other_models),
-                "left": [*left, STAYS],
-            },
-        )
+        if found.deleted or found.pseudonymised:  # another process may have done it meanwhile, and have said so
+            unit.audit.append(
+                actor="flows", role=None, action="model.unlearned", target=f"model:{name}", reason=reason,
+                after={
+                    "site": site, "versions_deleted": list(numbers), "deleted": found.deleted,
+                    "pseudonymised": found.pseudonymised, "other_models": list(found.other_models),
+                    "left": [*left, STAYS],
+                },
+            )
     LOG.info("model %s: a plant that left is forgotten, with versions %s", name, ", ".join(numbers) or "none")
     return found
 
