@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import csv
 import json
 import sys
 from dataclasses import asdict
@@ -140,7 +139,8 @@ def console(chosen: argparse.Namespace) -> int:
 
 def diagnose(chosen: argparse.Namespace) -> int:
     """Diagnose measurements inside the plant."""
-    from services.site_agent.local_predictor import diagnose, read_model
+    from services.site_agent.local_predictor import answers, diagnose, read_model
+    from services.site_agent.own_screen import scaled_measurements
     from services.site_agent.sample_stream import diagnose_lines, is_stream, opened_lines
 
     columns, key = CsvSource(kind="csv", path=chosen.input), chosen.oem_key
@@ -160,11 +160,11 @@ def diagnose(chosen: argparse.Namespace) -> int:
             for answer in diagnose_lines(model, lines, columns, chosen.coverage):
                 print(json.dumps(answer), flush=True)
         return 0
-    rows = diagnose(model, columns, chosen.coverage)
     if chosen.json:
-        print_json({"rows": [*csv.DictReader(rows)]})
+        found = answers(model, scaled_measurements(columns, model.asset_type), chosen.coverage)
+        print_json({"rows": [{"row": row, **answer} for row, answer in enumerate(found, start=1)]})
         return 0
-    for line in rows:
+    for line in diagnose(model, columns, chosen.coverage):
         print(line)
     return 0
 
