@@ -32,7 +32,7 @@ ENOUGH = 0.5
 """Share of the fullest column's repetitions below which a column cannot be "best": its mean is over other splits."""
 SUFFIX = ", code's settings"
 RESULTS = Path(__file__).parent / "results"
-STATES = (RESULTS / "table1-cells.csv", RESULTS / "table1-cells-quick.csv")
+STATES = (RESULTS / "table1-cells.csv",)
 
 
 def stored(states: Sequence[Path]) -> list[Row]:
