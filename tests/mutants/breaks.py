@@ -36,8 +36,11 @@ class Break:
         if self.old == self.new:
             raise BreakError(f"{self.name}: the new text is the old one")
         for test in self.tests:
-            if not (root / test.partition("::")[0]).is_file():
-                raise BreakError(f"{self.name}: there is no test file {test.partition('::')[0]}")
+            file, _, called = test.partition("::")
+            if not (root / file).is_file():
+                raise BreakError(f"{self.name}: there is no test file {file}")
+            if called and f"def {called.partition('[')[0]}(" not in (root / file).read_text(encoding="utf-8"):
+                raise BreakError(f"{self.name}: there is no test {called} in {file}")
         return text.replace(self.old, self.new)
 
     def apply(self, tree: Path) -> None:

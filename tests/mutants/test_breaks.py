@@ -19,11 +19,11 @@ def test_every_break_fits_the_tree_and_still_parses(each: Break) -> None:
 
 def test_a_text_that_does_not_stand_exactly_once_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "one.py").write_text("a = 1\nb = 1\n")
-    (tmp_path / "test_one.py").write_text("")
+    (tmp_path / "test_one.py").write_text("def test_a(): ...\n")
     for old, count in (("= 1", 2), ("= 2", 0)):
         with pytest.raises(BreakError, match=f"stands {count} times in one.py"):
             Break("name", "one.py", old, "= 3", ("test_one.py",)).broken(tmp_path)
-    for file, test in (("two.py", "test_one.py"), ("one.py", "test_two.py")):
+    for file, test in (("two.py", "test_one.py"), ("one.py", "test_two.py"), ("one.py", "test_one.py::test_b")):
         with pytest.raises(BreakError, match="there is no"):
             Break("name", file, "a = 1", "a = 2", (test,)).broken(tmp_path)
 
@@ -32,7 +32,7 @@ def test_a_break_is_applied_and_taken_back(tmp_path: Path) -> None:
     for folder in ("whole", "copy"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "one.py").write_text("a = 1\n")
-        (tmp_path / folder / "test_one.py").write_text("")
+        (tmp_path / folder / "test_one.py").write_text("def test_a(): ...\n")
     each = Break("name", "one.py", "a = 1", "a = 2", ("test_one.py::test_a",))
     each.apply(tmp_path / "copy")
     assert (tmp_path / "copy" / "one.py").read_text() == "a = 2\n"
