@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from models.problem import RobustSpec, SiteProblem
 from services.auditing.auditor import audit
@@ -112,7 +113,9 @@ def test_plants_whose_rows_give_no_slope_are_no_copies(tmp_path: Path) -> None:
     assert [each.kind for each in plants.final_audit()] == ["nobody"]
 
 
-def test_a_plant_that_masks_other_words_than_it_commits_to_is_convicted(cohort: Make) -> None:
+def test_a_plant_that_masks_other_words_than_it_commits_to_is_convicted(
+    cohort: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its opening is honest, and would pass were the masks not opened with it."""
     plants = cohort(liar=LIAR, lie=lambda number, said, _: said)
     committer = plants.committers[LIAR]
@@ -130,7 +133,7 @@ def test_a_plant_that_masks_other_words_than_it_commits_to_is_convicted(cohort: 
         committer._kept[delivery.round] = other, false, opening
         return (other, false) if delivery.round > 1 else (masked, bound)
 
-    committer.answer = answer  # type: ignore[method-assign]
+    monkeypatch.setattr(committer, "answer", answer)
     found: list[Any] = []
     while not found and not plants.done and len(plants.rounds) < 20:
         found = plants.round()
