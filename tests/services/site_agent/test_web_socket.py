@@ -121,10 +121,10 @@ async def test_a_question_is_answered_through_a_proxy_that_sees_nothing(
 def test_what_a_proxy_says_stands_in_the_log_once(plant: Plant, proxy: Proxy) -> None:
     plant.write("servers = ", f'proxy = "{proxy.url}"\nservers = ')
     plant.start()
-    plant.wait_for("407")
+    plant.wait_for("Proxy Authentication Required")
     wait_until(lambda: proxy.refused >= 3, "third try")
     text = plant.settings.with_name("site.log").read_text()
-    assert text.count("no server at") == text.count("407") == 1 and "connected" not in text
+    assert text.count("no server at") == text.count("Proxy Authentication Required") == 1 and "connected" not in text
 
 
 def test_a_server_with_another_certificate_is_told_nothing(plant: Plant, tmp_path: Path) -> None:
