@@ -41,6 +41,18 @@ def away(site: str, *kinds: str, rounds: range) -> Callable[[Task], RawAnswer | 
     return behave
 
 
+def once(behave: Callable[[Task], RawAnswer | None]) -> Callable[[Task], RawAnswer | None]:
+    left = [behave]
+
+    def first_only(task: Task) -> RawAnswer | None:
+        said = left[0](task) if left else None
+        if said is not None:
+            left.clear()
+        return said
+
+    return first_only
+
+
 def statuses(works: FakeWorks, site: str) -> list[str]:
     return [each.status for record in works.store.records for each in record.answers if each.site_id == site]
 
@@ -124,6 +136,30 @@ def test_a_plant_that_stays_away_is_left_out_and_the_model_is_that_of_the_others
     alone = others.train(on_sums(others))
     assert trained.certificate.gap <= 1e-3
     assert trained.certificate.upper == pytest.approx(alone.certificate.upper, rel=2e-3)
+
+
+def test_what_a_cohort_said_with_a_plant_that_left_bounds_nothing(works: FakeWorks) -> None:
+    unlike = works.plants["plant-4"]
+    unlike.classes = 1 - unlike.classes
+    unlike.behave = away("plant-4", "agree", "prepare", "round", "unmask", rounds=range(4, 1000))
+    trained = works.train(on_sums(works))
+    assert [each.site_id for each in works.store.get_run(next(iter(works.store.runs))).excluded] == ["plant-4"]
+    others = FakeWorks({site: plant for site, plant in works.plants.items() if site != "plant-4"})
+    alone = others.train(on_sums(others))
+    assert trained.certificate.gap <= 1e-3
+    assert trained.certificate.lower <= alone.certificate.upper, "a cut of the risk of four bounds not that of three"
+    assert alone.certificate.lower <= trained.certificate.upper
+
+
+def test_a_round_that_was_lost_is_asked_again_under_new_keys(works: FakeWorks) -> None:
+    for site in ("plant-2", "plant-3"):
+        works.plants[site].behave = once(away(site, "round", rounds=range(3, 4)))
+    trained = works.train(on_sums(works, absence_patience_seconds=60.0))
+    assert trained.certificate.gap <= 1e-3 and works.store.get_run(next(iter(works.store.runs))).excluded == ()
+    asked = works.plants["plant-1"].asked
+    agreed = [(each.round, each.masking.agreement) for each in asked if isinstance(each.masking, MaskingCohort)]
+    assert [number for number, _ in agreed] == [1, 3] and len(set(agreed)) == 2, "anew for the lost round"
+    assert [each.round for each in asked if each.kind == "round"].count(3) == 2
 
 
 def test_a_plant_that_restarts_agrees_on_keys_anew_and_stays(works: FakeWorks) -> None:
