@@ -69,7 +69,7 @@ def _keep(
 ) -> None:
     while not done.wait(seconds / 4):
         try:
-            if not leases.renew_lease(run_id, owner, seconds):
+            if not leases.prolong_lease(run_id, owner, seconds):
                 lose()
                 return
         except BallastError as error:  # a lease that nobody can read, nobody can take either

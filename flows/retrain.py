@@ -78,7 +78,7 @@ async def retrain(plan: str, run_id: str | None = None) -> dict[str, Any] | Stat
                 async with held_lease(context.store.runs, run.run_id, owner, seconds):
                     context.store.runs.set_flow_run_id(run.run_id, str(this_flow_run.id))
                     await name_flow_run(run)
-                    with failure_recorded(context, run), span("run", run_id=run.run_id, plan=plan):
+                    with failure_recorded(context, run, owner), span("run", run_id=run.run_id, plan=plan):
                         return await drive(context, run)
         except (BallastError, ProblemError) as error:
             state = ending(error)
@@ -175,17 +175,20 @@ async def tuning_flow(coordinator: Coordinator, run: Run) -> Run:
 
 
 @contextmanager
-def failure_recorded(context: FlowContext, run: Run) -> Iterator[None]:
-    """Write the reason down when a run fails for a reason that trying again would not mend."""
+def failure_recorded(context: FlowContext, run: Run, owner: str) -> Iterator[None]:
+    """Write the reason down when a run fails for a reason that trying again would not mend.
+
+    Not where the lease of ``owner``, this process, became another's: it stood still, and the run may be past its failure.
+    """
     try:
         yield
     except RunCancelledError as error:
-        context.store.runs.finish_run(run.run_id, "cancelled", str(error))
+        context.store.runs.finish_run(run.run_id, "cancelled", str(error), owner)
         withdraw(context, run, cancelled=True)
         raise
     except (BallastError, ProblemError) as error:
         if not is_passing(error):
-            context.store.runs.finish_run(run.run_id, "failed", str(error))
+            context.store.runs.finish_run(run.run_id, "failed", str(error), owner)
             withdraw(context, run, cancelled=False)
         raise
 

@@ -81,11 +81,14 @@ class RunStore(Protocol):
     def keep_case(self, run_id: str, cohort: str, case: bytes) -> None:
         """Keep for good what an auditor is to get of a cohort, in the place of an earlier case of it."""
 
-    def finish_run(self, run_id: str, status: str, reason: str) -> Run:
-        """Set the final status and drop the method state."""
+    def finish_run(self, run_id: str, status: str, reason: str, owner: str | None = None) -> Run:
+        """Set the final status and drop the method state; with an ``owner``, only while the lease is its own."""
 
     def renew_lease(self, run_id: str, owner: str, seconds: float) -> bool:
         """Take or prolong the lease on a run; False when another owner holds a lease that has not expired."""
+
+    def prolong_lease(self, run_id: str, owner: str, seconds: float) -> bool:
+        """Prolong the owner's own lease; False where it is no more the owner's."""
 
     def release_lease(self, run_id: str, owner: str) -> None:
         """Give the lease back."""

@@ -35,6 +35,16 @@ class LeaseRepository(Repository):
             run_row(session, run_id)
             return False
 
+    def prolong_lease(self, run_id: str, owner: str, seconds: float) -> bool:
+        """Prolong the owner's own lease, expired or not; False where it is another's by now, nobody's, or the run ended.
+
+        An owner that stood still while another took the lease, drove the run and died must not take it back unaware.
+        """
+        with self._scope.write() as session:
+            until = utc_now(session) + timedelta(seconds=seconds)
+            own = (RunRow.run_id == run_id, RunRow.status.in_(UNFINISHED_STATUSES), RunRow.lease_owner == owner)
+            return rows_touched(session.execute(update(RunRow).where(*own).values(lease_until=until))) > 0
+
     def release_lease(self, run_id: str, owner: str) -> None:
         """Give the lease back; nothing happens when it is another's."""
         with self._scope.write() as session:

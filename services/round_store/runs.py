@@ -145,13 +145,14 @@ class RunRepository(RoundRepository, LeaseRepository):
         with self._scope.read() as session:
             return dict(run_row(session, run_id).digests or {})
 
-    def finish_run(self, run_id: str, status: str, reason: str) -> Run:
+    def finish_run(self, run_id: str, status: str, reason: str, owner: str | None = None) -> Run:
         """Set the final status, drop state, draft, frames and lease; once more with the same status changes nothing.
 
         A version that the run registered, and whose gates nobody judged, says from then on how its run ended.
         The state of a completed run whose plan starts warm stays, in the place of that of the plan's runs before; one
         that tuned alone has none, and takes none's place.
-        ``InvalidInputError`` for a status that is not final, ``ConflictError`` where the run has ended with another.
+        ``InvalidInputError`` for a status that is not final, ``ConflictError`` where the run has ended with another, or
+        (``OVERTAKEN``) where an ``owner`` is given whose lease on it became another's: what ended there is not the run.
         """
         if status not in FINAL:
             raise InvalidInputError(f"a run ends {', '.join(FINAL)}, not {status}")
@@ -160,6 +161,8 @@ class RunRepository(RoundRepository, LeaseRepository):
             if row.status in FINAL and row.status != status:
                 raise ConflictError(f"run {run_id} has ended already: {row.status}")
             if row.status not in FINAL:
+                if owner is not None and row.lease_owner != owner:
+                    raise ConflictError(f"run {run_id} was taken over by another process", code=OVERTAKEN)
                 row.status, row.reason, row.updated_at = status, sentence(reason), utc_now(session)
                 row.lease_owner = row.lease_until = None
                 plan = Plan.model_validate(row.plan)

@@ -24,8 +24,8 @@ def test_the_run_of_the_start_is_the_one_of_the_version(works: Any, monkeypatch:
     create = store.runs.create_run
     seen: list[Any] = []
 
-    def created(plan: Any) -> Any:
-        run = create(plan)
+    def created(plan: Any, run_id: str | None = None) -> Any:
+        run = create(plan, run_id)
         announce(works.context, run)
         seen.append(mlflow_run(works, "announced"))
         announce(works.context, run)  # picked up again by another process
@@ -47,7 +47,8 @@ def test_a_run_without_a_version_ends_in_mlflow_too(works: Any, error: Exception
     plan = works.plan(f"ends-{status.lower()}")
     run = works.context.store.runs.create_run(plan)
     announce(works.context, run)
-    with pytest.raises(type(error)), failure_recorded(works.context, run):
+    assert works.context.store.runs.renew_lease(run.run_id, "me", 60.0)
+    with pytest.raises(type(error)), failure_recorded(works.context, run, "me"):
         raise error
     assert mlflow_run(works, plan.name).info.status == status
 

@@ -66,9 +66,28 @@ def test_a_database_that_went_away_ends_no_run(run: Run, tmp_path: Path) -> None
     settings = Settings.load(tmp_path, {"BALLAST_DATABASE_URL": (tmp_path / "url").read_text()})
     with open_context(settings) as context:
         for error, status in ((LOCKED, "pending"), (UnavailableError("no NATS server"), "failed")):
-            with pytest.raises(UnavailableError), failure_recorded(context, run):
+            assert context.store.runs.renew_lease(run.run_id, "me", 60.0)
+            with pytest.raises(UnavailableError), failure_recorded(context, run, "me"):
                 raise error
             assert context.store.runs.get_run(run.run_id).status == status
+
+
+def test_who_stood_still_while_another_drove_the_run_does_not_end_it(run: Run, tmp_path: Path) -> None:
+    settings = Settings.load(tmp_path, {"BALLAST_DATABASE_URL": (tmp_path / "url").read_text()})
+    with open_context(settings) as context:
+        runs = context.store.runs
+        for error in (UnavailableError("no plant answered"), RunCancelledError("an operator said so")):
+            assert runs.renew_lease(run.run_id, "me", 0.0) and runs.renew_lease(run.run_id, "another", 0.0)
+            with pytest.raises(ConflictError, match="taken over") as raised, failure_recorded(context, run, "me"):
+                raise error
+            assert ending(raised.value).type.value == "CRASHED" and runs.get_run(run.run_id).status == "pending"
+            assert not runs.prolong_lease(run.run_id, "me", 60.0), "an expired lease of another is not its own"
+            assert runs.prolong_lease(run.run_id, "another", 0.0), "its own that has expired is"
+        runs.release_lease(run.run_id, "another")
+        assert not runs.prolong_lease(run.run_id, "another", 60.0) and not runs.prolong_lease(run.run_id, "me", 60.0)
+        with pytest.raises(ConflictError, match="taken over"), failure_recorded(context, run, "me"):
+            raise UnavailableError("it was driven by another, and given back")
+        assert runs.renew_lease(run.run_id, "me", 60.0) and runs.get_run(run.run_id).status == "pending"
 
 
 def test_a_flow_waits_long_for_a_locked_database(run: Run, tmp_path: Path) -> None:

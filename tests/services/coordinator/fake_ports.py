@@ -257,10 +257,13 @@ class FakeStore:
     def keep_case(self, run_id: str, cohort: str, case: bytes) -> None:
         self.evidence[cohort] = case
 
-    def finish_run(self, run_id: str, status: str, reason: str) -> Run:
+    def finish_run(self, run_id: str, status: str, reason: str, owner: str | None = None) -> Run:
         return self.change(run_id, status=status, reason=reason)
 
     def renew_lease(self, run_id: str, owner: str, seconds: float) -> bool:
+        return True
+
+    def prolong_lease(self, run_id: str, owner: str, seconds: float) -> bool:
         return True
 
     def release_lease(self, run_id: str, owner: str) -> None:
