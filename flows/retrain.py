@@ -178,7 +178,7 @@ async def tuning_flow(coordinator: Coordinator, run: Run) -> Run:
 def failure_recorded(context: FlowContext, run: Run, owner: str) -> Iterator[None]:
     """Write the reason down when a run fails for a reason that trying again would not mend.
 
-    Not where the lease of ``owner``, this process, became another's: it stood still, and the run may be past its failure.
+    Not where the lease of ``owner``, this process, became another's: it stood still, and the run may be past that.
     """
     try:
         yield

@@ -36,7 +36,7 @@ class LeaseRepository(Repository):
             return False
 
     def prolong_lease(self, run_id: str, owner: str, seconds: float) -> bool:
-        """Prolong the owner's own lease, expired or not; False where it is another's by now, nobody's, or the run ended.
+        """Prolong the owner's own lease, expired or not; False where it is another's or nobody's, or the run ended.
 
         An owner that stood still while another took the lease, drove the run and died must not take it back unaware.
         """
