@@ -32,6 +32,11 @@ _CANCELLED = select(table_of(RunRow).c.cancel_requested).where(RunRow.run_id == 
 _ENDS: dict[str, EventKind] = {"completed": "run.completed", "failed": "run.failed", "cancelled": "run.cancelled"}
 
 
+def new_run_id() -> str:
+    """Id of a new run; by it the cohorts of a run on sums are dealt."""
+    return uuid.uuid4().hex
+
+
 class RunRepository(RoundRepository, LeaseRepository):
     """Runs, rounds and method state; what the coordinator calls its ``RunStore``."""
 
@@ -43,7 +48,7 @@ class RunRepository(RoundRepository, LeaseRepository):
         with self._scope.write() as session:
             now = utc_now(session)
             run = Run(
-                run_id=run_id or uuid.uuid4().hex, plan=plan, status="pending", created_at=now, updated_at=now,
+                run_id=run_id or new_run_id(), plan=plan, status="pending", created_at=now, updated_at=now,
                 leaving=leaving,
             )
             other = session.scalar(

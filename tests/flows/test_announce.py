@@ -24,8 +24,8 @@ def test_the_run_of_the_start_is_the_one_of_the_version(works: Any, monkeypatch:
     create = store.runs.create_run
     seen: list[Any] = []
 
-    def created(plan: Any, run_id: str | None = None) -> Any:
-        run = create(plan, run_id)
+    def created(plan: Any) -> Any:
+        run = create(plan)
         announce(works.context, run)
         seen.append(mlflow_run(works, "announced"))
         announce(works.context, run)  # picked up again by another process
