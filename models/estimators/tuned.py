@@ -24,8 +24,9 @@ from models.tuning.budget import MOST_TRAININGS, Budget, reference
 from models.tuning.candidates import Candidate, grid
 from models.tuning.choice import Rule, Scored
 from models.tuning.folds import check_folds, deal_rows
-from models.tuning.racing import Tuner, race_numbers, rungs
+from models.tuning.racing import Tuner
 from models.tuning.reference import one_training
+from models.tuning.rungs import race_numbers, rungs
 from models.tuning.scores import class_counts, error_sums, score_shape
 from models.tuning.shared_cuts import TuningTerms
 

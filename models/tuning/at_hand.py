@@ -15,7 +15,8 @@ from models.methods.site_answers import RiskSite
 from models.multiclass import accounted_heads
 from models.problem import SiteProblem
 from models.tuning.candidates import Candidate
-from models.tuning.racing import Asked, Tuner
+from models.tuning.racing import Tuner
+from models.tuning.rungs import Asked
 from models.tuning.scores import fold_score
 
 

@@ -22,8 +22,9 @@ from models.cohorts.fixed_point import Words, from_words, word_count
 from models.methods.catalogue import get_method
 from models.problem import ServerProblem
 from models.tuning.budget import Budget, OneTraining, reference
-from models.tuning.racing import Exchange, Tuner, race_numbers, rungs
+from models.tuning.racing import Tuner
 from models.tuning.reference import FIRST_ROUNDS, one_training
+from models.tuning.rungs import Exchange, race_numbers, rungs
 from models.tuning.scores import fold_score, score_shape
 from models.tuning.shared_cuts import TuningTerms
 from services.contracts.asset_type import AssetType

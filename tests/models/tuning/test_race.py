@@ -19,7 +19,8 @@ from models.tuning.at_hand import answer_cuts, race
 from models.tuning.budget import Budget, OneTraining
 from models.tuning.candidates import Candidate, grid
 from models.tuning.folds import deal_rows
-from models.tuning.racing import Tuner, rungs
+from models.tuning.racing import Tuner
+from models.tuning.rungs import rungs
 from models.tuning.scores import class_counts, error_sums, fold_score, without_rare
 from models.tuning.shared_cuts import SharedCuts, TuningTerms
 from models.worst_case.risk import site_risk
