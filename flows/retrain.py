@@ -6,10 +6,11 @@ import asyncio
 import logging
 import multiprocessing
 import os
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from itertools import count
+from typing import Any, TypeVar
 from uuid import UUID
 
 from prefect import State, flow
@@ -45,6 +46,8 @@ from services.contracts.run import Run
 from services.contracts.tracing import end_tracing, set_up_tracing, span
 from services.coordinator.training import Coordinator
 from services.coordinator.training_state import RunCancelledError
+
+Answer = TypeVar("Answer")
 
 
 @flow(name="retrain", log_prints=False, retries=0)
@@ -132,18 +135,34 @@ async def train_and_evaluate(context: FlowContext, coordinator: Coordinator, run
 async def conclude(context: FlowContext, run: Run, draft: VersionDraft) -> dict[str, Any]:
     """Register a run's version, promote it if its gates hold, and end the run; done once more, it changes nothing.
 
-    An order to cancel that comes after the last round comes too late.
+    An order to cancel that comes after the last round comes too late, but for a run that waits for the registry.
     """
-    # In a thread: writing to the registry takes long, and Prefect and the log must not wait for it.
-    to_registry = partial(asyncio.to_thread, register, context, run, draft)
+    to_registry = tried_until_cancelled(context, run, partial(register, context, run, draft))
     version = await step("register", to_registry, REGISTRY_WAITS)
-    to_champion = partial(asyncio.to_thread, promote_if_gates_hold, context, run, version)
+    to_champion = tried_until_cancelled(context, run, partial(promote_if_gates_hold, context, run, version))
     outcome = await step("promote", to_champion, REGISTRY_WAITS)
     await link_to_version(version, f"{context.settings.api.url}/console", outcome)
     context.store.runs.finish_run(run.run_id, "completed", closing_note(run, draft.stopped, outcome))
     await asyncio.to_thread(forget_those_due, context)
     get_run_logger().info("model %s: %s", version.name, outcome)
     return {"run_id": run.run_id, "model": version.name, "version": version.version, "outcome": outcome}
+
+
+def tried_until_cancelled(
+    context: FlowContext, run: Run, work: Callable[[], Answer]
+) -> Callable[[], Awaitable[Answer]]:
+    """``work`` in a thread, for a step that is tried again: each further try looks first whether the run is cancelled.
+
+    In a thread, because writing to the registry takes long, and Prefect and the log must not wait for it.
+    """
+    tries = count()
+
+    async def attempt() -> Answer:
+        if next(tries) and context.store.runs.is_cancelled(run.run_id):
+            raise RunCancelledError("an operator cancelled the run while it waited for the registry")
+        return await asyncio.to_thread(work)
+
+    return attempt
 
 
 async def name_flow_run(run: Run) -> None:

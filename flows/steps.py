@@ -18,8 +18,9 @@ from flows.endings import ending, is_passing
 from models.basics import ProblemError
 from services.contracts.errors import BallastError, UnavailableError
 
-REGISTRY_WAITS: Final = (2.0, 10.0, 30.0)
-"""Seconds before each further try of a step that writes to the registry."""
+REGISTRY_WAITS: Final = (2.0, 10.0, 30.0, *[60.0] * 7, *[300.0] * 10, *[600.0] * 30)
+"""Seconds before each further try of a step that writes to the registry: six hours in all, for nothing of the run is
+lost while its draft is committed. Prefect takes 50 at most."""
 Answer = TypeVar("Answer")
 
 

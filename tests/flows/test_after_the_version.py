@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,10 +13,12 @@ import pytest
 
 from flows import retrain
 from flows.publish import keep_draft, promote_if_gates_hold, register
+from flows.steps import may_pass
 from flows.wiring import FlowContext
 from services.contracts.draft import VersionDraft
 from services.contracts.errors import UnavailableError
 from services.contracts.run import Run
+from services.coordinator.training_state import RunCancelledError
 from services.registry.labels import CHAMPION
 from services.registry.mlflow_registry import ModelRegistry
 from services.registry.mlflow_store import MlflowStore
@@ -151,3 +154,63 @@ def test_before_its_draft_is_committed_the_plants_are_asked(works: Any, killed: 
         connection.exec_driver_sql("DELETE FROM run_drafts WHERE run_id = ?", (run.run_id,))
     with pytest.raises(UnavailableError, match="no NATS server"):
         gone_on(works, run)
+
+
+@pytest.fixture
+def waiting(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Steps are tried again as Prefect tries them, without the waiting: what was waited."""
+    waited: list[float] = []
+
+    async def stepped(name: str, work: Any, waits: tuple[float, ...] = ()) -> Any:
+        for wait in waits:
+            try:
+                return await work()
+            except Exception as error:
+                if not may_pass(error):
+                    raise
+                waited.append(wait)
+        return await work()
+
+    monkeypatch.setattr(retrain, "step", stepped)
+    return waited
+
+
+def registry_away(monkeypatch: pytest.MonkeyPatch, times: float) -> list[int]:
+    """The registry takes no version so often; how often it was asked."""
+    create, asked = MlflowStore.create_version, [0]
+
+    def away(*given: Any, **more: Any) -> Any:
+        asked[0] += 1
+        if asked[0] <= times:
+            raise UnavailableError("MLflow does not answer")
+        return create(*given, **more)
+
+    monkeypatch.setattr(MlflowStore, "create_version", away)
+    return asked
+
+
+def test_a_run_waits_hours_for_a_registry_that_is_away(
+    works: Any, killed: Killed, waiting: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, draft = killed("patient", "before the registry is asked")
+    registry_away(monkeypatch, times=40)
+    gone_on(works, run)
+    assert len(waiting) == 40 and sum(waiting) > 4 * 3600
+    ended = works.context.store.runs.get_run(run.run_id)
+    assert (ended.status, ended.model_version) == ("completed", "1")
+    assert works.context.registry.get("patient", CHAMPION).signature == draft.version.signature
+
+
+def test_a_run_that_waits_for_the_registry_can_be_cancelled(
+    works: Any, killed: Killed, waiting: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, _ = killed("given-up", "before the registry is asked")
+    asked = registry_away(monkeypatch, times=math.inf)
+    works.context.store.runs.request_cancel(run.run_id)
+    assert works.context.store.runs.renew_lease(run.run_id, "me", 60.0)
+    with pytest.raises(RunCancelledError, match="while it waited"), retrain.failure_recorded(works.context, run, "me"):
+        gone_on(works, run)
+    assert asked == [1] and waiting == [2.0]
+    ended = works.context.store.runs.get_run(run.run_id)
+    assert (ended.status, ended.model_version) == ("cancelled", None)
+    assert works.context.registry.versions("given-up") == () and works.context.store.runs.get_draft(run.run_id) is None
