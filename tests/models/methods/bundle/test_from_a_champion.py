@@ -65,5 +65,5 @@ def test_levels_are_counted_from_below_the_best_point(lower: float, far: bool) -
 
 
 def one_site_model(slopes: FloatArray, offset: float) -> CutModel:
-    sites = np.zeros(len(slopes), dtype=np.intp)
-    return CutModel(np.ones(1), np.zeros(1), sites, np.full(len(slopes), offset), slopes, np.zeros(len(slopes)), "l2", 1)
+    nothing = np.zeros(len(slopes))
+    return CutModel(np.ones(1), np.zeros(1), nothing.astype(np.intp), nothing + offset, slopes, nothing, "l2", 1)
