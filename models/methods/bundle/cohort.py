@@ -29,7 +29,7 @@ from models.cuts.cut_program import project
 from models.cuts.evidence import EARLIER_RUN, Evidence, cut_model, enough, tighten_lower_bound, with_answers
 from models.cuts.reuse import reused_cuts, without_reused
 from models.methods.bundle.cohort_site import UNKNOWN_TO_SITES
-from models.methods.bundle.level import norm_and_sides, prox_questions
+from models.methods.bundle.level import bottom, norm_and_sides, prox_questions
 from models.methods.certified import CertifiedServer, State, is_still
 from models.methods.protocol import NO_PARAMETERS
 from models.methods.site_answers import ProxCutSite
@@ -119,13 +119,12 @@ class CohortServer(CertifiedServer[CohortState]):
         evidence = _bounded(_recorded(state, problem, answers), problem)
         evidence, model_minimiser = tighten_lower_bound(evidence, problem)
         model, best = cut_model(evidence, problem), evidence.best_point
-        lowest = model.value(model_minimiser.point)
+        lowest, towards = bottom(model, model_minimiser, evidence)
         height = evidence.upper if math.isfinite(evidence.upper) else model.value(best)
         found = []
         for spread in _SPREAD[: self._questions(problem)]:
             share = min(problem.parameters["level"] * spread, _HIGHEST)
             level = float(without_needless_digits(np.array(lowest + share * max(height - lowest, 0.0)), problem.gap))
-            towards = model_minimiser.point
             found.append(project(model, best, level, within=enough(evidence), towards=towards))
             evidence = evidence.using(found[-1], problem)
         moved = max(float(np.abs(each.point - best).max()) for each in found)

@@ -53,6 +53,9 @@ _SOFTEST, _STIFFEST = 1e-6, 1e9
 """Penalties at which a centre is so far off that rounding spoils the cut, and a prox point is its centre, risks and
 features being of order one."""
 
+_APART = 1e-3
+"""Share of the risk by which bounds are apart where more than the last digits decides which of two points is lower."""
+
 
 @dataclass(frozen=True)
 class BundleState(PointState):
@@ -116,11 +119,11 @@ class BundleServer(PointServer[BundleState]):
         """Add the cuts, bound the optimum, project the best point on the level set."""
         evidence, model_minimiser = tighten_lower_bound(record(state.evidence, problem, state.point, answers), problem)
         model, best = cut_model(evidence, problem), evidence.best_point
-        lowest = model.value(model_minimiser.point)
+        lowest, towards = bottom(model, model_minimiser, evidence)
         height = evidence.upper if math.isfinite(evidence.upper) else model.value(best)
         level = lowest + problem.parameters["level"] * max(height - lowest, 0.0)
         level = float(without_needless_digits(np.array(level), problem.gap))
-        found = project(model, best, level, within=enough(evidence), towards=model_minimiser.point)
+        found = project(model, best, level, within=enough(evidence), towards=towards)
         evidence = evidence.using(found, problem)
         stagnated = is_still(float(np.abs(found.point - best).max()), best, evidence.upper)
         point = without_needless_digits(found.point, problem.gap)
@@ -144,6 +147,17 @@ class WorstSiteServer(BundleServer):
     def carried_proof(self, state: BundleState, problem: ServerProblem) -> CarriedProof | None:
         """As the bundle, on the whole simplex."""
         return super().carried_proof(state, replace(problem, mixture=WHOLE_SIMPLEX))
+
+
+def bottom(model: CutModel, minimiser: ModelPoint, evidence: Evidence) -> tuple[float, FloatArray | None]:
+    """Value from which levels are counted, and a point (D,) at it; where the minimum was missed the proven bound, None.
+
+    Few cuts, as at a champion of which nothing else is known, may be flat for ever, and the least of them so far away
+    that rounding puts it above the best point. That one would then be at every level: asked again, and no end.
+    """
+    lowest, at_best = model.value(minimiser.point), model.value(evidence.best_point)
+    missed = lowest > at_best and at_best - evidence.lower > _APART * at_best
+    return (evidence.lower, None) if missed else (lowest, minimiser.point)
 
 
 def prox_questions(
