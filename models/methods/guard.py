@@ -142,12 +142,8 @@ def mixed(
     swing = None if known.swing is None else np.zeros_like(known.swing)
     if number > MOVES:
         return Minorant(0.0, np.zeros_like(known.slope), 0.0, swing, np.zeros_like(known.rows))
-    centre = moved(near, number, random)
-    penalty = max(float(np.linalg.norm(known.slope)), _LEAST_SLOPE) / float(np.linalg.norm(centre - near))
-    if fast_prox_fits(problem):
-        other = prox_minorant(robust_prox(problem, centre, penalty, warm_start=near))
-    else:
-        other = step_minorant(local_minorant(problem, centre, penalty))
+    beside = moved(near, number, random)
+    other = cut_minorant(site_cut(beside, problem), beside, problem)
     if other.rows is None:
         return mixed(known, near, problem, MOVES + 1, random)
     share = min(LEAST_SHARE * 2.0 ** max(number - _STEADY, 0), 1.0) * (1.0 - 0.25 * random.uniform())
@@ -169,6 +165,11 @@ def prox_minorant(solution: ProxSolution) -> Minorant:
         return Minorant(solution.offset, solution.slope, 0.0, None, solution.rows)
     slope = solution.slope - solution.norm_slope
     return Minorant(solution.offset, slope, solution.norm_weight, None, solution.rows)
+
+
+def cut_minorant(cut: RiskCut, point: FloatArray, problem: SiteProblem) -> Minorant:
+    """Minorant of an exact cut at a point (D,)."""
+    return Minorant(cut.offset(point, _norm(point, problem)), cut.slope, cut.norm_weight, cut.swing, cut.rows)
 
 
 def moved(point: FloatArray, number: int, random: np.random.Generator) -> FloatArray:
@@ -199,10 +200,15 @@ def tightest(cuts: Sequence[Minorant], near: Near) -> Minorant | None:
 
 def _near(point: FloatArray, problem: SiteProblem, exchange: int) -> Near:
     """A point, and of which risk: that of these rows, labels, row weights and terms."""
-    norm = float(dual_norm(point[: problem.features.shape[1]], problem.spec.transport_norm))
+    norm = _norm(point, problem)
     if problem.spec.support is not None:
         return Near(point, norm)
     return Near(point, norm, problem.digest, exchange)
+
+
+def _norm(point: FloatArray, problem: SiteProblem) -> float:
+    """``||w||_*`` of the feature weights in weights (D,)."""
+    return float(dual_norm(point[: problem.features.shape[1]], problem.spec.transport_norm))
 
 
 def _mean(first: Any, second: Any, share: float) -> Any:

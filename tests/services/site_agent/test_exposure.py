@@ -34,9 +34,12 @@ def test_rows_isolated_by_differences_are_those_of_a_search_by_the_definition(n_
 class Plain(Differences):
     """Every sum held to every row, nothing sorted out before and nothing remembered."""
 
-    def _isolated_sums(self, one: Any, other: Any, signs: Any, angle_to_row: float) -> set[int]:
-        sums = np.concatenate([np.add.outer(one, sign * other).diagonal(0, 1, 3).reshape(-1, SKETCH) for sign in signs])
-        return self._isolated(sums, angle_to_row)
+    def _by_differences(self, sketch: np.ndarray) -> set[int]:
+        recent = [np.zeros(SKETCH), *self.sketches[-32:]]
+        older = [one - other for one, other in itertools.permutations(recent, 2)]
+        newer = [sketch - each for each in recent]
+        return self._isolated(np.array([one - other for one in newer for other in [*older, *(-each for each in newer)]]),
+                              self._combined_angle)
 
     def _isolated(self, combined: Any, angle_to_row: float) -> set[int]:
         sums, rows = np.meshgrid(np.arange(len(combined)), np.arange(self._n_rows), indexing="ij")
