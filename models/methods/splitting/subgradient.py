@@ -40,10 +40,8 @@ class SubgradientServer(PointServer[PointState]):
         move = steepest_move(state.point[: problem.n_features], problem.transport_norm)
         shares = problem.weights
         mixture = worst_mixture(risks_or_models(evidence, problem, -1), shares, problem.mixture).weights
-        direction = np.zeros_like(state.point)
-        for g in range(len(problem.sites)):
-            slope, norm_weight = model.site_slope(g, state.point)
-            direction += mixture[g] * slope
-            direction[: problem.n_features] += mixture[g] * norm_weight * move
+        slopes, norm_weights = model.site_slopes(state.point)
+        direction = mixture @ slopes
+        direction[: problem.n_features] += float(mixture @ norm_weights) * move
         step = problem.parameters["step_size"] / evidence.points.shape[0] ** problem.parameters["step_power"]
         return PointState(evidence, state.point - step * direction)
