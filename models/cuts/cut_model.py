@@ -99,8 +99,8 @@ class CutModel:
 
         Swings are in the slopes. Of cuts of one site that are equally high there, the first.
         """
-        n_sites, floors = self.site_weights.shape[0], float(self.norms(point[None])[0]) * self.floor
-        heights, slopes, norm_weights = self.heights(point[None])[0], np.zeros((n_sites, point.shape[0])), self.floor.copy()
+        heights, floors = self.heights(point[None])[0], float(self.norms(point[None])[0]) * self.floor
+        slopes, norm_weights = np.zeros((self.floor.shape[0], point.shape[0])), self.floor.copy()
         order = np.lexsort((-heights, self.site))
         own, firsts = np.unique(self.site[order], return_index=True)
         tops = order[firsts]

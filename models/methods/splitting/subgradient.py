@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from models.basics import Arrays
 from models.cuts.evidence import cut_model, record, risks_or_models, tighten_lower_bound
 from models.geometry.norms import steepest_move

@@ -205,7 +205,7 @@ class Differences:
         Of most of them two planes of numbers are looked at and no more: what is nearly a multiple of a row has its
         direction in both.
         """
-        # Differences in double precision, angles in single: it is off by 1e-6, and _plane allows 6e-6 and more for that.
+        # Differences in double precision, angles in single: these miss 1e-6, and _plane allows 6e-6 and more.
         x, y, u, v = (part.astype(np.float32) for part in (x, y, u, v))
         plane, reach = self._plane(angle_to_row), self._reach(angle_to_row)
         place = np.arctan2(y, x)

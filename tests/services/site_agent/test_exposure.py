@@ -38,8 +38,8 @@ class Plain(Differences):
         recent = [np.zeros(SKETCH), *self.sketches[-32:]]
         older = [one - other for one, other in itertools.permutations(recent, 2)]
         newer = [sketch - each for each in recent]
-        return self._isolated(np.array([one - other for one in newer for other in [*older, *(-each for each in newer)]]),
-                              self._combined_angle)
+        older += [-each for each in newer]
+        return self._isolated(np.array([one - other for one in newer for other in older]), self._combined_angle)
 
     def _isolated(self, combined: Any, angle_to_row: float) -> set[int]:
         sums, rows = np.meshgrid(np.arange(len(combined)), np.arange(self._n_rows), indexing="ij")
