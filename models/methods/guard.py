@@ -148,7 +148,7 @@ def mixed(
     if number > MOVES:
         return Minorant(0.0, np.zeros_like(known.slope), 0.0, swing, np.zeros_like(known.rows))
     one, two = (_cut_beside(near, problem, number, random) for _ in range(2))
-    if one.rows is None or two.rows is None:
+    if known.rows is None or one.rows is None or two.rows is None:
         return mixed(known, near, problem, MOVES + 1, random)
     if np.array_equal(one.rows, known.rows) and np.array_equal(two.rows, known.rows):
         return known  # no row lies in another piece there: a mean would be the cut that may not leave

@@ -206,26 +206,26 @@ class Differences:
         direction in both.
         """
         # Differences in double precision, angles in single: these miss 1e-6, and _plane allows 6e-6 and more.
-        x, y, u, v = (part.astype(np.float32) for part in (x, y, u, v))
+        down, along, first, second = (part.astype(np.float32) for part in (y, x, u, v))
         plane, reach = self._plane(angle_to_row), self._reach(angle_to_row)
-        place = np.arctan2(y, x)
+        place = np.arctan2(down, along)
         place *= np.float32(self._n_rows / np.pi)
-        place = np.floor(place, out=place).astype(np.intp)
-        size = u * u
-        size += v * v
+        cell = np.floor(place, out=place).astype(np.intp)
+        size = first * first
+        size += second * second
         size *= np.float32(plane * plane)
         for shift in range(-reach, reach + 1):
             # The sine of the angle between the directions in the second plane, times both lengths.
-            row = place + (self._ahead + shift)
+            row = cell + (self._ahead + shift)
             across = self._sines.take(row)
-            across *= u
-            along = self._cosines.take(row)
-            along *= v
-            across -= along
+            across *= first
+            other = self._cosines.take(row)
+            other *= second
+            across -= other
             across *= across
             near = (across <= size).nonzero()[0]
             if near.size:
-                yield near, (place[near] + shift) % self._n_rows
+                yield near, (cell[near] + shift) % self._n_rows
 
     def _with_alike(self, found: IntSet) -> IntSet:
         """The rows with all that have the same features."""
