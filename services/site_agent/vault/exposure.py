@@ -40,7 +40,7 @@ _ANGLE = 1.5e-5  # a cosine within 1e-10 of 1: how far what is left may be from 
 _PAIR_ANGLE = 0.002
 """In a difference of two, all others together may weigh a five-hundredth of the row (root of the squares). Of the many
 differences of differences some come that near to a row by chance, and nobody can tell which."""
-_COMBINED_ANGLE = 3e-4
+_COMBINED_ANGLE = 1e-3
 """The same in a difference of differences. More than :data:`_ANGLE`, for rows of one table are much alike: what others
 leave across the row is a part of their weight, and who looks at vectors alone sees that part."""
 _CROWD = 50.0  # rows times angle: beyond it pairs would often be near to some row by chance
