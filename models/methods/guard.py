@@ -5,16 +5,15 @@ the point w that was asked may not leave, what leaves is
 
     (1 - share) cut + share other,
 
-``other`` a drawn mean of exact cuts at two points beside w, where rows that lie in another piece of their loss enter
-otherwise: in parts, or two means would often differ in one row. Restated at w its height is at most r(w), so whatever
-is built on it stays proven, exactly. Where beside and the shares are drawn; the distance, and at last the share, grow
-until nothing is isolated, and at the very last the answer is the cut 0 <= r, which says nothing. No solver is asked: a
-cut costs a sorting of the rows. Before a mean is looser at w than the tightest cut that left already
-(:func:`tightest`), that one is told again: it adds no vector to what is known, so it isolates nothing, and in a sum
-over plants it still says something. The price is tightness, and so rounds. The share begins small, for a plant may have
-a single row at its kink at the optimum: all tight cuts then differ in that row alone, and what hides it must cost
-little. What isolates a row, and what is drawn, is the guard's matter (``services.site_agent.vault.guard``); here is
-what may stand in for what.
+``other`` the minorant that a local step from beside w proves, which several rows enter in parts. Restated at w its
+height is at most r(w), so whatever is built on it stays proven, exactly. Where to look from and the share are drawn;
+the distance, and at last the share, grow until nothing is isolated, and at the very last the answer is the cut 0 <= r,
+which says nothing. Before a mean is looser at w than the tightest cut that left already (:func:`tightest`), that one is
+told again: it adds no vector to what is known, so it isolates nothing, and in a sum over plants it still says
+something. The price is tightness, and so rounds. The share begins small, for a plant may have a single row at
+its kink at the optimum: all tight cuts then differ in that row alone, and what hides it must cost little. What
+isolates a row, and what is drawn, is the guard's matter (``services.site_agent.vault.guard``); here is what may stand
+in for what.
 """
 
 from __future__ import annotations
@@ -30,20 +29,20 @@ import numpy as np
 from models.basics import FloatArray
 from models.geometry.norms import dual_norm
 from models.problem import ProxSolution, SiteProblem
-from models.prox.bundle import LocalStep
+from models.prox.bundle import LocalStep, fast_prox_fits, local_minorant
+from models.prox.hinge import robust_prox
 from models.worst_case.risk import RiskCut, site_cut
 
 FIRST_MOVE: Final = 3e-3
 """First distance, in parts of the largest absolute weight or of 1: a nearer one seldom is enough."""
 MOVES: Final = 7
-"""How often the distance grows, threefold each time: to 2, of cuts to 4, where nearly every row of a scaled table has
-changed its part of a hinge."""
-_CUT_MOVES = 2.0
-"""Distance of exact cuts over that of a local step, which ends as far again from where it was asked."""
+"""How often the distance grows, threefold each time, for each costs a solve: to 2, where nearly every row of a scaled
+table has changed its part of a hinge."""
 LEAST_SHARE: Final = 0.004
-"""Of the other cut, at first. One row that it differs in then weighs more than a
+"""Of the other cut, at first; at last it is nearly all. One row that it differs in then weighs more than a
 five-hundredth of the row that it hides, which is what a guard asks for."""
 _STEADY = 6  # moves over which the share stays: a row far from its kink is reached by distance
+_LEAST_SLOPE = 1e-6  # of a risk that is flat: its local step ends where it begins
 _ROUNDING = 8 * float(np.finfo(np.float64).eps)
 """Share of its terms' sizes by which the rounding of a height may be off."""
 
@@ -139,22 +138,24 @@ def guarded_minorant(
 def mixed(
     known: Minorant, near: FloatArray, problem: SiteProblem, number: int, random: np.random.Generator
 ) -> Minorant:
-    """Mean of a minorant and of exact cuts at two points beside ``near`` (D,); beyond ``MOVES`` the zero.
-
-    The minorant itself where the cuts have its rows. With one cut, which differs from it in few whole rows, one of
-    eight runs was told nothing new for tens of rounds (banknote, l1).
-    """
+    """Mean of a minorant and the one of a local step from beside ``near`` (D,); beyond ``MOVES`` the zero."""
     swing = None if known.swing is None else np.zeros_like(known.swing)
     if number > MOVES:
         return Minorant(0.0, np.zeros_like(known.slope), 0.0, swing, np.zeros_like(known.rows))
-    one, two = (_cut_beside(near, problem, number, random) for _ in range(2))
-    if known.rows is None or one.rows is None or two.rows is None:
+    centre = moved(near, number, random)
+    penalty = max(float(np.linalg.norm(known.slope)), _LEAST_SLOPE) / float(np.linalg.norm(centre - near))
+    if fast_prox_fits(problem):
+        other = prox_minorant(robust_prox(problem, centre, penalty, warm_start=near))
+    else:
+        other = step_minorant(local_minorant(problem, centre, penalty))
+    if other.rows is None:
         return mixed(known, near, problem, MOVES + 1, random)
-    if np.array_equal(one.rows, known.rows) and np.array_equal(two.rows, known.rows):
-        return known  # no row lies in another piece there: a mean would be the cut that may not leave
-    other = _mean_of(one, two, random.uniform())
     share = min(LEAST_SHARE * 2.0 ** max(number - _STEADY, 0), 1.0) * (1.0 - 0.25 * random.uniform())
-    return _mean_of(known, other, share)
+    return Minorant(
+        _mean(known.offset, other.offset, share), _mean(known.slope, other.slope, share),
+        _mean(known.norm_weight, other.norm_weight, share),
+        None if swing is None else _mean(known.swing, other.swing, share), _mean(known.rows, other.rows, share),
+    )
 
 
 def step_minorant(step: LocalStep) -> Minorant:
@@ -170,11 +171,11 @@ def prox_minorant(solution: ProxSolution) -> Minorant:
     return Minorant(solution.offset, slope, solution.norm_weight, None, solution.rows)
 
 
-def moved(point: FloatArray, number: int, random: np.random.Generator, first: float = FIRST_MOVE) -> FloatArray:
-    """Point (D,) beside another, the farther the higher ``number``: from 1, where it is at ``first``, to ``MOVES``."""
+def moved(point: FloatArray, number: int, random: np.random.Generator) -> FloatArray:
+    """Point (D,) beside another, the farther the higher ``number``, from 1 to ``MOVES``."""
     size = max(1.0, float(np.abs(point).max(initial=0.0)))
     direction = random.standard_normal(point.shape)
-    return np.asarray(point + first * 3.0 ** (number - 1) * size / np.abs(direction).max() * direction)
+    return np.asarray(point + FIRST_MOVE * 3.0 ** (number - 1) * size / np.abs(direction).max() * direction)
 
 
 def height_at(below: Minorant, point: FloatArray, norm: float) -> float:
@@ -198,32 +199,10 @@ def tightest(cuts: Sequence[Minorant], near: Near) -> Minorant | None:
 
 def _near(point: FloatArray, problem: SiteProblem, exchange: int) -> Near:
     """A point, and of which risk: that of these rows, labels, row weights and terms."""
-    norm = _norm(point, problem)
+    norm = float(dual_norm(point[: problem.features.shape[1]], problem.spec.transport_norm))
     if problem.spec.support is not None:
         return Near(point, norm)
     return Near(point, norm, problem.digest, exchange)
-
-
-def _norm(point: FloatArray, problem: SiteProblem) -> float:
-    """``||w||_*`` of the feature weights in weights (D,)."""
-    return float(dual_norm(point[: problem.features.shape[1]], problem.spec.transport_norm))
-
-
-def _cut_beside(near: FloatArray, problem: SiteProblem, number: int, random: np.random.Generator) -> Minorant:
-    """The exact cut at a point beside another (D,)."""
-    point = moved(near, number, random, _CUT_MOVES * FIRST_MOVE)
-    cut = site_cut(point, problem)
-    return Minorant(cut.offset(point, _norm(point, problem)), cut.slope, cut.norm_weight, cut.swing, cut.rows)
-
-
-def _mean_of(first: Minorant, second: Minorant, share: float) -> Minorant:
-    """``(1 - share) first + share second``."""
-    return Minorant(
-        _mean(first.offset, second.offset, share), _mean(first.slope, second.slope, share),
-        _mean(first.norm_weight, second.norm_weight, share),
-        None if first.swing is None else _mean(first.swing, second.swing, share),
-        _mean(first.rows, second.rows, share),
-    )
 
 
 def _mean(first: Any, second: Any, share: float) -> Any:

@@ -40,10 +40,9 @@ _ANGLE = 1.5e-5  # a cosine within 1e-10 of 1: how far what is left may be from 
 _PAIR_ANGLE = 0.002
 """In a difference of two, all others together may weigh a five-hundredth of the row (root of the squares). Of the many
 differences of differences some come that near to a row by chance, and nobody can tell which."""
-_COMBINED_ANGLE = 1e-3
-"""The same in a difference of differences. Far more than :data:`_ANGLE`, for rows of one table are much alike: what
-others leave across the row is a part of their weight, a tenth or a hundredth, and who looks at vectors alone sees that
-part."""
+_COMBINED_ANGLE = 3e-4
+"""The same in a difference of differences. More than :data:`_ANGLE`, for rows of one table are much alike: what others
+leave across the row is a part of their weight, and who looks at vectors alone sees that part."""
 _CROWD = 50.0  # rows times angle: beyond it pairs would often be near to some row by chance
 _FAINT = 1e-12
 """Share of a whole row below which a coefficient is rounding; sketches of a thousand rows are good to 1e-14. Two

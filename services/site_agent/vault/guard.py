@@ -32,7 +32,7 @@ CUTS_KEPT = 1024
 RISKS_KEPT = 8  # of heads and of plans: the last ones
 _NEGLIGIBLE = 1e-5
 """Share of the risk that an earlier cut may be below the exact one and be told again at once: a tenth of the gap that a
-benchmark asks for, a hundredth of a plan's; it saves looking for a mean."""
+benchmark asks for, a hundredth of a plan's; it saves the local steps of looking for a mean."""
 _NEW_OF_256 = 64
 """Of the questions that the exact cut may not answer, so many are told a mean even where an earlier cut is tighter at
 the point: a run in which every plant only repeats itself learns nothing more and stalls short of its gap."""

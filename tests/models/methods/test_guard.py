@@ -16,7 +16,7 @@ from models.geometry.norms import dual_norm
 from models.geometry.supports import BoxSupport
 from models.losses.catalogue import get_loss
 from models.methods.catalogue import METHODS
-from models.methods.guard import FIRST_MOVE, LEAST_SHARE, MOVES, AnswerT, Minorant, Near, Other, height_at, mixed, moved
+from models.methods.guard import MOVES, AnswerT, Minorant, Near, Other, height_at
 from models.methods.guard import asked as asked_of
 from models.methods.row_account import accounted_answer, accounted_remembering
 from models.multiclass import accounted_heads
@@ -194,35 +194,6 @@ def test_a_run_on_moved_answers_ends_with_bounds_that_hold(name: str, cohort: bo
     found = train(sites, gap=1e-3, method=name, max_rounds=25, cohorts=cohorts, guards=guards).certificate
     assert found.lower <= exact.upper and found.upper >= exact.lower
     assert found.lower > 0.5 * exact.lower
-
-
-@pytest.mark.parametrize("number", [4, 6, MOVES])
-@pytest.mark.parametrize("box", [False, True])
-def test_what_is_mixed_in_is_a_mean_of_exact_cuts_at_points_that_are_drawn(number: int, box: bool) -> None:
-    """Cut by cut as the draws say; a share of each, which the rows tell, and no solver."""
-    site, near = problem("hinge", 4, box=box), np.random.default_rng(4).normal(size=5)
-    known = minorant_at(near, site)
-    assert mixed(known, near, site, 1, np.random.default_rng(7)) is known, "no row changes its piece so near"
-    found = mixed(known, near, site, number, np.random.default_rng(9))
-    random = np.random.default_rng(9)
-    points = [moved(near, number, random, 2.0 * FIRST_MOVE) for _ in range(2)]
-    for beside in points:
-        assert np.abs(beside - near).max() == pytest.approx(6e-3 * 3.0 ** (number - 1) * max(1.0, np.abs(near).max()))
-    others = [minorant_at(point, site) for point in points]
-    away = np.stack([rows_of(each)[0] - rows_of(known)[0] for each in others], axis=1)
-    shares, rest = np.linalg.lstsq(away, rows_of(found)[0] - rows_of(known)[0], rcond=None)[:2]
-    assert float(rest[0]) < 1e-28 and (shares > 0).all()
-    assert LEAST_SHARE * 0.75 <= shares.sum() <= LEAST_SHARE * 2
-    for name in ("offset", "slope", "norm_weight", *(["swing"] if box else [])):
-        first = getattr(known, name)
-        expected = first + sum(s * (getattr(each, name) - first) for s, each in zip(shares, others, strict=True))
-        np.testing.assert_allclose(getattr(found, name), expected, atol=1e-12)
-    assert (found.swing is None) == (not box)
-
-
-def minorant_at(point: FloatArray, site: SiteProblem) -> Minorant:
-    norm, exact = float(dual_norm(point[:4], "l2")), site_cut(point, site)
-    return Minorant(exact.offset(point, norm), exact.slope, exact.norm_weight, exact.swing, exact.rows)
 
 
 def test_questions_of_a_message_that_are_the_same_get_one_answer_made_once() -> None:
