@@ -168,3 +168,14 @@ def test_a_row_hardly_hidden_in_a_difference_of_differences_counts(others: float
     found.take([first, middle, shown - first + 2.0 * middle])
     assert found.pairs == set()
     assert found.differences == ({14} if counts else set())
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_a_vector_counted_twice_is_held_to_two_others(order: tuple[int, ...]) -> None:
+    """``2 s - a - b`` is a row whichever of the three came last."""
+    ends = np.random.default_rng(3).uniform(size=(2, 50)) / 50
+    vectors = [*ends, ends.mean(axis=0) + 0.005 * np.eye(50)[5]]
+    found = Differences(50, 1, np.zeros((0, SKETCH)), set(), set())
+    for place in order:
+        found.add(found.sketch(vectors[place]))
+    assert (found.pairs, found.differences) == (set(), {5})
