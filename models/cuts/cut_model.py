@@ -19,6 +19,7 @@ projects on its level sets; ``models.cuts.lower_bound`` is what it proves.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,16 +94,21 @@ class CutModel:
             np.maximum.at(of_sites, self.site, of_cuts)
         return values
 
-    def site_slope(self, site: int, point: FloatArray) -> tuple[FloatArray, float]:
-        """Slope and norm weight of the cut (or floor) that makes one site's model at a point (D,), swings in it."""
-        norm, own = float(self.norms(point[None])[0]), np.flatnonzero(self.site == site)
-        heights = self.heights(point[None])[0, own]
-        if heights.size == 0 or heights.max() <= norm * self.floor[site]:
-            return np.zeros_like(point), float(self.floor[site])
-        top = own[int(np.argmax(heights))]
-        slope = self.slope[top].copy()
-        slope[: self.n_features] += np.sign(point[: self.n_features]) * self.swings[top]
-        return slope, float(self.norm_weight[top])
+    def site_slopes(self, point: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Slopes (G, D) and norm weights (G,) of the cuts (or floors) that make the sites' models at a point (D,).
+
+        Swings are in the slopes. Of cuts of one site that are equally high there, the first.
+        """
+        heights, floors = self.heights(point[None])[0], float(self.norms(point[None])[0]) * self.floor
+        slopes, norm_weights = np.zeros((self.floor.shape[0], point.shape[0])), self.floor.copy()
+        order = np.lexsort((-heights, self.site))
+        own, firsts = np.unique(self.site[order], return_index=True)
+        tops = order[firsts]
+        above = heights[tops] > floors[own]
+        own, tops = own[above], tops[above]
+        slopes[own], norm_weights[own] = self.slope[tops], self.norm_weight[tops]
+        slopes[own, : self.n_features] += np.sign(point[: self.n_features]) * self.swings[tops]
+        return slopes, norm_weights
 
     def value(self, point: FloatArray) -> float:
         """Model of F at a point (D,)."""
@@ -119,6 +125,7 @@ class CutModel:
             norm_weight=self.norm_weight[keep], swing=None if self.swing is None else self.swing[keep], idle=None,
         )
 
+    @cached_property
     def without_last_digits(self) -> CutModel:
         """The same cuts but for the digits below a share of 1e-11 of the largest of their kind."""
         swing = None if self.swing is None else rounded(self.swing, _LAST_DIGIT)

@@ -72,7 +72,7 @@ def project(
     ``within``: as for :func:`minimise`. ``towards`` (D,): a point below the level, the model's minimiser: the way there
     meets the level at a point to start from, and tells the unit of the distance. It changes no solution.
     """
-    model = model.without_last_digits()
+    model = model.without_last_digits
     goal = Goal(level, np.zeros_like(centre), 0.0, _ROUGH)
     if towards is not None and rule is None:
         goal = goal.on_the_way(model, centre, towards)

@@ -39,6 +39,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
 from models.basics import FloatArray
 from models.cuts.cut_model import CutModel
@@ -272,15 +273,27 @@ def _corrected(model: CutModel, cuts: FloatArray, exactly: bool) -> FloatArray:
     """Nearest multipliers, relative to their size, whose slope the same norm weight covers; clipped, normalised.
 
     By the normal equations, or ``exactly`` by a singular value decomposition, for cuts that are nearly flat somewhere.
+    A change that leaves each site's sum as it is sees of the site's rows what they differ in from their mean by these
+    multipliers, so D + 1 equations are left of D + 1 + G.
     """
     surplus = _uncovered(model, *_sums(model, cuts))
     if not surplus.any():
         return cuts
-    rows = np.column_stack([_rows(model), np.concatenate([model.norm_weight, model.floor])])
     m, weights = cuts.shape[0], np.concatenate([cuts, model.floors_left(cuts)])
-    change = np.concatenate([surplus, np.zeros(rows.shape[1] - surplus.shape[0])])
+    rows, change = _about_means(model, weights), np.append(surplus, 0.0)
     if exactly:
         roots = np.sqrt(weights)
         moved = np.linalg.lstsq((rows * roots[:, None]).T, change, rcond=_EPS)[0]
         return _normalised(model, (weights - roots * moved)[:m])
     return _normalised(model, (weights * (1.0 - least_change(rows, weights, change)))[:m])
+
+
+def _about_means(model: CutModel, weights: FloatArray) -> FloatArray:
+    """Slopes and norm weights (m + G, D + 1) of cuts and floors, less the mean of their site by weights (m + G,)."""
+    n_sites, d = model.site_weights.shape[0], model.slope.shape[1]
+    rows = np.zeros((weights.shape[0], d + 1))
+    rows[: -n_sites, :d], rows[: -n_sites, d], rows[-n_sites:, d] = model.slope, model.norm_weight, model.floor
+    site = np.concatenate([model.site, np.arange(n_sites)])
+    means = sparse.csc_array((weights, site, np.arange(site.shape[0] + 1)), shape=(n_sites, site.shape[0])) @ rows
+    total = np.bincount(site, weights=weights, minlength=n_sites)
+    return np.asarray(rows - np.divide(means, total[:, None], out=np.zeros_like(means), where=total[:, None] > 0)[site])

@@ -97,12 +97,11 @@ class Majorant:
         values = model.site_values(centre[None])[0]
         tilt, constant = np.zeros_like(centre), 0.0
         move = model.units * steepest_move(centre[: model.n_features] * model.units, model.transport_norm)
+        slopes, norm_weights = model.site_slopes(centre)
+        slopes[:, : model.n_features] += norm_weights[:, None] * move
         for g in np.flatnonzero(lift):
-            slope, norm_weight = model.site_slope(int(g), centre)
-            slope = slope.copy()
-            slope[: model.n_features] += norm_weight * move
-            tilt -= lift[g] * slope
-            constant -= float(lift[g] * (values[g] - slope @ centre))
+            tilt -= lift[g] * slopes[g]
+            constant -= float(lift[g] * (values[g] - slopes[g] @ centre))
         return Majorant(RelativeRule(ambiguity, lift, tilt), constant)
 
     def value(self, point: FloatArray, risks: FloatArray) -> float:

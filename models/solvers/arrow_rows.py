@@ -226,10 +226,14 @@ class ArrowRows:
         found, ends = [], self._linear + np.cumsum(self.cones, dtype=np.intp)
         for size, end in zip(self.cones, ends, strict=True):
             rows = self.others[end - size : end, self._columns]
+            if rows.size <= _DENSE:
+                square = rows.T @ rows - 2.0 * np.outer(rows[0], rows[0])
+                down, across = square.nonzero()
+                found.append((rows.T, down, across, square[down, across]))
+                continue
             held = sparse.csr_array(rows)
-            square = (held.T @ held - 2.0 * (held[[0]].T @ held[[0]])).tocoo()
-            columns = rows.T if rows.size <= _DENSE else sparse.csr_array(held.T)
-            found.append((columns, square.row, square.col, square.data))
+            entries = (held.T @ held - 2.0 * (held[[0]].T @ held[[0]])).tocoo()
+            found.append((sparse.csr_array(held.T), entries.row, entries.col, entries.data))
         return found
 
     def _of_others(self, scaling: Scaling, weights: FloatArray) -> FloatArray:

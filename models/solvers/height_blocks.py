@@ -13,7 +13,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.linalg.blas import dsyrk, ssyrk
 
 from models.basics import FloatArray
@@ -57,7 +56,7 @@ class HeightBlocks:
         """Means (G, k); the rows (m, k) about these times the roots go ``into`` an array of either precision."""
         (m, k), ends, factors = self.wide.shape, np.append(self.firsts, self.wide.shape[0]), roots.astype(into.dtype)
         if m * k < _BLOCK * total.shape[0]:
-            means = sparse.csr_array((weights, np.arange(m), ends), shape=(total.shape[0], m)) @ self.wide
+            means = np.add.reduceat(self.wide * weights[:, None], self.firsts, axis=0)
             means /= total[:, None]
             into[:] = self.wide - np.repeat(means, np.diff(ends), axis=0)
             into *= factors[:, None]

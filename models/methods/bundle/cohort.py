@@ -133,7 +133,7 @@ class CohortServer(CertifiedServer[CohortState]):
         asked = [_question(model, each, best, problem, near) for each, near in zip(found, _NEARNESS, strict=False)]
         points, of_norm, sides = (np.stack([each[k] for each in asked]) for k in range(3))
         centre, penalty = (np.stack([each[k] for each in asked], axis=1) for k in (3, 4))
-        counted = np.stack([_counted(evidence, model, each, len(found)) for each in found], axis=1)
+        counted = _counted(evidence, model, found)
         return CohortState(evidence, points, of_norm, sides, centre, penalty, counted, stagnated)
 
     def contradictions(
@@ -222,22 +222,24 @@ def _question(
     return point, *norm_and_sides(model, found, best), *prox_questions(model, found, best, problem, near)
 
 
-def _counted(evidence: Evidence, model: CutModel, found: ModelPoint, q: int) -> FloatArray:
-    """Shares (C, 2 q E) in which the cuts of each cohort and exchange made its slope in a projection.
+def _counted(evidence: Evidence, model: CutModel, found: Sequence[ModelPoint]) -> FloatArray:
+    """Shares (C, q, 2 q E) in which the cuts of each cohort and exchange made its slope in each of q projections.
 
     Where a cut of an earlier run is among them the sites are told to take the shared centre: they know it no more.
     """
-    counted = np.zeros((model.site_weights.shape[0], evidence.exchanges, 2 * q))
-    weights = model.site_weights[model.site]
-    shares = np.divide(found.multipliers, weights, out=np.zeros_like(weights), where=weights > 0)
-    for c in range(counted.shape[0]):
-        whole = (model.site == c) & (shares > 0)
-        if whole[evidence.cut_round == EARLIER_RUN].any():
-            counted[c, 0, 0] = UNKNOWN_TO_SITES
-            continue
-        own = np.flatnonzero((model.site == c) & (evidence.cut_round > EARLIER_RUN))
-        exchange = evidence.cut_round[own].astype(np.intp) - 1
-        # The cuts of an exchange stand in the order of the questions, that at the point before that of the prox point.
-        place = np.arange(own.size) - np.searchsorted(exchange, exchange)
-        counted[c, exchange, place] = shares[own]
-    return counted.reshape(counted.shape[0], -1)
+    n_cohorts, q, exchanges = model.site_weights.shape[0], len(found), evidence.exchanges
+    counted = np.zeros((n_cohorts, q, exchanges, 2 * q))
+    weights, earlier = model.site_weights[model.site], evidence.cut_round == EARLIER_RUN
+    own = np.flatnonzero(~earlier)
+    # The cuts of an exchange stand in the order of the questions, that at the point before that of the prox point.
+    group = model.site[own] * exchanges + evidence.cut_round[own].astype(np.intp) - 1
+    order = np.argsort(group, kind="stable")
+    own, group = own[order], group[order]
+    place = np.arange(own.size) - np.searchsorted(group, group)
+    for k, each in enumerate(found):
+        shares = np.divide(each.multipliers, weights, out=np.zeros_like(weights), where=weights > 0)
+        counted[group // exchanges, k, group % exchanges, place] = shares[own]
+        unknown = np.unique(model.site[earlier & (shares > 0)])
+        counted[unknown, k] = 0.0
+        counted[unknown, k, 0, 0] = UNKNOWN_TO_SITES
+    return counted.reshape(n_cohorts, q, -1)

@@ -65,12 +65,18 @@ class CohortSite:
 def _answers(
     problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], memory: Arrays, guard: Guard | None
 ) -> Accounted:
-    """Answers to the questions of a message, each from a centre of the site's own where it remembers enough."""
-    answers, exchange = [], np.array(exchanges_before(message))
+    """Answers to the questions of a message, each from a centre of the site's own where it remembers enough.
+
+    Questions that are the same get one answer, made once: the first message asks at zero in all of its places.
+    """
+    answers, exchange, told = [], np.array(exchanges_before(message)), dict[tuple[bytes, ...], Accounted]()
     for k, point in enumerate(message["points"]):
         centre = own_centre(message, k, memory, problem.features.shape[1])
         asked = {"point": point, "centre": centre, "penalty": message["penalty"][k], "exchange": exchange}
-        answers.append(ProxCutSite().accounted(problem, asked, parameters, guard))
+        question = tuple(np.asarray(array).tobytes() for array in asked.values())
+        if question not in told:
+            told[question] = ProxCutSite().accounted(problem, asked, parameters, guard)
+        answers.append(told[question])
     return Accounted(stack_arrays([each.arrays for each in answers]), joined([each.account for each in answers]))
 
 

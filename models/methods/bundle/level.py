@@ -192,7 +192,7 @@ def _site_slopes(model: CutModel, found: ModelPoint, best: FloatArray) -> FloatA
     model = model.with_mixture(found.mixture)
     of_norm, sides = norm_and_sides(model, found, best)
     m, n_sites = model.site.shape[0], model.site_weights.shape[0]
-    shares = sparse.csr_array((found.multipliers, (model.site, np.arange(m))), shape=(n_sites, m))
+    shares = sparse.csc_array((found.multipliers, model.site, np.arange(m + 1)), shape=(n_sites, m))
     slopes = shares @ (model.slope if model.swing is None else model.flat(sides).slope)
     norm_weights = model.floors_left(found.multipliers) * model.floor
     np.add.at(norm_weights, model.site, found.multipliers * model.norm_weight)

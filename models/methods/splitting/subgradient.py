@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from models.basics import Arrays
 from models.cuts.evidence import cut_model, record, risks_or_models, tighten_lower_bound
 from models.geometry.norms import steepest_move
@@ -40,10 +38,8 @@ class SubgradientServer(PointServer[PointState]):
         move = steepest_move(state.point[: problem.n_features], problem.transport_norm)
         shares = problem.weights
         mixture = worst_mixture(risks_or_models(evidence, problem, -1), shares, problem.mixture).weights
-        direction = np.zeros_like(state.point)
-        for g in range(len(problem.sites)):
-            slope, norm_weight = model.site_slope(g, state.point)
-            direction += mixture[g] * slope
-            direction[: problem.n_features] += mixture[g] * norm_weight * move
+        slopes, norm_weights = model.site_slopes(state.point)
+        direction = mixture @ slopes
+        direction[: problem.n_features] += float(mixture @ norm_weights) * move
         step = problem.parameters["step_size"] / evidence.points.shape[0] ** problem.parameters["step_power"]
         return PointState(evidence, state.point - step * direction)

@@ -25,6 +25,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,7 +101,7 @@ class Differences:
         # The second plane of the rows by their angles, once around and a little more: either sign is the same row.
         self._ahead = n_rows + self._reach(self._pair_angle)
         around = np.arange(-self._ahead, self._ahead + 1) % n_rows
-        self._cosines, self._sines = np.ascontiguousarray(self._sketcher[around, 2:4].T)
+        self._cosines, self._sines = np.ascontiguousarray(self._sketcher[around, 2:4].T, dtype=np.float32)
         self.sketches = sketches.reshape(-1, SKETCH)
         self.pairs, self.differences = set(pairs), set(differences)
         self.history = hashlib.sha256(self.sketches.tobytes()).digest()
@@ -164,14 +165,16 @@ class Differences:
         self.sketches = np.vstack([self.sketches, sketch])
 
     def _by_differences(self, sketch: FloatArray) -> IntSet:
-        """Rows isolated by a vector with two or three of the last ones."""
+        """Rows isolated by a vector with two or three of the last ones.
+
+        With s the new one and 0 among the others those are ``s + b - (c + d)``, c and d in either order being one sum,
+        and ``2 s - (c + d)``, the new one being both ends of ``a - 2 b + c``.
+        """
         recent = np.vstack([np.zeros(SKETCH), self.sketches[-_DEPTH:]])
-        first, second = np.triu_indices(len(recent), 1)
-        older = recent[first] - recent[second]
-        newer = sketch - recent
-        found = self._isolated_sums(newer, older, (1.0, -1.0), self._combined_angle)
-        # a - 2 b + c, the new one being a or b
-        return found | self._isolated_sums(newer, newer, (1.0,), self._combined_angle)
+        first, second = _unordered(len(recent))
+        others = recent[first] + recent[second]
+        found = self._isolated_differences(sketch + recent, others, self._combined_angle)
+        return found | self._isolated(2.0 * sketch - others, self._combined_angle)
 
     def by_pairs(self, sketch: FloatArray) -> IntSet:
         """Rows isolated by a vector alone or with one of those so far."""
@@ -185,16 +188,13 @@ class Differences:
             found |= self._confirmed(combined[near], row, angle_to_row)
         return self._with_alike(found)
 
-    def _isolated_sums(
-        self, one: FloatArray, other: FloatArray, signs: Sequence[float], angle_to_row: float
-    ) -> IntSet:
-        """The same of all sums ``one_i + sign other_j`` of sketches (n, q) and (m, q)."""
-        ones, others, found = np.ascontiguousarray(one.T), np.ascontiguousarray(other.T), set[int]()
-        for sign in signs:
-            parts = [np.add.outer(ones[k], sign * others[k]).ravel() for k in range(4)]
-            for near, row in self._near_rows(parts[0], parts[1], parts[2], parts[3], angle_to_row):
-                first, second = np.divmod(near, other.shape[0])
-                found |= self._confirmed(one[first] + sign * other[second], row, angle_to_row)
+    def _isolated_differences(self, one: FloatArray, other: FloatArray, angle_to_row: float) -> IntSet:
+        """The same of all differences ``one_i - other_j`` of sketches (n, q) and (m, q)."""
+        ones, others, found = np.ascontiguousarray(one[:, :4].T), np.ascontiguousarray(other[:, :4].T), set[int]()
+        x, y, u, v = (np.subtract.outer(*pair).ravel() for pair in zip(ones, others, strict=True))
+        for near, row in self._near_rows(x, y, u, v, angle_to_row):
+            first, second = np.divmod(near, other.shape[0])
+            found |= self._confirmed(one[first] - other[second], row, angle_to_row)
         return self._with_alike(found)
 
     def _near_rows(
@@ -205,20 +205,27 @@ class Differences:
         Of most of them two planes of numbers are looked at and no more: what is nearly a multiple of a row has its
         direction in both.
         """
+        # Differences in double precision, angles in single: these miss 1e-6, and _plane allows 6e-6 and more.
+        down, along, first, second = (part.astype(np.float32) for part in (y, x, u, v))
         plane, reach = self._plane(angle_to_row), self._reach(angle_to_row)
-        place = np.floor(np.arctan2(y, x) * (self._n_rows / np.pi)).astype(np.intp)
-        size = u * u
-        size += v * v
-        size *= plane * plane
+        place = np.arctan2(down, along)
+        place *= np.float32(self._n_rows / np.pi)
+        cell = np.floor(place, out=place).astype(np.intp)
+        size = first * first
+        size += second * second
+        size *= np.float32(plane * plane)
         for shift in range(-reach, reach + 1):
             # The sine of the angle between the directions in the second plane, times both lengths.
-            row = place + (self._ahead + shift)
-            across = u * self._sines.take(row)
-            across -= v * self._cosines.take(row)
+            row = cell + (self._ahead + shift)
+            across = self._sines.take(row)
+            across *= first
+            other = self._cosines.take(row)
+            other *= second
+            across -= other
             across *= across
             near = (across <= size).nonzero()[0]
             if near.size:
-                yield near, (place[near] + shift) % self._n_rows
+                yield near, (cell[near] + shift) % self._n_rows
 
     def _with_alike(self, found: IntSet) -> IntSet:
         """The rows with all that have the same features."""
@@ -242,6 +249,12 @@ class Differences:
         away = np.sqrt(np.einsum("ij,ij->i", left, left))
         alone = away <= angle_to_row * np.abs(size) * self._lengths[row]
         return set(row[alone & (np.abs(size) > _FAINT)].tolist())
+
+
+@cache
+def _unordered(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """All pairs of numbers below ``count``, one with itself too, in one order each."""
+    return np.triu_indices(count)
 
 
 class Span:

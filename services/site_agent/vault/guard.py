@@ -12,7 +12,7 @@ import hashlib
 import zlib
 from collections import deque
 from collections.abc import Callable, MutableMapping, Sequence
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -63,18 +63,18 @@ class VaultGuard:
         vectors: Callable[[AnswerT], Sequence[FloatArray]],
     ) -> AnswerT:
         """The first candidate that isolates nothing; the one that was taken for the same question before."""
-        return self._first(question, lambda number, draw: candidate(number, draw()), vectors)
+        key = self._key(question)
+        return self._first(key, self._earlier(key), lambda number, draw: candidate(number, draw()), vectors)
 
     def _first(
         self,
-        question: bytes,
+        key: bytes,
+        earlier: Choice | None,
         candidate: Callable[[int, Draw], AnswerT],
         vectors: Callable[[AnswerT], Sequence[FloatArray]],
     ) -> AnswerT:
-        """The same of candidates of which some draw nothing."""
+        """The same of candidates of which some draw nothing; ``earlier`` was chosen for the question ``key`` before."""
         self.asked += 1
-        key = self._key(question)
-        earlier = self._earlier(key)
         number, last = earlier if isinstance(earlier, int) else 0, None
         while True:
             found = candidate(number, partial(_drawn, key, number))
@@ -93,20 +93,22 @@ class VaultGuard:
     def choose_cut(self, question: bytes, near: Near, exact: Minorant, other: Other) -> Minorant:
         """The exact cut, else a mean that is tighter at the point than all that left before, else the tightest."""
         left, repeated = self._left_of(near.risk), None
-        again = self._key(question + b"again" + near.exchange.to_bytes(8, "big"))
-        told, earlier = self._earlier(again), self._earlier(self._key(question))
+        key, again = self._key(question), self._key(question + b"again" + near.exchange.to_bytes(8, "big"))
+        told = self._earlier(again)
         if isinstance(told, bytes):
             return self._again(again, unpacked(told, exact))
-        height = height_at(exact, near.point, near.norm)
+        earlier, height = self._earlier(key), height_at(exact, near.point, near.norm)
         new = self._key(question + b"new")[0] < _NEW_OF_256
+
+        @cache
+        def highest() -> Minorant | None:
+            return tightest(left, near)
 
         def candidate(number: int, draw: Draw) -> Minorant:
             nonlocal repeated
             if number == 0:
                 return exact
-            if earlier is not None:
-                return other(number, draw())
-            best = tightest(left, near)
+            best = highest() if earlier is None else None
             if best is None:
                 return other(number, draw())
             known = height_at(best, near.point, near.norm)
@@ -120,9 +122,9 @@ class VaultGuard:
             repeated = best
             return best
 
-        found = self._first(question, candidate, lambda each: row_vectors(each.rows))
+        found = self._first(key, earlier, candidate, lambda each: row_vectors(each.rows))
         if found is repeated:
-            self.choices.pop(self._key(question), None)
+            self.choices.pop(key, None)
             self.choices[again] = packed(found)
         else:
             left.append(found)

@@ -200,3 +200,20 @@ def test_what_a_hasty_program_leaves_out_it_tells() -> None:
         found = minimise(model, centre, within=1e-9)
     assert found.missed is not None and found.missed.any() and not (found.missed & (found.multipliers > 0)).any()
     assert lower_bound(model, found.multipliers, centre) <= least * (1 + 1e-12)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(**MODELS)
+def test_slopes_of_the_sites_are_those_of_their_highest_cut_or_floor(seed: int, **kind: Any) -> None:
+    model, centre = drawn(seed, **kind)
+    slopes, norm_weights = model.site_slopes(centre)
+    norm, sides = float(model.norms(centre[None])[0]), np.sign(centre[: model.n_features])
+    for g in range(model.site_weights.shape[0]):
+        highest, slope, norm_weight = norm * model.floor[g], np.zeros_like(centre), model.floor[g]
+        for j in np.flatnonzero(model.site == g):
+            height = model.heights(centre[None])[0, j]
+            if height > highest:
+                highest, slope, norm_weight = height, model.slope[j].copy(), model.norm_weight[j]
+                slope[: model.n_features] += sides * model.swings[j]
+        np.testing.assert_array_equal(slopes[g], slope)
+        assert norm_weights[g] == norm_weight

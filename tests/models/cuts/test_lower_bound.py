@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.basics import TransportNorm
+from models.cuts import lower_bound as lower_bound_module
 from models.cuts.cut_model import CutModel
 from models.cuts.cut_program import minimise, project
 from models.cuts.lower_bound import lower_bound, tilted_lower_bound
@@ -262,3 +263,28 @@ def test_the_bound_of_a_box_closes_where_features_nearly_depend_on_each_other(se
     labels = np.where(score > 0.2, 1.0, -1.0)
     sites = {f"site-{g}": SiteProblem(features[g::2], labels[g::2], spec) for g in range(2)}
     assert train(sites, gap=3e-3, max_rounds=45).certificate.gap <= 3e-3
+
+
+@pytest.mark.parametrize("exactly", [False, True])
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_corrected_multipliers_are_the_nearest_that_the_norm_covers(
+    make_sites: MakeSites, norm: TransportNorm, exactly: bool
+) -> None:
+    """Held to the least change over all rows, a column a site: slope, norm weight and every site's sum are met."""
+    model = _model(make_sites(norm=norm), np.random.default_rng(3).normal(size=(12, 5)))
+    given = minimise(model, np.zeros(5)).multipliers
+    cuts = 0.9 * given + 0.02 * np.random.default_rng(4).uniform(size=given.shape[0]) / given.shape[0]
+    found = lower_bound_module._corrected(model, cuts, exactly)
+    floors, (slope, norm_weight) = model.floors_left(cuts), lower_bound_module._sums(model, cuts)
+    weights, sites = np.concatenate([cuts, floors]), np.eye(model.site_weights.shape[0])
+    columns = np.column_stack([
+        np.vstack([model.slope, np.zeros((sites.shape[0], 5))]), np.vstack([sites[model.site], sites]),
+        np.concatenate([model.norm_weight, model.floor]),
+    ])
+    wanted = np.zeros(columns.shape[1])
+    wanted[:5] = lower_bound_module._uncovered(model, slope, norm_weight)
+    assert np.abs(wanted).max() > 1e-6
+    roots = np.sqrt(weights)
+    least = weights - roots * np.linalg.lstsq((columns * roots[:, None]).T, wanted, rcond=1e-14)[0]
+    assert np.abs(least[: cuts.shape[0]] - cuts).max() > 1e-4
+    np.testing.assert_allclose(found, lower_bound_module._normalised(model, least[: cuts.shape[0]]), atol=1e-10)

@@ -194,3 +194,21 @@ def test_a_run_on_moved_answers_ends_with_bounds_that_hold(name: str, cohort: bo
     found = train(sites, gap=1e-3, method=name, max_rounds=25, cohorts=cohorts, guards=guards).certificate
     assert found.lower <= exact.upper and found.upper >= exact.lower
     assert found.lower > 0.5 * exact.lower
+
+
+def test_questions_of_a_message_that_are_the_same_get_one_answer_made_once() -> None:
+    site, method, guard = problem("hinge", 1), METHODS["cohort-bundle"], Takes(0)
+    points = np.zeros((3, 5))
+    points[2] = 1.0
+    asked = {
+        "points": points, "centre": points, "penalty": np.zeros(3), "counted": np.zeros((3, 0)),
+        "of_norm": np.zeros((3, 5)), "sides": np.zeros((3, 4)),
+    }
+    found = accounted_answer(method.site, site, asked, method.parameters, guard)
+    assert len(guard.asked) == len(set(guard.asked)) == 4, "a cut and a prox cut of each of two questions"
+    for k, point in enumerate(points):
+        one = {"point": point, "centre": point, "penalty": np.array(0.0)}
+        alone = accounted_answer(METHODS["level-bundle"].site, site, one, {})
+        for name, array in alone.arrays.items():
+            np.testing.assert_array_equal(found.arrays[name][k], array)
+    assert len(found.account.rows) == 6

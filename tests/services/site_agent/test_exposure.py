@@ -34,9 +34,12 @@ def test_rows_isolated_by_differences_are_those_of_a_search_by_the_definition(n_
 class Plain(Differences):
     """Every sum held to every row, nothing sorted out before and nothing remembered."""
 
-    def _isolated_sums(self, one: Any, other: Any, signs: Any, angle_to_row: float) -> set[int]:
-        sums = np.concatenate([np.add.outer(one, sign * other).diagonal(0, 1, 3).reshape(-1, SKETCH) for sign in signs])
-        return self._isolated(sums, angle_to_row)
+    def _by_differences(self, sketch: np.ndarray) -> set[int]:
+        recent = [np.zeros(SKETCH), *self.sketches[-32:]]
+        older = [one - other for one, other in itertools.permutations(recent, 2)]
+        newer = [sketch - each for each in recent]
+        older += [-each for each in newer]
+        return self._isolated(np.array([one - other for one in newer for other in older]), self._combined_angle)
 
     def _isolated(self, combined: Any, angle_to_row: float) -> set[int]:
         sums, rows = np.meshgrid(np.arange(len(combined)), np.arange(self._n_rows), indexing="ij")
@@ -165,3 +168,14 @@ def test_a_row_hardly_hidden_in_a_difference_of_differences_counts(others: float
     found.take([first, middle, shown - first + 2.0 * middle])
     assert found.pairs == set()
     assert found.differences == ({14} if counts else set())
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_a_vector_counted_twice_is_held_to_two_others(order: tuple[int, ...]) -> None:
+    """``2 s - a - b`` is a row whichever of the three came last."""
+    ends = np.random.default_rng(3).uniform(size=(2, 50)) / 50
+    vectors = [*ends, ends.mean(axis=0) + 0.005 * np.eye(50)[5]]
+    found = Differences(50, 1, np.zeros((0, SKETCH)), set(), set())
+    for place in order:
+        found.add(found.sketch(vectors[place]))
+    assert (found.pairs, found.differences) == (set(), {5})
