@@ -1,6 +1,8 @@
 r"""Small linear programs, some of whose unknowns may be whole numbers, by HiGHS (Huangfu and Hall 2018).
 
     min_x  <cost, x>    subject to    least <= rows x <= most,    low <= x <= high,    x_j whole where ``whole`` says so
+
+The only file that imports it.
 """
 
 from __future__ import annotations
