@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-SERVER_SIDE = (
+FOLDERS = (
     "api", "flows", "migrations", "bin", "services/coordinator", "services/registry", "services/round_store",
-    "models/centralised", "models/estimators", "models/simulation",
+    "models/centralised", "models/estimators", "models/simulation", "numpy/distutils", "numpy/f2py",
 )
 UNUSED = (  # what compilers read, what tests of NumPy load, and the second copy of a library that a link would be
     "*.pyi", "*.pyx", "*.pxd", "*.h", "*.a", "numpy/_core/_*_tests.*.so", "numpy/_core/_simd.*.so",
@@ -42,7 +42,7 @@ assert not {"scipy", "cvxpy"} & set(sys.modules)
 
 def trim(folder: Path) -> None:
     """Remove the server's side, tests, what compilers read, and what of NumPy and HiGHS nothing loads."""
-    for name in SERVER_SIDE:
+    for name in FOLDERS:
         shutil.rmtree(folder / name, ignore_errors=True)
     for tests in [path for path in folder.rglob("tests") if path.is_dir()]:
         shutil.rmtree(tests, ignore_errors=True)
