@@ -47,15 +47,20 @@ def solve_linear_program(program: LinearProgram, seconds: float = math.inf) -> O
     """Solve by the simplex method, and by branch and bound where whole numbers are asked.
 
     To HiGHS's own tolerances, which are absolute (1e-7): state programs whose numbers are of order one. ``seconds``
-    ends a search over whole numbers. ``ProblemError`` for numbers that are not finite where they must be.
+    ends a search over whole numbers. ``ProblemError`` for costs or rows that are not finite, and ends that are no
+    numbers. What HiGHS refuses, as it does entries from 1e15 on, is not solved.
     """
+    if not all(np.isfinite(part).all() for part in (program.cost, program.rows)) or any(
+        np.isnan(part).any() for part in (program.least, program.most, program.low, program.high)
+    ):
+        raise ProblemError("a linear program must be of finite numbers")
     import highspy  # at the first program: most who import this state none
 
     solver = highspy.Highs()
     for name, value in (("output_flag", False), ("parallel", "off"), ("mip_rel_gap", 0.0), ("time_limit", seconds)):
         solver.setOptionValue(name, value)
     if solver.passModel(_stated(program)) == highspy.HighsStatus.kError:
-        raise ProblemError("a linear program must be of finite numbers")
+        return Optimum(False, np.zeros(0), -math.inf, "refused by the solver")
     solver.run()
     status = solver.getModelStatus()
     solved = status == highspy.HighsModelStatus.kOptimal
