@@ -126,7 +126,7 @@ def _largest_part(worst: FloatArray, best: FloatArray, phi: float) -> float:
     if not found.solved:
         return -found.bound if math.isfinite(found.bound) else 1.0
     chosen = np.round(found.point[:n])
-    return float(min(1.0, chosen @ worst) - phi * max(0.0, 1.0 - (1.0 - chosen) @ best))
+    return min(1.0, float(chosen @ worst)) - phi * max(0.0, 1.0 - float((1.0 - chosen) @ best))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 from models.basics import FloatArray
 
 try:
-    from scipy.linalg import lapack
+    from scipy.linalg import lapack as lapack
 except ModuleNotFoundError:
     lapack = None
 
