@@ -78,10 +78,7 @@ def _cholesky_by_numpy(matrix: FloatArray) -> Solver | None:
         np.linalg.cholesky(matrix)
     except np.linalg.LinAlgError:
         return None
-    units = 1.0 / np.sqrt(matrix.diagonal())  # no unit of an unknown changes a Cholesky factor, but one by pivots
-    lower = np.tril(matrix * np.outer(units, units))
-    solve = _solver(lower + np.tril(lower, -1).T)
-    return lambda right: units * solve(units * right)
+    return _solver(np.tril(matrix) + np.tril(matrix, -1).T)
 
 
 def _solver(matrix: FloatArray) -> Solver:
