@@ -19,7 +19,7 @@ from models.prox.hinge.statement import Statement
 from models.solvers.factored import solve_by_cholesky, solve_by_lu, solve_lower, solve_upper
 
 _NUDGE = 1e-13  # relative diagonal that keeps the equations of duplicate rows solvable
-_ROUGH = 1e-5  # ratio of pivots below which the product of the rows has lost digits that the answer needs
+_ROUGH = 1e-4  # ratio of pivots below which the product of the rows has lost digits that the answer needs
 _PASSES = 2  # the solution, and its correction by what its ties miss
 _DEPENDENT = 1e-13  # ratio of the triangle's diagonal below which rows are copies of one another
 
