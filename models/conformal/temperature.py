@@ -18,6 +18,7 @@ from typing import Final
 import numpy as np
 
 from models.basics import FloatArray
+from models.losses.exponentials import softmax
 
 SCALES: Final = tuple(float(scale) for scale in 2.0 ** (np.arange(33) / 2.0 - 6.0))
 """The scales: 2^-6 to 2^10 in steps of the root of 2."""
@@ -25,7 +26,7 @@ SCALES: Final = tuple(float(scale) for scale in 2.0 ** (np.arange(33) / 2.0 - 6.
 
 def confidence_counts(scores: FloatArray) -> FloatArray:
     """Sum of the largest probability over rows of class scores (n, C) at each of the scales, to whole rows: (S,)."""
-    return np.array([np.rint(_softmax(scale * scores).max(axis=1).sum()) for scale in SCALES])
+    return np.array([np.rint(softmax(scale * scores).max(axis=1).sum()) for scale in SCALES])
 
 
 def matched_scale(confidences: FloatArray, right: float, n: float) -> float | None:
@@ -44,10 +45,4 @@ def matched_scale(confidences: FloatArray, right: float, n: float) -> float | No
 
 def scaled_probabilities(scores: FloatArray, scale: float) -> FloatArray:
     """Probability of each class (n, C) from class scores (n, C)."""
-    return _softmax(scale * scores)
-
-
-def _softmax(scores: FloatArray) -> FloatArray:
-    from scipy.special import softmax  # half a second, which a list of plans does not need
-
-    return np.asarray(softmax(scores, axis=1))
+    return softmax(scale * scores)

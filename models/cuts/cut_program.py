@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +24,12 @@ from numpy.typing import NDArray
 from models.basics import FloatArray
 from models.cuts.cut_model import CutModel, ModelPoint
 from models.cuts.program_start import Goal
-from models.cuts.stated_program import HeightRule, StatedProgram, is_small
 from models.cuts.working_set import distinct_cuts, first_cuts, missed_cuts
 from models.geometry.norms import DUAL_NORM
-from models.solvers.active_set import solve_by_active_sets
-from models.solvers.conic_interior_point import solve_cone_program
 from models.solvers.solution import SolverStatus
+
+if TYPE_CHECKING:
+    from models.cuts.stated_program import HeightRule
 
 _TIGHT, _ROUGH = 1e-12, 1e-9
 """Tolerances: a bound wants all that there is; where to ask next does not."""
@@ -130,6 +131,11 @@ def _solve_whole(model: CutModel, centre: FloatArray, goal: Goal, rule: HeightRu
     Not a minimum without the norm: what bounds the weights there are the multipliers around it
     (``models.cuts.lower_bound``), of which a vertex has few.
     """
+    # A server's solvers, with SciPy: a plant loads the methods and solves no such program.
+    from models.cuts.stated_program import StatedProgram, is_small
+    from models.solvers.active_set import solve_by_active_sets
+    from models.solvers.conic_interior_point import solve_cone_program
+
     small = is_small(model)
     stated = StatedProgram.of(model, centre, goal.from_afar() if small else goal, rule)
     solution, fit = None, model.has_norm if goal.level is None else goal.drop > _FAR * stated.cuts.height

@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import softmax
 
 from models.basics import FloatArray
 from models.estimators.table import Table
+from models.losses.exponentials import softmax
 
 _SMALLEST = 1e-6
 """Least scale, times the largest score: where scores tell nothing, all classes are about as probable."""
@@ -52,7 +52,7 @@ def likely_scale(scores: FloatArray, classes: NDArray[np.intp], counts: FloatArr
     targets[np.arange(classes.shape[0]), classes] = own
 
     def slope(scale: float) -> float:
-        return float(counts @ ((softmax(scale * scores, axis=1) - targets) * scores).sum(axis=1))
+        return float(counts @ ((softmax(scale * scores) - targets) * scores).sum(axis=1))
 
     low, high = _SMALLEST / size, 1.0 / size
     if slope(low) >= 0:
@@ -64,4 +64,4 @@ def likely_scale(scores: FloatArray, classes: NDArray[np.intp], counts: FloatArr
 
 def probabilities(scores: FloatArray, scale: float) -> FloatArray:
     """Probability of each class (n, C) from scores (n, C)."""
-    return np.asarray(softmax(scale * scores, axis=1))
+    return softmax(scale * scores)

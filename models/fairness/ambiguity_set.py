@@ -12,15 +12,17 @@ from dataclasses import dataclass
 from itertools import permutations
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
 
 from models.basics import FloatArray, ProblemError
 from models.geometry.capped_simplex import CappedSimplex
+from models.geometry.linear_program import LinearProgram, solve_linear_program
 
 _LARGEST_PHI = 0.99
 """The set grows without bound as phi nears 1: here ``||Lambda||_1`` is at most 199."""
 _FEW = 8
 """Sites up to which all orders are tried where caps differ: 40,320 of them."""
+_SECONDS = 5.0
+"""Time for a search over sets of sites."""
 
 
 @dataclass(frozen=True)
@@ -116,18 +118,15 @@ def _largest_part(worst: FloatArray, best: FloatArray, phi: float) -> float:
     rows = np.zeros((2, n + 2))
     rows[0, :n], rows[0, n] = worst, -1.0
     rows[1, :n], rows[1, n + 1] = best, -1.0
-    result = milp(
-        np.concatenate([np.zeros(n), [-1.0, phi]]),
-        integrality=np.concatenate([np.ones(n), [0.0, 0.0]]),
-        bounds=Bounds(np.zeros(n + 2), np.concatenate([np.ones(n), [1.0, np.inf]])),
-        constraints=LinearConstraint(rows, [0.0, -np.inf], [np.inf, float(best.sum()) - 1.0]),
-        options={"time_limit": 5.0, "mip_rel_gap": 0.0},
+    program = LinearProgram(
+        np.append(np.zeros(n), [-1.0, phi]), rows, np.array([0.0, -np.inf]), np.array([np.inf, best.sum() - 1.0]),
+        np.zeros(n + 2), np.append(np.ones(n), [1.0, np.inf]), np.append(np.ones(n, dtype=bool), [False, False]),
     )
-    if result.status != 0 or result.x is None:
-        bound = result.mip_dual_bound
-        return -float(bound) if bound is not None and math.isfinite(bound) else 1.0
-    chosen = np.round(result.x[:n])
-    return float(min(1.0, chosen @ worst) - phi * max(0.0, 1.0 - (1.0 - chosen) @ best))
+    found = solve_linear_program(program, _SECONDS)
+    if not found.solved:
+        return -found.bound if math.isfinite(found.bound) else 1.0
+    chosen = np.round(found.point[:n])
+    return min(1.0, float(chosen @ worst)) - phi * max(0.0, 1.0 - float((1.0 - chosen) @ best))
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,11 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp
 
 from models.basics import FloatArray, ProblemError
 from models.fairness.ambiguity_set import RelativeSet
 from models.geometry.capped_simplex import CappedSimplex
+from models.losses.exponentials import log_sum_exp
 
 _NEAR_ONE = 1e-6
 """How near to 1 an aversion is before the power mean is expanded around the geometric one."""
@@ -120,7 +120,7 @@ def atkinson(losses: ArrayLike, aversion: float) -> float:
     if abs(power) < _NEAR_ONE:
         equivalent = math.exp(float(logs.mean()) + 0.5 * power * float(logs.var()))
     else:
-        equivalent = math.exp((float(logsumexp(power * logs)) - math.log(values.shape[0])) / power)
+        equivalent = math.exp((float(log_sum_exp(power * logs)) - math.log(values.shape[0])) / power)
     return min(max(1.0 - equivalent, 0.0), 1.0)
 
 

@@ -6,11 +6,10 @@ be no wall to speak of, so the polytope must be bounded.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from models.basics import FloatArray, ProblemError
+from models.geometry.linear_program import LinearProgram, Optimum, solve_linear_program
 
 _FLAT = 1e-9
 """Depth, over the size of the limits, below which rounding decides whether there is an inside."""
@@ -32,18 +31,19 @@ def inner_point(matrix: FloatArray, limits: FloatArray) -> tuple[FloatArray, flo
     rows = np.column_stack([walls / sizes[:, None], lengths * float(units.min()) / sizes])
     ends = limits / sizes
     scale = float(np.abs(ends).max(initial=0.0)) or 1.0
-    bounds = [(None, None)] * units.shape[0] + [(None, scale)]
-    found = _linprog(goal, A_ub=rows, b_ub=ends, bounds=bounds, method="highs")
-    if found.status != 0:
-        raise ProblemError(f"no point inside the support polytope could be found: {found.message}")
-    depth = float(found.x[-1])
+    free, open_end = np.full(goal.shape, -np.inf), np.full(ends.shape, -np.inf)
+    highest = np.append(-free[:-1], scale)
+    found = solve_linear_program(LinearProgram(goal, rows, open_end, ends, free, highest))
+    if not found.solved:
+        raise ProblemError(f"no point inside the support polytope could be found: {found.words}")
+    depth = float(found.point[-1])
     if depth < -_FLAT * scale:
         raise ProblemError("the support polytope is empty: no point meets all its inequalities; loosen the limits")
     if depth <= _FLAT * scale:
         raise ProblemError(
             "the support polytope is flat: no point is strictly inside all its inequalities; loosen the limits"
         )
-    return np.asarray(found.x[:-1] * units, dtype=np.float64), depth * float(units.min())
+    return np.asarray(found.point[:-1] * units), depth * float(units.min())
 
 
 def _units(matrix: FloatArray, limits: FloatArray) -> FloatArray:
@@ -67,9 +67,7 @@ def check_bounded(matrix: FloatArray) -> None:
     rows = scaled[lengths > 0] / lengths[lengths > 0, None]
     bounded = rows.shape[0] > matrix.shape[1] and int(np.linalg.matrix_rank(rows)) == matrix.shape[1]
     if bounded:
-        ones = np.ones(rows.shape[0])
-        found = _linprog(ones, A_eq=rows.T, b_eq=-rows.sum(axis=0), bounds=(0, None), method="highs")
-        bounded = found.status == 0
+        bounded = _least_weights(rows, -rows.sum(axis=0)).solved
     if not bounded:
         raise ProblemError(
             "the support polytope is unbounded: add inequalities so that every feature (and the target) has both ends"
@@ -78,14 +76,14 @@ def check_bounded(matrix: FloatArray) -> None:
 
 def combination(matrix: FloatArray, direction: FloatArray) -> FloatArray:
     """Least weights (r,), at or above 0, with which the rows of a bounded polytope's matrix add up to ``direction``."""
-    found = _linprog(np.ones(matrix.shape[0]), A_eq=matrix.T, b_eq=direction, bounds=(0, None), method="highs")
-    if found.status != 0:
+    found = _least_weights(matrix, direction)
+    if not found.solved:
         raise ProblemError("the support polytope is unbounded in a direction that its walls must answer")
-    return np.asarray(found.x, dtype=np.float64)
+    return found.point
 
 
-def _linprog(*arguments: Any, **options: Any) -> Any:
-    """``scipy.optimize.linprog``, imported at the first call: half a second, which only polytopes wait."""
-    from scipy.optimize import linprog
-
-    return linprog(*arguments, **options)
+def _least_weights(rows: FloatArray, direction: FloatArray) -> Optimum:
+    """Weights (r,) of least sum, at or above 0, with which the rows (r, P) add up to ``direction`` (P,)."""
+    nothing = np.zeros(rows.shape[0])
+    program = LinearProgram(nothing + 1.0, rows.T, direction, direction, nothing, nothing + np.inf)
+    return solve_linear_program(program)

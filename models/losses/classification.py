@@ -10,6 +10,7 @@ import numpy as np
 
 from models.basics import FloatArray, ProblemError
 from models.losses.base import Line, Task
+from models.losses.exponentials import logistic
 
 
 @dataclass(frozen=True)
@@ -67,9 +68,7 @@ class Logistic:
 
     def slope(self, z: FloatArray) -> FloatArray:
         """``-1 / (1 + exp(z))``."""
-        from scipy.special import expit  # a quarter of a second, which only who trains with this loss waits
-
-        return np.asarray(-expit(-z))
+        return np.asarray(-logistic(-z))
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ import math
 from abc import ABC, abstractmethod
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs
 
 from models.basics import FloatArray
+from models.solvers.factored import solve_by_cholesky
 from models.solvers.hinge_rows import HingeRows, Place
 from models.solvers.norm_cones import NormCone
 
@@ -54,10 +54,11 @@ class HingeInteriorPoint(ABC):
             self._assemble()
         except ZeroDivisionError:  # the cone has collapsed to its tip
             return False
-        self._factor, failed = dpotrf(self._matrix.T, lower=0, clean=0)
+        factored = solve_by_cholesky(self._matrix)
         before = self._complementarity
-        if failed or not before > 0.0:
+        if factored is None or not before > 0.0:
             return False
+        self._solver = factored
         reach = self._solve(0.0, 0.0)
         length = min(-1.0 / reach, 1.0) if reach < 0.0 else 1.0
         # The predictor takes complementarity down in proportion, but for the product of the steps.
@@ -94,7 +95,7 @@ class HingeInteriorPoint(ABC):
 
     def _solve(self, target: float, correction: float) -> float:
         """Solve for the step to complementarity ``target``; return its most negative relative change."""
-        self._step, _ = dpotrs(self._factor, self._right_hand_side(target, correction), lower=0)
+        self._step = self._solver(self._right_hand_side(target, correction))
         return self._set_step()
 
     def _right_hand_side(self, target: float, correction: float) -> FloatArray:

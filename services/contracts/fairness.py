@@ -10,6 +10,7 @@ from typing import Final, Literal, Self
 from pydantic import Field, model_validator
 
 from models.basics import ProblemError
+from models.fairness.indices import INDICES, get_index, relative_unfairness
 from services.contracts.base import Contract, RunId, Slug
 
 Basis = Literal["loss", "worst_case_risk"]
@@ -42,8 +43,6 @@ class FairnessGate(Contract):
     @model_validator(mode="after")
     def _index_is_known(self) -> Self:
         if self.index != WORST_SITE:
-            from models.fairness.indices import INDICES, get_index  # with scipy, which a list of plans does not need
-
             try:
                 get_index(self.index)
             except ProblemError:
@@ -63,8 +62,6 @@ class FairnessGate(Contract):
         """The index of these values, one for each site."""
         if self.index == WORST_SITE:
             return max(values)
-        from models.fairness.indices import get_index, relative_unfairness
-
         if self.index == "relative_unfairness":
             return relative_unfairness(values, self.alpha, self.beta)
         return float(get_index(self.index)(values))

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from models.fairness.indices import gini
 from services.contracts.documents import to_plain
 from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.fairness import figures as site_figures
@@ -64,8 +65,6 @@ def final_metrics(version: ModelVersion) -> dict[str, float]:
 
     The names are the same for every version, so that MLflow's pages put versions side by side.
     """
-    from models.fairness.indices import gini  # with scipy, which a list of versions does not need
-
     figures: dict[str, float | None] = {**version.figures, "fresh_weight_at_end": version.fresh_weight}
     for basis in ("loss", "worst_case_risk"):
         known = [value for value in site_figures(version.sites, basis).values() if value is not None and value >= 0]

@@ -34,7 +34,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from models.basics import Arrays, FloatArray, without_needless_digits
 from models.cuts.carried_proof import CarriedProof
@@ -189,6 +188,8 @@ def norm_and_sides(model: CutModel, found: ModelPoint, best: FloatArray) -> tupl
 
 def _site_slopes(model: CutModel, found: ModelPoint, best: FloatArray) -> FloatArray:
     """Slope v_g that each site's model had in the projection, (G, D)."""
+    from scipy import sparse  # at the server, which alone comes here
+
     model = model.with_mixture(found.mixture)
     of_norm, sides = norm_and_sides(model, found, best)
     m, n_sites = model.site.shape[0], model.site_weights.shape[0]

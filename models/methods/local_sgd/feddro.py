@@ -23,10 +23,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
 from models.basics import Arrays, FloatArray, ProblemError
 from models.cuts.evidence import Evidence, counted_risks, mixture_bound
+from models.losses.exponentials import log_sum_exp
 from models.methods.local_sgd.objectives.base import MeanLoss
 from models.methods.local_sgd.objectives.linear import LinearObjective
 from models.methods.local_sgd.rule import LocalRule, Memory, step_messages, step_size
@@ -142,7 +142,7 @@ class FedDroServer(LocalServer):
         weights, mu, bound = problem.weights, problem.parameters["temperature"], evidence.lower
         risks = counted_risks(evidence, problem)
         filled = np.where(np.isnan(risks), np.inf, risks)
-        evidence = evidence.judged_by(mu * logsumexp(filled / mu, b=weights, axis=1))
+        evidence = evidence.judged_by(mu * log_sum_exp(filled / mu, weights))
         if raised and evidence.best >= 0:
             worst = tilt(filled[evidence.best], weights, mu)
             ratio = np.divide(worst, weights, out=np.ones_like(worst), where=worst > 0)
@@ -159,7 +159,7 @@ class FedDroServer(LocalServer):
 
 def kl_risk(risks: FloatArray, weights: FloatArray, mu: float) -> float:
     """``mu log sum_g a_g exp(f_g / mu)`` of risks (G,) and weights (G,)."""
-    return float(mu * logsumexp(risks / mu, b=weights))
+    return float(mu * log_sum_exp(risks / mu, weights))
 
 
 def tilt(risks: FloatArray, weights: FloatArray, mu: float) -> FloatArray:

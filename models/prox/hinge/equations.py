@@ -12,14 +12,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg.lapack import dgesv, dgetrs, dposv, dtrtrs
 
 from models.basics import FloatArray
 from models.prox.hinge.pattern import Pattern, Ties
 from models.prox.hinge.statement import Statement
+from models.solvers.factored import solve_by_cholesky, solve_by_lu, solve_lower, solve_upper
 
 _NUDGE = 1e-13  # relative diagonal that keeps the equations of duplicate rows solvable
-_ROUGH = 1e-5  # ratio of pivots below which the product of the rows has lost digits that the answer needs
+_ROUGH = 1e-4  # ratio of pivots below which the product of the rows has lost digits that the answer needs
 _PASSES = 2  # the solution, and its correction by what its ties miss
 _DEPENDENT = 1e-13  # ratio of the triangle's diagonal below which rows are copies of one another
 
@@ -144,19 +144,17 @@ def _solve_dual(system: System, price: float, loose: bool, width: float) -> Solv
         matrix[:count, count] = matrix[count, :count] = system.cost
         matrix[count, count] = 0.0
         right = np.append(right, price)
-    factor, pivots, solution, failed = dgesv(matrix, right)
-    pivots_of_ties = np.abs(factor.diagonal()[:count])
-    if nudge > 0.0 and pivots_of_ties.min() < _ROUGH * pivots_of_ties.max():
+    solve, pivots = solve_by_lu(matrix, count)
+    if nudge > 0.0 and pivots.min() <= _ROUGH * pivots.max():
         found = _solve_orthogonal(system, price, loose)
         if found is not None:
             return found
-    if failed:
-        return None
+    solution = solve(right)
     if nudge > 0.0:
         # one refinement takes the nudge out again
         correction = np.zeros_like(right)
         np.multiply(solution[:count], nudge, out=correction[:count])
-        solution += dgetrs(factor, pivots, correction)[0]
+        solution += solve(correction)
     if not np.isfinite(solution).all():
         return None
     shares = solution[:count]
@@ -177,19 +175,19 @@ def _solve_orthogonal(system: System, price: float, loose: bool) -> Solved | Non
     sizes = np.abs(np.diag(triangle))
     if sizes.min() <= _DEPENDENT * sizes.max():
         return None
-    costs = dtrtrs(triangle, system.cost, trans=1)[0]
+    costs = solve_lower(triangle.T, system.cost)
     length = float(costs @ costs)
     if loose and length == 0.0:
         return None
     point, shares, multiplier = np.zeros_like(system.target), np.zeros_like(system.cost), 0.0
     missing, pull = system.constant, system.root(system.target)
     for _ in range(_PASSES):
-        forces = dtrtrs(triangle, missing, trans=1)[0] + basis.T @ pull
+        forces = solve_lower(triangle.T, missing) + basis.T @ pull
         if loose:
             rise = (float(costs @ forces) - price) / length
             forces -= rise * costs
             multiplier += rise
-        shares = shares + dtrtrs(triangle, forces)[0]
+        shares = shares + solve_upper(triangle, forces)
         point = point + system.root(pull - basis @ forces)
         missing = system.constant + system.rows @ point - multiplier * system.cost
         pull, price = np.zeros_like(pull), 0.0
@@ -212,10 +210,13 @@ def _solve_primal(system: System, price: float, loose: bool, width: float) -> So
     if loose:
         matrix[size, :size] = matrix[:size, size] = -(system.cost @ rows) / width
         matrix[size, size] = float(system.cost @ system.cost) / width
-    solution, failed = right, 0
+    solution = right
     if right.size:
-        _, solution, failed = dposv(matrix, right)
-    if failed or not np.isfinite(solution).all():
+        solve = solve_by_cholesky(matrix)
+        if solve is None:
+            return None
+        solution = solve(right)
+    if not np.isfinite(solution).all():
         return None
     point = np.zeros(system.target.size)
     point[free] = solution[:size]

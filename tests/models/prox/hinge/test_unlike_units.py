@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from models.geometry.norms import dual_norm
-from models.problem import SiteProblem
+from models.problem import RobustSpec, SiteProblem
 from models.prox.hinge import robust_prox
 from models.prox.hinge.active_set import settle
 from models.prox.hinge.breakpoints import best_multiplier
 from models.prox.hinge.certify import certified
 from models.prox.hinge.equations import System, solve_equations
 from models.prox.hinge.pattern import pattern_at
+from models.solvers import factored
 from tests.models.prox.hinge.statements import stated
 
 NORMS = ("l1", "l2", "linf")
@@ -90,3 +91,17 @@ def test_what_contradicts_a_pattern_and_changes_nothing_is_rounding(make_site, n
     assert trial is not None
     assert solved <= 4
     assert certified(problem, trial).gap <= 1e-11 * answer.value * site.labels.size
+
+
+@pytest.mark.parametrize("scipy", [True, False])
+@pytest.mark.parametrize(("seed", "norm", "flip"), [(30, "l2", 1.0), (49, "l1", math.inf)])
+def test_the_gap_closes_where_pivots_are_a_hundred_thousandth_apart(monkeypatch, scipy, seed, norm, flip):
+    if not scipy:
+        monkeypatch.setattr(factored, "lapack", None)
+    random = np.random.default_rng(seed)
+    features = random.uniform(size=(int(random.integers(20, 600)), 5))
+    labels = np.where(features @ random.normal(size=5) + 0.3 * random.normal(size=len(features)) > 0, 1.0, -1.0)
+    spec = RobustSpec(float(random.choice([1e-3, 0.02, 0.1])), flip, transport_norm=norm)
+    centre = random.normal(size=6) / np.append(UNITS, 1.0)
+    found = robust_prox(SiteProblem(features * UNITS, labels, spec), centre, float(10 ** random.uniform(-3, 1)))
+    assert found.gap <= 1e-10 * found.value
