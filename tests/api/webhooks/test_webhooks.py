@@ -255,11 +255,15 @@ def test_a_host_that_is_no_name_is_refused_and_holds_up_no_other(world: Any, rec
 def test_a_slow_address_gives_the_others_their_turn(
     world: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def slowly(*_: object) -> int:
+        time.sleep(0.01)
+        return 204
+
     before = add(world, receiver.url)["webhook"]["last_number"]
     happen(world, "one", "two")
     with monkeypatch.context() as patch:
         patch.setattr(delivery, "TIMEOUT_SECONDS", 0.0)
-        Deliverer(world.backend, lambda *_: (time.sleep(0.01), 204)[1]).look()
+        Deliverer(world.backend, slowly).look()
     (hook,) = world.backend.store.webhooks.list_webhooks()
     assert hook.last_number == before + 1, "one event, and the next webhook has its turn"
     Deliverer(world.backend).look()
