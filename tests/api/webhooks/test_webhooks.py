@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -221,11 +222,11 @@ def test_an_answer_that_trickles_in_holds_up_nobody(world: Any, monkeypatch: pyt
             with listener.accept()[0] as one:
                 one.recv(65536)
                 one.sendall(b"HTTP/1.1 200 OK\r\n")
-                while not gone.wait(0.1):
-                    try:
-                        one.sendall(b"X-More: y\r\n")
-                    except OSError:
+                for _ in range(50):
+                    if gone.wait(0.1):
                         return
+                    with suppress(OSError):
+                        one.sendall(b"X-More: y\r\n")
 
         thread = threading.Thread(target=trickle)
         thread.start()
