@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
 from api.backend.wiring import Backend
 from api.cli.common import add_action, add_actions, print_json, print_list, run_action
+from services.contracts.command_line import whole_number
 from services.contracts.errors import ConflictError
 
 run = run_action
@@ -17,8 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listing = add_action(actions, "list", _list, "list events, newest first", lists=True)
     listing.add_argument("--actor", help="of one actor")
     listing.add_argument("--target", help="of one target, such as site:plant-1")
-    listing.add_argument("--limit", type=int, default=50, help="most events (default 50)")
-    listing.add_argument("--offset", type=int, default=0, help="events to leave out at the beginning")
+    listing.add_argument("--limit", type=whole_number, default=50, help="most events (default 50)")
+    skipped = partial(whole_number, least=0)
+    listing.add_argument("--offset", type=skipped, default=0, help="events to leave out at the beginning")
     add_action(actions, "verify", _verify, "check the whole trail", lists=True)
 
 

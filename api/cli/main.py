@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from services.contracts.command_line import ShowVersion, reader_left
+from services.contracts.command_line import ShowVersion, disk_full, reader_left, say_all
 from services.contracts.errors import BallastError
 from services.contracts.private_files import keep_private
 
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         wanted, command = _parse(given)
         code = command.run(wanted)
-        sys.stdout.flush()
+        say_all()
         return code
     except BallastError as error:
         print(f"ballast: {' '.join(str(error).split())}", file=sys.stderr)
@@ -39,6 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         return reader_left()
+    except OSError as error:
+        return disk_full("ballast", error)
 
 
 def _parse(given: list[str]) -> tuple[argparse.Namespace, Command]:

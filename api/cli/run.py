@@ -12,6 +12,7 @@ from api.backend.actor import local_administrator
 from api.backend.wiring import Backend
 from api.cli.common import add_action, add_actions, print_fields, print_json, print_list, run_action, tell
 from api.runs import service as runs
+from services.contracts.command_line import whole_number
 from services.contracts.documents import to_plain
 from services.contracts.run import RunStatus
 from services.contracts.tuning import TuningCurve, candidate_words
@@ -25,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listing = add_action(actions, "list", _list, "list runs, newest first", lists=True)
     listing.add_argument("--plan", metavar="NAME", help="of one plan")
     listing.add_argument("--status", choices=get_args(RunStatus), help="of one status")
-    listing.add_argument("--limit", type=int, default=20, help="most runs (default 20)")
+    listing.add_argument("--limit", type=whole_number, default=20, help="most runs (default 20)")
     add_action(actions, "show", _show, "show a run", "RUN_ID", lists=True)
     add_action(actions, "rounds", _rounds, "list the committed rounds of a run", "RUN_ID", lists=True)
     watch = add_action(actions, "watch", _watch, "follow a run; 0 where it completes", "RUN_ID", lists=True)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
-from api.events.feed import Feed, Told
+from api.events.feed import Feed, Follower, Told
 from api.web.auth import Caller, Reader, TokenAuthenticator
 from services.contracts.documents import to_plain
 from services.contracts.errors import BallastError
@@ -19,14 +21,25 @@ from services.contracts.events import EventKind
 router = APIRouter(prefix="/v1/events", tags=["events"])
 ROUTERS = (router,)
 QUIET_SECONDS: Final = 15.0
-"""After so long without an event a comment is sent, and the token is looked at again."""
+"""After so long without an event a comment is sent; the token is looked at again so often, events or not."""
 LOST: Final = "events.lost"
 
 
 class EventStream(StreamingResponse):
-    """A stream of events."""
+    """A stream of events; ``ended`` is called when it is over, also where it never began."""
 
     media_type = "text/event-stream"
+
+    def __init__(self, texts: AsyncIterator[str], ended: Callable[[], None], status_code: int = 200) -> None:
+        super().__init__(texts, status_code)
+        self._ended = ended
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the texts."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._ended()
 
 
 @router.get("", response_class=EventStream)
@@ -52,50 +65,56 @@ async def stream_events(
         shown = told.event if caller.sees_site_names else told.for_viewers
         return shown is not None and (not wanted or shown.kind in wanted) and plan in (None, shown.plan)
 
-    return EventStream(_texts(request, feed, caller, number, fits))
+    follower, newest = await feed.follow()  # before anything is sent: who cannot follow is told why
+    texts = _texts(request, feed, caller, number, fits, follower, newest)
+    return EventStream(texts, lambda: feed.let_go(follower))
 
 
 async def _texts(
-    request: Request, feed: Feed, caller: Caller, number: int | None, fits: Callable[[Told], bool]
+    request: Request, feed: Feed, caller: Caller, number: int | None, fits: Callable[[Told], bool],
+    follower: Follower, newest: int,
 ) -> AsyncIterator[str]:
     """Text of the stream: first what the store has after ``number``, then what is committed."""
-    real = caller.sees_site_names
-    store = request.app.state.backend.store
-    async with feed.following() as (follower, newest):
-        yield ": following\n\n"
-        last = newest if number is None else number
-        if number is not None:
-            oldest = (await asyncio.to_thread(store.events.span))[0]
-            if number + 1 < oldest or number > newest:
-                last = newest if number > newest else oldest - 1
-                yield f"id: {last}\nevent: {LOST}\ndata: {{}}\n\n"
-        # Also without a number: the feed may have been further already than the newest event of a moment ago.
-        while told := await asyncio.to_thread(feed.read, last):
-            for each in told:
-                last = each.event.number
-                if fits(each):
-                    yield _text(each, real)
-        while True:
-            try:
-                next_one = await asyncio.wait_for(follower.queue.get(), QUIET_SECONDS)
-            except TimeoutError:
-                if not await _still_holds(request):
-                    return
-                yield ": still here\n\n"
-                continue
-            if next_one is None:
+    real, looked = caller.sees_site_names, time.monotonic()
+    yield ": following\n\n"
+    last = newest if number is None else number
+    if number is not None:
+        oldest = (await asyncio.to_thread(request.app.state.backend.store.events.span))[0]
+        if number + 1 < oldest or number > newest:
+            last = newest if number > newest else oldest - 1
+            yield f"id: {last}\nevent: {LOST}\ndata: {{}}\n\n"
+    # Also without a number: the feed may have been further already than the newest event of a moment ago.
+    while told := await asyncio.to_thread(feed.read, last):
+        for each in told:
+            last = each.event.number
+            if fits(each):
+                yield _text(each, real)
+    while True:
+        if time.monotonic() - looked >= QUIET_SECONDS:
+            if not await _still_holds(request, caller):
                 return
-            if next_one.event.number > last:
-                last = next_one.event.number
-                if fits(next_one):
-                    yield _text(next_one, real)
+            looked = time.monotonic()
+        try:
+            next_one = await asyncio.wait_for(follower.queue.get(), QUIET_SECONDS)
+        except TimeoutError:
+            yield ": still here\n\n"
+            continue
+        if next_one is None:
+            return
+        if next_one.event.number > last:
+            last = next_one.event.number
+            if fits(next_one):
+                yield _text(next_one, real)
 
 
-async def _still_holds(request: Request) -> bool:
-    """Whether the token of a stream has neither ended nor been revoked since."""
+async def _still_holds(request: Request, caller: Caller) -> bool:
+    """Whether the token, or the session, of a stream has neither ended nor been revoked since."""
     authenticator: TokenAuthenticator = request.app.state.authenticator
     try:
-        await asyncio.to_thread(authenticator.authenticate, request.headers.get("authorization"))
+        if caller.session:
+            await asyncio.to_thread(authenticator.of_session, caller.session)
+        else:
+            await asyncio.to_thread(authenticator.authenticate, request.headers.get("authorization"))
     except BallastError:
         return False
     return True

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -66,23 +64,23 @@ class Feed:
         known = [site.site_id for site in self._backend.store.sites.list_sites()] if events else []
         return [Told(event, self._public(event, known)) for event in events]
 
-    @asynccontextmanager
-    async def following(self) -> AsyncIterator[tuple[Follower, int]]:
-        """Be handed what is committed from now on, with the number of the newest event of this moment.
+    async def follow(self) -> tuple[Follower, int]:
+        """Hand out what is committed from now on, until :meth:`let_go`; with the number of this moment's newest event.
 
         ``UnavailableError`` where too many follow already.
         """
-        if len(self._followers) >= MOST_FOLLOWERS:
-            raise UnavailableError(f"{MOST_FOLLOWERS} follow the events already; try again later")
-        follower = Follower()
         newest = (await asyncio.to_thread(self._backend.store.events.span))[1]
+        if len(self._followers) >= MOST_FOLLOWERS:  # after the wait: between this and the next lines nobody comes
+            raise UnavailableError(f"{MOST_FOLLOWERS} follow the events already; try again later")
         if not self._followers:
             self._last = newest
+        follower = Follower()
         self._followers.add(follower)
-        try:
-            yield follower, newest
-        finally:
-            self._followers.discard(follower)
+        return follower, newest
+
+    def let_go(self, follower: Follower) -> None:
+        """Hand nothing more out to a follower."""
+        self._followers.discard(follower)
 
     def _public(self, event: Event, known: list[str]) -> Event | None:
         """Event with pseudonyms of the sites; events that are of no model are not for viewers."""

@@ -20,7 +20,11 @@ from services.bus.server import check_port_free, running_pid
 from services.contracts.errors import ConflictError
 from services.contracts.settings import WILDCARDS, Settings
 
-SECRET_NAMES = ("*.nk", "*.key", "secrets/*", "*.db", "coordinator-former.json", "ballast.toml")
+SECRET_NAMES = (
+    "*.nk", "*.key", "secrets/*", "*.db", "*.db-wal", "coordinator-former.json", "ballast.toml", "prefect-client.toml",
+    "prefect-server.toml", "token",
+)
+"""Keys, passwords (Prefect's stand in its profiles), and the databases with the rows that SQLite has not moved yet."""
 ANSWER_SECONDS = 2.0
 
 

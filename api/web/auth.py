@@ -25,6 +25,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from api.backend.actor import Actor
 from api.web.attempts import FailedAttempts
 from api.web.errors import ballast_problem
+from api.web.parameters import refuse_unknown
 from api.web.sessions import Sessions, secret_of, subject_of_sign_in
 from services.contracts.errors import BallastError, UnavailableError
 from services.contracts.identity import ApiToken, Role
@@ -261,6 +262,8 @@ class RequiredPermission:
         if caller is None:
             raise UnauthenticatedError(NO_TOKEN)
         require(caller.token, self.permission)
+        if any(_is_below(request.scope, start) for start in (PROTECTED, PROTOCOL)):
+            refuse_unknown(request)
         return caller
 
 

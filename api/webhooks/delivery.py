@@ -6,6 +6,7 @@ An event may arrive twice (its number says so), never out of order, and none is 
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import secrets
@@ -28,6 +29,7 @@ from services.identity.webhook_signature import SIGNATURE, TIMESTAMP, secret_of,
 LOG = logging.getLogger("ballast.api")
 LOOK_SECONDS: Final = 2.0
 TIMEOUT_SECONDS: Final = 10.0
+"""For a whole answer, however slowly it trickles in; a webhook's turn ends with the first answer after so long."""
 MOST_FAILURES: Final = 12
 LONGEST_WAIT: Final = 3600.0
 AT_ONCE: Final = 20
@@ -50,8 +52,12 @@ def signing_key(backend: Backend) -> bytes:
 
 def post(url: str, body: bytes, headers: dict[str, str]) -> int:
     """Send a message; the status of the answer, whose body is not read. Redirects are not followed."""
-    with httpx.Client(timeout=TIMEOUT_SECONDS, follow_redirects=False) as client:
-        with client.stream("POST", url, content=body, headers=headers) as answer:
+    return asyncio.run(asyncio.wait_for(_posted(url, body, headers), TIMEOUT_SECONDS))
+
+
+async def _posted(url: str, body: bytes, headers: dict[str, str]) -> int:
+    async with httpx.AsyncClient(timeout=TIMEOUT_SECONDS, follow_redirects=False) as client:
+        async with client.stream("POST", url, content=body, headers=headers) as answer:
             return answer.status_code
 
 
@@ -65,7 +71,7 @@ def deliver(key: bytes, webhook: Webhook, message: dict[str, Any], send: Post = 
     }
     try:
         status = send(webhook.url, body, headers)
-    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:  # the last: a host that is no name
         return Delivery(delivered=False, status=None, reason=f"no answer: {type(error).__name__}")
     taken = 200 <= status < 300
     return Delivery(delivered=taken, status=status, reason="" if taken else f"it answered {status}")
@@ -115,13 +121,14 @@ class Deliverer:
         webhook = webhooks.get(webhook.webhook_id)  # another may have delivered since
         key, newest = signing_key(self._backend), self._backend.store.events.span()[1]
         due = self._backend.store.events.after(webhook.last_number, webhook.kinds, AT_ONCE)
+        began = time.monotonic()
         for event in due:
             found = deliver(key, webhook, message_of(event), self._send)
             if not found.delivered:
                 self._failed(webhook, found.reason)
                 return
             webhooks.arrived(webhook.webhook_id, event.number, sent=True, release=False)
-            if self._stop.is_set():
+            if self._stop.is_set() or time.monotonic() - began > TIMEOUT_SECONDS:
                 break
         else:
             if len(due) < AT_ONCE:  # what lies between concerns nobody there

@@ -23,7 +23,8 @@ class WebhookRequest(Contract):
         try:
             parts = urlsplit(url)
             host, _ = parts.hostname, parts.port
-        except ValueError:
+            (host or "").encode("idna")
+        except ValueError:  # also a name with an empty label, or one of more than 63 characters
             host, parts = None, urlsplit("")
         if host is None or parts.scheme not in ("https", "http") or not url.isascii() or not url.isprintable():
             raise ValueError("an address is written https://host/path")

@@ -37,7 +37,8 @@ def chosen_loss(name: str, task: Task, *, epsilon: float | None = None, quantile
     if name not in losses_for(task):
         kind = "classifier" if task == "classification" else "regressor"
         raise ProblemError(f"loss of a {kind} must be one of {', '.join(losses_for(task))}, got {name!r}")
-    return get_loss(name, epsilon=epsilon, quantile=quantile)
+    stated = (("epsilon", epsilon), ("quantile", quantile))
+    return get_loss(name, **{word: None if value is None else number(word, value) for word, value in stated})
 
 
 def check_client_weights(weights: ClientWeights) -> ClientWeights:

@@ -167,7 +167,10 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
 
     def _cost(self) -> float:
         if self.label_flip_cost is None:
-            return 1.0 if self.target_cost is None else number("target_cost", self.target_cost)
+            cost = 1.0 if self.target_cost is None else number("target_cost", self.target_cost)
+            if not cost > 0:
+                raise ProblemError(f"target_cost must be above 0 (infinity allowed), got {cost!r}")
+            return cost
         if self.target_cost is not None:
             raise ProblemError("target_cost and label_flip_cost are the same cost by two names: give one of them")
         return number("label_flip_cost", self.label_flip_cost)

@@ -138,6 +138,15 @@ def read_contract(kind: type[AnyContract], path: Path, what: str) -> AnyContract
         raise InvalidInputError(f"{path}: {explain(error, kind)}") from None
 
 
+_OTHER_KINDS = {
+    "tuple_type": "give a list, in brackets", "list_type": "give a list, in brackets",
+    "dict_type": "give a table of keys and values", "model_type": "give a table of keys and values",
+    "model_attributes_type": "give a table of keys and values", "path_type": "give a path, in quotes",
+}
+"""What to give where a value of another kind stands, in the words of the files that people write."""
+_MOST_FINDINGS = 5
+
+
 def explain(error: ValidationError, kind: type[BaseModel] | None = None) -> str:
     """Pydantic's findings on one line: where, what, without the values (they may be private).
 
@@ -146,8 +155,9 @@ def explain(error: ValidationError, kind: type[BaseModel] | None = None) -> str:
     found = []
     for item in error.errors(include_url=False, include_input=False, include_context=False):
         where = ".".join(str(part) for part in item["loc"])
-        message = item["msg"].removeprefix("Value error, ")
+        message = _OTHER_KINDS.get(item["type"], item["msg"].removeprefix("Value error, "))
         if kind is not None and item["type"] == "extra_forbidden":
             message = unknown_key(kind, item["loc"])
         found.append(f"{where}: {message}" if where else message)
-    return "; ".join(found)
+    more = [f"and {len(found) - _MOST_FINDINGS} more"] if len(found) > _MOST_FINDINGS else []
+    return "; ".join([*found[:_MOST_FINDINGS], *more])

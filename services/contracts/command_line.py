@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from contextlib import suppress
 from services.contracts.errors import InvalidInputError
 
 SHELLS = ("bash", "zsh")
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""Errors of a disk that takes no more."""
 
 
 class ShowVersion(argparse.Action):
@@ -58,11 +61,36 @@ def tell(args: argparse.Namespace, value: object, *lines: str) -> None:
         print(line)
 
 
+def say_all() -> None:
+    """Write out what was printed; nothing where the command was started without a standard output."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def disk_full(command: str, error: OSError) -> int:
+    """End with one line where a disk is full, such as that of the file that the output goes to; the exit code."""
+    if error.errno not in FULL:
+        raise error
+    print(f"{command}: nothing more can be written: {error.strerror}", file=sys.stderr)
+    return reader_left()
+
+
 def reader_left() -> int:
     """End quietly where the reader of what is printed, such as ``head``, has seen enough; the exit code."""
-    with suppress(OSError):  # where standard output is no file there is nothing that could be written later
+    with suppress(OSError, AttributeError):  # where there is none, or it is no file, nothing could be written later
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 1
+
+
+def whole_number(text: str, least: int = 1) -> int:
+    """Argument that counts something, for ``type=``."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = least - 1
+    if number < least:
+        raise argparse.ArgumentTypeError(f"give a whole number at or above {least}, not {text[:40]!r}")
+    return number
 
 
 def completion(parser: argparse.ArgumentParser, shell: str) -> str:

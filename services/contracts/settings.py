@@ -256,5 +256,8 @@ def _said(variable: str, environment: Mapping[str, str]) -> str | None:
 
 def _put(values: dict[str, Any], path: tuple[str, ...], text: str) -> None:
     for part in path[:-1]:
-        values = values.setdefault(part, {})
+        inner = values.setdefault(part, {})
+        if not isinstance(inner, dict):
+            return  # the file has something else there, and is refused for it
+        values = inner
     values[path[-1]] = text.split(",") if path[-1] in _LISTS else text

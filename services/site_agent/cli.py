@@ -13,7 +13,9 @@ from services.contracts.command_line import (
     ShowVersion,
     add_json,
     completion,
+    disk_full,
     reader_left,
+    say_all,
 )
 from services.contracts.errors import BallastError
 from services.site_agent import actions
@@ -30,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = _parser().parse_args(arguments)
     try:
         code: int = chosen.run(chosen)
-        sys.stdout.flush()
+        say_all()
     except BallastError as error:
         print(f"ballast-site: {error}", file=sys.stderr)
         return 1
@@ -38,6 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         return reader_left()
+    except OSError as error:
+        return disk_full("ballast-site", error)
     return code
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -53,6 +54,34 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: object) -> None:
     command = f"{sys.executable} -m api.cli.main migrate --home {tmp_path} | true"
     done = subprocess.run(command, shell=True, capture_output=True, check=False)
     assert done.stderr == b""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+@pytest.mark.parametrize("module", ["api.cli.main", "services.site_agent"])
+def test_a_full_disk_is_one_line(module: str) -> None:
+    command = f"{sys.executable} -m {module} completion bash > /dev/full"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    name = {"api.cli.main": "ballast", "services.site_agent": "ballast-site"}[module]
+    assert (done.returncode, done.stderr) == (1, f"{name}: nothing more can be written: No space left on device\n")
+
+
+@pytest.mark.parametrize("module", ["api.cli.main", "services.site_agent"])
+def test_a_command_runs_without_a_standard_output(module: str) -> None:
+    command = f"{sys.executable} -m {module} completion bash >&-"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["run", "list", "--limit", "0"], ["audit", "list", "--limit", "-1"], ["audit", "list", "--offset", "-1"]],
+)
+def test_a_number_of_rows_that_means_nothing_is_refused(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2 and "give a whole number at or above" in capsys.readouterr().err
 
 
 def test_both_commands_say_their_version() -> None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any
 
 import httpx
@@ -17,6 +18,7 @@ import pytest
 from sqlalchemy import update
 
 from api.events import endpoints, feed
+from api.web.sessions import COOKIE, Sessions
 from services.contracts.identity import Role
 from services.contracts.run import SiteTermsRecord
 from services.round_store.operation_tables import EventRow
@@ -146,6 +148,62 @@ def test_a_stream_ends_with_its_token(world: Any, server: str, monkeypatch: pyte
         token_id = world.tokens[Role.OPERATOR].split("_")[1]
         world.backend.store.tokens.revoke(token_id)
         assert stream.next() == {}
+
+
+def test_a_stream_that_is_never_quiet_ends_with_its_token_too(
+    world: Any, server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoints, "QUIET_SECONDS", 1.0)
+    stop = threading.Event()
+
+    def go_on() -> None:
+        while not stop.is_set():
+            a_run(world)
+            stop.wait(0.2)
+
+    busy = threading.Thread(target=go_on)
+    with following(world, server, kind=["run.failed"]) as stream:
+        busy.start()
+        try:
+            assert stream.next()["event"] == "run.failed"
+            world.backend.store.tokens.revoke(world.tokens[Role.OPERATOR].split("_")[1])
+            told = list(islice(iter(stream.next, {}), 30))
+        finally:
+            stop.set()
+            busy.join(PATIENCE)
+    assert len(told) < 30, "it ends while events go on"
+
+
+def test_a_stream_of_a_session_holds_as_long_as_the_session(
+    world: Any, server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoints, "QUIET_SECONDS", 0.05)
+    store = world.backend.store
+    token_id = world.tokens[Role.OPERATOR].split("_")[1]
+    sessions = Sessions(store)
+    secret = sessions.begin(store.tokens.find(token_id).token)
+    with httpx.Client(base_url=server, timeout=PATIENCE, headers={"Cookie": f"{COOKIE}={secret}"}) as client:
+        with client.stream("GET", "/v1/events") as answer:
+            lines = (line for line in answer.iter_lines() if line)
+            assert [next(lines) for _ in range(4)] == [": following", *[": still here"] * 3]
+            sessions.end(secret)
+            assert len(list(islice(lines, 50))) < 50
+
+
+def test_one_follower_too_many_is_told_so_and_takes_no_place(
+    world: Any, server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed, "MOST_FOLLOWERS", 1)
+    headers = {"Authorization": f"Bearer {world.tokens[Role.OPERATOR]}"}
+    with following(world, server):
+        with httpx.stream("GET", f"{server}/v1/events", headers=headers, timeout=PATIENCE) as refused:
+            assert refused.status_code == 503 and refused.headers["retry-after"] == "5"
+            assert json.loads(refused.read())["code"] == "unavailable"
+    deadline, status = time.monotonic() + PATIENCE, 503
+    while status == 503 and time.monotonic() < deadline:  # until the server has noticed who is gone
+        with httpx.stream("GET", f"{server}/v1/events", headers=headers, timeout=PATIENCE) as again:
+            status = again.status_code
+    assert status == 200, "who is gone leaves the place"
 
 
 def test_one_reader_reads_for_all(world: Any, server: str, monkeypatch: pytest.MonkeyPatch) -> None:

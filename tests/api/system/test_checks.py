@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from api.system import checks
+from api.system import checks, facts
 from services.contracts.events import Webhook
 from services.contracts.plan import Plan
 from services.contracts.records import Site
 from services.contracts.run import Run
+from services.contracts.settings import Settings
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 DAY, SECOND = timedelta(days=1), timedelta(seconds=1)
@@ -84,3 +85,16 @@ def hook(**changes: Any) -> Webhook:
 def test_a_planted_fault_is_found(finding: checks.Finding, state: str, said: str) -> None:
     assert finding.state == state and said in finding.said
     assert bool(finding.todo) == (state != "ok"), "what is wrong says what to do, and nothing else does"
+
+
+@pytest.mark.parametrize("name", ["secrets/prefect", "prefect-client.toml", "prefect-server.toml", "ballast.db-wal"])
+def test_each_file_that_opens_something_is_looked_at(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("hush")
+    path.chmod(0o600)
+    settings = Settings.load(tmp_path, {})
+    assert facts.secrets(settings).state == "ok"
+    path.chmod(0o644)
+    found = facts.secrets(settings)
+    assert found.state == "fail" and str(path) in found.said

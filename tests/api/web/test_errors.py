@@ -48,6 +48,8 @@ def test_every_status_is_an_error() -> None:
         ("GET", "/v1/runs?plan=%00", 422, "invalid_input"),
         ("GET", "/v1/runs?status=done", 422, "invalid_input"),
         ("GET", "/v1/runs?limit=0", 422, "invalid_input"),
+        ("GET", "/v1/runs?state=failed", 422, "invalid_input"),
+        ("POST", "/v1/admin/plans/nobody/pause?dry_run=1", 422, "invalid_input"),
         ("GET", f"/v1/runs?offset={10**30}", 422, "invalid_input"),
         ("GET", "/v1/models/pumps/versions/0", 404, "not_found"),
         ("GET", f"/v1/models/pumps/versions/{10**30}", 404, "not_found"),
@@ -130,3 +132,17 @@ def test_a_body_that_is_no_text_does_not_fit(shared_world: Any) -> None:
     )
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_input")
     assert answer.json()["detail"] == "the body cannot be read: send JSON in UTF-8"
+
+
+def test_a_parameter_that_a_route_does_not_know_is_named_with_those_that_it_knows(lasting_world: Any) -> None:
+    answer = lasting_world.call(Role.VIEWER, "GET", "/v1/runs?state=failed&plan=pumps&State=x")
+    known = "no such parameter; known here: cursor, limit, offset, plan, status"
+    assert answer.json()["errors"] == [{"where": f"query.{name}", "what": known} for name in ("state", "State")]
+    assert lasting_world.call(Role.VIEWER, "GET", "/v1/runs?status=failed&plan=pumps&limit=3").status_code == 200
+    none = lasting_world.call(Role.VIEWER, "GET", "/v1/models/pumps?x=1")
+    assert none.status_code == 422 and none.json()["detail"] == "query.x: this address takes no parameters"
+    protocol = lasting_world.call(Role.VIEWER, "GET", "/v2/models/pumps?x=1")
+    assert protocol.status_code == 400 and protocol.json() == {"error": "query.x: this address takes no parameters"}
+    assert lasting_world.call(None, "GET", "/v1/runs?state=failed").status_code == 401
+    secret = lasting_world.call(Role.VIEWER, "GET", "/v1/admin/tokens?x=1")
+    assert secret.status_code == 403, "who may not ask learns no parameters"

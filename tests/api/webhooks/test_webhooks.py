@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import http.server
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -22,6 +24,7 @@ from services.identity.webhook_signature import SIGNATURE, TIMESTAMP, check_sign
 from services.round_store.operation_tables import WebhookRow
 from tests.api.conftest import a_plan
 from tests.oracles.store_walk import all_columns
+from tests.waiting import PATIENCE
 
 HOOKS = "/v1/admin/webhooks"
 
@@ -208,3 +211,61 @@ def test_an_address_of_the_own_network_is_the_operators_choice(world: Any) -> No
         add(world, url)
     again = world.call(Role.ADMINISTRATOR, "POST", HOOKS, {"url": "https://192.168.0.7/x"})
     assert (again.status_code, again.json()["code"]) == (409, "conflict")
+
+
+def test_an_answer_that_trickles_in_holds_up_nobody(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery, "TIMEOUT_SECONDS", 0.5)
+    gone = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def trickle() -> None:
+            with listener.accept()[0] as one:
+                one.recv(65536)
+                one.sendall(b"HTTP/1.1 200 OK\r\n")
+                for _ in range(50):
+                    if gone.wait(0.1):
+                        return
+                    with suppress(OSError):
+                        one.sendall(b"X-More: y\r\n")
+
+        thread = threading.Thread(target=trickle)
+        thread.start()
+        hook = add(world, f"http://127.0.0.1:{listener.getsockname()[1]}/")["webhook"]["webhook_id"]
+        try:
+            answer = world.call(Role.ADMINISTRATOR, "POST", f"{HOOKS}/{hook}/test")
+        finally:
+            gone.set()
+            thread.join(PATIENCE)
+    assert answer.json() == {"delivered": False, "status": None, "reason": "no answer: TimeoutError"}
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".example"])
+def test_a_host_that_is_no_name_is_refused_and_holds_up_no_other(world: Any, receiver: Receiver, host: str) -> None:
+    refused = world.call(Role.ADMINISTRATOR, "POST", HOOKS, {"url": f"https://{host}/"})
+    assert refused.status_code == 422 and "https://host/path" in refused.json()["detail"]
+    first = add(world, receiver.url + "/first")["webhook"]["webhook_id"]
+    with world.backend.store.database.write() as session:  # as one of before
+        session.execute(update(WebhookRow).values(url=f"https://{host}/"))
+    add(world, receiver.url)
+    happen(world, "one")
+    Deliverer(world.backend).look()
+    assert receiver.kinds() == ["run.begun", "run.failed"]
+    assert world.backend.store.webhooks.get(first).last_failure.startswith("no answer: ")
+
+
+def test_a_slow_address_gives_the_others_their_turn(
+    world: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slowly(*_: object) -> int:
+        time.sleep(0.01)
+        return 204
+
+    before = add(world, receiver.url)["webhook"]["last_number"]
+    happen(world, "one", "two")
+    with monkeypatch.context() as patch:
+        patch.setattr(delivery, "TIMEOUT_SECONDS", 0.0)
+        Deliverer(world.backend, slowly).look()
+    (hook,) = world.backend.store.webhooks.list_webhooks()
+    assert hook.last_number == before + 1, "one event, and the next webhook has its turn"
+    Deliverer(world.backend).look()
+    assert receiver.kinds() == ["run.failed", "run.begun", "run.failed"]

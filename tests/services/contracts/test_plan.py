@@ -66,6 +66,27 @@ def test_what_has_no_meaning_is_refused_in_one_line(changes: dict[str, Any], sai
     assert said in text and "\n" not in text
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"gates": 3}, "gates: give a table of keys and values"),
+        ({"sites": "plant-1"}, "sites: give a list, in brackets"),
+        ({"parameters": [1]}, "parameters: give a table of keys and values"),
+    ],
+)
+def test_another_kind_of_value_is_told_in_the_words_of_the_file(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError) as refusal:
+        Plan.model_validate(PLAN | changes)
+    assert explain(refusal.value) == said
+
+
+def test_of_many_findings_a_line_has_the_first_and_says_how_many_more() -> None:
+    with pytest.raises(ValidationError) as refusal:
+        Plan.model_validate(PLAN | {"site_settings": {f"plant-{number}": 3 for number in range(60)}})
+    text = explain(refusal.value)
+    assert text.count("give a table") == 5 and text.endswith("; and 55 more")
+
+
 def test_weights_may_be_left_out_given_for_all_or_be_left_to_the_join() -> None:
     assert Plan.model_validate(PLAN).explicit_weights == {}
     given = Plan.model_validate(PLAN | weights(a=0.1, b=0.9))

@@ -33,3 +33,10 @@ def test_an_agents_and_a_coordinators_servers_may_be_several(tmp_path: Path) -> 
     settings = Settings.load(tmp_path, said)
     assert settings.nats_servers == tuple(three.split(","))
     assert settings.nats_authority == tmp_path / "ca.pem"
+
+
+@pytest.mark.parametrize("text", ["api = 3", "[[api]]\nport = 1"])
+def test_what_is_no_table_in_the_file_is_one_line_whatever_the_environment_says(tmp_path: Path, text: str) -> None:
+    (tmp_path / "ballast.toml").write_text(text)
+    with pytest.raises(InvalidInputError, match="ballast.toml: api: give a table of keys and values$"):
+        Settings.load(tmp_path, {"BALLAST_API_PORT": "8001"})
