@@ -23,7 +23,7 @@ import copy
 import hashlib
 import math
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -50,7 +50,7 @@ solutions of one local step may differ along a row by more than that, and whoeve
 _NEW = 1e-9  # share of a vector that must lie outside the span for it to be a new direction
 _EDGE = 1e-9  # angles of a row by which rounding may put one across the border to the next
 _SEARCHES_KEPT = 64  # vectors of which it is remembered what they isolate with those before: of a few answers
-_DEPTH = 32  # last vectors of which pairs are held to pairs: 496 pairs, 33 000 sums a vector
+_DEPTH = 32  # last vectors, by when they were told last, of which pairs are held to pairs: 33 000 sums a vector
 LEAST_LEVERAGE = 0.999
 """Leverage from which on a row counts as isolated by some combination."""
 
@@ -119,11 +119,12 @@ class Differences:
         for each in vectors:
             sketch = trial.sketch(each)
             if trial.knows(sketch):
-                continue
-            by_pairs = trial.by_pairs(sketch)
-            if not by_pairs <= trial.differences:
-                return False
-            trial.add(sketch, by_pairs)
+                trial.renew(sketch)
+            else:
+                by_pairs = trial.by_pairs(sketch)
+                if not by_pairs <= trial.differences:
+                    return False
+                trial.add(sketch, by_pairs)
             if len(trial.differences) > len(self.differences):
                 return False
         self.sketches, self.history = trial.sketches, trial.history
@@ -131,10 +132,12 @@ class Differences:
         return True
 
     def take(self, vectors: Sequence[FloatArray]) -> None:
-        """Take in those that are not known yet."""
+        """Take in those that are not known yet, and renew the others."""
         for each in vectors:
             sketch = self.sketch(each)
-            if not self.knows(sketch):
+            if self.knows(sketch):
+                self.renew(sketch)
+            else:
                 self.add(sketch)
 
     def sketch(self, rows: FloatArray) -> FloatArray:
@@ -145,18 +148,41 @@ class Differences:
         """Whether the very vector has left before, or it is zero."""
         if np.abs(sketch).max() <= _FAINT:
             return True
-        near = self.sketches[np.abs(self.sketches[:, 0] - sketch[0]) <= _FAINT]
-        return bool((np.abs(near - sketch).max(axis=1, initial=0.0) <= _FAINT).any())
+        return self._place(sketch) is not None
+
+    def _place(self, sketch: FloatArray) -> int | None:
+        """Where among the sketches the very vector stands; None: nowhere."""
+        near = np.flatnonzero(np.abs(self.sketches[:, 0] - sketch[0]) <= _FAINT)
+        same = near[np.abs(self.sketches[near] - sketch).max(axis=1, initial=0.0) <= _FAINT]
+        return int(same[-1]) if same.size else None
 
     def add(self, sketch: FloatArray, by_pairs: IntSet | None = None) -> None:
         """Take in a vector that is not known yet; ``by_pairs`` where :meth:`by_pairs` was asked already.
 
         Copies of one share what they found: what the guard tried and what then leaves is the same search.
         """
+        self._tell(
+            sketch, lambda: (self.by_pairs(sketch) if by_pairs is None else by_pairs, self._by_differences(sketch))
+        )
+
+    def renew(self, sketch: FloatArray) -> FloatArray | None:
+        """Take in a vector that left before and is told again: one of the last ones once more, held to the others.
+
+        The sketch (q,) under which it is known, and now stands last; None where it did already, or is zero. Vectors
+        that came while it was no longer among the last :data:`_DEPTH` were not held to it.
+        """
+        place = self._place(sketch)
+        if place is None or place == len(self.sketches) - 1:
+            return None
+        known, away = np.array(self.sketches[place]), place < len(self.sketches) - _DEPTH
+        self.sketches = np.delete(self.sketches, place, axis=0)
+        self._tell(known, lambda: (set(), self._by_differences(known) if away else set()))
+        return known
+
+    def _tell(self, sketch: FloatArray, search: Callable[[], tuple[IntSet, IntSet]]) -> None:
         self.history = hashlib.sha256(self.history + sketch.tobytes()).digest()
         if self.history not in self._found:
-            pairs = self.by_pairs(sketch) if by_pairs is None else by_pairs
-            self._found[self.history] = (pairs, self._by_differences(sketch))
+            self._found[self.history] = search()
             while len(self._found) > _SEARCHES_KEPT:
                 self._found.popitem(last=False)
         pairs, differences = self._found[self.history]

@@ -79,12 +79,14 @@ class Exposure:
         for rows in account.rows:
             sketch = found.sketch(rows)
             if found.knows(sketch):
+                again = found.renew(sketch)
+                sketches += [] if again is None else [again]
                 continue
             found.add(sketch)
             sketches.append(sketch)
+            self._vectors += 1
             direction = self._span.add(np.bincount(self._alike, rows, self._n_rows).astype(np.float64))
             directions += [] if direction is None else [direction]
-        self._vectors += len(sketches)
         self._unaccounted += not account.whole
         changed = (found.pairs - pairs) | (found.differences - differences)
         isolated = {row: row in found.pairs for row in changed}

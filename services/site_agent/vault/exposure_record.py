@@ -67,9 +67,10 @@ class Stored:
 
 @dataclass(frozen=True)
 class Addition:
-    """What one answer adds: sketches, directions and isolated rows that are new, and the figures after it.
+    """What one answer adds: directions and isolated rows that are new, and the figures after it.
 
-    ``isolated`` says of a row whether a vector or a pair of them shows it; a row may be new in that alone.
+    ``sketches`` are those of its vectors, also of one that left before: it is one of the last ones again. ``isolated``
+    says of a row whether a vector or a pair of them shows it; a row may be new in that alone.
     """
 
     sketches: tuple[FloatArray, ...]
@@ -150,9 +151,9 @@ class ExposureRecord:
     def stored(self, digest: str, n_rows: int) -> Stored:
         """What is known of a version of the data with ``n_rows`` training rows."""
         known = self._rows("SELECT unaccounted, span_full, vectors FROM version WHERE digest = ?", digest)
-        sketches, directions = (
+        sketches, directions = (  # a sketch that was told again stands there once more: the last time counts
             [np.frombuffer(numbers) for (numbers,) in self._rows(
-                f"SELECT numbers FROM {table} WHERE digest = ? ORDER BY number", digest
+                f"SELECT numbers FROM {table} WHERE digest = ? GROUP BY numbers ORDER BY max(number)", digest
             )]
             for table in ("sketch", "direction")
         )

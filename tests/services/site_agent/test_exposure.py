@@ -49,6 +49,12 @@ class Plain(Differences):
     def knows(self, sketch: np.ndarray) -> bool:
         return any(np.abs(sketch - each).max() <= 1e-12 for each in [*self.sketches, np.zeros(SKETCH)])
 
+    def renew(self, sketch: np.ndarray) -> None:
+        told = [each for each in self.sketches if np.abs(sketch - each).max() > 1e-12]
+        if len(told) < len(self.sketches):
+            self.sketches = np.array(told).reshape(-1, SKETCH)
+            self.add(sketch)
+
     def add(self, sketch: np.ndarray, by_pairs: set[int] | None = None) -> None:
         self.pairs |= self.by_pairs(sketch)
         self.differences |= self._by_differences(sketch) | self.pairs
@@ -179,3 +185,34 @@ def test_a_vector_counted_twice_is_held_to_two_others(order: tuple[int, ...]) ->
     for place in order:
         found.add(found.sketch(vectors[place]))
     assert (found.pairs, found.differences) == (set(), {5})
+
+
+def told_long_ago(n_rows: int) -> tuple[Differences, list[np.ndarray], np.ndarray]:
+    """A vector, forty others, and two more; and what the first and those two leave of a row, with a fourth."""
+    draw = np.random.default_rng(7)
+    first, *others, second, third = draw.random((43, n_rows)) / n_rows
+    found = Differences(n_rows, 7, np.zeros((0, SKETCH)), set(), set())
+    found.take([first, *others, second, third])
+    fourth = second + third - first
+    fourth[5] += 0.5 / n_rows
+    assert found.differences == set()
+    return found, [first, second, third], fourth
+
+
+def test_a_vector_that_is_told_again_is_one_of_the_last_again() -> None:
+    found, (first, _, _), fourth = told_long_ago(60)
+    forgotten = found.copy()
+    forgotten.take([fourth])
+    assert forgotten.differences == set(), "it is held to the last vectors, of which the first is none"
+    assert found.admits([first]), "by itself it shows nothing new"
+    assert len(found.sketches) == 43 and not found.admits([fourth])
+    found.take([fourth])
+    assert found.differences == {5}
+
+
+def test_a_vector_that_is_told_again_is_held_to_what_came_meanwhile() -> None:
+    found, (first, _, _), fourth = told_long_ago(60)
+    found.take([fourth])
+    assert found.differences == set() and not found.admits([first])
+    found.take([first])
+    assert found.differences == {5}

@@ -58,6 +58,18 @@ def test_the_record_survives_a_restart_and_belongs_to_the_data(tmp_path: Path) -
     assert again.admit(train, everyone(train), RUN, told(vectors[:1])) == figures[-1], "the earlier rows are remembered"
 
 
+def test_a_vector_that_was_told_again_is_one_of_the_last_after_a_restart_too(tmp_path: Path) -> None:
+    train, path, draw = part(60), tmp_path / "exposure.sqlite", np.random.default_rng(7)
+    first, *others, second, third = draw.random((43, 60)) / 60
+    fourth = second + third - first
+    fourth[5] += 0.5 / 60
+    door = gate(path)
+    for vector in (first, *others, second, third, first):
+        figures = door.admit(train, everyone(train), RUN, told(vector[None]))
+    assert (figures.vectors, figures.by_differences) == (43, 0), "the first counts once"
+    assert gate(path).admit(train, everyone(train), RUN, told(fourth[None])).by_differences == 1
+
+
 def test_what_was_admitted_is_there_after_the_process_died_and_for_who_looks(tmp_path: Path) -> None:
     train, path, left = part(), tmp_path / "plant" / "exposure.sqlite", tmp_path / "left"
     path.parent.mkdir()
