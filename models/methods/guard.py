@@ -9,7 +9,7 @@ the point w that was asked may not leave, what leaves is
 height is at most r(w), so whatever is built on it stays proven, exactly. Where to look from and the share are drawn;
 the distance, and at last the share, grow until nothing is isolated, and at the very last the answer is the cut 0 <= r,
 which says nothing. Before a mean is looser at w than the tightest cut that left already (:func:`tightest`), that one is
-told again: it adds no vector to what is known, so it isolates nothing, and in a sum over plants it still says
+told again: it adds no vector to what is known, so it seldom isolates anything, and in a sum over plants it still says
 something. The price is tightness, and so rounds. The share begins small, for a plant may have a single row at
 its kink at the optimum: all tight cuts then differ in that row alone, and what hides it must cost little. What
 isolates a row, and what is drawn, is the guard's matter (``services.site_agent.vault.guard``); here is what may stand
@@ -190,11 +190,21 @@ def height_at(below: Minorant, point: FloatArray, norm: float) -> float:
 
 def tightest(cuts: Sequence[Minorant], near: Near) -> Minorant | None:
     """The highest of minorants of one unbounded risk at a point; None of none."""
+    return cuts[int(np.argmax(_heights(cuts, near)))] if cuts else None
+
+
+def highest_first(cuts: Sequence[Minorant], near: Near) -> list[Minorant]:
+    """Minorants of one unbounded risk by height at a point, the highest first, without those that say nothing there."""
     if not cuts:
-        return None
+        return []
+    heights = _heights(cuts, near)
+    return [cuts[place] for place in np.argsort(-heights, kind="stable") if heights[place] > 0]
+
+
+def _heights(cuts: Sequence[Minorant], near: Near) -> FloatArray:
     slopes = np.array([each.slope for each in cuts])
     levels = np.array([each.offset + near.norm * each.norm_weight for each in cuts])
-    return cuts[int(np.argmax(levels + slopes @ near.point))]
+    return np.asarray(levels + slopes @ near.point)
 
 
 def _near(point: FloatArray, problem: SiteProblem, exchange: int) -> Near:

@@ -17,7 +17,7 @@ from functools import cache, partial
 import numpy as np
 
 from models.basics import FloatArray
-from models.methods.guard import MOVES, AnswerT, Minorant, Near, Other, height_at, tightest
+from models.methods.guard import MOVES, AnswerT, Minorant, Near, Other, height_at, highest_first, tightest
 from models.methods.row_account import row_vectors
 from services.site_agent.vault.exposure import Differences
 
@@ -37,6 +37,7 @@ _NEW_OF_256 = 64
 """Of the questions that the exact cut may not answer, so many are told a mean even where an earlier cut is tighter at
 the point: a run in which every plant only repeats itself learns nothing more and stalls short of its gap."""
 _NEW_MOVES = 3  # from as near as that; farther ones are loose
+_TRIED = 32  # cuts that left, from the tightest on, of which one may be told again where nothing else may leave
 
 
 class VaultGuard:
@@ -91,7 +92,11 @@ class VaultGuard:
         return found
 
     def choose_cut(self, question: bytes, near: Near, exact: Minorant, other: Other) -> Minorant:
-        """The exact cut, else a mean that is tighter at the point than all that left before, else the tightest."""
+        """The exact cut, else a mean that is tighter at the point than all that left before, else the tightest.
+
+        The tightest that may be told again, that is: with what came since, one that left long ago may isolate a row.
+        Where none may, the cut that says nothing.
+        """
         left, repeated = self._left_of(near.risk), None
         key, again = self._key(question), self._key(question + b"again" + near.exchange.to_bytes(8, "big"))
         told = self._earlier(again)
@@ -111,12 +116,14 @@ class VaultGuard:
             best = highest() if earlier is None else None
             if best is None:
                 return other(number, draw())
+            if number > MOVES:  # what is given now leaves unasked
+                repeated = next((each for each in highest_first(left, near)[:_TRIED] if self._may(each)), None)
+                return other(number, draw()) if repeated is None else repeated
             known = height_at(best, near.point, near.norm)
             if known < height - _NEGLIGIBLE * abs(height):
                 found = other(number, draw())
-                # The last candidate leaves unasked: an earlier cut that was not admitted then must not be it.
                 tighter = height_at(found, near.point, near.norm) > known
-                if tighter or (new and number <= _NEW_MOVES) or (number > MOVES and not self._may(best)):
+                if tighter or (new and number <= _NEW_MOVES):
                     repeated = None
                     return found
             repeated = best

@@ -196,6 +196,10 @@ def test_an_earlier_cut_that_may_not_leave_does_not_leave_last() -> None:
     door = VaultGuard(differences, b"secret", lambda rows: rows, lambda question: None, left)
     exact = cut(2.0, np.eye(20)[4] / 20)
     assert door.choose_cut(b"q", near, exact, lambda number, random: zero if number > MOVES else alone) is zero
+    lower = cut(0.5, np.full(20, 0.05))
+    left[b"a risk"].extend([lower, cut(-1.0, np.full(20, 0.04))])
+    found = door.choose_cut(b"r", near, exact, lambda number, random: zero if number > MOVES else alone)
+    assert found is lower, "the tightest of those that may"
 
 
 def cut(height: float, rows: np.ndarray) -> Minorant:
