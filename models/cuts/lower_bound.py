@@ -39,7 +39,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from models.basics import FloatArray
 from models.cuts.cut_model import CutModel
@@ -294,6 +293,7 @@ def _about_means(model: CutModel, weights: FloatArray) -> FloatArray:
     rows = np.zeros((weights.shape[0], d + 1))
     rows[: -n_sites, :d], rows[: -n_sites, d], rows[-n_sites:, d] = model.slope, model.norm_weight, model.floor
     site = np.concatenate([model.site, np.arange(n_sites)])
-    means = sparse.csc_array((weights, site, np.arange(site.shape[0] + 1)), shape=(n_sites, site.shape[0])) @ rows
+    order = np.argsort(site, kind="stable")  # each site has a row, its floor
+    means = np.add.reduceat((rows * weights[:, None])[order], np.searchsorted(site[order], np.arange(n_sites)))
     total = np.bincount(site, weights=weights, minlength=n_sites)
     return np.asarray(rows - np.divide(means, total[:, None], out=np.zeros_like(means), where=total[:, None] > 0)[site])
