@@ -13,7 +13,6 @@ import pytest
 
 from flows import retrain
 from flows.publish import keep_draft, promote_if_gates_hold, register
-from flows.steps import may_pass
 from flows.wiring import FlowContext
 from services.contracts.draft import VersionDraft
 from services.contracts.errors import UnavailableError
@@ -25,6 +24,7 @@ from services.registry.mlflow_store import MlflowStore
 from services.round_store.model_versions import ModelVersionRepository
 from services.round_store.runs import RunRepository
 from tests.flows import conftest
+from tests.steps import tried_again
 
 Killed = Callable[..., tuple[Run, VersionDraft]]
 HEARD_OF = "when the registry has the version and the store does not"
@@ -161,15 +161,11 @@ def waiting(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Steps are tried again as Prefect tries them, without the waiting: what was waited."""
     waited: list[float] = []
 
+    async def noted(seconds: float) -> None:
+        waited.append(seconds)
+
     async def stepped(name: str, work: Any, waits: tuple[float, ...] = ()) -> Any:
-        for wait in waits:
-            try:
-                return await work()
-            except Exception as error:
-                if not may_pass(error):
-                    raise
-                waited.append(wait)
-        return await work()
+        return await tried_again(work, waits, noted)
 
     monkeypatch.setattr(retrain, "step", stepped)
     return waited

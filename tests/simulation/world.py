@@ -38,9 +38,9 @@ import models.cohorts.noise
 import services.coordinator.nats_transport
 import services.site_agent.ledger
 import services.site_agent.link
-from flows.steps import may_pass
 from tests.simulation.loop import SimulationLoop
 from tests.simulation.processes import CURRENT, THREADING, Process
+from tests.steps import tried_again
 
 BEGIN = 1_800_000_000.0
 """Wall clock, in seconds since 1970, at the beginning of every world."""
@@ -214,14 +214,7 @@ class _Silent:
 
 async def _step(name: str, work: Callable[[], Awaitable[Any]], waits: tuple[float, ...] = ()) -> Any:
     """A step as Prefect does it: tried again after each wait where that may help."""
-    for wait in waits:
-        try:
-            return await work()
-        except Exception as error:
-            if not may_pass(error):
-                raise
-        await asyncio.sleep(wait)
-    return await work()
+    return await tried_again(work, waits, asyncio.sleep)
 
 
 async def _unseen(*_: Any) -> None:
