@@ -94,11 +94,13 @@ async def retrain(plan: str, run_id: str | None = None) -> dict[str, Any] | Stat
 async def drive(context: FlowContext, run: Run) -> dict[str, Any]:
     """Join, tune, train, evaluate, register, promote if the gates hold; a run that tunes alone ends with its choice.
 
-    Once the draft of a run's version is committed, no plant is asked more, whichever process goes on with the run.
+    A NATS server that is away is waited for as plants are. Once the draft of a run's version is committed, no plant is
+    asked more, whichever process goes on with the run.
     """
     draft = context.store.runs.get_draft(run.run_id)
     if draft is None:
-        async with context.plant_link() as transport:
+        wanted = partial(still_wanted, context, run)
+        async with context.plant_link(run.plan.absence_patience_seconds, wanted) as transport:
             coordinator = context.coordinator(run, transport)
             run = await step("join", partial(coordinator.join, run))
             names = ", ".join(site.site_id for site in run.sites)
@@ -158,11 +160,17 @@ def tried_until_cancelled(
     tries = count()
 
     async def attempt() -> Answer:
-        if next(tries) and context.store.runs.is_cancelled(run.run_id):
-            raise RunCancelledError("an operator cancelled the run while it waited for the registry")
+        if next(tries):
+            still_wanted(context, run, "the registry")
         return await asyncio.to_thread(work)
 
     return attempt
+
+
+def still_wanted(context: FlowContext, run: Run, waits_for: str = "the plant link") -> None:
+    """Raise :class:`RunCancelledError` where an operator cancelled a run that waits for a server."""
+    if context.store.runs.is_cancelled(run.run_id):
+        raise RunCancelledError(f"an operator cancelled the run while it waited for {waits_for}")
 
 
 async def name_flow_run(run: Run) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,7 +13,7 @@ from functools import cached_property
 
 from flows.live_keys import LiveKeys
 from services.contracts.asset_type import AssetType
-from services.contracts.errors import InvalidInputError
+from services.contracts.errors import InvalidInputError, UnavailableError
 from services.contracts.plan import Plan
 from services.contracts.run import Run
 from services.contracts.settings import Settings
@@ -20,6 +23,8 @@ from services.coordinator.training import Coordinator
 from services.registry.mlflow_registry import ModelRegistry
 from services.round_store.store import RoundStore
 
+LOG = logging.getLogger("ballast.flows")
+LINK_SECONDS = 1.0  # between two tries to reach a NATS server
 BUSY_SECONDS = 600.0
 """How long a flow waits for a locked SQLite: a backup may hold it for minutes, and nothing is lost by waiting."""
 
@@ -65,10 +70,25 @@ class FlowContext:
         return {site.site_id: site.keys_at(now) for site in self.store.sites.list_sites(status="active")}
 
     @asynccontextmanager
-    async def plant_link(self) -> AsyncIterator[NatsTransport]:
-        """Open the connection to the plants."""
+    async def plant_link(
+        self, patience_seconds: float = 0.0, still_wanted: Callable[[], None] = lambda: None
+    ) -> AsyncIterator[NatsTransport]:
+        """Open the connection to the plants; where no server is there, try again for ``patience_seconds``.
+
+        ``still_wanted`` is called before each further try, and ends the waiting with what it raises.
+        """
         transport = NatsTransport(self.settings.nats_servers, self.settings.nats_seed, self.settings.nats_authority)
-        await transport.connect()
+        deadline = time.monotonic() + patience_seconds
+        while True:
+            try:
+                await transport.connect()
+                break
+            except UnavailableError as error:
+                if time.monotonic() >= deadline:
+                    raise
+                LOG.warning("%s; trying again for %.0f s", error, deadline - time.monotonic())
+                await asyncio.sleep(LINK_SECONDS)
+                still_wanted()
         try:
             yield transport
         finally:

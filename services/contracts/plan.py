@@ -167,7 +167,8 @@ class Plan(Contract):
     )
     round_deadline_seconds: float = Field(default=60.0, gt=0, le=86_400)
     absence_patience_seconds: float = Field(
-        default=60.0, ge=0, le=86_400, description="how long a run waits, below min_sites, before it fails"
+        default=60.0, ge=0, le=86_400,
+        description="how long a run waits, below min_sites or without a NATS server, before it fails",
     )
     waiting: Waiting | None = Field(
         default=None, description="how long a round waits for whom; None: for all, until their deadline"

@@ -51,7 +51,7 @@ def killed(works: Any, monkeypatch: pytest.MonkeyPatch) -> Killed:
     monkeypatch.setattr(retrain, "step", lambda name, work, waits=(): work())
     monkeypatch.setattr(retrain, "link_to_version", linked)
 
-    def away(_: FlowContext) -> None:
+    def away(*_: object) -> None:
         raise UnavailableError("no NATS server")
 
     def train(name: str, dies: str = "before the run's end", **changes: Any) -> tuple[Run, VersionDraft]:
