@@ -94,11 +94,18 @@ def directions_kept(n_rows: int) -> int:
     return max(1, min(n_rows, MOST_CELLS // n_rows))
 
 
+class _Base(sqlite3.Connection):
+    """Closed with who holds it, where it was not before; Python 3.13 warns of one that never is."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
 def opened(path: Path | None, tables: str) -> sqlite3.Connection:
     """The private file with these tables in it, or a database in memory; ``UnavailableError``, ``sqlite3.Error``."""
     if path is not None:
         private_file(path)
-    base = sqlite3.connect(path or ":memory:", check_same_thread=False, timeout=10.0)
+    base = sqlite3.connect(path or ":memory:", check_same_thread=False, timeout=10.0, factory=_Base)
     if path is not None:
         # A log beside the file: an answer is one forced write and not three. FULL forces it at every commit.
         with suppress(sqlite3.OperationalError):  # somebody looks at this moment, or no log can be kept there
@@ -119,7 +126,8 @@ def looked_at(path: Path | None, tables: str) -> sqlite3.Connection:
     """The file for who only looks: nothing is written, and what it does not hold yet is empty; ``sqlite3.Error``."""
     if path is None or not path.exists():
         return opened(None, tables)
-    base = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False, timeout=10.0)
+    uri = f"{path.absolute().as_uri()}?mode=ro"
+    base = sqlite3.connect(uri, uri=True, check_same_thread=False, timeout=10.0, factory=_Base)
     try:
         base.execute("PRAGMA temp_store = MEMORY")
         held = {name for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
