@@ -16,6 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+# No test is held to a time; "ci" of --hypothesis-profile, which comes after this, draws the same examples each time.
+settings.register_profile("untimed", settings.default, deadline=None)
+settings.load_profile("untimed")
 
 NewDatabase = Callable[[], str]
 NewStore = Callable[[Path], str]

@@ -16,9 +16,10 @@ leaves is charged over these w alone:
   one side: ``q_g (offset_j + <slope_j, w>) <= U``;
 - with Phi = 0, let t_g be the risk at the weights u and R the rows ``y_j (-slope_j, e_g)`` and ``rest_g (0, e_g)`` of
   the multipliers ``around``, c' and v' theirs. For x = (w - u, heights(w) - t), all slacks being at or above 0,
-  ``||R x||_1 <= 2 (U - c' - <v', u>) + |<v', w - u>|``. Any P with ``E = I - P R`` gives
-  ``max|x| <= max|P| ||R x||_1 + ||E||_inf max|x|``; with ``k = max|P| / (1 - ||E||_inf)`` and ``k ||v'||_1 < 1``,
-  ``max|x| <= k 2 (U - c' - <v', u>) / (1 - k ||v'||_1)``. P comes from a pseudo-inverse, and is not trusted.
+  ``L = ||R x||_1 <= 2 (U - c' - <v', u>) + |<v', w - u>|``. Any P with ``E = I - P R``, ``e = ||E||_inf < 1``, gives
+  ``max|x| <= k L`` for ``k = max|P| / (1 - e)``, and of any slope v, from ``x = P R x + E x``,
+  ``|<v, w - u>| <= p(v) L`` with ``p(v) = max|P' v| + e k ||v||_1``. Where ``p(v') < 1``, v takes off at most
+  ``p(v) 2 (U - c' - <v', u>) / (1 - p(v'))``. P comes from a pseudo-inverse, and is not trusted.
 """
 
 from __future__ import annotations
@@ -137,9 +138,7 @@ def lower_bound(certificate: CertificateFile, head: Head, upper: float) -> float
     else:
         if head.norm_weight.any():
             return 0.0
-        away = _farthest(certificate, head, sides, mixture, upper)
-        charge = float(dot(slope.size, np.ones_like(slope.size)).high)
-        charge = float(up(np.array(charge * away))) if charge > 0 else 0.0
+        charge = _tilt_charge(certificate, head, slope, sides, mixture, upper) if slope.size.any() else 0.0
         bound = down((constant + _along(slope, head.weights)).low - charge)
     return max(0.0, float(down(left * bound))) if np.isfinite(bound) else 0.0
 
@@ -218,8 +217,10 @@ def _intercept_charge(
     return float(up(np.array(left * max(highest, -lowest, 0.0))))
 
 
-def _farthest(certificate: CertificateFile, head: Head, sides: Floats, mixture: Floats, upper: float) -> float:
-    """How far, in any weight, a w with a risk of at most ``upper`` can be from the weights; infinite: not known."""
+def _tilt_charge(
+    certificate: CertificateFile, head: Head, slope: Interval, sides: Floats, mixture: Floats, upper: float
+) -> float:
+    """What a slope v (D,) can take off from the weights to a w of a risk of at most ``upper``; infinite: not known."""
     d, n_sites, p = head.weights.shape[0], mixture.shape[0], head.weights.shape[0] - int(certificate.fit_intercept)
     cuts, rest = _shares(head, head.around, mixture)
     used = cuts > 0
@@ -241,9 +242,20 @@ def _farthest(certificate: CertificateFile, head: Head, sides: Floats, mixture: 
     eta = float(dot(error, np.ones(d + n_sites)).high.max())
     if not eta < 1:
         return np.inf
-    steep = float(up(np.abs(inverse).max() / down(np.array(1.0 - eta))))
-    slope = _slope(head, cuts, sides, p)
-    constant = (sums(cuts, head.offset) + _along(slope, head.weights)).low
+    slack = float(up(up(np.abs(inverse).max() * eta) / down(np.array(1.0 - eta))))
+    own = _slope(head, cuts, sides, p)
+    constant = (sums(cuts, head.offset) + _along(own, head.weights)).low
     above = 2.0 * max(float(up(upper - constant)), 0.0)
-    share = float(up(np.array(steep * float(dot(slope.size, np.ones(d)).high))))
-    return float(up(up(np.array(steep * above)) / down(np.array(1.0 - share)))) if share < 1 else np.inf
+    share = _passed(own, inverse[:d], slack)
+    if not share < 1:
+        return np.inf
+    return float(up(up(np.array(_passed(slope, inverse[:d], slack) * above)) / down(np.array(1.0 - share))))
+
+
+def _passed(slope: Interval, inverse: Floats, slack: float) -> float:
+    """``max|P' v| + e k ||v||_1``, at least, of every v (D,) in the interval; P by its rows of the weights (D, .)."""
+    middle = (slope.low + slope.high) / 2
+    around = up(np.maximum(slope.high - middle, middle - slope.low))
+    through = up(dot(inverse.T, middle).size + dot(np.abs(inverse).T, around).high)
+    length = float(dot(slope.size, np.ones_like(middle)).high)
+    return float(up(float(through.max()) + up(np.array(slack * length))))

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import FloatArray
-from models.methods.local_sgd.objectives.graph import pack_graph
+from models.methods.local_sgd.objectives.graphs.packing import pack_graph
 from tests.benchmarks.published_files import FetchError, PublishedSet, checked_file
 
 _ESOL, _FREESOLV = "delaney-processed.csv", "FreeSolv.zip"
@@ -35,6 +35,9 @@ TARGETS = {"esol": "measured log solubility in mols per litre", "freesolv": "exp
 ELEMENTS = ("C", "N", "O", "S", "F", "Cl", "Br", "I", "P")
 N_FEATURES = len(ELEMENTS) + 6
 """Of an atom: its element (or another), neighbours, hydrogens, charge, aromatic, in a ring."""
+
+BONDS = ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC")
+"""Kinds of edges, from 1 on; another bond counts as a single one."""
 
 _RINGS = ("c1ccc({0})cc1{1}", "c1cc({0})ncc1{1}", "C1CCC({0})CC1{1}", "C1CCC({0})C1{1}", "o1cc({0})cc1{1}",
           "s1cc({0})cc1{1}", "c1ccc2cc({0})ccc2c1{1}", "C1CN({0})CCC1{1}")
@@ -93,6 +96,7 @@ def read_molecules(notations: Sequence[str], targets: Sequence[float]) -> Molecu
             np.array([_atom(atom) for atom in molecule.GetAtoms()]),
             [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in molecule.GetBonds()],
             most,
+            [_kind(bond) for bond in molecule.GetBonds()],
         )
         for molecule in molecules
     ]
@@ -125,3 +129,8 @@ def _atom(atom: object) -> list[float]:
     counts = (atom.GetDegree() / 4, atom.GetTotalNumHs() / 4, atom.GetFormalCharge())  # type: ignore[attr-defined]
     flags = (atom.GetIsAromatic(), atom.IsInRing())  # type: ignore[attr-defined]
     return [*kind, float(symbol not in ELEMENTS), *map(float, counts), *map(float, flags)]
+
+
+def _kind(bond: object) -> int:
+    name = str(bond.GetBondType())  # type: ignore[attr-defined]
+    return BONDS.index(name) + 1 if name in BONDS else 1

@@ -6,7 +6,7 @@ gamma is drawn from Beta(``mixup_alpha``, ``mixup_beta``), or is ``mixup_ratio``
 which is DRFA; 0.5 with both labels alike is the mixture of the paper's Example 1). How the labels mix:
 
 - regression: the target is gamma y_j + (1 - gamma) y_k;
-- graphs: their embeddings are mixed, not the graphs (:class:`~.objectives.graph.GraphObjective`);
+- graphs: their embeddings are mixed, not the graphs (:class:`~.objectives.graphs.objective.GraphObjective`);
 - classification: the loss is ``gamma L(x~, y_j) + (1 - gamma) L(x~, y_k)``. For a network with softmax that is the
   cross-entropy against the mixed label; for a margin loss it is what a label y~ between -1 and 1 has to mean, a row
   that is +1 with the probability (1 + y~) / 2; the margin y~ s itself says nothing of the score s where y~ is 0.

@@ -16,9 +16,10 @@ import numpy as np
 
 from models.basics import FloatArray
 from models.methods.local_sgd.objectives.base import Rows
-from models.methods.local_sgd.objectives.graph import GraphObjective, pack_graph
+from models.methods.local_sgd.objectives.graphs.objective import GraphObjective, NetworkKind
+from models.methods.local_sgd.objectives.graphs.packing import pack_graph
 from tests.benchmarks.data import table_path
-from tests.benchmarks.molecules import Molecules, load_molecules
+from tests.benchmarks.molecules import BONDS, Molecules, load_molecules
 
 NOISY_CLIENTS, NOISY_LABELS = 0.5, 0.3
 BINS = 40
@@ -46,8 +47,8 @@ class GraphSplit:
     deviation: float
 
 
-def load_graphs(name: str) -> GraphData:
-    """``esol``, ``freesolv``, ``drawn``, or ``abalone``: a row as a graph of one node, for which S is 1.
+def load_graphs(name: str, network: NetworkKind = "gcn") -> GraphData:
+    """``esol``, ``freesolv``, ``drawn``, or ``abalone``: a row as a graph of one node, which has no neighbours.
 
     Raises
     ------
@@ -55,10 +56,10 @@ def load_graphs(name: str) -> GraphData:
         The table or file is not there.
     """
     if name == "abalone":
-        return _abalone()
+        return _abalone(network)
     found: Molecules = load_molecules(name)
-    network = GraphObjective(found.n_features, found.most_nodes)
-    return GraphData(found.graphs, found.targets, found.scaffolds, network)
+    reader = GraphObjective(found.n_features, found.most_nodes, kind=network, edge_kinds=len(BONDS))
+    return GraphData(found.graphs, found.targets, found.scaffolds, reader)
 
 
 def split(data: GraphData, shares: Sequence[float], noise: float, seed: int) -> GraphSplit:
@@ -99,7 +100,7 @@ def _dealt(groups: Sequence[str], shares: Sequence[float], random: np.random.Gen
     return dealt
 
 
-def _abalone() -> GraphData:
+def _abalone(network: NetworkKind) -> GraphData:
     with table_path("abalone").open(newline="", encoding="utf-8") as file:
         lines = list(csv.DictReader(file))
     names = [name for name in lines[0] if name not in ("sex", "label")]
@@ -111,4 +112,4 @@ def _abalone() -> GraphData:
     rows = np.hstack([sizes, sexes])
     graphs = np.array([pack_graph(row[None], [], 1) for row in rows])
     targets = np.array([float(line["label"]) for line in lines])
-    return GraphData(graphs, targets, tuple(map(str, groups)), GraphObjective(rows.shape[1], 1))
+    return GraphData(graphs, targets, tuple(map(str, groups)), GraphObjective(rows.shape[1], 1, kind=network))

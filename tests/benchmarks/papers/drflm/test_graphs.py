@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models.methods.local_sgd.objectives.graph import GraphObjective, pack_graph
+from models.methods.local_sgd.objectives.graphs.objective import GraphObjective
+from models.methods.local_sgd.objectives.graphs.packing import pack_graph
 from tests.benchmarks import molecules
 from tests.benchmarks.data import MissingDataError
 from tests.benchmarks.papers.drflm import graphs
@@ -62,16 +63,17 @@ def test_too_few_rows_for_a_client_are_told(data: GraphData) -> None:
 
 
 def test_a_cell_trains_chooses_and_scores(data: GraphData, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graphs, "_data", lambda name: data)
+    monkeypatch.setattr(graphs, "_data", lambda name, network: data)
     rows = []
     for column in graphs.COLUMNS:
-        found = graphs.run_cell("mine", "three clients", column, 0, 12)
+        found = graphs.run_cell("mine", "gcn", "three clients", column, 0, 12)
         assert 0 < found.average <= found.worst < data.targets.std()
         key = {"setting": "three clients", "column": column, "seed": "0"}
         rows.append({**key, "average": found.average, "worst": found.worst, "losses": found.losses})
         assert len(graphs._losses(rows[-1])) == 12
-    text = graphs.table(rows, "esol")
+    text = graphs.table(rows, "esol", "gcn")
     assert "| three clients | DRFA |" in text and "1.204, 1.357" in text
+    assert "1.346, 1.466" in graphs.table(rows, "esol", "gat")
 
 
 def test_abalone_is_read_as_graphs_of_one_node() -> None:
@@ -90,8 +92,10 @@ def test_a_molecule_is_its_atoms_and_bonds() -> None:
     assert ethanol[:3, 10].tolist() == [0.25, 0.5, 0.25]  # neighbours
     assert ethanol[:3, 11].tolist() == [0.75, 0.5, 0.25]  # hydrogens
     assert found.graphs[2][molecules.N_FEATURES + 12] == 1.0  # the nitrogen's charge
-    spread = found.graphs[0][7 * molecules.N_FEATURES :].reshape(7, 7)
-    assert (spread[:3, :3] > 0).tolist() == [[True, True, False], [True, True, True], [False, True, True]]
+    bonds = found.graphs[0][7 * molecules.N_FEATURES :].reshape(7, 7)
+    assert bonds[:3, :3].tolist() == [[1, 1, 0], [1, 1, 1], [0, 1, 1]]
+    toluene = found.graphs[1][7 * molecules.N_FEATURES :].reshape(7, 7)
+    assert sorted(toluene[np.triu_indices(7, 1)].tolist())[-7:] == [1, 4, 4, 4, 4, 4, 4]
     with pytest.raises(FetchError, match="'C1' is no molecule"):
         molecules.read_molecules(["C1"], [0.0])
 

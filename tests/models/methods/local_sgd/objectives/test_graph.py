@@ -1,19 +1,23 @@
-"""Graph network: gradients by finite differences, what must not matter to a graph, mixtures of embeddings."""
+"""Graph networks: gradients by finite differences, what must not matter to a graph, mixtures of embeddings."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from models.basics import FloatArray, ProblemError
 from models.methods.local_sgd.mixup import MixupObjective
-from models.methods.local_sgd.objectives.graph import GraphObjective, pack_graph
+from models.methods.local_sgd.objectives.graphs.objective import GraphObjective
+from models.methods.local_sgd.objectives.graphs.packing import pack_graph
 from models.simulation.local_training import train_local
 
 NETWORK = GraphObjective(n_features=3, most_nodes=5, hidden=4)
+NETWORKS = [NETWORK, replace(NETWORK, kind="gat", hidden=8), replace(NETWORK, kind="mpnn", edge_kinds=2)]
 WIDTH = 5 * (3 + 5)
+every_network = pytest.mark.parametrize("network", NETWORKS, ids=[each.kind for each in NETWORKS])
 
 
 def path(count: int) -> list[tuple[int, int]]:
@@ -22,7 +26,8 @@ def path(count: int) -> list[tuple[int, int]]:
 
 def drawn(sizes: tuple[int, ...] = (1, 3, 5, 4), seed: int = 0) -> tuple[FloatArray, FloatArray]:
     random = np.random.default_rng(seed)
-    graphs = [pack_graph(random.normal(size=(size, 3)), path(size), 5) for size in sizes]
+    kinds = [1 + node % 2 for node in range(4)]
+    graphs = [pack_graph(random.normal(size=(size, 3)), path(size), 5, kinds[: size - 1]) for size in sizes]
     return np.array(graphs), random.normal(size=len(sizes))
 
 
@@ -31,26 +36,30 @@ def parameters(network: GraphObjective = NETWORK, width: int = WIDTH) -> FloatAr
     return network.start(width, 0) + 0.1 * random.normal(size=network.size(width))
 
 
-def held_to_differences(found: FloatArray, loss: Callable[[FloatArray], float]) -> None:
-    weights = parameters()
+def held_to_differences(
+    found: FloatArray, loss: Callable[[FloatArray], float], network: GraphObjective = NETWORK
+) -> None:
+    weights = parameters(network)
     for place in range(weights.shape[0]):
         step = np.zeros_like(weights)
         step[place] = 1e-6
         assert found[place] == pytest.approx((loss(weights + step) - loss(weights - step)) / 2e-6, abs=1e-6)
 
 
-def test_gradient_is_that_of_the_loss() -> None:
-    rows, targets = drawn()
-    value, gradient = NETWORK.loss_and_gradient(parameters(), rows, targets)
-    assert value == pytest.approx(float(np.mean((NETWORK.predictions(parameters(), rows) - targets) ** 2)) / 2)
+@every_network
+def test_gradient_is_that_of_the_loss(network: GraphObjective) -> None:
+    (rows, targets), weights = drawn(), parameters(network)
+    value, gradient = network.loss_and_gradient(weights, rows, targets)
+    assert value == pytest.approx(float(np.mean((network.predictions(weights, rows) - targets) ** 2)) / 2)
     assert (np.abs(gradient) > 0).mean() > 0.5
-    held_to_differences(gradient, lambda weights: NETWORK.loss(weights, rows, targets))
+    held_to_differences(gradient, lambda weights: network.loss(weights, rows, targets), network)
 
 
-def test_gradient_of_a_mixture_is_that_of_its_loss() -> None:
+@every_network
+def test_gradient_of_a_mixture_is_that_of_its_loss(network: GraphObjective) -> None:
     rows, others = drawn(), drawn((2, 5, 4, 1), seed=3)
-    found = NETWORK.mixed_loss_and_gradient(parameters(), rows, others, 0.3)[1]
-    held_to_differences(found, lambda weights: NETWORK.mixed_loss_and_gradient(weights, rows, others, 0.3)[0])
+    found = network.mixed_loss_and_gradient(parameters(network), rows, others, 0.3)[1]
+    held_to_differences(found, lambda at: network.mixed_loss_and_gradient(at, rows, others, 0.3)[0], network)
 
 
 def test_a_mixture_is_one_of_embeddings_and_targets() -> None:
@@ -75,16 +84,17 @@ def test_mixup_draws_such_mixtures() -> None:
     np.testing.assert_allclose(found[1], expected[1])
 
 
-def test_neither_the_order_of_nodes_nor_the_room_beside_them_matters() -> None:
+@every_network
+def test_neither_the_order_of_nodes_nor_the_room_beside_them_matters(network: GraphObjective) -> None:
     random, order = np.random.default_rng(2), np.array([2, 0, 3, 1])
-    nodes, edges, weights = random.normal(size=(4, 3)), [(0, 1), (1, 2), (1, 3)], parameters()
+    nodes, edges, weights = random.normal(size=(4, 3)), [(0, 1), (1, 2), (1, 3)], parameters(network)
     place = {int(old): new for new, old in enumerate(order)}
     renamed = pack_graph(nodes[order], [(place[b], place[a]) for a, b in edges], 5)
-    expected = NETWORK.embeddings(weights, pack_graph(nodes, edges, 5)[None])
-    np.testing.assert_allclose(NETWORK.embeddings(weights, renamed[None]), expected)
-    wide = GraphObjective(3, 9, hidden=4)
+    expected = network.embeddings(weights, pack_graph(nodes, edges, 5)[None])
+    np.testing.assert_allclose(network.embeddings(weights, renamed[None]), expected, atol=1e-12)
+    wide = replace(network, most_nodes=9)
     np.testing.assert_allclose(wide.embeddings(weights, pack_graph(nodes, edges, 9)[None]) * 9, expected * 5)
-    other = NETWORK.embeddings(weights, pack_graph(nodes, path(4), 5)[None])
+    other = network.embeddings(weights, pack_graph(nodes, path(4), 5)[None])
     assert np.abs(other - expected).max() > 1e-3
 
 
@@ -96,7 +106,51 @@ def test_a_layer_is_that_of_kipf_and_welling() -> None:
     assert network.embeddings(weights, row[None])[0, 0] == pytest.approx(2.0 * 2.5 + 0.5)
 
 
-def test_the_methods_of_local_steps_train_it() -> None:
+def test_attention_is_that_of_velickovic() -> None:
+    """Two nodes by hand, one head: scores 2 u + 2 v of a node with itself, 2 u + 8 v and 8 u + 2 v across."""
+    network = GraphObjective(1, 2, hidden=4, layers=1, kind="gat")
+    u, v = -0.5, 0.3
+    weights = np.zeros(network.size(6))
+    weights[0], weights[4], weights[8], weights[12] = 2.0, u, v, -7.0  # the first head's, and its bias
+    row = pack_graph(np.array([[1.0], [4.0]]), [(0, 1)], 2)
+    leaky = {(a, b): max(e, 0.2 * e) for a in (2, 8) for b in (2, 8) for e in (a * u + b * v,)}
+    after = []
+    for a in (2, 8):
+        own, other = np.exp(leaky[a, 2]), np.exp(leaky[a, 8])
+        summed = (2 * own + 8 * other) / (own + other) - 7.0
+        after.append(summed if summed > 0 else np.expm1(summed))
+    assert min(after) < 0 < max(after) + 7
+    assert network.embeddings(weights, row[None])[0].tolist() == pytest.approx([sum(after) / 2, 0, 0, 0])
+
+
+def test_message_passing_is_that_of_gilmer() -> None:
+    """Two nodes by hand, one unit, one step: an edge of the second kind, which has a matrix of its own."""
+    network = GraphObjective(1, 2, hidden=1, layers=1, kind="mpnn", edge_kinds=2)
+    first, bias, one, two = 0.5, 0.1, 3.0, -1.5
+    into, along, gates = np.array([0.2, -0.4, 0.6]), np.array([0.3, 0.7, -0.5]), np.array([0.05, -0.1, 0.15])
+    weights = np.concatenate([[first, bias, one, two], into, along, gates, [1.0, 0.0, 1.0, 0.0]])
+    row = pack_graph(np.array([[1.0], [4.0]]), [(0, 1)], 2, [2])
+    states, after = [0.6, 2.1], []
+    for own, other in (states, states[::-1]):
+        message = two * other
+        z, r = (1 / (1 + np.exp(-(message * into[k] + own * along[k] + gates[k]))) for k in range(2))
+        candidate = np.tanh(message * into[2] + r * own * along[2] + gates[2])
+        after.append((1 - z) * own + z * candidate)
+    assert network.embeddings(weights, row[None])[0, 0] == pytest.approx(sum(after) / 2)
+
+
+def test_attention_to_a_far_neighbour_leaves_no_hole() -> None:
+    """Where a node's share in itself is 0 in floating point, values and slopes are still numbers."""
+    network = GraphObjective(1, 2, hidden=4, layers=1, kind="gat")
+    weights = parameters(network, 6)
+    weights[8:12] = 1e4
+    rows = pack_graph(np.array([[1.0], [-4.0]]), [(0, 1)], 2)[None]
+    assert np.isfinite(network.loss_and_gradient(weights, rows, np.ones(1))[1]).all()
+    assert np.isfinite(network.predictions(weights, rows)).all()
+
+
+@every_network
+def test_the_methods_of_local_steps_train_it(network: GraphObjective) -> None:
     """How many nodes a graph has, learnt by two sites."""
     random = np.random.default_rng(5)
 
@@ -109,7 +163,7 @@ def test_the_methods_of_local_steps_train_it() -> None:
     numbers = {"step_size": 0.1, "batch": 0.25, "local_steps": 5.0}
     for method, more in (("fedavg", {}), ("drfa", {"mixture_step": 0.01}), ("drflm", {"mixture_step": 0.01})):
         given = numbers | more if method != "fedavg" else {"step_size": 0.1, "batch": 0.25, "epochs": 1.0}
-        found = train_local(NETWORK, sites, method=method, parameters=given, rounds=30)
+        found = train_local(network, sites, method=method, parameters=given, rounds=30)
         assert found.site_losses[-1].max() < 0.1 * found.site_losses[0].max()
 
 
@@ -118,6 +172,12 @@ def test_what_is_no_graph_is_refused() -> None:
         pack_graph(np.ones((6, 3)), [], 5)
     with pytest.raises(ProblemError, match="joins nodes 0 and 2, but the graph has 2"):
         pack_graph(np.ones((2, 3)), [(0, 2)], 5)
+    with pytest.raises(ProblemError, match="joins node 1 to itself"):
+        pack_graph(np.ones((2, 3)), [(1, 1)], 5)
+    with pytest.raises(ProblemError, match=r"each of the 1 edges needs a kind of 1 or more, got \[0\]"):
+        pack_graph(np.ones((2, 3)), [(0, 1)], 5, [0])
+    with pytest.raises(ProblemError, match="6 hidden units cannot be dealt to 4 heads"):
+        GraphObjective(3, 5, hidden=6, kind="gat")
     with pytest.raises(ProblemError, match="a packed graph has 40 numbers, got 39"):
         NETWORK.size(39)
     with pytest.raises(ProblemError, match="graph network needs"):

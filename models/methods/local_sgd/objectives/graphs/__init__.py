@@ -1,0 +1,1 @@
+"""Networks over small graphs (molecules): packed rows, three kinds of message passing, one objective."""
