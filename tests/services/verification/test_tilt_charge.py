@@ -55,7 +55,7 @@ def test_multipliers_near_the_best_ones_prove_no_more_than_the_least(seed: int, 
     best[:-6] *= 1.0 - 1e-3  # what the floor has bounds the height
     weights = 10.0 ** random.uniform(-3, -1) * random.normal(size=n_weights)
     highest = np.eye(offset.shape[0])[int(np.argmax(offset + slope @ weights))]
-    part = 10.0 ** random.uniform(-6, -0.5)
+    part = 10.0 ** random.uniform(-4, -0.02)
     moved = (1 - part) * best + part * highest
     certificate, head = one_site(slope, offset, weights, moved, best if random.random() < 0.5 else moved)
     upper = float(head.risks[0])
