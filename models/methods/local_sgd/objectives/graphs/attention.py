@@ -23,7 +23,7 @@ HEADS, LEAK = 4, 0.2
 
 @dataclass(frozen=True)
 class _Layer:
-    """What one layer leaves: values before it and after it, P (N, A, M, h), t (N, A, A, M), and where e is above 0."""
+    """What one layer leaves: values before it and after it, P (N, M, A, h), t (N, M, A, A), and where e is above 0."""
 
     before: FloatArray
     after: FloatArray
@@ -61,13 +61,13 @@ class Attention(GraphLayers):
 
     def forward(self, weights: Sequence[FloatArray], graphs: Graphs) -> tuple[FloatArray, _Way]:
         """States and the way there."""
-        states, layers, near = graphs.nodes, list[_Layer](), graphs.kinds[..., None] > 0
+        states, layers, near = graphs.nodes, list[_Layer](), graphs.kinds[:, None] > 0
         way = _Way(graphs.there, layers)
         for inner, own, other, bias in zip(*(weights[k::4] for k in range(4)), strict=True):
-            projected = (states @ inner).reshape(*states.shape[:2], self.heads, -1)
-            scores = _scores(projected, own)[:, :, None, :] + _scores(projected, other)[:, None, :, :]
+            projected = self._by_head(states @ inner)
+            scores = _scores(projected, own)[..., None] + _scores(projected, other)[..., None, :]
             shares = _softmax(np.where(scores > 0, scores, LEAK * scores), near)
-            summed = np.einsum("nabm,nbmh->namh", shares, projected).reshape(*states.shape[:2], -1) + bias
+            summed = _side_by_side(shares @ projected) + bias
             after = np.where(way.there, np.where(summed > 0, summed, np.expm1(np.minimum(summed, 0.0))), 0.0)
             layers.append(_Layer(states, after, projected, shares, scores > 0))
             states = after
@@ -80,27 +80,38 @@ class Attention(GraphLayers):
             inner, own, other, _ = weights[4 * layer : 4 * layer + 4]
             at = way.layers[layer]
             summed = np.where(way.there, slopes * np.where(at.after > 0, 1.0, at.after + 1.0), 0.0)
-            by_head = summed.reshape(at.projected.shape)
-            told = np.einsum("namh,nbmh->nabm", by_head, at.projected)
-            scores = at.shares * (told - (at.shares * told).sum(axis=2, keepdims=True)) * np.where(at.above, 1.0, LEAK)
-            of_own, of_other = scores.sum(axis=2), scores.sum(axis=1)
-            projected = np.einsum("nabm,namh->nbmh", at.shares, by_head)
-            projected += of_own[..., None] * own.T + of_other[..., None] * other.T
-            flat = projected.reshape(summed.shape)
+            by_head = self._by_head(summed)
+            told = by_head @ at.projected.swapaxes(2, 3)
+            scores = at.shares * (told - (at.shares * told).sum(axis=3, keepdims=True)) * np.where(at.above, 1.0, LEAK)
+            of_own, of_other = scores.sum(axis=3), scores.sum(axis=2)
+            projected = at.shares.swapaxes(2, 3) @ by_head
+            projected += of_own[..., None] * own.T[:, None] + of_other[..., None] * other.T[:, None]
+            flat = _side_by_side(projected)
             found[:0] = [
-                product(at.before, flat), np.einsum("namh,nam->hm", at.projected, of_own),
-                np.einsum("namh,nam->hm", at.projected, of_other), summed.sum(axis=(0, 1)),
+                product(at.before, flat), np.einsum("nmah,nma->hm", at.projected, of_own),
+                np.einsum("nmah,nma->hm", at.projected, of_other), summed.sum(axis=(0, 1)),
             ]
             slopes = flat @ inner.T
         return found
 
+    def _by_head(self, values: FloatArray) -> FloatArray:
+        """(N, A, hidden) as (N, M, A, h)."""
+        return np.asarray(values.reshape(*values.shape[:2], self.heads, -1).swapaxes(1, 2))
+
+
+def _side_by_side(values: FloatArray) -> FloatArray:
+    """(N, M, A, h) as (N, A, hidden)."""
+    count, _, nodes, _ = values.shape
+    return np.asarray(values.swapaxes(1, 2).reshape(count, nodes, -1))
+
 
 def _scores(projected: FloatArray, vectors: FloatArray) -> FloatArray:
-    return np.asarray(np.einsum("namh,hm->nam", projected, vectors))
+    """``P_a u`` of each head, (N, M, A)."""
+    return np.asarray((projected @ vectors.T[:, :, None])[..., 0])
 
 
 def _softmax(scores: FloatArray, near: NDArray[np.bool_]) -> FloatArray:
-    """Shares over the third axis of the neighbours, 0 elsewhere; all 0 where no node is."""
-    highest = np.where(near, scores, -np.inf).max(axis=2, keepdims=True)
+    """Shares over the last axis of the neighbours, 0 elsewhere; all 0 where no node is."""
+    highest = np.where(near, scores, -np.inf).max(axis=3, keepdims=True)
     raised = np.where(near, np.exp(np.minimum(scores - np.where(np.isfinite(highest), highest, 0.0), 0.0)), 0.0)
-    return np.asarray(raised / np.maximum(raised.sum(axis=2, keepdims=True), np.finfo(np.float64).tiny))
+    return np.asarray(raised / np.maximum(raised.sum(axis=3, keepdims=True), np.finfo(np.float64).tiny))
