@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import FloatArray
+from models.cuts.best_weights import analytic_centre
 from models.cuts.cut_program import minimise
 from models.cuts.evidence import Evidence, cut_model
-from models.cuts.lower_bound import analytic_centre, strongest_proof
+from models.cuts.lower_bound import strongest_proof
 from models.problem import ServerProblem, SiteTerms
 from models.site_ambiguity.ball import MixtureBall
 

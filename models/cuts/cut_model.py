@@ -139,6 +139,15 @@ class CutModel:
         spent = np.bincount(self.site, weights=multipliers, minlength=self.site_weights.shape[0])
         return np.maximum(self.site_weights - spent, 0.0)
 
+    def weighted_sum(self, multipliers: FloatArray) -> tuple[FloatArray, float]:
+        """Slope v (D,) and norm weight Z of the cuts summed with multipliers (m,), the floors taking what is left."""
+        carried = multipliers @ self.norm_weight + self.floors_left(multipliers) @ self.floor
+        return multipliers @ self.slope, float(carried)
+
+    def weighted_height(self, multipliers: FloatArray, point: FloatArray) -> float:
+        """The same sum at a point (D,), without norms and swings."""
+        return float(multipliers @ (self.offset + self.slope @ point))
+
 
 @dataclass(frozen=True)
 class ModelPoint:

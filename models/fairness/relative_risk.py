@@ -29,9 +29,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import FloatArray
+from models.cuts.best_weights import intercept_range
 from models.cuts.cut_model import CutModel, ModelPoint
 from models.cuts.cut_program import minimise
-from models.cuts.lower_bound import intercept_range, lower_bound, tilted_lower_bound
+from models.cuts.lower_bound import lower_bound, tilted_lower_bound
 from models.fairness.ambiguity_set import RelativeSet
 from models.fairness.dual_step import nearest_member
 from models.geometry.norms import steepest_move

@@ -12,42 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.basics import TransportNorm
-from models.cuts import lower_bound as lower_bound_module
 from models.cuts.cut_model import CutModel
 from models.cuts.cut_program import minimise, project
 from models.cuts.lower_bound import lower_bound, tilted_lower_bound
-from models.geometry.norms import DUAL_NORM, vector_norm
+from models.geometry.norms import vector_norm
 from models.geometry.projections import nearest_in_ball
 from models.geometry.supports import BoxSupport
 from models.problem import RobustSpec, SiteProblem
 from models.simulation.federation import train
 from models.site_ambiguity.ball import MixtureBall, MixtureNorm, pull_into_ball
-from models.worst_case.risk import site_cut, site_risk
+from models.worst_case.risk import site_risk
+from tests.models.cuts.asked import model_of
 
 cp = pytest.importorskip("cvxpy", reason="the oracle of these tests needs the extra 'reference'")
 MakeSites = Callable[..., dict[str, SiteProblem]]
-
-
-def _model(sites: dict[str, SiteProblem], points: np.ndarray) -> CutModel:
-    problems = list(sites.values())
-    spec, p = problems[0].spec, problems[0].features.shape[1]
-    site, offset, slope, norm_weight, swing = [], [], [], [], []
-    for point in points:
-        norm = float(vector_norm(point[:p], DUAL_NORM[spec.transport_norm]))
-        for g, problem in enumerate(problems):
-            cut = site_cut(point, problem)
-            site.append(g)
-            offset.append(cut.offset(point, norm))
-            slope.append(cut.slope)
-            norm_weight.append(cut.norm_weight)
-            swing.append(np.zeros(p) if cut.swing is None else cut.swing)
-    floor = np.zeros(len(problems))
-    np.maximum.at(floor, np.array(site), np.array(norm_weight))
-    site_weights = np.full(len(problems), 1 / len(problems))
-    return CutModel(
-        site_weights, floor, np.array(site), np.array(offset), np.array(slope), np.array(norm_weight),
-        spec.transport_norm, p, swing=np.array(swing),
-    )
 
 
 def _oracle(model: CutModel) -> float:
@@ -70,13 +48,13 @@ def _oracle(model: CutModel) -> float:
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("kind", ["ball", "box", "radius 0"])
-def test_bound_is_the_minimum_of_the_model(
+def test_bound_is_the_minimum_of_themodel_of(
     make_sites: MakeSites, norm: TransportNorm, intercept: bool, kind: str
 ) -> None:
     sites = make_sites(norm=norm, intercept=intercept, box=kind == "box", radius=0.0 if kind == "radius 0" else 0.02)
     random = np.random.default_rng(1)
     for count in (1, 3, 12, 60):
-        model = _model(sites, 3 * random.normal(size=(count, 4 + intercept)))
+        model = model_of(sites, 3 * random.normal(size=(count, 4 + intercept)))
         found = minimise(model, np.zeros(4 + intercept))
         bound = lower_bound(model, found.multipliers, np.zeros(4 + intercept))
         oracle = _oracle(model)
@@ -104,7 +82,7 @@ def test_bound_holds_for_any_multipliers(
     random = np.random.default_rng(seed)
     radius = {"radius 0": 0.0, "wide ball": 0.5}.get(kind, 0.02)
     sites = make_sites(norm=norm, intercept=intercept, box=kind == "box", radius=radius)
-    model = _model(sites, 3 * random.normal(size=(count, 4 + intercept)))
+    model = model_of(sites, 3 * random.normal(size=(count, 4 + intercept)))
     reference = random.normal(size=4 + intercept)
     good, size = minimise(model, reference), model.site.shape[0]
     multipliers = good.multipliers * (1 + noise * random.normal(size=size)) + 0.01 * noise * random.normal(size=size)
@@ -151,7 +129,7 @@ def test_tilted_bound_holds_in_its_box(make_sites: MakeSites, norm: TransportNor
     """A slope that the norm does not carry is charged over the whole of the box, wherever its points lie."""
     random = np.random.default_rng(6)
     for radius in (0.02, 0.5):
-        model = _model(make_sites(norm=norm, radius=radius), 3 * random.normal(size=(6, 5)))
+        model = model_of(make_sites(norm=norm, radius=radius), 3 * random.normal(size=(6, 5)))
         for _ in range(20):
             tilt, extent = random.normal(size=5), random.uniform(0.1, 2.0, 5)
             bound = tilted_lower_bound(model, random.uniform(size=18) / 6, tilt, extent)
@@ -182,7 +160,7 @@ def test_bound_holds_for_the_worst_mixture(
     random = np.random.default_rng(seed)
     # With the cuts at zero, where every run starts: the others alone may fall for ever, or nearly so.
     points = np.vstack([np.zeros(5), 3 * random.normal(size=(12, 5))])
-    model = replace(_model(make_sites(norm=norm, box=kind == "box"), points), mixture=MixtureBall(over_sites, radius))
+    model = replace(model_of(make_sites(norm=norm, box=kind == "box"), points), mixture=MixtureBall(over_sites, radius))
     oracle, reference = _oracle(model), random.normal(size=5)
     good = minimise(model, reference)
     assert model.value(good.point) == pytest.approx(oracle, rel=1e-6, abs=1e-7)
@@ -199,7 +177,7 @@ def test_bound_holds_for_the_worst_mixture(
 def test_projection_on_a_level_of_the_worst_mixture(make_sites: MakeSites, over_sites: MixtureNorm) -> None:
     """The point is on the level set, and the multipliers say that none nearer is: a prox step of the model."""
     random = np.random.default_rng(4)
-    model = _model(make_sites(), 3 * random.normal(size=(15, 5)))
+    model = model_of(make_sites(), 3 * random.normal(size=(15, 5)))
     model = replace(model, mixture=MixtureBall(over_sites, 0.3))
     centre = 3 * random.normal(size=5)
     low, high = _oracle(model), model.value(centre)
@@ -218,7 +196,7 @@ def test_projection_on_a_level_of_the_worst_mixture(make_sites: MakeSites, over_
 def test_projection_is_the_nearest_point_of_the_level_set(make_sites: MakeSites) -> None:
     random = np.random.default_rng(2)
     for norm in ("l1", "l2", "linf"):
-        model = _model(make_sites(norm=norm), 3 * random.normal(size=(15, 5)))
+        model = model_of(make_sites(norm=norm), 3 * random.normal(size=(15, 5)))
         centre = 3 * random.normal(size=5)
         low, high = _oracle(model), model.value(centre)
         level = low + 0.3 * (high - low)
@@ -263,28 +241,3 @@ def test_the_bound_of_a_box_closes_where_features_nearly_depend_on_each_other(se
     labels = np.where(score > 0.2, 1.0, -1.0)
     sites = {f"site-{g}": SiteProblem(features[g::2], labels[g::2], spec) for g in range(2)}
     assert train(sites, gap=3e-3, max_rounds=45).certificate.gap <= 3e-3
-
-
-@pytest.mark.parametrize("exactly", [False, True])
-@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
-def test_corrected_multipliers_are_the_nearest_that_the_norm_covers(
-    make_sites: MakeSites, norm: TransportNorm, exactly: bool
-) -> None:
-    """Held to the least change over all rows, a column a site: slope, norm weight and every site's sum are met."""
-    model = _model(make_sites(norm=norm), np.random.default_rng(3).normal(size=(12, 5)))
-    given = minimise(model, np.zeros(5)).multipliers
-    cuts = 0.9 * given + 0.02 * np.random.default_rng(4).uniform(size=given.shape[0]) / given.shape[0]
-    found = lower_bound_module._corrected(model, cuts, exactly)
-    floors, (slope, norm_weight) = model.floors_left(cuts), lower_bound_module._sums(model, cuts)
-    weights, sites = np.concatenate([cuts, floors]), np.eye(model.site_weights.shape[0])
-    columns = np.column_stack([
-        np.vstack([model.slope, np.zeros((sites.shape[0], 5))]), np.vstack([sites[model.site], sites]),
-        np.concatenate([model.norm_weight, model.floor]),
-    ])
-    wanted = np.zeros(columns.shape[1])
-    wanted[:5] = lower_bound_module._uncovered(model, slope, norm_weight)
-    assert np.abs(wanted).max() > 1e-6
-    roots = np.sqrt(weights)
-    least = weights - roots * np.linalg.lstsq((columns * roots[:, None]).T, wanted, rcond=1e-14)[0]
-    assert np.abs(least[: cuts.shape[0]] - cuts).max() > 1e-4
-    np.testing.assert_allclose(found, lower_bound_module._normalised(model, least[: cuts.shape[0]]), atol=1e-10)
