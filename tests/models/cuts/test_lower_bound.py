@@ -48,7 +48,7 @@ def _oracle(model: CutModel) -> float:
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("kind", ["ball", "box", "radius 0"])
-def test_bound_is_the_minimum_of_themodel_of(
+def test_bound_is_the_minimum_of_the_model(
     make_sites: MakeSites, norm: TransportNorm, intercept: bool, kind: str
 ) -> None:
     sites = make_sites(norm=norm, intercept=intercept, box=kind == "box", radius=0.0 if kind == "radius 0" else 0.02)
