@@ -76,7 +76,7 @@ def test_no_request_breaks_the_server_or_is_answered_as_nobody_said(
     cases = st.one_of(*(operation.as_strategy(generation_mode=mode) for mode in GenerationMode))
 
     @settings(
-        max_examples=EXAMPLES, deadline=None, database=None, derandomize="BALLAST_API_EXAMPLES" not in os.environ,
+        max_examples=EXAMPLES, database=None, derandomize="BALLAST_API_EXAMPLES" not in os.environ,
         suppress_health_check=list(HealthCheck), phases=[Phase.generate],
     )
     @given(case=cases, is_there=st.booleans())

@@ -3,7 +3,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from api.plans.cron import check_cron, next_times
@@ -44,7 +44,6 @@ def terms(low: int, high: int) -> st.SearchStrategy[str]:
     return st.lists(st.one_of(plain, stepped), min_size=1, max_size=3).map(",".join)
 
 
-@settings(deadline=None)  # the first call imports Prefect
 @given(st.tuples(terms(0, 59), terms(0, 23), terms(1, 31), terms(1, 12), terms(0, 7)))
 def test_prefect_reads_whatever_is_accepted(fields: tuple[str, ...]) -> None:
     """The flows process hands the text to Prefect: nothing that passes here may fail there."""

@@ -32,7 +32,7 @@ def minorant_at(offset: Any, slope: Any, norm_weight: Any, swing: Any, u: FloatA
     return at + (0.0 if swing is None else exact(swing) @ exact(np.abs(u[: swing.shape[0]])))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_every_rounded_cut_is_below_the_cut_within_the_reach(
     loss_problems: Callable[..., SearchStrategy[Any]], data: st.DataObject
@@ -64,7 +64,7 @@ def test_every_rounded_cut_is_below_the_cut_within_the_reach(
             assert values[1] <= values[0] + 1e-18 * size * REACH
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32), st.integers(1, 200))
 def test_the_sum_of_words_is_the_sum_within_the_grid(seed: int, plants: int) -> None:
     """In whatever order; risks from above, heights from below, and no further off than stated."""

@@ -262,7 +262,7 @@ def test_rows_that_count_for_more_are_refused() -> None:
 
 
 @given(seed=st.integers(0, 10**5), norm=st.sampled_from(NORMS), loss=st.sampled_from(LOSSES), fit=st.booleans())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_some_best_weights_lie_within_the_norm_that_is_said(seed: int, norm: str, loss: str, fit: bool) -> None:
     sites = federation(seed, rows=8, n_sites=3, norm=norm, loss=loss, fit_intercept=fit, radius=0.3)
     problem = server_problem(sites, None, get_method(noise.METHOD), {}, 1e-3)

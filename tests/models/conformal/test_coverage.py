@@ -60,7 +60,7 @@ def is_enough(shares: FloatArray, level: float) -> bool:
     return least_threshold(shares, level) is not None
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(distributions(1), st.integers(0, 40), st.floats(0.02, 0.98))
 def test_one_plants_coverage_is_at_least_what_is_asked_whatever_its_scores(
     chances: Distributions, n: int, level: float
@@ -71,7 +71,7 @@ def test_one_plants_coverage_is_at_least_what_is_asked_whatever_its_scores(
     assert expected_coverage(held, chances, [n], np.ones(1)) >= level - 1e-9
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 @given(distributions(2), st.integers(1, 12), st.integers(1, 12), st.floats(0.05, 0.9), st.floats(0.0, 1.0))
 def test_every_mixture_is_covered_where_every_plant_is(
     chances: Distributions, n: int, m: int, level: float, share: float
@@ -83,7 +83,7 @@ def test_every_mixture_is_covered_where_every_plant_is(
     assert expected_coverage(held, chances, [n, m], np.array([share, 1 - share])) >= level - 1e-9
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 @given(distributions(2), st.integers(1, 10), st.integers(1, 10), st.floats(0.05, 0.9), st.floats(0.0, 0.5))
 def test_the_mixtures_of_the_ball_are_covered_at_its_ends_and_inside(
     chances: Distributions, n: int, m: int, level: float, radius: float
@@ -100,7 +100,7 @@ def test_the_mixtures_of_the_ball_are_covered_at_its_ends_and_inside(
         assert expected_coverage(held, chances, [n, m], centre + [move, -move]) >= level - 1e-9
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 @given(distributions(2), st.integers(1, 12), st.integers(1, 12), st.floats(0.05, 0.9))
 def test_a_cohorts_sum_is_good_for_its_plants_mixed_by_rows(
     chances: Distributions, n: int, m: int, level: float
@@ -122,7 +122,7 @@ def test_the_correction_is_not_idle() -> None:
     assert found[0] < 0.86 and found[1] >= 0.9
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(st.integers(0, 2**31), st.integers(9, 400), st.floats(0.5, 0.95))
 def test_rounding_up_to_the_grid_never_lowers_a_threshold(seed: int, n: int, level: float) -> None:
     scores = np.random.default_rng(seed).standard_normal(n) * 10.0 ** np.random.default_rng(seed).uniform(-2, 1)
@@ -154,7 +154,7 @@ def test_counts_of_plants_add_up_to_the_counts_of_their_rows() -> None:
     )
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 @given(st.integers(0, 2**31), st.sampled_from(["l1", "linf"]), st.floats(0.0, 1.5))
 def test_the_worst_mixture_is_that_of_a_linear_program(seed: int, norm: Any, radius: float) -> None:
     draw = np.random.default_rng(seed)
@@ -173,7 +173,7 @@ def test_the_worst_mixture_is_that_of_a_linear_program(seed: int, norm: Any, rad
     np.testing.assert_allclose(held_by_mixtures(shares, centre, WHOLE_SIMPLEX), held_by_all(shares), atol=1e-12)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(st.integers(0, 2**31), st.floats(0.0, 0.3), st.floats(0.5, 0.69))
 def test_a_shift_takes_no_more_than_its_size(seed: int, shift: float, coverage: float) -> None:
     """Of all distributions so near in total variation the one that moves its mass out of what is held is the worst."""

@@ -22,7 +22,7 @@ def held_out(seed: int, rows: int, heads: int, folds: int = 3) -> OutOfFold:
     )
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 @given(st.integers(0, 2**31), st.integers(20, 40), st.floats(0.3, 0.85))
 def test_a_class_is_in_the_set_where_enough_rows_of_a_group_are_as_strange(
     seed: int, rows: int, coverage: float
@@ -43,7 +43,7 @@ def test_a_class_is_in_the_set_where_enough_rows_of_a_group_are_as_strange(
             assert found[row, k] == wanted
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 @given(st.integers(0, 2**31), st.integers(20, 40), st.floats(0.3, 0.85))
 def test_an_interval_ends_at_the_rank_of_what_the_rows_say(seed: int, rows: int, coverage: float) -> None:
     held = held_out(seed, rows, 1)

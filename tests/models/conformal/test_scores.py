@@ -13,7 +13,7 @@ from models.conformal.scores import class_margins, class_scores, class_sets, own
 from models.conformal.temperature import SCALES, confidence_counts, matched_scale, scaled_probabilities
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 @given(st.integers(0, 2**31), st.integers(2, 5), st.floats(-2.0, 2.0))
 def test_sets_are_the_classes_whose_rivals_lead_by_no_more(seed: int, classes: int, threshold: float) -> None:
     scores = np.random.default_rng(seed).standard_normal((12, classes))

@@ -21,7 +21,7 @@ def lopsided(seed: int, n: int) -> tuple[FloatArray, FloatArray]:
     return estimates, np.clip(estimates + width * (draw.exponential(1.0, n) - 0.5), 0.0, 1.0)
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 @given(st.integers(0, 2**31), st.integers(0, 200))
 def test_the_counts_of_a_step_are_the_rows_in_its_intervals(seed: int, n: int) -> None:
     estimates, targets = lopsided(seed, n)

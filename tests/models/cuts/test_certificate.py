@@ -47,7 +47,7 @@ def test_heads_add_up() -> None:
         combined_certificate([])
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150, derandomize=True)
 @given(seed=st.integers(0, 2**32 - 1), n_heads=st.sampled_from([1, 3]), norm=st.sampled_from(["l1", "l2", "linf"]))
 def test_the_radius_is_the_smallest_move_that_flips(seed: int, n_heads: int, norm: TransportNorm) -> None:
     random = np.random.default_rng(seed)
@@ -78,7 +78,7 @@ def test_zero_weights() -> None:
         robustness_radius(np.zeros((1, 2)), rows, "l2")
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(seed=st.integers(0, 2**32 - 1), n_heads=st.sampled_from([1, 3]), norm=st.sampled_from(["l1", "l2", "linf"]))
 def test_on_a_box_the_radius_is_that_of_the_smallest_move_inside(seed: int, n_heads: int, norm: TransportNorm) -> None:
     """Held to a linear or conic program for every rival; some rows lie at walls, some classes are out of reach."""

@@ -47,7 +47,7 @@ def asked(problem: SiteProblem, points: np.ndarray, **changes: Any) -> tuple[Evi
     return evidence, server_problem
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(
     st.integers(0, 10**6), NORMS, st.sampled_from(LOSS_NAMES), st.floats(0, 0.5), st.floats(0.1, 10), st.booleans()
 )
@@ -129,7 +129,7 @@ def test_a_state_of_the_first_version_can_be_gone_on_with() -> None:
     assert found is not None and "an earlier round" in str(found) and found.risk_round == 2
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(st.integers(0, 10**6), NORMS, st.sampled_from([1.0, 0.999, 1.001, 0.5]), st.booleans())
 def test_whoever_contradicts_itself_is_suspected(seed: int, norm: Any, lie: float, away: bool) -> None:
     """Of four sites one tells another risk than its own in the last exchange, and one was absent before."""

@@ -87,7 +87,7 @@ def oracle(model: CutModel, centre: FloatArray, level: float | None) -> float:
     return float(problem.solve(solver=cp.CLARABEL))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(**MODELS)
 def test_every_way_finds_the_minimum(**kind: object) -> None:
     model, centre = drawn(**kind)  # type: ignore[arg-type]
@@ -102,7 +102,7 @@ def test_every_way_finds_the_minimum(**kind: object) -> None:
         assert wanted - 1e-5 * (1 + wanted) <= bound <= wanted + 1e-6 * (1 + wanted), name
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(**MODELS, share=st.sampled_from([0.05, 0.3, 0.8]))
 def test_every_way_projects_alike(share: float, **kind: object) -> None:
     model, centre = drawn(**kind)  # type: ignore[arg-type]
@@ -119,7 +119,7 @@ def test_every_way_projects_alike(share: float, **kind: object) -> None:
         assert found.level_price > 0
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(**MODELS, share=st.sampled_from([0.05, 0.3, 0.8]))
 def test_the_way_to_a_level_changes_no_projection(share: float, **kind: object) -> None:
     """Begun on the chord to the minimiser, in units of what is still to go: nearest point and price are the same."""
@@ -137,7 +137,7 @@ def test_the_way_to_a_level_changes_no_projection(share: float, **kind: object) 
         assert found.level_price == pytest.approx(plain.level_price, rel=1e-2, abs=1e-6), name
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(**MODELS)
 def test_a_bound_that_may_miss_something_misses_no_more(**kind: object) -> None:
     """Begun near the minimum and ended early, the bound is below the minimum, by little of what was allowed."""
@@ -202,7 +202,7 @@ def test_what_a_hasty_program_leaves_out_it_tells() -> None:
     assert lower_bound(model, found.multipliers, centre) <= least * (1 + 1e-12)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 @given(**MODELS)
 def test_slopes_of_the_sites_are_those_of_their_highest_cut_or_floor(seed: int, **kind: Any) -> None:
     model, centre = drawn(seed, **kind)

@@ -62,7 +62,7 @@ def test_bound_is_the_minimum_of_the_model(
         assert bound >= oracle - 1e-6 * (1 + abs(oracle))
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(
     seed=st.integers(0, 2**32 - 1),
     norm=st.sampled_from(["l1", "l2", "linf"]),
@@ -138,7 +138,7 @@ def test_tilted_bound_holds_in_its_box(make_sites: MakeSites, norm: TransportNor
             assert bound <= min(model.value(point) + tilt @ point for point in points) + 1e-12
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30, derandomize=True)
 @given(
     seed=st.integers(0, 2**32 - 1),
     norm=st.sampled_from(["l1", "l2", "linf"]),
@@ -215,7 +215,7 @@ def test_projection_is_the_nearest_point_of_the_level_set(make_sites: MakeSites)
         assert found.multipliers.sum() <= 1 + 1e-6
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 @given(seed=st.integers(0, 2**32 - 1), radius=st.floats(0, 3), norm=st.sampled_from(["l1", "l2", "linf"]))
 def test_nearest_in_ball(seed: int, radius: float, norm: TransportNorm) -> None:
     random = np.random.default_rng(seed)

@@ -25,7 +25,7 @@ def told_again(model: CutModel, random: np.random.Generator) -> tuple[CutModel, 
     ), which
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(**MODELS)
 def test_one_of_each_cut_is_left_and_it_is_the_newest(**kind: object) -> None:
     model, centre = drawn(**kind)  # type: ignore[arg-type]

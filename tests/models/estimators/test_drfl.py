@@ -47,7 +47,7 @@ def test_the_regressor_passes_the_checks_of_scikit_learn(loss: str, folds: int) 
     checked(FederatedDRRegressor(loss=loss, gap=ROUGH, calibration_folds=folds))
 
 
-@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(
     seed=st.integers(0, 10**6),
     loss=st.sampled_from(CLASSIFICATION + REGRESSION),

@@ -51,7 +51,7 @@ def test_passes_the_checks_of_scikit_learn(estimator: DRSVC | FederatedDRSVC) ->
     checked(estimator)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(
     seed=st.integers(0, 10**6),
     n=st.integers(3, 60),
@@ -74,7 +74,7 @@ def test_reaches_the_optimum_of_cvxpy_and_brackets_it(
     assert model.worst_case_risk_ * (1 - model.certified_gap_) <= best + 1e-7
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 10**6), norm=st.sampled_from(NORMS), n_sites=st.integers(1, 4))
 def test_federated_reaches_the_optimum_of_cvxpy(seed: int, norm: str, n_sites: int) -> None:
     features, labels = problem(seed, 50, 5)

@@ -17,7 +17,7 @@ COUNTS = st.integers(2, 5).flatmap(
 )
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 @given(COUNTS)
 def test_the_scores_are_those_of_the_rows_over_the_classes_that_they_have(confusion: np.ndarray) -> None:
     size = len(confusion)

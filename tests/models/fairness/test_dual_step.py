@@ -38,7 +38,7 @@ def by_cvxpy(ambiguity, losses, current, step):
 
 
 @given(st.integers(0, 10**6), st.integers(1, 12), st.sampled_from([0.0, 0.05, 0.2, 0.5, 0.9]), st.booleans())
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 def test_dual_step_is_optimal_and_agrees_with_cvxpy(seed, n, phi, ties):
     rng = np.random.default_rng(seed)
     ambiguity = random_set(rng, n, phi)
@@ -116,7 +116,7 @@ def test_phi_zero_is_the_projection_and_one_point_never_moves():
 
 
 @given(st.integers(0, 10**6), st.integers(1, 6), st.sampled_from([0.0, 0.1, 0.6]))
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 def test_size_of_the_set_against_all_corners(seed, n, phi):
     rng = np.random.default_rng(seed)
     ambiguity = random_set(rng, n, phi)

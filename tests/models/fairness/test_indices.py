@@ -95,7 +95,7 @@ def test_a_best_share_without_loss_makes_the_ratio_infinite():
 
 
 @given(LOSSES, st.floats(0.02, 1.0), st.floats(0.02, 1.0), st.randoms(use_true_random=False))
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 def test_indices_ignore_order_and_scale_and_meet_their_definitions(losses, alpha, beta, random):
     values = np.array(losses)
     shuffled = list(losses)

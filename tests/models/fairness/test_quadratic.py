@@ -19,7 +19,7 @@ def squares(seed, n, p, rows=15):
 
 
 @given(st.integers(0, 10**6), st.integers(1, 6), st.integers(1, 4), st.sampled_from([0.0, 0.05, 0.3]))
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=20, derandomize=True)
 def test_solutions_prove_themselves_where_the_condition_holds(seed, n, p, phi):
     losses = squares(seed, n, p)
     sizes = np.linalg.eigvalsh(losses.hessians)

@@ -23,7 +23,7 @@ SQUARE = np.vstack([np.eye(2), -np.eye(2)])
 UNIT = np.array([1.0, 1.0, 0.0, 0.0])
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 @given(seed=st.integers(0, 2**32 - 1), d=st.integers(1, 5))
 def test_a_cut_box_has_its_inner_point_as_deep_as_it_says(seed: int, d: int) -> None:
     random = np.random.default_rng(seed)

@@ -26,7 +26,7 @@ NUMBERS = st.floats(-50.0, 50.0)
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_slope_is_a_subgradient_no_steeper_than_the_lipschitz_constant(loss: Loss) -> None:
-    @settings(max_examples=60, deadline=None, derandomize=True)
+    @settings(max_examples=60, derandomize=True)
     @given(at=NUMBERS, other=NUMBERS)
     def check(at: float, other: float) -> None:
         z, u = np.array([at]), np.array([other])

@@ -87,7 +87,7 @@ def is_below(said: Arrays, asked: Arrays, site: SiteProblem, seed: int) -> None:
                 assert below <= risk + 1e-9 * (1 + abs(risk))
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(
     loss=st.sampled_from(["hinge", "logistic", "huber", "pinball"]), norm=st.sampled_from(["l1", "l2", "linf"]),
     number=st.integers(0, MOVES + 1), seed=st.integers(0, 1000),

@@ -54,7 +54,7 @@ def put(known: dict[str, FloatArray], change: PackedChange) -> dict[str, FloatAr
 KINDS = st.sampled_from(["round", "fewer", "uneven"])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     heads=st.integers(1, 3), seed=st.integers(0, 2**32 - 1),
     rounds=st.lists(st.tuples(KINDS, st.booleans(), st.integers(0, 1)), max_size=7),

@@ -16,7 +16,7 @@ from models.prox.bundle import LocalStep, RiskPenalty, local_step
 from models.prox.hinge import robust_prox
 from models.worst_case.risk import site_risk
 
-QUICK = settings(max_examples=20, deadline=None, derandomize=True)
+QUICK = settings(max_examples=20, derandomize=True)
 LOSSES = ["hinge", "smooth_hinge", "logistic", "huber", "epsilon_insensitive", "pinball"]
 
 

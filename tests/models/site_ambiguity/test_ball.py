@@ -28,7 +28,7 @@ def _drawn(seed: int, kind: str) -> tuple[FloatArray, FloatArray]:
     return risks, centre
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(
     seed=st.integers(0, 2**32 - 1),
     norm=st.sampled_from(NORMS),

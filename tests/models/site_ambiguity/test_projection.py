@@ -13,7 +13,7 @@ from models.site_ambiguity.ball import MixtureBall, MixtureNorm, worst_mixture
 from models.site_ambiguity.projection import nearest_mixture
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 @given(st.integers(0, 10**6), st.sampled_from(["l1", "l2", "linf"]), st.sampled_from([0.05, 0.3, 1.0, 2.0]))
 def test_no_mixture_of_the_ball_is_nearer(seed: int, norm: str, radius: float) -> None:
     cp = pytest.importorskip("cvxpy", reason="the oracle of this test needs the extra 'reference'")

@@ -54,7 +54,7 @@ def is_optimal(program: ConeProgram, point: FloatArray, duals: FloatArray) -> bo
     return all(held) and bool(still) and abs(float(slack @ duals)) <= 1e-7 * tall
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(**DRAWN)
 def test_a_solution_is_that_of_the_interior_point(**kind: Any) -> None:
     program = drawn(**kind)

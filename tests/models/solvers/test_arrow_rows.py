@@ -39,7 +39,7 @@ def inside(random: np.random.Generator, rows: int, cones: Cones, spread: float) 
     return point
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     seed=st.integers(0, 2**32 - 1), k=st.integers(1, 7), count=st.integers(1, 9), extra=st.integers(0, 3),
     touching=st.integers(0, 3), cone=st.sampled_from([0, 2, 4]), sparse=st.booleans(), blocks=st.booleans(),
@@ -65,7 +65,7 @@ def test_a_newton_step_is_that_of_the_whole_matrix(
     np.testing.assert_allclose(factor.solve(right), wanted, rtol=1e-6, atol=1e-7 * (1 + np.abs(wanted).max()))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32 - 1), heavy=st.integers(0, 4), blocks=st.booleans())
 def test_a_rough_product_has_all_digits_that_count(seed: int, heavy: int, blocks: bool) -> None:
     """Rows a million times a million heavier than most lose nothing that counts beside these, nor do light ones."""
@@ -86,7 +86,7 @@ def test_a_rough_product_has_all_digits_that_count(seed: int, heavy: int, blocks
     np.testing.assert_allclose(np.tril(rough), wanted, rtol=0.0, atol=1e-4 + 1e-14 * np.abs(wanted).max())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 2**32 - 1), k=st.integers(1, 6), count=st.integers(1, 7), extra=st.integers(0, 2),
     touching=st.integers(0, 3), cone=st.sampled_from([0, 3]), single=st.booleans(),
@@ -140,7 +140,7 @@ def test_further_directions_of_a_factor_save_factors_and_change_no_solution() ->
     assert steps[3] <= 0.9 * steps[0], steps
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 2**32 - 1), linear=st.integers(0, 6), cones=st.lists(st.integers(2, 5), max_size=3))
 def test_the_longest_step_ends_at_the_border(seed: int, linear: int, cones: list[int]) -> None:
     random = np.random.default_rng(seed)

@@ -13,7 +13,7 @@ from models.solvers.solution import SolverStatus
 cp = pytest.importorskip("cvxpy", reason="the oracle of these tests needs the extra 'reference'")
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=120, derandomize=True)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(1, 6),

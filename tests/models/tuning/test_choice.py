@@ -26,7 +26,7 @@ def drawn(seed: int, count: int) -> list[Scored]:
     return [Scored(each, dict(enumerate(row.tolist()))) for each, row in zip(candidates, scores, strict=True)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 12))
 def test_the_rule_takes_the_simplest_within_one_standard_error(seed: int, count: int) -> None:
     curve = drawn(seed, count)
@@ -40,7 +40,7 @@ def test_the_rule_takes_the_simplest_within_one_standard_error(seed: int, count:
     assert chosen(curve, "best", SIZES).candidate == curve[best].candidate
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 12))
 def test_the_paired_rule_takes_the_simplest_whose_lag_is_within_its_own_standard_error(seed: int, count: int) -> None:
     curve = drawn(seed, count)
@@ -64,7 +64,7 @@ def test_a_hard_fold_hides_no_lead_from_the_paired_rule() -> None:
     assert chosen(curve, "paired", SIZES).candidate.lift == 1
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6))
 def test_halving_keeps_the_best(seed: int, count: int) -> None:
     curve = drawn(seed, 12)

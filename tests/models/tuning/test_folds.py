@@ -11,7 +11,7 @@ from models.basics import ProblemError
 from models.tuning.folds import check_folds, deal_rows
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 7), st.integers(0, 2**53))
 def test_folds_are_of_the_rows_and_not_of_their_order(draw: int, n_folds: int, seed: int) -> None:
     random = np.random.default_rng(draw)

@@ -153,7 +153,7 @@ def test_a_budget_that_does_not_pay_for_the_grid_is_refused_before_anything_is_a
         tuner_of(sites(), Budget(OneTraining(2, 4000.0), 2.0))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.integers(0, 2**32 - 1), st.sampled_from(["hinge", "logistic", "huber", "pinball"]),
     st.tuples(*[st.sampled_from([0.3, 1.0, 10.0, 100.0])] * 2),

@@ -20,7 +20,7 @@ Problems = SearchStrategy[tuple[SiteProblem, FloatArray]]
 SHORTFALL = 1e-7
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300, derandomize=True)
 @given(data=st.data(), boxed=st.booleans())
 def test_atoms_attain_the_risk_within_the_ball(
     unbounded_problems: Problems, box_problems: Problems, data: DataObject, boxed: bool

@@ -37,7 +37,7 @@ CASES = [(LOSS_NAMES, "free", 100), (("epsilon_insensitive", "pinball"), "box", 
 def test_agrees_with_cvxpy_and_its_cut_holds(
     loss_problems: Make, names: tuple[str, ...], kind: str, count: int
 ) -> None:
-    @settings(max_examples=count, deadline=None, derandomize=True)
+    @settings(max_examples=count, derandomize=True)
     @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
     def check(data: DataObject, seed: int) -> None:
         problem, weights = data.draw(loss_problems(names, (kind,)))
@@ -71,7 +71,7 @@ def _cut_holds(problem: SiteProblem, weights: FloatArray, random: np.random.Gene
 
 @pytest.mark.parametrize(("names", "kind"), [(LOSS_NAMES, "free"), (("epsilon_insensitive", "pinball"), "box")])
 def test_dual_is_the_price_of_radius(loss_problems: Make, names: tuple[str, ...], kind: str) -> None:
-    @settings(max_examples=80, deadline=None, derandomize=True)
+    @settings(max_examples=80, derandomize=True)
     @given(problem_and_weights=loss_problems(names, (kind,)))
     def check(problem_and_weights: tuple[SiteProblem, FloatArray]) -> None:
         problem, weights = problem_and_weights
@@ -84,7 +84,7 @@ def test_dual_is_the_price_of_radius(loss_problems: Make, names: tuple[str, ...]
     check()
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 @given(data=st.data())
 def test_the_hinge_among_the_losses_is_the_hinge(loss_problems: Make, data: DataObject) -> None:
     """The formula for every loss and the saddle point of the hinge give the same risk."""

@@ -40,7 +40,7 @@ def weighted_and_copied(
     return SiteProblem(x, y, spec, times / times.mean()), copied, rng.normal(size=p + 1) * 10 ** rng.uniform(-1, 1)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     seed=st.integers(0, 10**6),
     loss=st.sampled_from(LOSSES),

@@ -52,7 +52,7 @@ def test_pieces_are_read_as_they_were_asked_for() -> None:
 
 
 @given(st.integers(0, len(FILE) - 1), st.integers(0, 7))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_flipped_bit_is_noticed(at: int, bit: int) -> None:
     changed = bytearray(FILE)
     changed[at] ^= 1 << bit
@@ -63,7 +63,7 @@ def test_a_flipped_bit_is_noticed(at: int, bit: int) -> None:
 
 
 @given(st.integers(0, len(FILE) - 1))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_file_cut_short_is_noticed(size: int) -> None:
     with pytest.raises(BallastError):
         opened(FILE[:size])

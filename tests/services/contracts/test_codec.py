@@ -24,7 +24,7 @@ def update(arrays: dict[str, np.ndarray]) -> SiteUpdate:
     return SiteUpdate(kind="round", site_id="plant-1", run_id=RUN, round=3, task_sha256="a" * 64, arrays=arrays)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 @given(ARRAYS)
 def test_every_bit_survives(arrays: dict[str, np.ndarray]) -> None:
     back = decode(encode(update(arrays)), 10**6)
@@ -48,7 +48,7 @@ def test_an_infinite_label_flip_cost_travels() -> None:
     assert decode(encode(task), 10**6) == task
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200, derandomize=True)
 @given(st.binary(max_size=200), st.integers(0, 200))
 def test_cut_and_altered_frames_are_refused_or_read_as_what_they_say(noise: bytes, at: int) -> None:
     frame = encode(update({"risk": np.array([1.0])}))
@@ -71,7 +71,7 @@ def test_a_frame_with_bytes_left_over_is_refused(more: bytes) -> None:
             decode(frame[:-cut], 10**6)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200, derandomize=True)
 @given(st.integers(0, 7), st.integers(0, 10**6))
 def test_a_changed_number_is_read_as_what_it_says(bit: int, at: int) -> None:
     """A bit that flips among the numbers changes that number alone; the signature is there to tell."""

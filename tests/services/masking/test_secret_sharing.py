@@ -13,7 +13,7 @@ from services.contracts.masking import MaskingError
 from services.masking.secret_sharing import LIMBS, PRIME, combine, from_bytes, new_secret, split, to_bytes
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(holders=st.integers(1, 40), data=st.data())
 def test_any_threshold_of_shares_give_the_secret(holders: int, data: st.DataObject) -> None:
     threshold = data.draw(st.integers(1, holders))

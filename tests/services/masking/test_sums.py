@@ -29,7 +29,7 @@ Make = Callable[..., Any]
 ROUNDS = itertools.count(1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_the_sum_is_exact_for_any_dropouts_down_to_the_threshold(seven: Any, data: st.DataObject) -> None:
     """Whoever never prepared, dropped out before the answer, or after it: the sum is of those that answered."""

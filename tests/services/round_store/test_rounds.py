@@ -63,7 +63,7 @@ def test_the_first_upper_bound_may_be_infinite(store: RoundStore, running: Run, 
     assert (run.upper, run.lower, run.gap) == (np.inf, -np.inf, np.inf)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(number=st.floats(allow_nan=False), values=st.lists(st.floats(), max_size=5))
 def test_any_float_comes_back(
     store: RoundStore, running: Run, make_record: MakeRecord, number: float, values: list[float]

@@ -48,7 +48,7 @@ def rows(seed: int, n: int = 90) -> Rows:
     return Rows(features, labels, client, folds(client, np.random.default_rng(seed)))
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 @given(st.integers(0, 10**6))
 def test_the_distance_on_the_line_is_the_wasserstein_distance(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -81,7 +81,7 @@ def test_wafl_needs_the_larger_radius_where_the_clients_are_apart_and_the_smalle
     assert alike["WAFL larger: radius, steady"] == 0
 
 
-@settings(max_examples=8, deadline=None, derandomize=True)
+@settings(max_examples=8, derandomize=True)
 @given(st.integers(0, 10**6), st.sampled_from([0.0, 1e-3, 0.05, 0.5]), st.sampled_from([0.1, 1.0]),
        st.sampled_from([0.0, 0.1, WHOLE]))
 def test_the_linear_program_has_the_certified_optimum(seed: int, radius: float, kappa: float, theta: float) -> None:

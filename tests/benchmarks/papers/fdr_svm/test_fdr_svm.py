@@ -67,7 +67,7 @@ def printed_lp(weights: np.ndarray, site: Site) -> float:
     return float((-found.fun + (push * x).sum()) / n)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 10**6))
 def test_the_printed_lp_is_solved(seed: int) -> None:
     site = toy(seed)

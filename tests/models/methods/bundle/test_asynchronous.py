@@ -67,7 +67,7 @@ class Clock:
         return answers
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(
     data=st.data(), seed=st.integers(0, 30), radius=st.sampled_from([0.0, 0.02, 0.2]), ball=st.sampled_from([0.0, 0.3])
 )

@@ -59,7 +59,7 @@ def run(sites, rounds, absent=(), weights=None, **parameters):
 
 
 @given(st.integers(0, 10**6), st.integers(1, 6), st.sampled_from([0.0, 0.1, 0.5]))
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 def test_lift_is_the_least_that_leaves_no_negative_weight(seed, n, phi):
     rng = np.random.default_rng(seed)
     weights = rng.dirichlet(np.ones(n))
@@ -73,7 +73,7 @@ def test_lift_is_the_least_that_leaves_no_negative_weight(seed, n, phi):
 
 
 @given(st.integers(0, 10**6), st.sampled_from(["l1", "l2", "linf"]))
-@settings(max_examples=8, deadline=None, derandomize=True)
+@settings(max_examples=8, derandomize=True)
 def test_majorant_lies_above_and_touches_at_its_centre(seed, norm):
     sites = plants(seed, norm=norm)
     state, problem = run(sites, 4, phi=0.4, alpha=0.3, beta=0.6)

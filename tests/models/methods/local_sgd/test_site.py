@@ -18,7 +18,7 @@ def problem(count: int) -> SiteProblem:
     return SiteProblem(np.arange(count, dtype=float)[:, None], labels, RobustSpec(0.0, 1.0, loss=Logistic()))
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 @given(
     count=st.integers(1, 70), share=st.floats(0.001, 1.0), least=st.integers(1, 30), epochs=st.integers(1, 3),
     seed=st.integers(0, 2**40),

@@ -25,7 +25,7 @@ def _probes(solution, centre, random):
     return points
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_minorant_holds_everywhere_and_touches_at_the_optimum(steps, assert_minorant, data):
     step = data.draw(steps)
@@ -35,7 +35,7 @@ def test_minorant_holds_everywhere_and_touches_at_the_optimum(steps, assert_mino
     assert site_risk(found.point, step.problem).value - height <= 1e-7 * max(found.value, 1e-2)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
 def test_any_dual_weights_make_a_minorant(steps, assert_minorant, data, seed):
     problem = data.draw(steps).problem
