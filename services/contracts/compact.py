@@ -1,0 +1,201 @@
+"""The compact frame: the answers of a round on sums, whose bytes are nearly all random, without base 64 and JSON.
+
+Layout, whole numbers little-endian: ``BLS2``; kind (1 byte, its place in :data:`KINDS`); round (4); run id (16);
+SHA-256 of the task (32); site; what goes under masks; 64 bytes of Ed25519 signature over all that stands before. By
+kind:
+
+- round, tune, evaluate: 0 or 1 (1 byte), after 1 a commitment; then the masked words, 8 bytes each, to the signature.
+- prepare: a preparation.
+- unmask: shares of self-masks, a map; shares of recovery keys, a map; 0 or 1, after 1 a preparation.
+
+A name is its length (1) and its ASCII. A map is its count (2), the size of an item (2), the names in ascending order,
+the items. A preparation is its round (4), two commitments (32 each), the length of the recovery box (4) and the box,
+the sealed shares, a map. A commitment is cohort, question, words, masked words, self-mask (32 each), pairs, a map, and
+a signature (64). Site, run and round of these are those of the frame. No other bytes stand for the same answer, and
+their number depends on the plants and shapes alone.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Mapping
+from typing import Any, Final
+
+from services.contracts.masking import Commitment, MaskedWords, MaskingAnswer, Preparation, Revealed, Unmasked
+from services.contracts.messages import ON_SUMS, Kind, SiteUpdate
+
+MAGIC: Final = b"BLS2"
+KINDS: Final[tuple[Kind, ...]] = ("round", "unmask", "prepare", "evaluate", "tune")
+SIGNATURE_BYTES: Final = 64
+"""Of Ed25519."""
+_HEAD = struct.Struct("<BI16s32s")
+_Inside = MaskedWords | Commitment | Revealed | Preparation
+
+
+def pack_update(update: SiteUpdate) -> bytes | None:
+    """All of the frame but the signature; None where the update is none of those that have this form."""
+    if update.kind not in KINDS or not _says_no_more(update):
+        return None
+    run, task = bytes.fromhex(update.run_id), bytes.fromhex(update.task_sha256)
+    try:
+        head = _HEAD.pack(KINDS.index(update.kind), update.round, run, task)
+        return MAGIC + head + _name(update.site_id) + _masking(update.masking)
+    except (ValueError, struct.error):  # items of several sizes, or a number that does not fit
+        return None
+
+
+def read_update(data: bytes) -> dict[str, Any]:
+    """Fields of the update in a frame without its signature; ``ValueError`` where it is no such frame."""
+    if not data.startswith(MAGIC) or len(data) < len(MAGIC) + _HEAD.size:
+        raise ValueError("it is cut short, or does not begin as one")
+    code, number, run, task = _HEAD.unpack_from(data, len(MAGIC))
+    if code >= len(KINDS):
+        raise ValueError(f"it has no kind {code}")
+    reader = _Reader(data, len(MAGIC) + _HEAD.size)
+    site = reader.name()
+    masking = _read_masking(reader, KINDS[code], {"run_id": run.hex(), "site_id": site}, number)
+    reader.end()
+    return {
+        "type": "update", "kind": KINDS[code], "round": number, "run_id": run.hex(), "task_sha256": task.hex(),
+        "site_id": site, "masking": masking,
+    }
+
+
+def _says_no_more(update: SiteUpdate) -> bool:
+    """Whether what is under masks is all that the update says, and of its own run, site and round."""
+    said = update.masking
+    if not isinstance(said, ON_SUMS[update.kind][1]) or said.run_id != update.run_id:
+        return False
+    match said:
+        case Unmasked():
+            inside: tuple[_Inside | None, ...] = (said.revealed, said.preparation)
+        case MaskedWords():
+            inside = (said, said.commitment)
+        case _:
+            inside = (said,) if isinstance(said, Preparation) else ()
+    return (
+        not update.arrays and (update.data_digest, update.drift, update.exposed) == ("", None, None)
+        and re.fullmatch("[0-9a-f]{64}", update.task_sha256) is not None
+        and all((each.run_id, each.site_id) == (update.run_id, update.site_id) for each in inside if each is not None)
+        and all(each.round == update.round for each in inside if isinstance(each, MaskedWords | Commitment | Revealed))
+    )
+
+
+def _masking(said: MaskingAnswer | None) -> bytes:
+    match said:
+        case MaskedWords():
+            if len(said.words) % 8:
+                raise ValueError("words have 8 bytes each")
+            return (b"\0" if said.commitment is None else b"\1" + _commitment(said.commitment)) + said.words
+        case Preparation():
+            return _preparation(said)
+        case Unmasked():
+            ready, shares = said.preparation, said.revealed
+            return _map(shares.self_shares) + _map(shares.recovery_shares) + (
+                b"\0" if ready is None else b"\1" + _preparation(ready)
+            )
+    raise ValueError("another kind of message")
+
+
+def _read_masking(reader: _Reader, kind: Kind, of: Mapping[str, str], number: int) -> MaskingAnswer:
+    match kind:
+        case "prepare":
+            return _read_preparation(reader, of)
+        case "unmask":
+            own, absent = reader.map(), reader.map()
+            revealed = Revealed(**of, round=number, self_shares=own, recovery_shares=absent)
+            ready = _read_preparation(reader, of) if reader.flag() else None
+            return Unmasked(run_id=of["run_id"], revealed=revealed, preparation=ready)
+    bound = _read_commitment(reader, of, number) if reader.flag() else None
+    return MaskedWords(**of, round=number, words=reader.rest(8), commitment=bound)
+
+
+def _preparation(said: Preparation) -> bytes:
+    size = struct.pack("<I", len(said.recovery))
+    return struct.pack("<I", said.round) + b"".join(said.commitments) + size + said.recovery + _map(said.sealed)
+
+
+def _read_preparation(reader: _Reader, of: Mapping[str, str]) -> Preparation:
+    number, commitments = reader.number("<I"), (reader.take(32), reader.take(32))
+    recovery = reader.take(reader.number("<I"))
+    return Preparation(**of, round=number, commitments=commitments, recovery=recovery, sealed=reader.map())
+
+
+def _commitment(said: Commitment) -> bytes:
+    digests = bytes.fromhex(said.cohort) + bytes.fromhex(said.question) + said.words + bytes.fromhex(said.masked)
+    return digests + said.self_mask + _map(said.pairs) + said.signature
+
+
+def _read_commitment(reader: _Reader, of: Mapping[str, str], number: int) -> Commitment:
+    cohort, question, words, masked, self_mask = (reader.take(32) for _ in range(5))
+    return Commitment(
+        **of, round=number, cohort=cohort.hex(), question=question.hex(), words=words, masked=masked.hex(),
+        self_mask=self_mask, pairs=reader.map(), signature=reader.take(SIGNATURE_BYTES),
+    )
+
+
+def _name(name: str) -> bytes:
+    coded = name.encode("ascii")
+    return struct.pack("<B", len(coded)) + coded
+
+
+def _map(items: Mapping[str, bytes]) -> bytes:
+    names = sorted(items)
+    sizes = {len(item) for item in items.values()} or {0}
+    if len(sizes) > 1:
+        raise ValueError("items of a map have one size")
+    head = struct.pack("<HH", len(names), sizes.pop())
+    return head + b"".join(map(_name, names)) + b"".join(items[name] for name in names)
+
+
+class _Reader:
+    """Takes bytes one part after the other; ``ValueError`` where there are fewer than were promised."""
+
+    def __init__(self, data: bytes, at: int) -> None:
+        self._data, self._at = data, at
+
+    def take(self, count: int) -> bytes:
+        """So many bytes."""
+        start, self._at = self._at, self._at + count
+        if self._at > len(self._data):
+            raise ValueError("it is cut short")
+        return self._data[start : self._at]
+
+    def number(self, form: str) -> int:
+        """A whole number of this form."""
+        (found,) = struct.unpack(form, self.take(struct.calcsize(form)))
+        return int(found)
+
+    def flag(self) -> bool:
+        """Whether something follows: 0 or 1."""
+        found = self.number("<B")
+        if found > 1:
+            raise ValueError(f"{found} stands where 0 or 1 was due")
+        return found == 1
+
+    def name(self) -> str:
+        """A name."""
+        return self.take(self.number("<B")).decode("ascii")
+
+    def map(self) -> dict[str, bytes]:
+        """Items by name; the names ascend, so none stands twice."""
+        count, size = self.number("<H"), self.number("<H")
+        if not count and size:
+            raise ValueError("a map of nothing has items of no size")
+        names = [self.name() for _ in range(count)]
+        if any(one >= other for one, other in zip(names, names[1:], strict=False)):
+            raise ValueError("the names of a map do not ascend")
+        return {name: self.take(size) for name in names}
+
+    def rest(self, unit: int) -> bytes:
+        """All that is left, in units of so many bytes."""
+        left = len(self._data) - self._at
+        if left % unit:
+            raise ValueError(f"{left} bytes are left, which are no words of {unit}")
+        return self.take(left)
+
+    def end(self) -> None:
+        """Refuse what is left over."""
+        if self._at != len(self._data):
+            raise ValueError(f"{len(self._data) - self._at} bytes are left over")
