@@ -142,7 +142,7 @@ def encode(message: Message, sign: Signer | None = None, *, reads_compact: bool 
             return unsigned + sign(unsigned)
     arrays = {} if isinstance(message, SiteRefusal | Hello) else message.arrays
     # Plants and servers of an earlier version know none of these: what is not asked or told is not named.
-    unsaid = {name for name in ("tuning", "drift", "exposed") if getattr(message, name, None) is None}
+    unsaid = {name for name in ("tuning", "drift", "exposed") if message.__dict__.get(name) is None}
     told = message.model_dump(mode="json", exclude={"arrays", *unsaid})
     spec = told.get("spec")
     if isinstance(spec, dict) and spec.get("network") is None:  # nor one of before networks

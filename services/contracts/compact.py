@@ -8,11 +8,11 @@ kind:
 - prepare: a preparation.
 - unmask: shares of self-masks, a map; shares of recovery keys, a map; 0 or 1, after 1 a preparation.
 
-A name is its length (1) and its ASCII. A map is its count (2), the size of an item (2), the names in ascending order,
-the items. A preparation is its round (4), two commitments (32 each), the length of the recovery box (4) and the box,
-the sealed shares, a map. A commitment is cohort, question, words, masked words, self-mask (32 each), pairs, a map, and
-a signature (64). Site, run and round of these are those of the frame. No other bytes stand for the same answer, and
-their number depends on the plants and shapes alone.
+A site is the length (1) of its name, and the name. A map is the size of an item (2), the length of all names (4), the
+names in ascending order with commas between, the items. A preparation is its round (4), two commitments (32 each), the
+length of the recovery box (4) and the box, the sealed shares, a map. A commitment is cohort, question, words, masked
+words, self-mask (32 each), pairs, a map, and a signature (64). Site, run and round of these are those of the frame. No
+other bytes stand for the same answer, and their number depends on the plants and shapes alone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAGIC: Final = b"BLS2"
 KINDS: Final[tuple[Kind, ...]] = ("round", "unmask", "prepare", "evaluate", "tune")
 SIGNATURE_BYTES: Final = 64
 """Of Ed25519."""
-_HEAD = struct.Struct("<BI16s32s")
+_HEAD, _MAP, _NUMBER = struct.Struct("<BI16s32s"), struct.Struct("<HI"), struct.Struct("<I")
 _Inside = MaskedWords | Commitment | Revealed | Preparation
 
 
@@ -39,8 +39,8 @@ def pack_update(update: SiteUpdate) -> bytes | None:
         return None
     run, task = bytes.fromhex(update.run_id), bytes.fromhex(update.task_sha256)
     try:
-        head = _HEAD.pack(KINDS.index(update.kind), update.round, run, task)
-        return MAGIC + head + _name(update.site_id) + _masking(update.masking)
+        head = MAGIC + _HEAD.pack(KINDS.index(update.kind), update.round, run, task)
+        return head + bytes([len(update.site_id)]) + update.site_id.encode() + _masking(update.masking)
     except (ValueError, struct.error):  # items of several sizes, or a number that does not fit
         return None
 
@@ -112,13 +112,13 @@ def _read_masking(reader: _Reader, kind: Kind, of: Mapping[str, str], number: in
 
 
 def _preparation(said: Preparation) -> bytes:
-    size = struct.pack("<I", len(said.recovery))
-    return struct.pack("<I", said.round) + b"".join(said.commitments) + size + said.recovery + _map(said.sealed)
+    number, size = _NUMBER.pack(said.round), _NUMBER.pack(len(said.recovery))
+    return number + b"".join(said.commitments) + size + said.recovery + _map(said.sealed)
 
 
 def _read_preparation(reader: _Reader, of: Mapping[str, str]) -> Preparation:
-    number, commitments = reader.number("<I"), (reader.take(32), reader.take(32))
-    recovery = reader.take(reader.number("<I"))
+    number, commitments = reader.number(), (reader.take(32), reader.take(32))
+    recovery = reader.take(reader.number())
     return Preparation(**of, round=number, commitments=commitments, recovery=recovery, sealed=reader.map())
 
 
@@ -135,18 +135,13 @@ def _read_commitment(reader: _Reader, of: Mapping[str, str], number: int) -> Com
     )
 
 
-def _name(name: str) -> bytes:
-    coded = name.encode("ascii")
-    return struct.pack("<B", len(coded)) + coded
-
-
 def _map(items: Mapping[str, bytes]) -> bytes:
     names = sorted(items)
     sizes = {len(item) for item in items.values()} or {0}
     if len(sizes) > 1:
         raise ValueError("items of a map have one size")
-    head = struct.pack("<HH", len(names), sizes.pop())
-    return head + b"".join(map(_name, names)) + b"".join(items[name] for name in names)
+    text = ",".join(names).encode()
+    return _MAP.pack(sizes.pop(), len(text)) + text + b"".join([items[name] for name in names])
 
 
 class _Reader:
@@ -162,31 +157,30 @@ class _Reader:
             raise ValueError("it is cut short")
         return self._data[start : self._at]
 
-    def number(self, form: str) -> int:
-        """A whole number of this form."""
-        (found,) = struct.unpack(form, self.take(struct.calcsize(form)))
+    def number(self) -> int:
+        """A whole number of four bytes."""
+        (found,) = _NUMBER.unpack(self.take(4))
         return int(found)
 
     def flag(self) -> bool:
         """Whether something follows: 0 or 1."""
-        found = self.number("<B")
+        found = self.take(1)[0]
         if found > 1:
             raise ValueError(f"{found} stands where 0 or 1 was due")
         return found == 1
 
     def name(self) -> str:
-        """A name."""
-        return self.take(self.number("<B")).decode("ascii")
+        """A name behind its length."""
+        return self.take(self.take(1)[0]).decode("ascii")
 
     def map(self) -> dict[str, bytes]:
         """Items by name; the names ascend, so none stands twice."""
-        count, size = self.number("<H"), self.number("<H")
-        if not count and size:
-            raise ValueError("a map of nothing has items of no size")
-        names = [self.name() for _ in range(count)]
-        if any(one >= other for one, other in zip(names, names[1:], strict=False)):
-            raise ValueError("the names of a map do not ascend")
-        return {name: self.take(size) for name in names}
+        size, length = _MAP.unpack(self.take(_MAP.size))
+        names = self.take(length).decode("ascii").split(",") if length else []
+        if names != sorted(set(names)) or (size and not names):
+            raise ValueError("the names of a map do not ascend, or items of no name have a size")
+        items = self.take(size * len(names))
+        return {name: items[size * k : size * (k + 1)] for k, name in enumerate(names)}
 
     def rest(self, unit: int) -> bytes:
         """All that is left, in units of so many bytes."""

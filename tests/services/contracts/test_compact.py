@@ -171,13 +171,18 @@ def replaced(name: str, old: bytes, new: bytes) -> bytes:
     return frame.replace(old, new)
 
 
+THREE = b"plant-1,plant-2,plant-3"
+
+
 @pytest.mark.parametrize(("name", "old", "new", "why"), [
-    ("unmasked", struct.pack("<HH", 4 - 1, 34), struct.pack("<HH", 2**16 - 1, 34), "ascend|cut short|ascii"),
-    ("unmasked", struct.pack("<HH", 3, 34), struct.pack("<HH", 3, 2**16 - 1), "cut short"),
-    ("everybody", bytes(4) + b"\1\x08\0\0\0s", struct.pack("<HH", 0, 34) + b"\1\x08\0\0\0s", "items of no size"),
-    ("prepared", b"\x07plant-2\x07plant-3", b"\x07plant-3\x07plant-2", "ascend"),
-    ("prepared", b"\x07plant-2\x07plant-3", b"\x07plant-3\x07plant-3", "ascend"),
-    ("prepared", b"\x07plant-4", b"\x07plant-;", "does not fit"),
+    ("unmasked", struct.pack("<HI", 34, len(THREE)), struct.pack("<HI", 34, 2**32 - 1), "cut short"),
+    ("unmasked", struct.pack("<HI", 34, len(THREE)), struct.pack("<HI", 34, len(THREE) - 8), "left|ascii|ascend"),
+    ("unmasked", struct.pack("<HI", 34, len(THREE)), struct.pack("<HI", 2**16 - 1, len(THREE)), "cut short"),
+    ("unmasked", THREE, b"plant-1,plant-2plant-33", "cut short|left over|ascii|ascend"),
+    ("everybody", bytes(6) + b"\1\x08\0\0\0s", struct.pack("<HI", 34, 0) + b"\1\x08\0\0\0s", "items of no name"),
+    ("prepared", b"plant-2,plant-3", b"plant-3,plant-2", "ascend"),
+    ("prepared", b"plant-2,plant-3", b"plant-3,plant-3", "ascend"),
+    ("prepared", b",plant-4", b",plant-;", "does not fit"), ("prepared", b",plant-4", b",plant-\xff", "ascii"),
     ("prepared", struct.pack("<I", 136), struct.pack("<I", 2**32 - 1), "cut short"),
     ("last", b"x" * 34 + b"\0", b"x" * 34 + b"\2", "0 or 1"),
     ("last", b"x" * 34 + b"\0", b"x" * 34 + b"\0\0", "left over"),
