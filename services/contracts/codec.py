@@ -5,9 +5,9 @@ name and shape in the order of the data), the arrays as little-endian float64 in
 all that stands before when the header says ``"signed": true``. Numbers that depend on data travel as arrays, so a
 frame's size depends on shapes alone.
 
-Frames of a second form, ``BLS2`` (``services.contracts.compact``), hold the answers of a round on sums in half as many
-bytes. Who asks says in the header :data:`READS` of the NATS message that it reads them; agents of before do not look at
-it, and who was not told so gets the first form.
+Frames of a second form, ``BLS2`` (``services.contracts.compact``), hold the answers of a round in fewer bytes. Who asks
+says in the header :data:`READS` of the NATS message that it reads them; agents of before do not look at it, and who was
+not told so answers in the first form.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from models.basics import FloatArray
 from services.contracts import compact
 from services.contracts.asset_type import explain
-from services.contracts.compact import SIGNATURE_BYTES
+from services.contracts.compact import MAX_DIMENSIONS, SIGNATURE_BYTES
 from services.contracts.errors import InvalidInputError
 from services.contracts.messages import Hello, Message, SiteRefusal, SiteUpdate, Task
 from services.contracts.signing import verify
@@ -34,7 +34,6 @@ from services.contracts.signing import verify
 MAGIC = b"BLS1"
 READS = "Ballast-Reads"
 """Header of a task's NATS message, beside the frame: forms of frame that may answer it, besides the first."""
-MAX_DIMENSIONS = 4  # no method's array has more
 _ADAPTER: TypeAdapter[Message] = TypeAdapter(
     Annotated[Task | SiteUpdate | SiteRefusal | Hello, Field(discriminator="type")]
 )
@@ -121,12 +120,12 @@ def unpack(frame: bytes, max_bytes: int | None = None) -> Frame:
 def _unpack_compact(frame: bytes) -> Frame:
     unsigned = frame[:-SIGNATURE_BYTES]
     try:
-        header = compact.read_update(unsigned)
+        header, arrays = compact.read_update(unsigned)
     except ValidationError as error:
         raise FrameError(f"message does not fit its type: {explain(error)}") from None
     except ValueError as error:
         raise FrameError(f"not a compact frame: {error}") from None
-    return Frame(header, {}, unsigned, frame[-SIGNATURE_BYTES:])
+    return Frame(header, arrays, unsigned, frame[-SIGNATURE_BYTES:])
 
 
 def reads_compact(headers: Mapping[str, str] | None) -> bool:

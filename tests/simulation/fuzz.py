@@ -79,7 +79,8 @@ def _single_answer() -> Case:
         encode(Hello(site_id="plant-1", version="1"), key.sign), asked,
     )
     expected = Expected("round", "plant-1", RUN, 3, digest(asked), key.public, SHAPES)
-    return Case((encode(update, key.sign), encode(refusal, key.sign)), others, expected)
+    answers = (encode(update, key.sign), encode(update, key.sign, reads_compact=True), encode(refusal, key.sign))
+    return Case(answers, others, expected)
 
 
 def _on_sums(kind: Literal["round", "unmask"]) -> Case:

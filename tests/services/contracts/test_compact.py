@@ -24,7 +24,7 @@ from services.contracts.masking import (
     Revealed,
     Unmasked,
 )
-from services.contracts.messages import Kind, SiteUpdate
+from services.contracts.messages import Kind, Message, SiteUpdate
 from services.contracts.signing import new_seed_file, signer
 from services.masking.keys import MaskKeyPair
 from services.masking.member import Member
@@ -73,7 +73,11 @@ def words(bound: Commitment | None = None, **changes: Any) -> MaskedWords:
     return MaskedWords(**({**AT, "words": bytes(range(256)), "commitment": bound} | changes))
 
 
+ARRAYS = {
+    "slope": np.arange(6.0).reshape(2, 3), "risk": np.array(0.5), "none": np.zeros((0, 2)), "cut_height": np.ones(2),
+}
 COMPACT = {
+    "arrays": update("round", None, arrays=ARRAYS), "alone": update("evaluate", None, arrays={"loss": np.array(-0.0)}),
     "words": update("round", words()), "committed": update("round", words(commitment())), "none": update(
         "round", words(words=b"")), "scores": update("evaluate", words()), "tuned": update("tune", words()),
     "prepared": update("prepare", preparation(ROUND)), "last": update("unmask", unmasked()),
@@ -82,13 +86,20 @@ COMPACT = {
 }
 
 
+def same(found: Message, said: SiteUpdate) -> bool:
+    """Whether all of it is the same, numbers bit by bit."""
+    assert isinstance(found, SiteUpdate)
+    bits = [{name: (each.shape, each.tobytes()) for name, each in one.arrays.items()} for one in (found, said)]
+    return bits[0] == bits[1] and found.model_dump(exclude={"arrays"}) == said.model_dump(exclude={"arrays"})
+
+
 @pytest.mark.parametrize("name", COMPACT)
 def test_what_is_read_is_what_was_said(name: str) -> None:
     frame = encode(COMPACT[name], sign, reads_compact=True)
-    assert frame[:4] == MAGIC and decode(frame, 10**6) == COMPACT[name]
+    assert frame[:4] == MAGIC and same(decode(frame, 10**6), COMPACT[name])
     assert unpack(frame).signed == frame[:-SIGNATURE_BYTES] and unpack(frame).signature == frame[-SIGNATURE_BYTES:]
     whole = encode(COMPACT[name], sign)
-    assert whole[:4] == b"BLS1" and decode(whole, 10**6) == COMPACT[name] and len(frame) < 0.9 * len(whole)
+    assert whole[:4] == b"BLS1" and same(decode(whole, 10**6), COMPACT[name]) and len(frame) < 0.9 * len(whole)
 
 
 def test_a_round_of_a_cohort_of_four_takes_little_more_than_what_is_random(tmp_path: Path) -> None:
@@ -122,12 +133,25 @@ def test_a_round_of_a_cohort_of_four_takes_little_more_than_what_is_random(tmp_p
     update("unmask", unmasked().model_copy(update={"run_id": "f" * 32})),
     update("round", words(), round=2**40), update("prepare", preparation(sealed={"plant-2": b"1", "plant-3": b"22"})),
     update("round", words(), arrays={"risk": np.ones(1)}), update("round", words(), data_digest="e5" * 32),
+    update("join", None, arrays=ARRAYS), update("unmask", None, arrays=ARRAYS),
+    update("round", None, arrays={"a b": np.ones(1)}), update("round", None, arrays={"a,b": np.ones(1)}),
+    update("round", None, arrays={"deep": np.ones((1, 1, 1, 1, 1))}), update("round", None, arrays=ARRAYS, drift=0.5),
     update("round", words(), drift=0.5), update("round", words(), exposed=0.5), update("round", None),
     update("agree", MaskKey(run_id=RUN, site_id="plant-1", cohort="c", public_key=b"k" * 32, signature=b"s" * 64)),
 ])
 def test_what_the_compact_form_cannot_say_is_said_whole(said: SiteUpdate) -> None:
     frame = encode(said, sign, reads_compact=True)
     assert frame[:4] == b"BLS1" and frame == encode(said, sign)
+
+
+def test_every_bit_of_a_number_survives_and_no_size_depends_on_one() -> None:
+    numbers = np.array([0.0, -0.0, 1 / 3, np.inf, 5e-324]), np.arange(5, dtype=np.uint64).view(np.float64)
+    strange = np.array([0x7FF800000000BEEF, 0xFFF0000000000001] + [0] * 3, dtype=np.uint64).view(np.float64)
+    said = [update("round", None, arrays={"risk": each}) for each in (*numbers, strange)]
+    frames = [encode(each, sign, reads_compact=True) for each in said]
+    assert len({len(frame) for frame in frames}) == 1
+    back = unpack(frames[-1]).arrays["risk"]
+    assert back.tobytes() == strange.tobytes() and back.dtype == np.float64
 
 
 def test_unsigned_answers_have_no_compact_form() -> None:
@@ -143,7 +167,7 @@ def test_every_cut_is_refused_or_has_fewer_words(name: str) -> None:
         except FrameError as error:
             assert "\n" not in str(error)
         else:
-            assert isinstance(found, SiteUpdate) and isinstance(found.masking, MaskedWords)
+            assert isinstance(found, SiteUpdate) and isinstance(found.masking, MaskedWords), "arrays say how many"
             signature = frame[:end][-SIGNATURE_BYTES:]
             assert encode(found, partial(kept, signature), reads_compact=True) == frame[:end]
 
@@ -176,7 +200,7 @@ THREE = b"plant-1,plant-2,plant-3"
 
 @pytest.mark.parametrize(("name", "old", "new", "why"), [
     ("unmasked", struct.pack("<HI", 34, len(THREE)), struct.pack("<HI", 34, 2**32 - 1), "cut short"),
-    ("unmasked", struct.pack("<HI", 34, len(THREE)), struct.pack("<HI", 34, len(THREE) - 8), "left|ascii|ascend"),
+    ("unmasked", struct.pack("<HI", 34, len(THREE)), struct.pack("<HI", 34, len(THREE) - 8), "cut short"),
     ("unmasked", struct.pack("<HI", 34, len(THREE)), struct.pack("<HI", 2**16 - 1, len(THREE)), "cut short"),
     ("unmasked", THREE, b"plant-1,plant-2plant-33", "cut short|left over|ascii|ascend"),
     ("everybody", bytes(6) + b"\1\x08\0\0\0s", struct.pack("<HI", 34, 0) + b"\1\x08\0\0\0s", "items of no name"),
@@ -188,6 +212,14 @@ THREE = b"plant-1,plant-2,plant-3"
     ("last", b"x" * 34 + b"\0", b"x" * 34 + b"\0\0", "left over"),
     ("words", b"\x07plant-1\0", b"\x07plant-1\1", "cut short|left over|ascii|ascend"),
     ("words", b"\x07plant-1\0", b"\x07plant-1\0\0", "no words of 8"),
+    ("arrays", b"risk", b"slope", "named twice|numbers"), ("arrays", b"slope 2 3", b"slope 3 3", "the shapes have"),
+    ("arrays", b"slope 2 3", b"risk 2 3 ", "whole numbers"), ("arrays", b"slope 2 3", b"slope-2 3", "name and a shape"),
+    ("arrays", b"slope 2 3", b"slope 02 ", "whole numbers"), ("arrays", b"slope", b"Slope", "a name and a shape"),
+    ("arrays", b"slope 2 3,risk,none", b"slop 1 1 1 1 6,none", "a name and a shape"),
+    ("arrays", b"none 0 2,", b"risk,x 0,", "named twice"), ("alone", b"\2\4\0loss", b"\2\xff\xffloss", "cut short"),
+    ("alone", b"\2\x04\0loss", b"\2\0\0loss", "a name and|no words|numbers"),
+    ("alone", b"\2\x04\0loss", b"\2\4\0loss" + bytes(8), "2 numbers are there, and the shapes have 1"),
+    ("alone", b"\2\x04\0loss", b"\2\4\0loss\0", "no words of 8"),
     ("words", b"BLS2\0", b"BLS2\5", "no kind 5"), ("words", b"\x07plant-1\0", b"\x07plant/1\0", "does not fit"),
 ])
 def test_counts_sizes_and_names_that_make_no_sense_are_refused(name: str, old: bytes, new: bytes, why: str) -> None:
