@@ -168,6 +168,7 @@ def _lying(
             return said
         message = task.message()
         assert isinstance(message, Task) and digest(frame) == update.task_sha256
-        return encode(update.model_copy(update={"arrays": lie(message, dict(update.arrays))}), sign)
+        lied = update.model_copy(update={"arrays": lie(message, dict(update.arrays))})
+        return encode(lied, sign, reads_compact=reads_compact)
 
     return falsified
