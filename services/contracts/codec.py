@@ -4,6 +4,10 @@ Layout of a frame: ``BLS1``, header length (uint32 little-endian), header (UTF-8
 name and shape in the order of the data), the arrays as little-endian float64 in C order, and 64 bytes of signature over
 all that stands before when the header says ``"signed": true``. Numbers that depend on data travel as arrays, so a
 frame's size depends on shapes alone.
+
+Frames of a second form, ``BLS2`` (``services.contracts.compact``), hold the answers of a round in fewer bytes. Who asks
+says in the header :data:`READS` of the NATS message that it reads them; agents of before do not look at it, and who was
+not told so answers in the first form.
 """
 
 from __future__ import annotations
@@ -20,14 +24,16 @@ import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError
 
 from models.basics import FloatArray
+from services.contracts import compact
 from services.contracts.asset_type import explain
+from services.contracts.compact import MAX_DIMENSIONS, SIGNATURE_BYTES
 from services.contracts.errors import InvalidInputError
 from services.contracts.messages import Hello, Message, SiteRefusal, SiteUpdate, Task
 from services.contracts.signing import verify
 
 MAGIC = b"BLS1"
-SIGNATURE_BYTES = 64  # of Ed25519
-MAX_DIMENSIONS = 4  # no method's array has more
+READS = "Ballast-Reads"
+"""Header of a task's NATS message, beside the frame: forms of frame that may answer it, besides the first."""
 _ADAPTER: TypeAdapter[Message] = TypeAdapter(
     Annotated[Task | SiteUpdate | SiteRefusal | Hello, Field(discriminator="type")]
 )
@@ -82,8 +88,10 @@ def unpack(frame: bytes, max_bytes: int | None = None) -> Frame:
     """Take a frame apart; raise :class:`FrameError` when it is longer than ``max_bytes``, where given, or cut."""
     if max_bytes is not None and len(frame) > max_bytes:
         raise FrameError(f"message of {len(frame)} bytes is over the limit of {max_bytes}", code="too_large")
+    if frame[:4] == compact.MAGIC:
+        return _unpack_compact(frame)
     if len(frame) < 8 or frame[:4] != MAGIC:
-        raise FrameError("not a Ballast frame: the first four bytes must be BLS1")
+        raise FrameError("not a Ballast frame: the first four bytes must be BLS1 or BLS2")
     (length,) = struct.unpack("<I", frame[4:8])
     start = 8 + length
     if start > len(frame):
@@ -109,11 +117,31 @@ def unpack(frame: bytes, max_bytes: int | None = None) -> Frame:
     return Frame(header, arrays, frame[:start], frame[start:] if signed else None)
 
 
-def encode(message: Message, sign: Signer | None = None) -> bytes:
-    """Frame of a message, signed where a signer is given."""
+def _unpack_compact(frame: bytes) -> Frame:
+    unsigned = frame[:-SIGNATURE_BYTES]
+    try:
+        header, arrays = compact.read_update(unsigned)
+    except ValidationError as error:
+        raise FrameError(f"message does not fit its type: {explain(error)}") from None
+    except ValueError as error:
+        raise FrameError(f"not a compact frame: {error}") from None
+    return Frame(header, arrays, unsigned, frame[-SIGNATURE_BYTES:])
+
+
+def reads_compact(headers: Mapping[str, str] | None) -> bool:
+    """Whether who asks says in the headers of the message that it reads compact frames."""
+    return compact.MAGIC.decode() in (headers or {}).get(READS, "").split()
+
+
+def encode(message: Message, sign: Signer | None = None, *, reads_compact: bool = False) -> bytes:
+    """Frame of a message, signed where a signer is given; ``reads_compact``: in the compact form where it has one."""
+    if reads_compact and sign and isinstance(message, SiteUpdate):
+        unsigned = compact.pack_update(message)
+        if unsigned is not None:
+            return unsigned + sign(unsigned)
     arrays = {} if isinstance(message, SiteRefusal | Hello) else message.arrays
     # Plants and servers of an earlier version know none of these: what is not asked or told is not named.
-    unsaid = {name for name in ("tuning", "drift", "exposed") if getattr(message, name, None) is None}
+    unsaid = {name for name in ("tuning", "drift", "exposed") if message.__dict__.get(name) is None}
     told = message.model_dump(mode="json", exclude={"arrays", *unsaid})
     spec = told.get("spec")
     if isinstance(spec, dict) and spec.get("network") is None:  # nor one of before networks

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import FloatArray
-from services.contracts.codec import SIGNATURE_BYTES, FrameError, unpack
+from services.contracts.codec import FrameError, unpack
+from services.contracts.compact import SIGNATURE_BYTES
 from services.contracts.errors import InvalidInputError
 from services.contracts.masking import MaskingAnswer, Unmasked
 from services.contracts.messages import Kind, SiteRefusal, SiteUpdate

@@ -14,6 +14,8 @@ import nats
 from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
+from services.contracts.codec import READS
+from services.contracts.compact import MAGIC as COMPACT
 from services.contracts.errors import UnavailableError
 from services.contracts.log_filters import silence_link_libraries
 from services.contracts.roll import ROLL
@@ -136,9 +138,10 @@ class NatsTransport:
 
     async def _request(self, site_id: str, frame: bytes, timeout: float) -> bytes:
         """One request, given up early with ``ConnectionError`` when the connection is lost meanwhile."""
-        carried = headers()
-        more = {} if carried is None else {"headers": carried}
-        request = asyncio.ensure_future(self._client.request(f"site.{site_id}.task", frame, timeout=timeout, **more))
+        told = {**(headers() or {}), READS: COMPACT.decode()}
+        request = asyncio.ensure_future(
+            self._client.request(f"site.{site_id}.task", frame, timeout=timeout, headers=told)
+        )
         self._asking.add(request)
         try:
             data: bytes = (await request).data

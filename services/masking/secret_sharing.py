@@ -9,7 +9,7 @@ the largest prime below 2^16: an element fits two bytes, and products of float64
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -53,8 +53,15 @@ def to_bytes(elements: Elements) -> bytes:
 
 def from_bytes(data: bytes) -> Elements:
     """Elements (17,) from :func:`to_bytes`; :class:`MaskingError` where they are none."""
-    elements = np.frombuffer(data, dtype="<u2") if len(data) == 2 * LIMBS else np.zeros(0, dtype="<u2")
-    if elements.size == 0 or elements.max() >= PRIME:
+    found: Elements = all_from_bytes([data])[0]
+    return found
+
+
+def all_from_bytes(data: Sequence[bytes]) -> Elements:
+    """Elements (n, 17) of n shares, at once; :class:`MaskingError` where one of them is none."""
+    whole = all(len(each) == 2 * LIMBS for each in data)
+    elements = np.frombuffer(b"".join(data), dtype="<u2").reshape(-1, LIMBS) if whole else np.full((1, LIMBS), PRIME)
+    if elements.max(initial=0) >= PRIME:
         raise MaskingError(f"a share has {LIMBS} elements below {PRIME}, and this is none")
     return elements.astype(np.uint16)
 

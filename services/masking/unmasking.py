@@ -18,7 +18,7 @@ from services.contracts.masking import (
 )
 from services.masking.keys import Words, open_sealed, stream
 from services.masking.masks import KEY_BYTES, RECOVERY, SELF, commitment, named, pair_mask, secret_key, words_from_bytes
-from services.masking.secret_sharing import Elements, combine, from_bytes
+from services.masking.secret_sharing import Elements, all_from_bytes, combine
 
 
 def deliveries(
@@ -109,13 +109,13 @@ class _Opener:
 
     def secret(self, preparation: Preparation, purpose: str) -> Elements:
         """A plant's shared secret, held to what it committed itself to."""
-        site, threshold, shares = preparation.site_id, self.cohort.threshold, dict[int, Elements]()
+        site, threshold, shares = preparation.site_id, self.cohort.threshold, dict[int, bytes]()
         for holder in sorted(self.revealed):
             each = self.revealed[holder]
             told = each.self_shares if purpose == SELF else each.recovery_shares
             if site in told and len(shares) < threshold:
-                shares[self.places[holder]] = from_bytes(told[site])
-        secret = combine(shares, threshold)
+                shares[self.places[holder]] = told[site]
+        secret = combine(dict(zip(shares, all_from_bytes(list(shares.values())), strict=True)), threshold)
         if commitment(secret, purpose, self.cohort.run_id, self.number, site) != preparation.commitments[
             purpose == RECOVERY
         ]:

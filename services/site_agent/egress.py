@@ -25,14 +25,16 @@ class Egress:
 
     def release(
         self, message: OutboundMessage, exposure: Mapping[str, float] | None = None,
-        peers: Mapping[str, str] | None = None,
+        peers: Mapping[str, str] | None = None, *, reads_compact: bool = False,
     ) -> bytes:
         """Signed frame of a message that is in the ledger, on the disk, ``exposure`` and ``peers`` beside it.
+
+        ``reads_compact``: who gets it reads the compact form.
 
         ``TooLargeError`` where the frame is over the policy's limit, ``LedgerError`` where the ledger could not take
         the line.
         """
-        frame = encode(message, self._sign)
+        frame = encode(message, self._sign, reads_compact=reads_compact)
         if len(frame) > self._max_bytes:
             raise TooLargeError(f"{message.type} of {len(frame)} bytes, the policy allows {self._max_bytes}")
         self._ledger.append(message, frame, exposure, peers)

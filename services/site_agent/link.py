@@ -17,6 +17,7 @@ from typing import Any
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
+from services.contracts.codec import reads_compact
 from services.contracts.errors import BallastError, UnavailableError
 from services.contracts.log_filters import silence_link_libraries
 from services.contracts.roll import TWINS, WORDS
@@ -36,11 +37,12 @@ HELLO_SECONDS = 1.0  # between two hellos at most so often: each of them is a li
 class PlantLink:
     """Connection of one site agent.
 
-    ``answer`` turns a task frame into an answer frame and runs in a worker thread, one task at a time, so that the
-    server's pings are answered meanwhile. ``hello`` gives the frame that says the agent is there.
+    ``answer`` turns a task frame into an answer frame, told whether who asks reads compact ones; it runs in a worker
+    thread, one task at a time, so that the server's pings are answered meanwhile. ``hello`` gives the frame
+    that says the agent is there.
     """
 
-    def __init__(self, address: Address, answer: Callable[[bytes], bytes], hello: Callable[[], bytes]) -> None:
+    def __init__(self, address: Address, answer: Callable[[bytes, bool], bytes], hello: Callable[[], bytes]) -> None:
         self._address = address
         self._answer = answer
         self._hello = hello
@@ -180,7 +182,8 @@ class PlantLink:
         try:
             size = len(message.data)
             with span("answer", "server", message.headers, site_id=self._address.site_id, bytes_in=size) as more:
-                frame = await asyncio.to_thread(self._answer, bytes(message.data))
+                compact = reads_compact(message.headers)
+                frame = await asyncio.to_thread(self._answer, bytes(message.data), compact)
                 more["bytes_out"] = len(frame)
         except BallastError as error:
             self._fail(error)

@@ -87,17 +87,19 @@ class LocalRound:
         self._masks = masks
         self._kept: tuple[Dataset, TrainingSpec, Heads] | None = None
 
-    def answer(self, task_frame: bytes) -> bytes:
+    def answer(self, task_frame: bytes, reads_compact: bool = False) -> bytes:
         """Signed frame of a ``SiteUpdate`` or ``SiteRefusal``; it stands in the ledger when this returns.
 
-        The same task over the same data gets the same bytes again. ``LedgerError`` where the ledger could not take the
-        answer's line: nothing may be sent.
+        The same task over the same data gets the same bytes again. ``reads_compact``: who asks reads that form .
+        ``LedgerError`` where the ledger could not take the answer's line: nothing may be sent.
         """
         reply_to, parsed = salvage(task_frame, self._site_id)
         with about(run_id=reply_to["run_id"], round=reply_to["round"]):
-            return self._answered(task_frame, reply_to, parsed)
+            return self._answered(task_frame, reply_to, parsed, reads_compact)
 
-    def _answered(self, task_frame: bytes, reply_to: dict[str, Any], parsed: Frame | FrameError) -> bytes:
+    def _answered(
+        self, task_frame: bytes, reply_to: dict[str, Any], parsed: Frame | FrameError, reads_compact: bool
+    ) -> bytes:
         try:
             task = read_task(
                 parsed, len(task_frame), self._site_id, self._asset_type, self._policy, self._egress.rounds_answered
@@ -105,7 +107,8 @@ class LocalRound:
             with span("local solve", run_id=task.run_id, round=task.round, kind_of_task=task.kind):
                 content, exposure = self._content(task)
             peers = task.masking.keys if isinstance(task.masking, MaskingCohort) else None
-            frame = self._egress.release(SiteUpdate(**reply_to, **content), exposure, peers)
+            update = SiteUpdate(**reply_to, **content)
+            frame = self._egress.release(update, exposure, peers, reads_compact=reads_compact)
         except TooLargeError as error:
             return self._refuse(Refusal("message_too_large", str(error)), reply_to)
         except Refusal as refusal:

@@ -12,6 +12,7 @@ from api.cli.model import _scores
 from models.evaluation.scores import f1_score
 from models.methods.catalogue import METHODS
 from models.problem import Status
+from services.coordinator import nats_transport
 from services.coordinator.training_state import TooFewSitesError
 from services.reporting.report_page import report_page
 from services.site_agent.masked_runs import MaskedRuns
@@ -49,6 +50,19 @@ def test_the_ledger_names_the_plants_and_holds_no_array_of_the_rounds(works: Any
     masked = [line for line in mine if line["kind"] == "round"]
     assert masked and all(not line["fields"] and line["masking"]["words"] > 10 for line in masked)
     assert {line["kind"] for line in mine} == {"join", "agree", "prepare", "round", "unmask", "evaluate"}
+    assert all(line["bytes"] - 8 * line["masking"]["words"] < 150 for line in masked), "hardly more than the words"
+
+
+def test_a_coordinator_of_before_gets_whole_frames_and_the_run_is_the_same(
+    works: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nats_transport, "READS", "Something-Else")
+    run, trained, _ = works.train(works.plan("sums-before", reveal="sums", max_rounds=40))
+    assert trained.certificate.gap <= 1e-3 and run.excluded == ()
+    ledger = works.context.settings.home / "plants" / "plant-1" / "ledger.jsonl"
+    lines = [json.loads(line) for line in ledger.read_text().splitlines()]
+    masked = [line for line in lines if line.get("run") == run.run_id and line["kind"] == "round"]
+    assert masked and all(line["bytes"] - 10 * line["masking"]["words"] > 400 for line in masked), "in base 64"
 
 
 def test_a_plant_without_masks_keeps_the_run_from_going_on_with_fewer_than_a_cohort(works: Any) -> None:

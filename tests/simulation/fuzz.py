@@ -15,12 +15,16 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
 import nkeys
 import numpy as np
 
 from services.contracts.codec import FrameError, digest, encode, unpack
+from services.contracts.compact import MAGIC
+from services.contracts.masking import Commitment, MaskedWords, Preparation, Revealed, Unmasked
 from services.contracts.messages import Hello, SiteRefusal, SiteUpdate, Task
 from services.coordinator.admission import AdmissionError, Expected, admit
 
@@ -38,9 +42,27 @@ class _Key:
         return bytes(self._pair.sign(data))
 
 
+@dataclass(frozen=True)
+class Case:
+    """A task: frames that answer it, frames that do not, and what the coordinator waits for."""
+
+    answers: tuple[bytes, ...]
+    others: tuple[bytes, ...]
+    expected: Expected
+
+    @property
+    def frames(self) -> tuple[bytes, ...]:
+        """All of them."""
+        return self.answers + self.others
+
+
 @lru_cache(maxsize=1)
-def corpus() -> tuple[tuple[bytes, ...], Expected]:
-    """Valid frames, the honest answer first, and what the coordinator waits for."""
+def cases() -> tuple[Case, ...]:
+    """A round of single answers; of a round on sums, the masked words and what takes masks off."""
+    return _single_answer(), _on_sums("round"), _on_sums("unmask")
+
+
+def _single_answer() -> Case:
     key, other = _Key(1), _Key(2)
     task = Task(
         kind="round", site_id="plant-1", run_id=RUN, round=3, method="level-bundle", asset_type="rig",
@@ -52,12 +74,41 @@ def corpus() -> tuple[tuple[bytes, ...], Expected]:
     update = SiteUpdate(**said, arrays=arrays)
     refusal = SiteRefusal(**said, code="no_data", reason="the site has no data at present")
     earlier = SiteUpdate(**{**said, "round": 2}, arrays=arrays)
-    frames = (
-        encode(update, key.sign), encode(refusal, key.sign), encode(earlier, key.sign), encode(update, other.sign),
-        encode(update), encode(Hello(site_id="plant-1", version="1"), key.sign), asked,
+    others = (
+        encode(earlier, key.sign), encode(update, other.sign), encode(update),
+        encode(Hello(site_id="plant-1", version="1"), key.sign), asked,
     )
     expected = Expected("round", "plant-1", RUN, 3, digest(asked), key.public, SHAPES)
-    return frames, expected
+    answers = (encode(update, key.sign), encode(update, key.sign, reads_compact=True), encode(refusal, key.sign))
+    return Case(answers, others, expected)
+
+
+def _on_sums(kind: Literal["round", "unmask"]) -> Case:
+    """Compact frames, and whole ones, of masked words or of what takes masks off."""
+    key, other = _Key(1), _Key(2)
+    task_sha256, at = digest(kind.encode()), {"run_id": RUN, "site_id": "plant-1", "round": 3}
+    peers = {f"plant-{number}": bytes([number]) * 34 for number in (2, 3)}
+    ready = Preparation(
+        **(at | {"round": 4}), sealed={site: 3 * share for site, share in peers.items()}, recovery=b"r" * 136,
+        commitments=(b"s" * 32, b"t" * 32),
+    )
+    revealed = Revealed(**at, self_shares={"plant-1": b"1" * 34, "plant-2": b"2" * 34}, recovery_shares={})
+    bound = Commitment(
+        **at, cohort="c" * 64, question="d" * 64, words=b"w" * 32, masked="e" * 64, self_mask=b"m" * 32,
+        pairs={"plant-2": b"p" * 32}, signature=b"z" * 64,
+    )
+    masked = (MaskedWords(**at, words=bytes(range(64))), MaskedWords(**at, words=bytes(64), commitment=bound))
+    shares = (Unmasked(run_id=RUN, revealed=revealed, preparation=ready), Unmasked(run_id=RUN, revealed=revealed))
+    said = {**at, "kind": kind, "task_sha256": task_sha256}
+    one, more = (SiteUpdate(**said, masking=each) for each in (masked if kind == "round" else shares))
+    refusal = SiteRefusal(**said, code="masks_refused", reason="the masks were neither made nor taken off")
+    answers = (
+        encode(one, key.sign, reads_compact=True), encode(more, key.sign, reads_compact=True), encode(one, key.sign),
+        encode(refusal, key.sign),
+    )
+    masking = MaskedWords if kind == "round" else Unmasked
+    expected = Expected(kind, "plant-1", RUN, 3, task_sha256, key.public, {}, masking=masking, masking_bytes=2000)
+    return Case(answers, (encode(one, other.sign, reads_compact=True), encode(one)), expected)
 
 
 def changed(draw: random.Random, frames: Sequence[bytes]) -> bytes:
@@ -105,11 +156,10 @@ def _other_header(draw: random.Random, data: bytes) -> bytes:
 
 def fuzz(inputs: int, seed: int = 0) -> Counter[str]:
     """Put so many frames in; :class:`AssertionError` where one does what it must not. Counts by what came of them."""
-    frames, expected = corpus()
-    draw, found = random.Random(f"{seed}/fuzz"), Counter[str]()
-    signed, key = {frames[0], frames[1]}, _Key(1)
+    draw, found, key = random.Random(f"{seed}/fuzz"), Counter[str](), _Key(1)
     for _ in range(inputs):
-        data = draw.randbytes(draw.randrange(400)) if draw.random() < 0.05 else changed(draw, frames)
+        case = draw.choice(cases())
+        data = draw.randbytes(draw.randrange(400)) if draw.random() < 0.05 else changed(draw, case.frames)
         own = draw.random() < 0.3 and len(data) > 64
         if own:
             data = data[:-64] + key.sign(data[:-64])
@@ -119,18 +169,31 @@ def fuzz(inputs: int, seed: int = 0) -> Counter[str]:
         except FrameError:
             found["no frame"] += 1
         try:
-            said = admit(data, expected)
+            said = admit(data, case.expected)
         except AdmissionError as error:
             found[f"refused: {error.code}"] += 1
         else:
-            assert own or data in signed, f"admitted, and not signed: {data!r}"
-            at = (said.site_id, said.run_id, said.round, said.kind, said.task_sha256)
-            assert at == ("plant-1", RUN, 3, "round", expected.task_sha256), f"admitted for {at}: {data!r}"
-            if isinstance(said, SiteUpdate):
-                assert {name: array.shape for name, array in said.arrays.items()} == SHAPES, f"admitted: {data!r}"
-                assert all(np.isfinite(array).all() for array in said.arrays.values()), f"admitted: {data!r}"
-            found["admitted: signed by the site, " + ("changed by it" if data not in signed else "as it was")] += 1
+            assert own or data in case.answers, f"admitted, and not signed: {data!r}"
+            _check_admitted(said, data, case.expected)
+            form = data[:4].decode() + (", changed by it" if data not in case.answers else ", as it was")
+            found[f"admitted: signed by the site, {form}"] += 1
     return found
+
+
+def _check_admitted(said: SiteUpdate | SiteRefusal, data: bytes, expected: Expected) -> None:
+    """What is admitted is to the task, and holds what was due."""
+    at = (said.site_id, said.run_id, said.round, said.kind, said.task_sha256)
+    assert at == ("plant-1", RUN, 3, expected.kind, expected.task_sha256), f"admitted for {at}: {data!r}"
+    if isinstance(said, SiteRefusal):
+        return
+    assert {name: array.shape for name, array in said.arrays.items()} == expected.shapes, f"admitted: {data!r}"
+    assert all(np.isfinite(array).all() for array in said.arrays.values()), f"admitted: {data!r}"
+    if expected.masking is None:
+        assert said.masking is None, f"admitted: {data!r}"
+    else:
+        assert isinstance(said.masking, expected.masking), f"admitted: {data!r}"
+    if data.startswith(MAGIC):
+        assert encode(said, lambda _: data[-64:], reads_compact=True) == data, f"two frames for one answer: {data!r}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -7,7 +7,7 @@ checks nobody's key: what a revoked or false site says arrives, and the product 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,7 +43,7 @@ class Message:
     data: bytes
     reply: str
     site: str
-    headers: None = None
+    headers: Mapping[str, str] | None = None
 
     async def respond(self, frame: bytes) -> None:
         """Answer the request."""
@@ -109,7 +109,9 @@ class Bus:
         if client in self._clients:
             self._clients.remove(client)
 
-    async def request(self, subject: str, data: bytes, timeout: float) -> Any:
+    async def request(
+        self, subject: str, data: bytes, timeout: float, headers: Mapping[str, str] | None = None
+    ) -> Any:
         """Ask who hears the subject; ``NoRespondersError`` or a time-out where nobody answers."""
         heard = [each for each in self._heard.get(subject, ()) if each.is_connected and each.process.alive]
         await asyncio.sleep(self._travel(subject))
@@ -120,7 +122,7 @@ class Bus:
         self._waiting[inbox] = answered = self.world.loop.create_future()
         for copy in self._weathered(data, "task"):
             for client in heard:
-                self._later(self._travel(subject), client.receive, subject, copy, inbox)
+                self._later(self._travel(subject), client.receive, subject, copy, inbox, headers)
         try:
             return Message(self, await asyncio.wait_for(answered, timeout), "", subject)
         except TimeoutError:
@@ -228,18 +230,20 @@ class SimulatedClient:
         while True:
             await self._handlers[subject](await self._queues[subject].get())
 
-    def receive(self, subject: str, data: bytes, inbox: str) -> None:
+    def receive(self, subject: str, data: bytes, inbox: str, headers: Mapping[str, str] | None) -> None:
         """A message has arrived."""
         if self.is_connected and self.process.alive and subject in self._queues:
             self.bus.world.note(f"asked {subject}", data)
-            self._queues[subject].put_nowait(Message(self.bus, data, inbox, subject.split(".")[1]))
+            self._queues[subject].put_nowait(Message(self.bus, data, inbox, subject.split(".")[1], headers))
 
-    async def request(self, subject: str, data: bytes, timeout: float) -> Any:
+    async def request(
+        self, subject: str, data: bytes, timeout: float, headers: Mapping[str, str] | None = None
+    ) -> Any:
         """Ask, and wait for the answer."""
         self.process.check()
         if not self.is_connected:
             raise ConnectionClosedError
-        return await self.bus.request(subject, data, timeout)
+        return await self.bus.request(subject, data, timeout, headers)
 
     async def publish(self, subject: str, data: bytes) -> None:
         """Say something; a hello is a frame that leaves the plant."""

@@ -46,13 +46,15 @@ POLICY = SitePolicy(
     reveal=("sums", "each site"), min_samples=5, min_test_samples=1, min_class_samples=1,
     auditors=(AUDITOR,), audit_every_round=True,
 )
+OF_BEFORE = 0.25
+"""Share of the plants whose agents are of an earlier version."""
 AGAIN_SECONDS = 1.5
 """A process that ended is started again so much later."""
 
 
 @dataclass(eq=False)
 class Plant:
-    """One plant; ``lie`` changes what it says (None: it is honest)."""
+    """One plant; ``lie`` changes what it says (None: it is honest). ``of_before``: it knows no compact frames."""
 
     site_id: str
     folder: Path
@@ -67,6 +69,7 @@ class Plant:
 
     def __post_init__(self) -> None:
         self._draw = self.world.stream(f"rows of {self.site_id}")
+        self.of_before = self.world.stream(f"version of {self.site_id}").random() < OF_BEFORE
         self.folder.mkdir(parents=True)
         self.measure()
         self.key = self.new_key()
@@ -142,23 +145,30 @@ class Plant:
             try:
                 hello = Hello(site_id=self.site_id, version="simulated")
                 address = Address(self.site_id, ("sim",), seed, key, None, needs_tls=False)
-                answer = door.answer if self.lie is None else _lying(door.answer, self.lie, sign)
+                at_the_door = _of_before(door.answer) if self.of_before else door.answer
+                answer = at_the_door if self.lie is None else _lying(at_the_door, self.lie, sign)
                 await PlantLink(address, answer, lambda: egress.release(hello)).run(asyncio.Event())
             finally:
                 door.close()
 
 
+def _of_before(answer: Callable[[bytes, bool], bytes]) -> Callable[[bytes, bool], bytes]:
+    """An agent of before compact frames does not look at what the headers say."""
+    return lambda frame, _: answer(frame, False)
+
+
 def _lying(
-    answer: Callable[[bytes], bytes], lie: Callable[[Task, dict[str, Any]], dict[str, Any]],
+    answer: Callable[[bytes, bool], bytes], lie: Callable[[Task, dict[str, Any]], dict[str, Any]],
     sign: Callable[[bytes], bytes],
-) -> Callable[[bytes], bytes]:
-    def falsified(frame: bytes) -> bytes:
-        said = answer(frame)
+) -> Callable[[bytes, bool], bytes]:
+    def falsified(frame: bytes, reads_compact: bool) -> bytes:
+        said = answer(frame, reads_compact)
         task, update = unpack(frame), unpack(said).message()
         if not isinstance(update, SiteUpdate) or update.kind != "round" or not update.arrays:
             return said
         message = task.message()
         assert isinstance(message, Task) and digest(frame) == update.task_sha256
-        return encode(update.model_copy(update={"arrays": lie(message, dict(update.arrays))}), sign)
+        lied = update.model_copy(update={"arrays": lie(message, dict(update.arrays))})
+        return encode(lied, sign, reads_compact=reads_compact)
 
     return falsified

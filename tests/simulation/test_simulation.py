@@ -74,6 +74,8 @@ def test_no_round_is_lost_while_keys_change() -> None:
 def test_only_what_a_site_signed_is_admitted() -> None:
     found = fuzz(6000, seed=1)
     assert sum(count for what, count in found.items() if what.startswith(("refused", "admitted"))) == 6000
+    forms = {f"admitted: signed by the site, {form}, changed by it" for form in ("BLS1", "BLS2")}
+    assert forms <= set(found), "the site itself may change what it says, and nobody else"
 
 
 def test_time_passes_by_timers_alone_and_threads_run_in_the_loop() -> None:

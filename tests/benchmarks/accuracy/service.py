@@ -116,7 +116,7 @@ class _Doors:
         found = {}
         for site, frame in frames.items():
             began = time.perf_counter()
-            answer = self.doors[site].answer(frame)
+            answer = self.doors[site].answer(frame, reads_compact=True)
             self.sent.setdefault(self.phase, {}).setdefault(site, 0)
             self.sent[self.phase][site] += len(answer)
             found[site] = RawAnswer(site, answer, "", time.perf_counter() - began)

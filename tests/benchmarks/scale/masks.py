@@ -10,7 +10,7 @@ import numpy as np
 
 from services.contracts.masking import MaskedWords
 from services.masking.unmasking import deliveries, unmask_request, unmasked_sum
-from tests.benchmarks.masking import members
+from tests.benchmarks.masking import frame_bytes, members
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,6 @@ def mask_cost(plants: int, words: int, rounds: int = 3) -> MaskCost:
         server.append((passed - middle) + (requested - answered) + (ended - told))
         plant.append(((middle - began) + (answered - passed) + (told - requested)) / plants)
         first = next(iter(there))
-        up = sum(len(each.model_dump_json()) for each in (prepared[first], masked[first], revealed[first]))
+        up = frame_bytes(masked[first], revealed[first], prepared[first])
         down = len(asked[first].model_dump_json()) + len(request.model_dump_json())
     return MaskCost(statistics.median(server), statistics.median(plant), up, down)

@@ -135,7 +135,7 @@ class FakePlant:
         said |= {"arrays": self.falsify(task, self.honest(task))} if task.masking is None else {
             "masking": self.masked(task)
         }
-        return encode(SiteUpdate.model_validate(said | changes), signer(self.seed_file))
+        return encode(SiteUpdate.model_validate(said | changes), signer(self.seed_file), reads_compact=True)
 
     def refusal(self, frame: bytes, task: Task, code: RefusalCode = "too_few_samples") -> bytes:
         refused = SiteRefusal(

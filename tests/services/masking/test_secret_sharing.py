@@ -10,7 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.contracts.masking import MaskingError
-from services.masking.secret_sharing import LIMBS, PRIME, combine, from_bytes, new_secret, split, to_bytes
+from services.masking.secret_sharing import (
+    LIMBS,
+    PRIME,
+    all_from_bytes,
+    combine,
+    from_bytes,
+    new_secret,
+    split,
+    to_bytes,
+)
 
 
 @settings(max_examples=50)
@@ -22,6 +31,7 @@ def test_any_threshold_of_shares_give_the_secret(holders: int, data: st.DataObje
     chosen = data.draw(st.permutations(range(holders)))[: data.draw(st.integers(threshold, holders))]
     found = combine({holder + 1: from_bytes(to_bytes(shares[holder])) for holder in chosen}, threshold)
     np.testing.assert_array_equal(found, secret)
+    np.testing.assert_array_equal(all_from_bytes([to_bytes(each) for each in shares]), shares)
 
 
 def test_shares_are_values_of_one_polynomial_a_limb() -> None:
@@ -54,5 +64,7 @@ def test_what_is_no_share_is_refused() -> None:
     for data in (b"", b"\0" * (2 * LIMBS - 1), b"\xff" * (2 * LIMBS)):
         with pytest.raises(MaskingError, match=f"a share has {LIMBS} elements below {PRIME}"):
             from_bytes(data)
+        with pytest.raises(MaskingError, match=f"a share has {LIMBS} elements below {PRIME}"):
+            all_from_bytes([to_bytes(new_secret()), data])
     with pytest.raises(MaskingError, match="a secret is shared among"):
         split(new_secret(), 3, 4)
