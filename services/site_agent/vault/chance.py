@@ -1,0 +1,87 @@
+r"""Rows of which a sum of other rows is by chance a multiple: sums themselves held to the rows, not their coefficients.
+
+Where readings take few values, a vector ``c @ z``, z the rows (x, 1) as they stand in a slope, may be a multiple of some
+row i whatever its coefficients c. Whoever sees the vector cannot tell that row from one that was left alone.
+
+Four numbers are kept of a sum: its intercept's part, and its readings along three random directions. Divided by the
+first the others of a multiple of row i are those of the row, so the place of the second over the first, in a table of
+cells of which few hold a row, sorts nearly all sums out, and all four decide.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.basics import FloatArray
+
+NUMBERS = 4
+_CHANCE = 1e-3
+"""Sums of one vector that may come near to a row with readings of any value, all in all: rows of one column are a line,
+on which sums come near to some row all the time, so there nearer counts."""
+_SUMS = 25_000  # of one vector: 18 500 differences of differences, and pairs with up to 4096
+_CELLS_A_ROW = 64
+_MOST_CELLS = 2**20
+
+
+class ChanceRows:
+    """The rows, and which of them sums are multiples of."""
+
+    def __init__(self, features: FloatArray, seed: int, rows: NDArray[np.intp], angle: float, faint: float) -> None:
+        """``features`` (N, P) of which ``rows`` (n,) are looked for, once each; a part of ``faint`` is rounding.
+
+        ``angle`` : how far a sum may be from the row's direction, where that is nothing that happens by chance.
+        """
+        directions = np.random.default_rng([seed, NUMBERS]).standard_normal((features.shape[1], NUMBERS - 1))
+        self.columns = np.column_stack([np.ones(len(features)), features @ directions])
+        """Rows in four numbers, (N, 4): ``c @ columns`` are those of a sum."""
+        rows = rows[np.argsort(self.columns[rows, 1], kind="stable")]
+        self._rows, self._own, self._faint = rows, self.columns[rows], faint
+        self._places = np.ascontiguousarray(self._own[:, 1])
+        self._lengths = np.sqrt(np.square(self._own).sum(axis=1))
+        dimensions = max(1, int(np.linalg.matrix_rank(self._own)) - 1)
+        self._angle = min(angle, (_CHANCE / (_SUMS * len(rows))) ** (1.0 / dimensions))
+        # What an angle comes to in the place, the first of a row's numbers being 1.
+        self._reach = 1.1 * self._angle * float((self._lengths * np.hypot(1.0, self._places)).max())
+        self._low = float(self._places[0]) - 2.0 * self._reach
+        cells = min(_MOST_CELLS, _CELLS_A_ROW * len(rows))
+        self._scale = cells / (float(self._places[-1]) + 2.0 * self._reach - self._low)
+        begins, ends = (
+            ((self._places + side * self._reach - self._low) * self._scale).astype(np.intp) for side in (-1, 1)
+        )
+        changes = np.bincount(begins, minlength=cells + 1) - np.bincount(ends + 1, minlength=cells + 1)
+        self._holds = np.cumsum(changes)[:cells] > 0
+
+    def of_sums(self, sums: FloatArray) -> set[int]:
+        """Rows of which some of the sums (n, 4) is a multiple."""
+        near, places = self._near(sums[:, 0], sums[:, 1])
+        return self._confirmed(sums[near], places)
+
+    def of_differences(self, one: FloatArray, other: FloatArray) -> set[int]:
+        """The same of all differences ``one_i - other_j`` of sums (n, 4) and (m, 4)."""
+        near, places = self._near(*(np.subtract.outer(one[:, part], other[:, part]).ravel() for part in (0, 1)))
+        first, second = np.divmod(near, other.shape[0])
+        return self._confirmed(one[first] - other[second], places)
+
+    def _near(self, multiple: FloatArray, along: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
+        """Which sums, by their first two numbers (n,), fall in cells that hold a row; and their places."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            places = along / multiple
+            cells = (places - self._low) * self._scale
+        inside = np.flatnonzero((cells >= 0) & (cells < self._holds.shape[0]))  # what is no number is in none
+        near = inside[self._holds[cells[inside].astype(np.intp)]]
+        return near, places[near]
+
+    def _confirmed(self, sums: FloatArray, places: FloatArray) -> set[int]:
+        """Rows of which sums (n, 4) at those places (n,) are multiples by all four numbers."""
+        first = np.searchsorted(self._places, places - self._reach)
+        count = np.searchsorted(self._places, places + self._reach, side="right") - first
+        found = set[int]()
+        for shift in range(int(count.max(initial=0))):
+            some = np.flatnonzero(count > shift)
+            row = first[some] + shift
+            multiple = sums[some, 0]
+            away = sums[some] - multiple[:, None] * self._own[row]
+            alike = np.sqrt(np.square(away).sum(axis=1)) <= self._angle * np.abs(multiple) * self._lengths[row]
+            found |= set(self._rows[row[alike & (np.abs(multiple) > self._faint)]].tolist())
+        return found
