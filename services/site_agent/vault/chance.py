@@ -10,6 +10,8 @@ cells of which few hold a row, sorts nearly all sums out, and all four decide.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,7 +22,7 @@ _CHANCE = 1e-3
 """Sums of one vector that may come near to a row with readings of any value, all in all: rows of one column are a line,
 on which sums come near to some row all the time, so there nearer counts."""
 _SUMS = 25_000  # of one vector: 18 500 differences of differences, and pairs with up to 4096
-_CELLS_A_ROW = 64
+_CELLS_A_ROW = 128
 _MOST_CELLS = 2**20
 
 
@@ -33,7 +35,9 @@ class ChanceRows:
         ``angle`` : how far a sum may be from the row's direction, where that is nothing that happens by chance.
         """
         directions = np.random.default_rng([seed, NUMBERS]).standard_normal((features.shape[1], NUMBERS - 1))
-        self.columns = np.column_stack([np.ones(len(features)), features @ directions])
+        directions /= np.sqrt(features.shape[1])
+        centred = features - features.mean(axis=0)
+        self.columns = np.column_stack([np.ones(len(features)), centred @ directions])
         """Rows in four numbers, (N, 4): ``c @ columns`` are those of a sum."""
         rows = rows[np.argsort(self.columns[rows, 1], kind="stable")]
         self._rows, self._own, self._faint = rows, self.columns[rows], faint
@@ -46,42 +50,52 @@ class ChanceRows:
         self._low = float(self._places[0]) - 2.0 * self._reach
         cells = min(_MOST_CELLS, _CELLS_A_ROW * len(rows))
         self._scale = cells / (float(self._places[-1]) + 2.0 * self._reach - self._low)
+        # Rows from one number on to below another may have their place in a cell; in a last one, beyond all, none has.
         begins, ends = (
             ((self._places + side * self._reach - self._low) * self._scale).astype(np.intp) for side in (-1, 1)
         )
-        changes = np.bincount(begins, minlength=cells + 1) - np.bincount(ends + 1, minlength=cells + 1)
-        self._holds = np.cumsum(changes)[:cells] > 0
+        self._begin = np.searchsorted(ends, np.arange(cells + 1)).astype(np.int32)
+        self._end = np.searchsorted(begins, np.arange(cells + 1), side="right").astype(np.int32)
+        self._holds = self._begin < self._end
 
     def of_sums(self, sums: FloatArray) -> set[int]:
         """Rows of which some of the sums (n, 4) is a multiple."""
-        near, places = self._near(sums[:, 0], sums[:, 1])
-        return self._confirmed(sums[near], places)
+        found = set[int]()
+        for near, row in self._near(*sums[:, :2].T):
+            found |= self._confirmed(sums[near], row)
+        return found
 
     def of_differences(self, one: FloatArray, other: FloatArray) -> set[int]:
         """The same of all differences ``one_i - other_j`` of sums (n, 4) and (m, 4)."""
-        near, places = self._near(*(np.subtract.outer(one[:, part], other[:, part]).ravel() for part in (0, 1)))
-        first, second = np.divmod(near, other.shape[0])
-        return self._confirmed(one[first] - other[second], places)
-
-    def _near(self, multiple: FloatArray, along: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
-        """Which sums, by their first two numbers (n,), fall in cells that hold a row; and their places."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            places = along / multiple
-            cells = (places - self._low) * self._scale
-        inside = np.flatnonzero((cells >= 0) & (cells < self._holds.shape[0]))  # what is no number is in none
-        near = inside[self._holds[cells[inside].astype(np.intp)]]
-        return near, places[near]
-
-    def _confirmed(self, sums: FloatArray, places: FloatArray) -> set[int]:
-        """Rows of which sums (n, 4) at those places (n,) are multiples by all four numbers."""
-        first = np.searchsorted(self._places, places - self._reach)
-        count = np.searchsorted(self._places, places + self._reach, side="right") - first
         found = set[int]()
-        for shift in range(int(count.max(initial=0))):
-            some = np.flatnonzero(count > shift)
-            row = first[some] + shift
-            multiple = sums[some, 0]
-            away = sums[some] - multiple[:, None] * self._own[row]
-            alike = np.sqrt(np.square(away).sum(axis=1)) <= self._angle * np.abs(multiple) * self._lengths[row]
-            found |= set(self._rows[row[alike & (np.abs(multiple) > self._faint)]].tolist())
+        for near, row in self._near(*(np.subtract.outer(one[:, part], other[:, part]).ravel() for part in (0, 1))):
+            first, second = np.divmod(near, other.shape[0])
+            # Of most the third number says that they are none, and the others need not be made.
+            multiple, third = (one[first, part] - other[second, part] for part in (0, 2))
+            away = np.abs(third - multiple * self._own[row, 2])
+            some = np.flatnonzero(away <= self._reach * np.abs(multiple))
+            found |= self._confirmed(one[first[some]] - other[second[some]], row[some])
         return found
+
+    def _near(self, multiple: FloatArray, along: FloatArray) -> Iterator[tuple[NDArray[np.intp], NDArray[np.int32]]]:
+        """Which sums, by their first two numbers (n,), fall in a cell of a row, and of which, one row of each a time."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            cells = along / multiple
+        cells -= self._low
+        cells *= self._scale
+        inside = ((cells >= 0) & (cells < len(self._holds))).nonzero()[0]  # what is no number is in none
+        cell = cells[inside].astype(np.intp)
+        held = self._holds[cell].nonzero()[0]
+        near, cell = inside[held], cell[held]
+        row, end = self._begin[cell], self._end[cell]
+        while near.size:
+            yield near, row
+            more = (row + 1 < end).nonzero()[0]
+            near, row, end = near[more], row[more] + 1, end[more]
+
+    def _confirmed(self, sums: FloatArray, row: NDArray[np.int32]) -> set[int]:
+        """Of sums (n, 4), those that all four numbers say to be a multiple of the row beside."""
+        multiple = np.abs(sums[:, 0])
+        away = sums - sums[:, :1] * self._own[row]
+        alike = np.sqrt(np.square(away).sum(axis=1)) <= self._angle * multiple * self._lengths[row]
+        return set(self._rows[row[alike & (multiple > self._faint)]].tolist())

@@ -209,8 +209,7 @@ class Differences:
         recent = np.vstack([np.zeros(SKETCH), self.sketches[-_DEPTH:]])
         first, second = _unordered(len(recent))
         others = recent[first] + recent[second]
-        found = self._isolated_differences(sketch + recent, others, self._combined_angle)
-        return found | self._isolated(2.0 * sketch - others, self._combined_angle)
+        return self._isolated_differences(np.vstack([sketch + recent, 2.0 * sketch]), others, self._combined_angle)
 
     def by_pairs(self, sketch: FloatArray) -> IntSet:
         """Rows isolated by a vector alone or with one of those so far."""
