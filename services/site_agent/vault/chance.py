@@ -1,11 +1,13 @@
-r"""Rows of which a sum of other rows is by chance a multiple: sums themselves held to the rows, not their coefficients.
+"""Rows that a sum of other rows is by chance a multiple of: the sums themselves held to the rows.
 
-Where readings take few values, a vector ``c @ z``, z the rows (x, 1) as they stand in a slope, may be a multiple of some
-row i whatever its coefficients c. Whoever sees the vector cannot tell that row from one that was left alone.
+Where readings take few values, a vector ``c @ z``, z (N, P + 1) the rows as they stand in a slope, an intercept's 1
+last, may be a multiple of a row whatever its coefficients c. Whoever sees it cannot tell such a row from one that was
+left alone, so both count. What counts is an angle so small that sums of measured values come within it with
+probability nil; sums of whole numbers are multiples of a row exactly or miss it by far.
 
-Four numbers are kept of a sum: its intercept's part, and its readings along three random directions. Divided by the
-first the others of a multiple of row i are those of the row, so the place of the second over the first, in a table of
-cells of which few hold a row, sorts nearly all sums out, and all four decide.
+Four numbers are kept of a sum: the intercept's part, and the readings along three random directions. Divided by the
+first, the others of a multiple of a row are those of the row. The second of most sums, so divided, falls in a cell of
+a table that holds no row, and no more is looked at.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ from models.basics import FloatArray
 
 NUMBERS = 4
 _CHANCE = 1e-3
-"""Sums of one vector that may come near to a row with readings of any value, all in all: rows of one column are a line,
-on which sums come near to some row all the time, so there nearer counts."""
+"""Of measured values, how many sums of one vector may come near to some row. Rows of one column lie on a line, where
+sums come near to rows all the time, so there only nearer ones count."""
 _SUMS = 25_000  # of one vector: 18 500 differences of differences, and pairs with up to 4096
 _CELLS_A_ROW = 128
 _MOST_CELLS = 2**20
@@ -78,7 +80,7 @@ class ChanceRows:
         return found
 
     def _near(self, multiple: FloatArray, along: FloatArray) -> Iterator[tuple[NDArray[np.intp], NDArray[np.int32]]]:
-        """Which sums, by their first two numbers (n,), fall in a cell of a row, and of which, one row of each a time."""
+        """Which sums, by their first two numbers (n,), fall in cells of rows, and of which rows, one of each at a time."""
         with np.errstate(divide="ignore", invalid="ignore"):
             cells = along / multiple
         cells -= self._low

@@ -90,6 +90,16 @@ def test_a_sum_that_is_a_multiple_of_a_row_without_a_part_does_not_leave_and_cou
         assert aside.admits([vector + np.eye(20)[7] / 2000]), "another row's five-hundredth hides it"
 
 
+def test_of_two_rows_beside_one_another_it_is_the_one_that_is_hit() -> None:
+    features, coefficients = square()
+    features[9] = features[0] + 1e-4
+    for row in (0, 9):
+        features[4] = 4.0 * features[row] - features[1:4].sum(axis=0)
+        found = over(features)
+        found.take([np.where(coefficients > 0, 0.05, 0.0)])
+        assert found.pairs == {row}
+
+
 def test_rows_like_the_one_that_is_shown_count_too() -> None:
     features, coefficients = square()
     features[9] = features[0]
