@@ -80,7 +80,7 @@ class ChanceRows:
         return found
 
     def _near(self, multiple: FloatArray, along: FloatArray) -> Iterator[tuple[NDArray[np.intp], NDArray[np.int32]]]:
-        """Which sums, by their first two numbers (n,), fall in cells of rows, and of which rows, one of each at a time."""
+        """Which sums, by their first two numbers (n,), fall in cells of rows, and of which rows, one at a time."""
         with np.errstate(divide="ignore", invalid="ignore"):
             cells = along / multiple
         cells -= self._low
