@@ -1,4 +1,4 @@
-"""Rows that a sum of other rows is by chance a multiple of: the sums themselves held to the rows.
+"""Rows of which a sum of several is by chance a multiple: the sums themselves held to the rows.
 
 Where readings take few values, a vector ``c @ z``, z (N, P + 1) the rows as they stand in a slope, an intercept's 1
 last, may be a multiple of a row whatever its coefficients c. Whoever sees it cannot tell such a row from one that was

@@ -9,7 +9,7 @@ alone: ``sum_j s_j c_j = t e_i``. Three things are counted, scaled so that a row
 - any combination: row i can be isolated exactly if e_i lies in the row space of A, the matrix of all c, that is, if its
   **leverage** ``h_i = (A^+ A)_ii`` is 1. With Q an orthonormal basis of that space, ``h_i = sum_k Q_ki^2``.
 
-The first two an OEM sees without knowing any c, so a sum that is by chance a multiple of a row that has no part in it
+The first two an OEM sees without knowing any c, so a sum of several rows that is by chance a multiple of one
 counts with them (``vault.chance``). The third is an upper bound of what is possible: it takes the c.
 
 Differences are searched in sketches: with R (q, N) random, ``R c`` (q,) of a vector that leaves row i alone is a
