@@ -74,6 +74,28 @@ def test_plants_whose_guard_sleeps_give_rows_away_on_sums_too(monkeypatch: pytes
     assert bisected(open_plants, "level-bundle-plain", "per-site") > 5, "steep questions find many rows"
 
 
+def whole_numbers() -> tuple[np.ndarray, np.ndarray]:
+    """Three columns of five values: many sums of rows are a multiple of one."""
+    draw = np.random.default_rng(5)
+    features = draw.integers(0, 5, (ROWS, 3)) / 4
+    scores = features @ draw.normal(size=3) + 0.5 * draw.normal(size=ROWS)
+    return features, np.where(scores > np.median(scores), 1.0, -1.0)
+
+
+@pytest.mark.parametrize("asleep", [False, True])
+def test_of_whole_numbers_no_more_is_found_than_the_plants_say(monkeypatch: pytest.MonkeyPatch, asleep: bool) -> None:
+    if asleep:
+        monkeypatch.setattr(VaultGuard, "choose", lambda self, question, candidate, vectors: candidate(0, None))
+        monkeypatch.setattr(VaultGuard, "choose_cut", lambda self, question, near, exact, other: exact)
+    sites = dealt(*whole_numbers(), 4, get_method("cohort-bundle"))
+    plants = {site: Plant(problem, SitePolicy(exposure_limit=1.0)) for site, problem in sites.items()}
+    honest_run(plants, "cohort-bundle", cohorts={"all": tuple(plants)})
+    for plant in plants.values():
+        found = len(differences(plant.vectors(), plant.rows))
+        assert found <= plant.figures.by_differences
+        assert (found > 5) == asleep and (plant.figures.by_differences > 5) == asleep
+
+
 def test_of_a_method_that_mixes_rows_all_of_them_count() -> None:
     features, labels = table()
     for line in attack(features, labels, "drflm", "per-site", 2):

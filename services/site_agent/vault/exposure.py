@@ -9,7 +9,8 @@ alone: ``sum_j s_j c_j = t e_i``. Three things are counted, scaled so that a row
 - any combination: row i can be isolated exactly if e_i lies in the row space of A, the matrix of all c, that is, if its
   **leverage** ``h_i = (A^+ A)_ii`` is 1. With Q an orthonormal basis of that space, ``h_i = sum_k Q_ki^2``.
 
-The first two an OEM sees without knowing any c. The third is an upper bound of what is possible: it takes the c.
+The first two an OEM sees without knowing any c, so a sum of several rows that is by chance a multiple of one
+counts with them (``vault.chance``). The third is an upper bound of what is possible: it takes the c.
 
 Differences are searched in sketches: with R (q, N) random, ``R c`` (q,) of a vector that leaves row i alone is a
 multiple of the column R_i, and no other is, but with probability nil. The first two numbers of R_i are a direction in a
@@ -31,10 +32,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import FloatArray
+from services.site_agent.vault.chance import NUMBERS, ChanceRows
 
-SKETCH = 8
-"""Numbers kept of a vector: by chance a direction comes within _ANGLE of a given one less than once in 1e25, within
-_PAIR_ANGLE less than once in 1e9."""
+_OF_COEFFICIENTS = 8
+"""Numbers kept of a vector's coefficients: by chance a direction comes within _ANGLE of a given one less than once in
+1e25, within _PAIR_ANGLE less than once in 1e9."""
+SKETCH = _OF_COEFFICIENTS + NUMBERS
+"""All that is kept of a vector: of its coefficients, and of itself (``vault.chance``)."""
 
 _ANGLE = 1.5e-5  # a cosine within 1e-10 of 1: how far what is left may be from the row itself
 _PAIR_ANGLE = 0.002
@@ -80,18 +84,24 @@ class Differences:
 
     def __init__(
         self, n_rows: int, seed: int, sketches: FloatArray, pairs: IntSet, differences: IntSet,
-        alike: NDArray[np.intp] | None = None,
+        alike: NDArray[np.intp] | None = None, features: FloatArray | None = None,
     ) -> None:
         """``sketches`` (M, q) of the vectors so far; ``seed`` draws R and must be the same every time.
 
         ``alike`` (N,) : the number of the first row with the same features; whoever has one of them has all.
+        ``features`` (N, P) : to these the vectors themselves are held; None: their coefficients alone are looked at.
         """
         self._alike = np.arange(n_rows) if alike is None else alike
         self._repeats = not np.array_equal(self._alike, np.arange(n_rows))
         angles = np.pi * (np.arange(n_rows) + 0.5) / n_rows
-        drawn = np.random.default_rng(seed).standard_normal((n_rows, SKETCH - 2))
+        drawn = np.random.default_rng(seed).standard_normal((n_rows, _OF_COEFFICIENTS - 2))
         self._angles = angles
         self._sketcher = np.column_stack([np.cos(angles), np.sin(angles), drawn])[self._alike]
+        self._by_chance = None if features is None else ChanceRows(
+            features, seed, np.unique(self._alike), _ANGLE, _FAINT
+        )
+        sums = np.zeros((n_rows, NUMBERS)) if self._by_chance is None else self._by_chance.columns
+        self._sketchers = np.column_stack([self._sketcher, sums])
         self._lengths = np.sqrt(np.einsum("ij,ij->i", self._sketcher, self._sketcher))
         self._longest = float(self._lengths.max())
         self._n_rows = n_rows
@@ -141,8 +151,8 @@ class Differences:
                 self.add(sketch)
 
     def sketch(self, rows: FloatArray) -> FloatArray:
-        """``R (N c)`` (q,) of coefficients (N,)."""
-        return np.asarray((self._n_rows * rows) @ self._sketcher)
+        """``R (N c)`` of coefficients (N,), and of the vector itself, (q,)."""
+        return np.asarray((self._n_rows * rows) @ self._sketchers)
 
     def knows(self, sketch: FloatArray) -> bool:
         """Whether the very vector has left before, or it is zero."""
@@ -153,7 +163,8 @@ class Differences:
     def _place(self, sketch: FloatArray) -> int | None:
         """Where among the sketches the very vector stands; None: nowhere."""
         near = np.flatnonzero(np.abs(self.sketches[:, 0] - sketch[0]) <= _FAINT)
-        same = near[np.abs(self.sketches[near] - sketch).max(axis=1, initial=0.0) <= _FAINT]
+        apart = (self.sketches[near] - sketch)[:, :_OF_COEFFICIENTS]
+        same = near[np.abs(apart).max(axis=1, initial=0.0) <= _FAINT]
         return int(same[-1]) if same.size else None
 
     def add(self, sketch: FloatArray, by_pairs: IntSet | None = None) -> None:
@@ -199,8 +210,7 @@ class Differences:
         recent = np.vstack([np.zeros(SKETCH), self.sketches[-_DEPTH:]])
         first, second = _unordered(len(recent))
         others = recent[first] + recent[second]
-        found = self._isolated_differences(sketch + recent, others, self._combined_angle)
-        return found | self._isolated(2.0 * sketch - others, self._combined_angle)
+        return self._isolated_differences(np.vstack([sketch + recent, 2.0 * sketch]), others, self._combined_angle)
 
     def by_pairs(self, sketch: FloatArray) -> IntSet:
         """Rows isolated by a vector alone or with one of those so far."""
@@ -212,6 +222,8 @@ class Differences:
         x, y, u, v = np.ascontiguousarray(combined[:, :4].T)
         for near, row in self._near_rows(x, y, u, v, angle_to_row):
             found |= self._confirmed(combined[near], row, angle_to_row)
+        if self._by_chance is not None:
+            found |= self._by_chance.of_sums(combined[:, _OF_COEFFICIENTS:])
         return self._with_alike(found)
 
     def _isolated_differences(self, one: FloatArray, other: FloatArray, angle_to_row: float) -> IntSet:
@@ -221,6 +233,8 @@ class Differences:
         for near, row in self._near_rows(x, y, u, v, angle_to_row):
             first, second = np.divmod(near, other.shape[0])
             found |= self._confirmed(one[first] - other[second], row, angle_to_row)
+        if self._by_chance is not None:
+            found |= self._by_chance.of_differences(one[:, _OF_COEFFICIENTS:], other[:, _OF_COEFFICIENTS:])
         return self._with_alike(found)
 
     def _near_rows(
@@ -268,8 +282,8 @@ class Differences:
         return max(0, math.ceil(self._plane(angle_to_row) * self._n_rows / np.pi - 0.5 + _EDGE))
 
     def _confirmed(self, combined: FloatArray, row: NDArray[np.intp], angle_to_row: float) -> IntSet:
-        """Of sketches (n, q), those that all q numbers say to be a multiple of the row beside."""
-        own = self._sketcher[row]
+        """Of sketches (n, q), those that all numbers of the coefficients say to be a multiple of the row beside."""
+        own, combined = self._sketcher[row], combined[:, :_OF_COEFFICIENTS]
         size = np.einsum("ij,ij->i", combined, own) / self._lengths[row] ** 2
         left = combined - size[:, np.newaxis] * own
         away = np.sqrt(np.einsum("ij,ij->i", left, left))

@@ -49,13 +49,13 @@ def alike_rows(features: FloatArray) -> NDArray[np.intp]:
 class Exposure:
     """What has been said of one version of the data, in memory."""
 
-    def __init__(self, digest: str, n_rows: int, stored: Stored, alike: NDArray[np.intp] | None = None) -> None:
-        """``alike`` (N,) as :func:`alike_rows` has it; None: nothing is added, the figures are only read."""
+    def __init__(self, digest: str, n_rows: int, stored: Stored, features: FloatArray | None = None) -> None:
+        """``features`` (N, P) of the rows; None: nothing is added, the figures are only read."""
         seed = int(digest[:16], 16)
         self.digest, self._n_rows = digest, n_rows
-        self._alike = np.arange(n_rows) if alike is None else alike
+        self._alike = np.arange(n_rows) if features is None else alike_rows(features)
         pairs, differences = set(stored.pairs), set(stored.differences)
-        self.differences = Differences(n_rows, seed, stored.sketches, pairs, differences, self._alike)
+        self.differences = Differences(n_rows, seed, stored.sketches, pairs, differences, self._alike, features)
         self._span = Span(n_rows, stored.directions, directions_kept(n_rows), full=stored.span_full)
         self._unaccounted, self._vectors = stored.unaccounted, stored.vectors
         self.left: Left = {}
@@ -183,7 +183,7 @@ class ExposureGate:
         digest = self._digest_of(train)
         if self._kept is None or self._kept.digest != digest:
             stored = self._record.stored(digest, len(train))
-            self._kept = Exposure(digest, len(train), stored, alike_rows(train.features))
+            self._kept = Exposure(digest, len(train), stored, train.features)
         return self._kept
 
     def _digest_of(self, train: Part) -> str:

@@ -167,8 +167,11 @@ class ExposureRecord:
         )
         rows = self._rows("SELECT row, by_pair FROM isolated WHERE digest = ?", digest)
         unaccounted, span_full, vectors = known[0] if known else (0, 0, 0)
+        kept = np.zeros((len(sketches), SKETCH))  # of earlier agents' vectors only the coefficients' numbers are known
+        for place, numbers in enumerate(sketches):
+            kept[place, : numbers.shape[0]] = numbers
         return Stored(
-            np.array(sketches).reshape(-1, SKETCH), np.array(directions).reshape(-1, n_rows),
+            kept, np.array(directions).reshape(-1, n_rows),
             frozenset(row for row, by_pair in rows if by_pair), frozenset(row for row, _ in rows),
             unaccounted, bool(span_full), vectors,
         )

@@ -117,7 +117,8 @@ class VaultGuard:
             if best is None:
                 return other(number, draw())
             if number > MOVES:  # what is given now leaves unasked
-                repeated = next((each for each in highest_first(left, near)[:_TRIED] if self._may(each)), None)
+                tight = _different(highest_first(left, near))
+                repeated = next((each for each in tight[:_TRIED] if self._may(each)), None)
                 return other(number, draw()) if repeated is None else repeated
             known = height_at(best, near.point, near.norm)
             if known < height - _NEGLIGIBLE * abs(height):
@@ -162,6 +163,15 @@ class VaultGuard:
         while len(self._left) > RISKS_KEPT:
             del self._left[next(iter(self._left))]
         return self._left[risk]
+
+
+def _different(cuts: Sequence[Minorant]) -> list[Minorant]:
+    """The first of those with the same coefficients: near an optimum one cut has left for many points."""
+    found = dict[bytes, Minorant]()
+    for each in cuts:
+        assert each.rows is not None
+        found.setdefault(each.rows.tobytes(), each)
+    return list(found.values())
 
 
 def _drawn(key: bytes, number: int) -> np.random.Generator:

@@ -202,6 +202,18 @@ def test_an_earlier_cut_that_may_not_leave_does_not_leave_last() -> None:
     assert found is lower, "the tightest of those that may"
 
 
+def test_a_cut_that_left_many_times_and_may_not_leave_does_not_stand_before_all_others() -> None:
+    near, zero = Near(np.zeros(2), 0.0, b"a risk"), cut(0.0, np.zeros(20))
+    many = [cut(1.0 + 1e-15 * number, np.eye(20)[3] / 20) for number in range(100)]
+    lower = cut(0.5, np.full(20, 0.05))
+    door = VaultGuard(
+        Differences(20, 1, np.zeros((0, SKETCH)), set(), set()), b"secret", lambda rows: rows, lambda question: None,
+        {b"a risk": deque([lower, *many])},
+    )
+    exact = cut(2.0, np.eye(20)[4] / 20)
+    assert door.choose_cut(b"q", near, exact, lambda number, random: zero if number > MOVES else many[0]) is lower
+
+
 def cut(height: float, rows: np.ndarray) -> Minorant:
     return Minorant(height, np.zeros(2), 0.0, None, rows)
 
