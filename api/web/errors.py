@@ -184,6 +184,5 @@ def _body_of(route: object) -> type[BaseModel] | None:
 
 def _methods(routes: Sequence[APIRoute], scope: Scope) -> str:
     """Methods that an address takes: those of every route at it, where the framework knows of the first alone."""
-    return ", ".join(sorted({
-        method for route in routes if route.matches(scope)[0] is not Match.NONE for method in route.methods or ()
-    }))
+    taken = {method for route in routes if route.matches(scope)[0] is not Match.NONE for method in route.methods or ()}
+    return ", ".join(sorted(taken | ({"HEAD"} if "GET" in taken else set())))

@@ -70,7 +70,7 @@ def test_a_refusal_is_a_problem_document(lasting_world: Any, method: str, path: 
 def test_a_wrong_method_is_told_every_method_of_the_address(shared_world: Any) -> None:
     for path, operations in shared_world.app.openapi()["paths"].items():
         answer = shared_world.call(Role.VIEWER, "PATCH", path.replace("{", "").replace("}", ""))
-        taken = {method.upper() for method in operations}
+        taken = {method.upper() for method in operations} | ({"HEAD"} if "get" in operations else set())
         assert (answer.status_code, set(answer.headers["Allow"].split(", "))) == (405, taken), path
     assert shared_world.call(None, "PATCH", "/openapi.json").headers["Allow"] in ("GET, HEAD", "HEAD, GET")
 
