@@ -12,10 +12,10 @@ REDIRECTED: Final = 307
 
 
 class Addresses:
-    """Answers HEAD wherever GET is answered (RFC 9110, 9.1), and names no host or scheme in the framework's redirects.
+    """Answers HEAD wherever GET is answered (RFC 9110, 9.1), and names no host in the framework's redirects.
 
-    What the framework would name is the ``Host`` of the request and the scheme of the last hop: behind a proxy that ends
-    TLS an address within, by plain HTTP.
+    What the framework would name is the ``Host`` of the request and the scheme of the last hop: behind a proxy that
+    ends TLS an address within, by plain HTTP.
     """
 
     def __init__(self, app: ASGIApp) -> None:
