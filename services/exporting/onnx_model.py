@@ -23,7 +23,7 @@ from services.exporting.plain_model import PlainModel
 OPSET = 18
 IR_VERSION = 8  # of ONNX 1.13, from which on runtimes know this opset
 NO_CLASS = ""
-"""In the place of a class where a required feature is missing: the highest of scores that are NaN would be the first."""
+"""In the place of a class where a required feature is missing: of scores that are NaN the first is the highest."""
 NEEDED = "exporting ONNX needs the package onnx: pip install 'ballast-diagnosis[export]'"
 
 

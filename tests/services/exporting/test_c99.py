@@ -128,7 +128,8 @@ def test_models_stand_in_one_program_and_versions_of_one_do_not(
     tmp_path: Path, make_model: Callable[..., ModelVersion]
 ) -> None:
     version, target = make_model(None, 4), make_model(None, 0)
-    parts = [word.split("_") for word in re.findall(r"ballast_pump_7_([a-z_]+)", c99_header(version) + c99_header(target))]
+    texts = c99_header(version) + c99_header(target)
+    parts = [word.split("_") for word in re.findall(r"ballast_pump_7_([a-z_]+)", texts)]
     words = sorted({"-".join(part[:n]) for part in parts for n in range(1, len(part) + 1)})
     for number, name in enumerate(["pump-7", *(f"pump-7-{word}" for word in words)]):
         for task, made in (("c", version), ("t", target)):
