@@ -107,6 +107,7 @@ def test_what_cannot_be_done_is_one_line_or_one_document(
     for home in homes if "--home" in options else ([],):
         for word in ("No_Name", str(file), str(file / "below"), "x" * 500):
             words = [*name.split()[1:], *wanted_words(parser, word), *home, "--json"]
+            code: object
             try:
                 code = run([*words, *(["--config", word] if "--config" in options else [])])
             except SystemExit as left:
