@@ -129,3 +129,10 @@ def test_the_plant_s_commands_print_theirs(tmp_path: Path, capsys: pytest.Captur
     assert json.loads(capsys.readouterr().out) == {"public_key": made["public_key"]}
     assert plant.main(["key", "new", *config]) == 0
     assert json.loads(capsys.readouterr().out)["next_public_key"] != made["public_key"]
+
+
+def test_a_part_that_is_away_is_said_in_json_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["health", "flows", "--home", str(tmp_path), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out) == {"part": "flows", "at_work": False}
+    assert main(["health", "flows", "--home", str(tmp_path)]) == 1
+    assert capsys.readouterr() == ("", "ballast: flows does not answer here\n")
