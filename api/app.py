@@ -30,6 +30,7 @@ from api.system import endpoints as system
 from api.system.store_metrics import StoreMetrics
 from api.tokens import endpoints as tokens
 from api.web import errors, openapi
+from api.web.addresses import Addresses
 from api.web.attempts import FailedAttempts
 from api.web.auth import Authentication, TokenAuthenticator
 from api.web.idempotency import Idempotency
@@ -107,6 +108,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(ProtocolErrors)
     app.add_middleware(SafeHeaders)
     app.add_middleware(Metering)
+    app.add_middleware(Addresses)
     errors.install(app, api_routes(), as_page)
     for subject in SUBJECTS:
         for router in subject.ROUTERS:

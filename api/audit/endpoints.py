@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
-from pydantic import AwareDatetime
 
 from api.web.auth import Administrator
 from api.web.dependencies import BackendDep, Limit, Offset, PlainJSON
 from api.web.paging import Cursor, read_cursor, say_next, write_cursor
 from services.contracts.audit import AuditEvent, ChainReport
-from services.contracts.base import Contract
+from services.contracts.base import Contract, Moment
 
 router = APIRouter(prefix="/v1/admin/audit", tags=["administration: audit trail"], default_response_class=PlainJSON)
 ROUTERS = (router,)
@@ -30,8 +29,8 @@ def list_audit_events(
     actor: str | None = None,
     action: str | None = None,
     target: str | None = None,
-    since: AwareDatetime | None = None,
-    until: AwareDatetime | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
     limit: Limit = 100,
     offset: Offset = 0,
     cursor: Cursor = None,

@@ -22,10 +22,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Ask the part; 0 when it is at work, 1 with one line when not."""
-    if not PROBES[arguments.part](Settings.load(arguments.home)):
+    at_work = PROBES[arguments.part](Settings.load(arguments.home))
+    if not at_work and not arguments.json:
         raise UnavailableError(f"{arguments.part} does not answer here")
-    tell(arguments, {"part": arguments.part, "at_work": True}, f"{arguments.part} is at work")
-    return 0
+    tell(arguments, {"part": arguments.part, "at_work": at_work}, f"{arguments.part} is at work")
+    return 0 if at_work else 1
 
 
 PROBES: Mapping[str, Callable[[Settings], bool]] = {

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from services.contracts.command_line import ShowVersion, disk_full, reader_left, say_all
+from services.contracts.command_line import ShowVersion, file_trouble, reader_left, say_all
 from services.contracts.errors import BallastError
 from services.contracts.private_files import keep_private
 
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return reader_left()
     except OSError as error:
-        return disk_full("ballast", error)
+        return file_trouble("ballast", error)
 
 
 def _parse(given: list[str]) -> tuple[argparse.Namespace, Command]:

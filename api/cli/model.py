@@ -13,6 +13,7 @@ from api.cli.common import (
     add_action,
     add_actions,
     add_reason,
+    checked,
     print_fields,
     print_json,
     print_list,
@@ -171,7 +172,8 @@ def _export(backend: Backend, args: argparse.Namespace) -> None:
         args.out.write_bytes(made.data)
     except OSError as error:
         raise InvalidInputError(f"{args.out} cannot be written: {error.strerror}") from None
-    print(f"version {made.version} of model {args.name}: {len(made.data)} bytes in {args.out}")
+    told = {"model": args.name, "version": made.version, "file": str(args.out), "bytes": len(made.data)}
+    tell(args, told, f"version {made.version} of model {args.name}: {len(made.data)} bytes in {args.out}")
 
 
 def _promote(backend: Backend, args: argparse.Namespace) -> None:
@@ -185,8 +187,12 @@ def _promote(backend: Backend, args: argparse.Namespace) -> None:
 def _unlearn(backend: Backend, args: argparse.Namespace) -> None:
     from api.models import unlearning
 
-    wanted = Unlearning(site=args.site, reason=args.reason or "the plant left", purge=args.purge)
+    reason = args.reason or "the plant left"
+    wanted = checked(Unlearning, "unlearning", site=args.site, reason=reason, purge=args.purge)
     found = unlearning.unlearn(backend, local_administrator(), args.name, wanted)
+    if args.json:
+        print_json(found)
+        return
     print_fields({
         "run": found.run_id, "versions that go": ", ".join(found.versions) or "none",
         "runs renamed in": str(len(found.runs)), "when": found.purge,

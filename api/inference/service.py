@@ -58,9 +58,9 @@ def infer(served: Served, name: str, asked: InferRequest) -> InferResponse:
 
 def _batch(served: Served, tensors: tuple[InputTensor, ...]) -> Batch:
     names = served.version.asset_type.feature_names
-    if len(tensors) == 1 and tensors[0].name == FEATURES and len(tensors[0].shape) == 2:
+    if len(tensors) == 1 and tensors[0].name == FEATURES and (len(tensors[0].shape) == 2 or FEATURES not in names):
         values = _numbers(tensors[0])
-        if values.shape[1] != len(names):
+        if values.shape[1:] != (len(names),):
             raise InvalidInputError(f"tensor {FEATURES} must have the shape (n, {len(names)}), got {values.shape}")
         return served.batch(values)
     columns: dict[str, FloatArray] = {}

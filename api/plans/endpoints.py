@@ -133,9 +133,14 @@ def put_plan(
 
 
 @router.delete("/{name}")
-def delete_plan(name: str, caller: Administrator, backend: BackendDep, reason: ReasonDep) -> PlanRecord:
-    """Forget a plan that was never used; where runs or versions refer to it (409), archive it."""
-    return service.delete(backend, caller.actor, name, reason)
+def delete_plan(
+    name: str, caller: Administrator, backend: BackendDep, reason: ReasonDep, if_match: IfMatch = None
+) -> PlanRecord:
+    """Forget a plan that was never used; where runs or versions refer to it (409), archive it.
+
+    With the header `If-Match` only in that state: 412 where somebody has changed it.
+    """
+    return service.delete(backend, caller.actor, name, reason, None if if_match is None else expecting(if_match))
 
 
 @router.post("/{name}/archive")

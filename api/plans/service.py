@@ -80,10 +80,14 @@ def set_archived(backend: Backend, actor: Actor, name: str, archived: bool, reas
     return after
 
 
-def delete(backend: Backend, actor: Actor, name: str, reason: str = "") -> PlanRecord:
-    """Forget a plan that no run and no version refers to, or raise ``ConflictError``."""
+def delete(
+    backend: Backend, actor: Actor, name: str, reason: str = "", expected: Callable[[PlanRecord], None] | None = None
+) -> PlanRecord:
+    """Forget a plan that no run and no version refers to, or raise ``ConflictError``; ``expected`` may refuse, too."""
     with backend.store.atomic() as store:
         gone = store.plans.delete(name)
+        if expected is not None:
+            expected(gone)
         record(store, actor, "plan.delete", f"plan:{name}", before=gone, reason=reason)
     return gone
 

@@ -11,7 +11,7 @@ import re
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -78,7 +78,8 @@ def make_backup(backend: Backend, target: Path, passphrase: str, cost: KeyCost |
     except OSError as error:
         raise UnavailableError(f"the backup {target} cannot be written: {error.strerror or error}") from error
     finally:
-        scratch.unlink(missing_ok=True)
+        with suppress(NotADirectoryError):  # what it was to stand in is a file: it was never there
+            scratch.unlink(missing_ok=True)
     with backend.store.atomic() as unit:
         record(unit, local_administrator(), MADE, "store", after={"file": target.name, "bytes": summary.bytes})
     return summary

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Self
 
-from pydantic import AwareDatetime, Field, model_validator
+from pydantic import Field, model_validator
 
-from services.contracts.base import Contract
+from services.contracts.base import Contract, Moment
 from services.contracts.identity import ApiToken, Role, Scope, TokenId
 
 
@@ -17,7 +17,7 @@ class TokenRequest(Contract):
     name: str = Field(min_length=1, max_length=80, examples=["line 4 gateway"])
     role: Role
     days: float | None = Field(default=None, gt=0, le=3650, description="how long it holds; null: until revoked")
-    expires_at: AwareDatetime | None = Field(default=None, description="until when it holds, instead of days")
+    expires_at: Moment | None = Field(default=None, description="until when it holds, instead of days")
     scopes: tuple[Scope, ...] | None = Field(
         default=None, min_length=1, description="what it is narrowed to; null: all that its role may do"
     )

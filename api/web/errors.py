@@ -128,21 +128,28 @@ def http_problem(error: HTTPException, methods: str = "") -> Response:
     return problem(status, _CODE_OF_STATUS.get(error.status_code, "http_error"), detail, headers=headers)
 
 
-def validation_problem(
-    error: RequestValidationError, content_type: str | None, body: type[BaseModel] | None = None
-) -> Response:
+def validation_problem(error: RequestValidationError, body: type[BaseModel] | None = None) -> Response:
     """Problem document of a request that does not fit its contract: where and what, never the value.
 
     With the contract of the ``body``, a key that it does not know comes with the one that was meant.
     """
-    found = [_finding(item, body) for item in error.errors()]
-    if isinstance(error.body, bytes) and not (content_type or "").split(";")[0].endswith("json"):
+    all_items = error.errors()
+    found = [_finding(item, body) for item in all_items if not _follows(item, all_items)]
+    if isinstance(error.body, bytes):  # the framework has not read it: its header does not say that it is JSON
         status = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
         return problem(status, "unsupported_media_type", "send JSON with the header Content-Type: application/json")
     detail = "; ".join(f"{item.where}: {item.what}" for item in found[:5])
     if len(found) > 5:
         detail += f"; and {len(found) - 5} more"
     return problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_input", detail, findings=found[:100])
+
+
+def _follows(item: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a list is too short only because items of it do not fit, which is told of each."""
+    place = tuple(item["loc"])
+    return item["type"] == "too_short" and any(
+        len(other["loc"]) > len(place) and tuple(other["loc"][: len(place)]) == place for other in others
+    )
 
 
 def _finding(item: Mapping[str, Any], body: type[BaseModel] | None) -> Finding:
@@ -166,7 +173,7 @@ def install(
         if isinstance(error, BallastError):
             return ballast_problem(error)
         if isinstance(error, RequestValidationError):
-            return validation_problem(error, request.headers.get("content-type"), _body_of(request.scope.get("route")))
+            return validation_problem(error, _body_of(request.scope.get("route")))
         if isinstance(error, HTTPException):
             return http_problem(error, _methods(routes, request.scope))
         return unexpected_problem(error)
@@ -184,6 +191,5 @@ def _body_of(route: object) -> type[BaseModel] | None:
 
 def _methods(routes: Sequence[APIRoute], scope: Scope) -> str:
     """Methods that an address takes: those of every route at it, where the framework knows of the first alone."""
-    return ", ".join(sorted({
-        method for route in routes if route.matches(scope)[0] is not Match.NONE for method in route.methods or ()
-    }))
+    taken = {method for route in routes if route.matches(scope)[0] is not Match.NONE for method in route.methods or ()}
+    return ", ".join(sorted(taken | ({"HEAD"} if "GET" in taken else set())))

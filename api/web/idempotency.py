@@ -16,6 +16,7 @@ from nacl.exceptions import CryptoError
 from nacl.secret import SecretBox
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.web.errors import ballast_problem
@@ -49,6 +50,8 @@ class Idempotency:
             answer = await self._answered(scope, receive, headers, key)
         except BallastError as error:
             await ballast_problem(error)(scope, receive, send)
+            return
+        except ClientDisconnect:  # before the whole body was there: nothing was begun, and nobody waits for an answer
             return
         await _send(answer, send)
 
@@ -113,12 +116,14 @@ class Idempotency:
 
 
 async def _body(receive: Receive) -> bytes:
-    """Whole body of a request; its length is limited further out."""
+    """Whole body of a request, ``ClientDisconnect`` where it breaks off; its length is limited further out."""
     parts = []
     while True:
         message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
         parts.append(message.get("body", b""))
-        if message["type"] != "http.request" or not message.get("more_body", False):
+        if not message.get("more_body", False):
             return b"".join(parts)
 
 

@@ -33,7 +33,10 @@ _ONLY_HTTPS: Final = (b"strict-transport-security", b"max-age=31536000")
 
 
 class RequestLimits:
-    """Refuses a body over a number of bytes, whether it says so beforehand or not, and an address that is no text."""
+    """Refuses a body over a number of bytes, whether it says so beforehand or not, and what cannot be read.
+
+    That is an address that is no text, and a body that is compressed: its size would say nothing of its length.
+    """
 
     def __init__(self, app: ASGIApp, *, largest: int = LARGEST_BODY_BYTES) -> None:
         self._app = app
@@ -47,6 +50,14 @@ class RequestLimits:
         if "\x00" in scope["path"] or b"%00" in scope["query_string"]:
             # PostgreSQL cannot hold it, so nothing that is stored has it in its name.
             refusal = problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_input", "an address cannot contain U+0000")
+            await refusal(scope, receive, send)
+            return
+        coding = b", ".join(value for name, value in scope["headers"] if name == b"content-encoding").strip().lower()
+        if coding not in (b"", b"identity"):
+            refusal = problem(
+                HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type",
+                "send the body as it is, without Content-Encoding", headers={"Accept-Encoding": "identity"},
+            )
             await refusal(scope, receive, send)
             return
         if _is_stream(scope):

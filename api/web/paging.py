@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final, TypeVar
 
 from fastapi import Query, Request, Response
 
+from services.contracts.base import in_utc
 from services.contracts.errors import InvalidInputError
 from services.round_store.queries import MAX_PAGE
 
@@ -37,20 +38,25 @@ def read_cursor(text: str | None, *kinds: type) -> Key | None:
         found = json.loads(base64.b64decode(padded.encode("ascii"), altchars=b"-_", validate=True))
     except (ValueError, binascii.Error, UnicodeError):
         found = None
-    if not isinstance(found, list) or [type(each) for each in found] != list(kinds):
+    if not isinstance(found, list) or [type(each) for each in found] != list(kinds) or not all(map(_is_key, found)):
         raise InvalidInputError(NO_CURSOR)
     return tuple(found)
+
+
+def _is_key(value: Any) -> bool:
+    """Whether a database can compare a column with a value: what a row of ours has in its sorting key, it can."""
+    return value.isprintable() if isinstance(value, str) else not isinstance(value, int) or abs(value) < 2**63
 
 
 def read_moment(text: str) -> datetime:
     """Moment in a cursor; ``InvalidInputError`` where it is none."""
     try:
         moment = datetime.fromisoformat(text)
+        if moment.tzinfo is not None:
+            return in_utc(moment)
     except ValueError:
-        moment = datetime.min
-    if moment.tzinfo is None:
-        raise InvalidInputError(NO_CURSOR)
-    return moment
+        pass
+    raise InvalidInputError(NO_CURSOR)
 
 
 def write_cursor(key: Sequence[Any]) -> str:

@@ -30,6 +30,9 @@ LOG = logging.getLogger("ballast.api")
 LOOK_SECONDS: Final = 2.0
 TIMEOUT_SECONDS: Final = 10.0
 """For a whole answer, however slowly it trickles in; a webhook's turn ends with the first answer after so long."""
+TURN_SECONDS: Final = 60.0
+"""How long a webhook is one process's: a turn takes two answers' time at most. Who dies in its turn keeps the webhook
+for no longer."""
 MOST_FAILURES: Final = 12
 LONGEST_WAIT: Final = 3600.0
 AT_ONCE: Final = 20
@@ -116,7 +119,7 @@ class Deliverer:
 
     def _turn(self, webhook: Webhook) -> None:
         webhooks = self._backend.store.webhooks
-        if not webhooks.take(webhook.webhook_id, (TIMEOUT_SECONDS + 5.0) * AT_ONCE):
+        if not webhooks.take(webhook.webhook_id, TURN_SECONDS):
             return
         webhook = webhooks.get(webhook.webhook_id)  # another may have delivered since
         key, newest = signing_key(self._backend), self._backend.store.events.span()[1]

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, StringConstraints
 
 Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$")]
 """Lower-case name of a site, plan, asset type or method; safe in a NATS subject, a path and a URL."""
 
 RunId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
 """A run's id: 32 hexadecimal digits."""
+
+
+def in_utc(moment: datetime) -> datetime:
+    """The same moment in UTC; ``ValueError`` for one that UTC has in no year from 1 to 9999."""
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("this moment is in no year from 1 to 9999 in UTC") from None
+
+
+Moment = Annotated[AwareDatetime, AfterValidator(in_utc)]
+"""A moment that somebody gives, with its zone; held in UTC."""
 
 
 class Contract(BaseModel):

@@ -12,6 +12,8 @@ from contextlib import suppress
 from services.contracts.errors import InvalidInputError
 
 SHELLS = ("bash", "zsh")
+LONGEST = 200
+"""Characters of a path that are told."""
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 """Errors of a disk that takes no more."""
 
@@ -67,12 +69,15 @@ def say_all() -> None:
         sys.stdout.flush()
 
 
-def disk_full(command: str, error: OSError) -> int:
-    """End with one line where a disk is full, such as that of the file that the output goes to; the exit code."""
-    if error.errno not in FULL:
+def file_trouble(command: str, error: OSError) -> int:
+    """End with one line where a disk is full, as that of the output may be, or a file is in the way; the exit code."""
+    if error.errno in FULL:
+        print(f"{command}: nothing more can be written: {error.strerror}", file=sys.stderr)
+        return reader_left()
+    if error.filename is None:
         raise error
-    print(f"{command}: nothing more can be written: {error.strerror}", file=sys.stderr)
-    return reader_left()
+    print(f"{command}: {str(error.filename)[:LONGEST]}: {error.strerror}", file=sys.stderr)
+    return 1
 
 
 def reader_left() -> int:

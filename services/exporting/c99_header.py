@@ -1,7 +1,8 @@
 """A version as one self-contained C99 header: constant arrays, no memory of its own, nothing but ``math.h``.
 
-Names of functions come from the model's name, made safe; texts of a contract stand in the file as string literals and
-never as code. Numbers are written so that they are read back bit for bit.
+Names of functions come from the model's name, made safe, so headers of several models go into one program: no name here
+but a function's ends as one does (a model ``pump-test`` beside ``pump``). Texts of a contract stand in the file as
+string literals and never as code. Numbers are written so that they are read back bit for bit.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ class _Header:
     def text(self) -> str:
         model, version, upper = self._model, self._model.version, self._upper
         size, n_features = len(model.weights), len(model.features)
+        this = f"{upper}_H_OF_{identifier(version.version)}_{self._type.upper()}"
         kinds = version.asset_type
         about = [
             (f"{upper}_MODEL", version.name), (f"{upper}_VERSION", version.version), (f"{upper}_RUN", version.run_id),
@@ -67,7 +69,10 @@ class _Header:
             "/* A model version as plain C99, made by Ballast. Features in the order of ..._feature_names, in the",
             "   units of ..._feature_units; NAN for an optional one that is missing. What is outside its range is",
             f"   clipped to it. Begin with {upper}_self_test(). */",
-            f"#ifndef {upper}_H", f"#define {upper}_H", "", "#include <math.h>", "",
+            f"#ifndef {upper}_H", f"#define {upper}_H", f"#define {this}", "",
+            "#if (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__) || defined(_M_FP_FAST)",
+            '#error "NAN says that a value is missing: compile without -ffast-math (-ffinite-math-only)"',
+            "#endif", "", "#include <math.h>", "",
             *(f"#define {key} {literal(value)}" for key, value in about),
             f"#define {upper}_FEATURES {n_features}", f"#define {upper}_OUTPUTS {size}", "",
             self._texts("feature_names", (feature.name for feature in model.features)),
@@ -79,7 +84,9 @@ class _Header:
         lines += [
             self._numbers("low", model.low), self._numbers("high", model.high), self._numbers("width", model.width),
             self._numbers("middle", model.middle), self._numbers("weights", model.weights),
-            *self._scores(), *self._answer(), *self._self_test(), f"#endif /* {upper}_H */", "",
+            *self._scores(), *self._answer(), *self._self_test(),
+            f"#elif !defined({this})", f'#error "another version of {identifier(version.name)} is included already"',
+            f"#endif /* {upper}_H */", "",
         ]
         return "\n".join(lines)
 
@@ -199,15 +206,15 @@ class _Header:
         name, upper, kind, model = self._name, self._upper, self._type, self._model
         vectors = model.test_vectors()
         n, within = len(vectors.values), f"{TOLERANCES[kind]}{self._end}"
-        near = f"fabs{self._end}(found - {name}_test_scores[v * {upper}_OUTPUTS + k])"
-        size = f"fabs{self._end}({name}_test_scores[v * {upper}_OUTPUTS + k])"
+        near = f"fabs{self._end}(found - {name}_test_answers[v * {upper}_OUTPUTS + k])"
+        size = f"fabs{self._end}({name}_test_answers[v * {upper}_OUTPUTS + k])"
         if model.target is None:
             found = [f"            const {kind} found = scores[k];"]
             begin = [f"        {kind} scores[{upper}_OUTPUTS];", f"        {name}_scores(values, scores);"]
         else:
             begin, found = [], [f"            const {kind} found = {name}_estimate(values);"]
         return [
-            self._numbers("test_values", vectors.values), self._numbers("test_scores", vectors.scores),
+            self._numbers("test_values", vectors.values), self._numbers("test_answers", vectors.scores),
             f"/* 0 where all {n} test vectors are answered as the version answers them, else the number, from 1, of",
             "   the first that is not. */",
             f"static inline int {upper}_self_test(void)", "{", "    int v, k;",

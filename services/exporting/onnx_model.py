@@ -22,6 +22,8 @@ from services.exporting.plain_model import PlainModel
 
 OPSET = 18
 IR_VERSION = 8  # of ONNX 1.13, from which on runtimes know this opset
+NO_CLASS = ""
+"""In the place of a class where a required feature is missing: of scores that are NaN the first is the highest."""
 NEEDED = "exporting ONNX needs the package onnx: pip install 'ballast-diagnosis[export]'"
 
 
@@ -73,9 +75,11 @@ def onnx_model(version: ModelVersion, *, single: bool = False) -> bytes:
     if model.target is None:
         graph.node("Add", made, graph.constant(model.weights[:, -1]), output="scores")
         winner = graph.node("ArgMax", "scores", axis=1, keepdims=0)
-        names = helper.make_tensor("names", TensorProto.STRING, [size], [name.encode() for name in model.classes])
-        graph.constants.append(names)
-        graph.node("Gather", "names", winner, output="class")
+        total = graph.node("ReduceSum", "scores", graph.constant([1], np.int64), keepdims=0)
+        named = graph.node("Where", graph.node("IsNaN", total), graph.constant([size], np.int64), winner)
+        texts = [name.encode() for name in (*model.classes, NO_CLASS)]
+        graph.constants.append(helper.make_tensor("names", TensorProto.STRING, [size + 1], texts))
+        graph.node("Gather", "names", named, output="class")
         outputs = [
             helper.make_tensor_value_info("scores", number, ["n", size]),
             helper.make_tensor_value_info("class", TensorProto.STRING, ["n"]),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from numbers import Number
 from pathlib import Path
 from typing import Any
 
@@ -258,11 +259,7 @@ class ServedModel(PythonModel):  # type: ignore[misc]  # MLflow's types are skip
         for column, feature in enumerate(self.features):
             name, low, high = feature["name"], feature["low"], feature["high"]
             if name in frame.columns:
-                if any(isinstance(value, str | bytes | bool | np.bool_) for value in frame[name]):
-                    raise MlflowException.invalid_parameter_value(
-                        f"feature {name} must be a number in {feature['unit']}, not a text or a truth value"
-                    )
-                given = frame[name].to_numpy(dtype=np.float64, copy=True)
+                given = self._numbers(frame[name], name, feature["unit"])
             else:
                 given = np.full(len(frame), np.nan)
             if feature["required"] and np.isnan(given).any():
@@ -278,6 +275,18 @@ class ServedModel(PythonModel):  # type: ignore[misc]  # MLflow's types are skip
                 )
             values[:, column] = np.clip(given, low, high)
         return values
+
+    @staticmethod
+    def _numbers(column: pd.Series, name: str, unit: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Numbers of a column, NaN where pandas says that there is none, in whichever of its forms."""
+        if column.dtype.kind not in "iuf":
+            column = column.astype(object)
+            for value in column[column.notna()]:
+                if not isinstance(value, Number) or isinstance(value, bool | complex):
+                    raise MlflowException.invalid_parameter_value(
+                        f"feature {name} must be a number in {unit}, got {type(value).__name__}"
+                    )
+        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan, copy=True))
 
     def _diagnosis(self, scores: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, Any]:
         winner = int(np.argmax(scores))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from services.contracts.command_line import print_json, tell
-from services.contracts.errors import BallastError, InvalidInputError
+from services.contracts.errors import BallastError, InvalidInputError, UnavailableError
 from services.site_agent.settings import CsvSource, SiteSettings
 from services.site_agent.site_setup import DEFAULT_SERVER, SiteSetup, create_site
 
@@ -106,8 +106,15 @@ def health(chosen: argparse.Namespace) -> int:
     """Say whether the agent is connected."""
     from services.site_agent.health import check_alive
 
-    since = check_alive(SiteSettings.from_toml(chosen.config))
-    tell(chosen, {"seconds_since_connected": since}, f"connected {since:.0f} s ago")
+    settings = SiteSettings.from_toml(chosen.config)
+    try:
+        since = check_alive(settings)
+    except UnavailableError as error:
+        if not chosen.json:
+            raise
+        print_json({"connected": False, "seconds_since_connected": None, "reason": str(error)})
+        return 1
+    tell(chosen, {"connected": True, "seconds_since_connected": since}, f"connected {since:.0f} s ago")
     return 0
 
 

@@ -13,7 +13,7 @@ from services.contracts.command_line import (
     ShowVersion,
     add_json,
     completion,
-    disk_full,
+    file_trouble,
     reader_left,
     say_all,
 )
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return reader_left()
     except OSError as error:
-        return disk_full("ballast-site", error)
+        return file_trouble("ballast-site", error)
     return code
 
 

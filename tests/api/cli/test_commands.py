@@ -12,6 +12,7 @@ from api.cli.token import read_end
 from services.contracts.identity import Role
 from services.identity.tokens import check, token_id_of
 from services.plant_simulator.assets import builtin_asset_type_path
+from tests.api.conftest import SITES, a_plan
 
 NOW = datetime(2031, 1, 1, 12, tzinfo=UTC)
 PUMP = str(builtin_asset_type_path("triplex-pump"))
@@ -200,6 +201,23 @@ def test_promotion_and_rollback(shell: Any, behind: Any, a_model: Callable[..., 
     assert f"version {second}" in shell.good("model", "promote", name, "--reason", "hope", "--ignore-gates")
     assert f"version {first}" in shell.good("model", "rollback", name, "--reason", "false alarms")
     assert [reason for _, _, reason in actions(behind)] == ["false alarms", "hope", "tested"]
+
+
+def test_what_is_exported_and_unlearned_is_told_as_json_too(
+    shell: Any, behind: Any, a_model: Callable[..., list[str]], new_key: Callable[[], str]
+) -> None:
+    name = f"told-{behind.store.engine.dialect.name}"
+    (number,) = a_model(behind, name, 0.9)
+    header = shell.home / "pump.h"
+    told = shell.read("model", "export", name, number, "--format", "c99", "--out", str(header))
+    assert told == {"model": name, "version": number, "file": str(header), "bytes": header.stat().st_size}
+    shell.good("asset-type", "add", PUMP)
+    for site in SITES:
+        behind.store.sites.enrol(site, new_key(), ["triplex-pump"])
+    behind.store.plans.create(a_plan(name, sites=SITES))
+    assert "site: String should match" in shell.refused("model", "unlearn", name, "--site", "Plant_East")
+    gone = shell.read("model", "unlearn", name, "--site", SITES[0])
+    assert (gone["model"], gone["versions"], gone["purge"]) == (name, [number], "promotion")
 
 
 def test_the_audit_trail_is_listed_and_verified(shell: Any, behind: Any) -> None:

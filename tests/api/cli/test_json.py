@@ -11,6 +11,7 @@ import pytest
 
 from api.cli.main import COMMANDS, _module, main, make_parser
 from services.contracts import command_line
+from services.contracts.command_line import whole_number
 from services.site_agent import cli as plant
 
 EXEMPT = {
@@ -74,6 +75,50 @@ def test_changes_print_the_record(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert asked("audit", "verify")["events"] == 2
 
 
+def wanted_words(parser: argparse.ArgumentParser, word: str) -> list[str]:
+    """The least that a command has to be given: ``word`` for everything of which it does not list what it takes."""
+    found = []
+    for action in parser._actions:
+        if action.required or (not action.option_strings and action.nargs not in ("?", "*")):
+            given = str(next(iter(action.choices))) if action.choices else "1" if action.type is whole_number else word
+            found += [*action.option_strings[:1], given]
+    return found
+
+
+@pytest.fixture(scope="module")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home folder with an empty store."""
+    home = tmp_path_factory.mktemp("migrated")
+    assert main(["migrate", "--home", str(home)]) == 0
+    return home
+
+
+@pytest.mark.parametrize("name", sorted(set(every()) - set(EXEMPT)))
+def test_what_cannot_be_done_is_one_line_or_one_document(
+    name: str, migrated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, there = tmp_path / "file", tmp_path / "there"
+    file.write_text("[x")
+    there.mkdir()
+    monkeypatch.chdir(there)
+    parser, run = every()[name], (plant.main if name.startswith("ballast-site ") else main)
+    options = {text for action in parser._actions for text in action.option_strings}
+    homes = ([], ["--home", str(migrated)], ["--home", str(file / "below")])
+    for home in homes if "--home" in options else ([],):
+        for word in ("No_Name", str(file), str(file / "below"), "x" * 500):
+            words = [*name.split()[1:], *wanted_words(parser, word), *home, "--json"]
+            code: object
+            try:
+                code = run([*words, *(["--config", word] if "--config" in options else [])])
+            except SystemExit as left:
+                code = left.code
+            told, said = capsys.readouterr()
+            if told:
+                json.loads(told)
+            assert code in (0, 1, 2) and (code == 0 or told or said), words
+            assert code != 1 or said.count("\n") <= 1, (words, said)
+
+
 def test_the_plant_s_commands_print_theirs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "plant-1"
     assert plant.main(["init", "--site-id", "plant-1", "--dir", str(folder), "--json"]) == 0
@@ -84,3 +129,10 @@ def test_the_plant_s_commands_print_theirs(tmp_path: Path, capsys: pytest.Captur
     assert json.loads(capsys.readouterr().out) == {"public_key": made["public_key"]}
     assert plant.main(["key", "new", *config]) == 0
     assert json.loads(capsys.readouterr().out)["next_public_key"] != made["public_key"]
+
+
+def test_a_part_that_is_away_is_said_in_json_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["health", "flows", "--home", str(tmp_path), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out) == {"part": "flows", "at_work": False}
+    assert main(["health", "flows", "--home", str(tmp_path)]) == 1
+    assert capsys.readouterr() == ("", "ballast: flows does not answer here\n")

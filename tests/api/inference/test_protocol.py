@@ -65,6 +65,7 @@ def test_only_wanted_outputs_are_given(shared_world: Any) -> None:
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "wrong width": ({**ONE, "shape": [1, 13], "data": ROW[:13]}, "must have the shape (n, 14)"),
+    "one dimension": ({**ONE, "shape": [14]}, "tensor features must have the shape (n, 14), got (14,)"),
     "wrong count": ({**ONE, "data": ROW[:13]}, "has 13 numbers"),
     "texts": ({**ONE, "data": ["1.5"] * 14}, "must be numbers"),
     "truth values": ({**ONE, "data": [True] * 14}, "must be numbers"),
@@ -82,6 +83,15 @@ def test_what_does_not_fit_is_one_line(shared_world: Any, case: str) -> None:
     answer = infer(shared_world, tensor)
     assert answer.status_code == 400 and list(answer.json()) == ["error"]
     assert said in answer.json()["error"] and "\n" not in answer.json()["error"]
+
+
+def test_an_item_that_does_not_fit_is_told_once(shared_world: Any) -> None:
+    said = infer(shared_world, {**ONE, "datatype": "INT64"}).json()["error"]
+    assert said == "body.inputs.0.datatype: Input should be 'FP64' or 'FP32'"
+    assert infer(shared_world).json()["error"].startswith("body.inputs: Tuple should have at least 1 item")
+    body = {"samples": [{"flow_mean": "x"}]}
+    found = shared_world.call(Role.VIEWER, "POST", "/v1/models/pumps/diagnose", body).json()["errors"]
+    assert [each["where"] for each in found] == ["body.samples.0.flow_mean"]
 
 
 def test_an_unknown_model_output_or_address_is_told_in_the_protocols_words(shared_world: Any) -> None:

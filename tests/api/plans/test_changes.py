@@ -59,6 +59,17 @@ def test_a_change_is_checked_as_a_new_plan_is(lasting_world: Any) -> None:
     assert lasting_world.snapshot() == before
 
 
+def test_a_plan_is_deleted_in_the_state_that_was_meant(any_world: Any) -> None:
+    send(any_world, "POST", PATH, PLAN)
+    tag = send(any_world, "GET", f"{PATH}/nightly").headers["ETag"]
+    send(any_world, "POST", f"{PATH}/nightly/pause")
+    stale = send(any_world, "DELETE", f"{PATH}/nightly", **{"If-Match": tag})
+    assert (stale.status_code, stale.json()["code"]) == (412, "precondition_failed")
+    now = send(any_world, "GET", f"{PATH}/nightly").headers["ETag"]
+    assert send(any_world, "DELETE", f"{PATH}/nightly", **{"If-Match": now}).status_code == 200
+    assert any_world.events() == ["plan.delete", "plan.pause", "plan.create"]
+
+
 def test_an_archived_plan_starts_nothing_and_an_unused_one_is_deleted(any_world: Any) -> None:
     send(any_world, "POST", PATH, PLAN)
     assert send(any_world, "POST", f"{PATH}/nightly/archive", {"reason": "old"}).json()["archived"] is True

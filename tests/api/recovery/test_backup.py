@@ -27,7 +27,7 @@ from migrations.run import current, head, upgrade
 from services.backup import archive, tables
 from services.backup.sealed_stream import KeyCost, SealedWriter
 from services.contracts.audit import GENESIS, AuditEvent
-from services.contracts.errors import BallastError, ConflictError
+from services.contracts.errors import BallastError, ConflictError, UnavailableError
 from services.contracts.settings import Settings
 from services.registry.mlflow_registry import ModelRegistry
 from services.round_store.session import make_engine
@@ -111,6 +111,8 @@ def test_nothing_that_is_there_is_overwritten(home: Path, tmp_path: Path) -> Non
     before = file.read_bytes()
     with pytest.raises(ConflictError, match="never overwritten"):
         backed_up(home, file)
+    with pytest.raises(UnavailableError, match="Not a directory"):
+        backed_up(home, file / "below")
     assert file.read_bytes() == before
     database = f"sqlite:///{home / 'ballast.db'}"
     with pytest.raises(ConflictError, match="is not empty.*--self-contained"):

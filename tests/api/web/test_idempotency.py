@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import socket
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
+import httpx
 import pytest
 from sqlalchemy import update
 
@@ -82,6 +86,20 @@ def test_a_failure_of_the_server_may_be_tried_again(world: Any, monkeypatch: pyt
         broken.setattr("api.tokens.service.issue", fail)
         assert ask(world, "k1").status_code == 500
     assert ask(world, "k1").status_code == 201
+
+
+def test_a_request_that_was_cut_short_takes_no_key(world: Any, server: str) -> None:
+    address, body = urlsplit(server), json.dumps(BODY).encode()
+    headers = {"Authorization": f"Bearer {world.tokens[Role.ADMINISTRATOR]}", "Idempotency-Key": "k1",
+               "Content-Type": "application/json", "Host": address.netloc, "Content-Length": str(len(body))}
+    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    with socket.create_connection((address.hostname, address.port)) as cut:
+        cut.sendall(f"POST {TOKENS} HTTP/1.1\r\n{head}\r\n".encode() + body[:10])
+        cut.shutdown(socket.SHUT_WR)
+        assert cut.recv(1000) == b"", "the server has seen that nothing more comes"
+    again = httpx.post(server + TOKENS, content=body, headers=headers)
+    assert again.status_code == 201, again.text
+    assert world.events() == ["token.create"]
 
 
 def test_of_several_at_the_same_time_one_makes_the_change(any_world: Any) -> None:

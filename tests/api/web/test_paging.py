@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from api.app import api_routes
+from api.web.paging import NO_CURSOR, write_cursor
 from services.contracts.identity import Role
 from tests.api.conftest import a_plan
 
@@ -84,6 +85,28 @@ def test_a_row_that_comes_meanwhile_moves_no_other(full: Any) -> None:
     rest = full.call(Role.ADMINISTRATOR, "GET", address).json()["runs"]
     whole = [run["run_id"] for run in full.call(Role.ADMINISTRATOR, "GET", "/v1/runs").json()["runs"]]
     assert [run["run_id"] for run in first.json()["runs"] + rest] == whole[1:]
+
+
+NO_ROW_HAS = (
+    [2**63], [-(2**63)], ["2026-01-01T00:00:00+00:00", "\0"], ["2026-01-01T00:00:00+00:00", "\ud800"],
+    ["9999-12-31T23:59:59-14:00", "ab"], ["0001-01-01T00:00:00+14:00", "ab"], ["2026-01-01T00:00:00", "ab"],
+)
+
+
+@pytest.mark.parametrize("key", NO_ROW_HAS, ids=ascii)
+def test_a_key_that_no_row_has_is_no_cursor(lasting_world: Any, key: list[Any]) -> None:
+    path = "/v1/admin/audit" if len(key) == 1 else "/v1/runs"
+    answer = lasting_world.call(Role.ADMINISTRATOR, "GET", f"{path}?cursor={write_cursor(key)}")
+    assert (answer.status_code, answer.json()["detail"]) == (422, NO_CURSOR)
+
+
+@pytest.mark.parametrize("moment", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00"])
+def test_a_moment_that_utc_does_not_have_does_not_fit(lasting_world: Any, moment: str) -> None:
+    for name in ("since", "until"):
+        answer = lasting_world.call(Role.ADMINISTRATOR, "GET", "/v1/admin/audit", params={name: moment})
+        assert (answer.status_code, answer.json()["errors"][0]["where"]) == (422, f"query.{name}")
+    token = {"name": "too late", "role": "viewer", "expires_at": moment}
+    assert lasting_world.call(Role.ADMINISTRATOR, "POST", "/v1/admin/tokens", token).status_code == 422
 
 
 @pytest.mark.parametrize("cursor", ["x", "bnVsbA", "WzFd", "é", "WyIyMDI2Il0", "WyJ4IiwieSJd"])

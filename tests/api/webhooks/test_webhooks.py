@@ -149,6 +149,27 @@ def test_a_failure_is_tried_again_later_and_nothing_is_left_out(world: Any, rece
     assert [wait_after(n) for n in (0, 1, 5, 20)] == [1.0, 2.0, 32.0, 3600.0]
 
 
+def test_who_dies_in_its_turn_keeps_a_webhook_for_a_minute(world: Any, receiver: Receiver) -> None:
+    class Killed(BaseException):
+        pass
+
+    def send(url: str, body: bytes, headers: dict[str, str]) -> int:
+        delivery.post(url, body, headers)
+        raise Killed
+
+    add(world, receiver.url)
+    happen(world, "one")
+    with pytest.raises(Killed):
+        Deliverer(world.backend, send).look()
+    (hook,) = world.backend.store.webhooks.list_webhooks()
+    left = (hook.due_at - datetime.now(UTC)).total_seconds()
+    assert 2 * delivery.TIMEOUT_SECONDS < left <= 60.0
+    Deliverer(world.backend).look()  # not yet
+    due_now(world)
+    Deliverer(world.backend).look()
+    assert receiver.kinds() == ["run.begun", "run.begun", "run.failed"]
+
+
 def test_after_repeated_failure_it_is_disabled_until_somebody_enables_it(world: Any, receiver: Receiver) -> None:
     hook = add(world, receiver.url)["webhook"]["webhook_id"]
     happen(world, "one")

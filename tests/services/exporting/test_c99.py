@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -112,6 +113,45 @@ def test_the_self_test_fails_where_a_weight_was_changed(
         build(tmp_path, header.replace(first, repr(float(version.weights[0, 0]) + 0.01)), MAIN % (
             "{0.0, 0.0, 0.0}", "double", CLASSES % "double"
         ))
+
+
+def refusal(folder: Path, program: str, *more: str) -> str:
+    """What the compiler says of a program that it refuses."""
+    (folder / "main.c").write_text(program + "int main(void) { return 0; }\n", encoding="ascii")
+    command = [str(COMPILER), *STRICT, *more, "main.c", "-o", "main", "-lm"]
+    made = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    return made.stderr if made.returncode else ""
+
+
+@needs_compiler
+def test_models_stand_in_one_program_and_versions_of_one_do_not(
+    tmp_path: Path, make_model: Callable[..., ModelVersion]
+) -> None:
+    version, target = make_model(None, 4), make_model(None, 0)
+    texts = c99_header(version) + c99_header(target)
+    parts = [word.split("_") for word in re.findall(r"ballast_pump_7_([a-z_]+)", texts)]
+    words = sorted({"-".join(part[:n]) for part in parts for n in range(1, len(part) + 1)})
+    for number, name in enumerate(["pump-7", *(f"pump-7-{word}" for word in words)]):
+        for task, made in (("c", version), ("t", target)):
+            header = c99_header(made.model_copy(update={"name": name}))
+            (tmp_path / f"{task}{number}.h").write_text(header, encoding="ascii")
+    for task in "ct":
+        every = "".join(f'#include "{task}{number}.h"\n' for number in range(len(words) + 1))
+        assert refusal(tmp_path, every + every) == ""
+    for name, header in (("later", c99_header(version.model_copy(update={"version": "4"}))),
+                         ("float", c99_header(version, single=True))):
+        (tmp_path / f"{name}.h").write_text(header, encoding="ascii")
+        said = refusal(tmp_path, f'#include "c0.h"\n#include "{name}.h"\n')
+        assert "another version of pump_7" in said
+
+
+@needs_compiler
+@pytest.mark.parametrize("option", ["-ffast-math", "-ffinite-math-only", "-Ofast"])
+def test_it_is_not_compiled_where_nan_does_not_happen(
+    tmp_path: Path, make_model: Callable[..., ModelVersion], option: str
+) -> None:
+    (tmp_path / "model.h").write_text(c99_header(make_model()), encoding="ascii")
+    assert "NAN says that a value is missing" in refusal(tmp_path, '#include "model.h"\n', option)
 
 
 HOSTILE = (

@@ -11,7 +11,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 from services.contracts.model_version import ModelVersion
-from services.exporting.onnx_model import onnx_model
+from services.exporting.onnx_model import NO_CLASS, onnx_model
 from services.predictor.estimator import Estimator
 from services.predictor.predictor import Predictor
 
@@ -53,8 +53,9 @@ def test_in_32_bits_it_is_near(make_model: Callable[..., ModelVersion], drawn: A
 
 
 def test_a_missing_required_feature_gives_no_score(make_model: Callable[..., ModelVersion]) -> None:
-    said = run(onnx_model(make_model()), [[np.nan, 150.0, 20.0], [10.0, 150.0, np.nan]])["scores"]
-    assert np.isnan(said[0]).all() and np.isfinite(said[1]).all()
+    said = run(onnx_model(make_model()), [[np.nan, 150.0, 20.0], [10.0, 150.0, np.nan]])
+    assert np.isnan(said["scores"][0]).all() and np.isfinite(said["scores"][1]).all()
+    assert said["class"][0] == NO_CLASS and said["class"][1] in ("healthy", "leak")
 
 
 def test_it_says_what_it_is_and_names_nothing_in_the_graph_by_a_contracts_texts(

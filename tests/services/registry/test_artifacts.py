@@ -4,9 +4,11 @@ import ast
 import json
 import pickletools
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from services.contracts.model_version import ModelVersion
@@ -62,7 +64,7 @@ def test_the_model_needs_mlflow_numpy_and_pandas_alone(files: dict[str, bytes]) 
             imported |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             imported.add((node.module or "").partition(".")[0])
-    assert imported <= {"__future__", "hashlib", "json", "pathlib", "typing", *wanted}
+    assert imported <= {"__future__", "hashlib", "json", "numbers", "pathlib", "typing", *wanted}
 
 
 def test_the_signature_names_the_features_and_the_metadata_their_units(files: dict[str, bytes]) -> None:
@@ -98,9 +100,13 @@ def test_whole_numbers_are_taken_and_texts_are_not(
     one_whole = row | {"pressure": 151}
     for frame in (pd.DataFrame([whole]), pd.DataFrame([whole]).astype("Int64"), pd.DataFrame([one_whole])):
         assert model.predict(frame) == expected
-    assert model.predict(pd.DataFrame([row | {"oil_temperature": None}])) != []
-    for wrong in ("41", True, b"41"):
-        with pytest.raises(MlflowException, match="flow_mean"):
+    missing = model.predict(pd.DataFrame([row]).drop(columns=["oil_temperature"]))
+    for nothing in (None, pd.NA, pd.NaT, float("nan"), pd.array([pd.NA], dtype="Int64")):
+        assert model.predict(pd.DataFrame([row]).assign(oil_temperature=nothing)) == missing != expected
+    assert model.predict(pd.DataFrame([row | {"pressure": Decimal(151)}])) == expected
+    wrongs = ("41", True, b"41", np.bool_(True), pd.Timestamp("2031-05-06"), pd.Timedelta(41), 41 + 1j, [41.0])
+    for wrong in wrongs:
+        with pytest.raises(MlflowException, match="flow_mean must be a number"):
             model.predict(pd.DataFrame([row | {"flow_mean": wrong}]))
     with pytest.raises(MlflowException):
         model.predict(pd.DataFrame([row]).drop(columns=["pressure"]))

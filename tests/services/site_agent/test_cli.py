@@ -119,7 +119,10 @@ def test_check_says_on_the_plants_own_screen_what_does_not_fit(
 
 
 def test_health_says_it_in_json_too(home: Path, capsys: Capture) -> None:
-    assert "was ever connected" in failure(capsys, "health", *config(home), "--json")
+    assert "was ever connected" in failure(capsys, "health", *config(home))
+    assert main(("health", *config(home), "--json")) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["connected"] is False and "was ever connected" in told["reason"]
     (home / "site.alive").touch()
     assert main(("health", *config(home), "--json")) == 0
     assert 0 <= json.loads(capsys.readouterr().out)["seconds_since_connected"] < 30
