@@ -148,7 +148,7 @@ class SummedRounds:
                     return {name: each.words for name, each in summed.sums.items()}, summed.answers
                 missing = tuple(each for each in summed.answers if each.status != "accepted")
             if time.monotonic() >= deadline or any(map(is_final, missing)):
-                raise TooFewSitesError(without_answers(missing))
+                raise without_answers(missing)
             self._sums.forget()
             await self._pause()
 
