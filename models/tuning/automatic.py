@@ -11,8 +11,9 @@ from typing import Final
 from models.losses.catalogue import LossName
 from models.tuning.choice import Rule
 
-AUTO_RADIUS: Final = (0.3, 1.0, 3.0, 10.0)
-"""Factors on the radius, with every lift."""
+_RADIUS: Final = (0.3, 1.0, 3.0, 10.0)
+_LOGISTIC_RADIUS: Final = (0.1, 0.3, 1.0, 3.0)
+"""Log odds of sure answers are some times as large as the margins of a hinge, and the radius is the price of size."""
 AUTO_SEGMENTS: Final = (6,)
 """Segments of the splines that are tried beside the features themselves."""
 AUTO_FOLDS: Final = 3
@@ -33,3 +34,8 @@ _MOST_PRODUCTS: Final = 12
 def tries_products(n_features: int) -> bool:
     """Whether products of all pairs and squares are tried: to 21 features, twice as many numbers as splines."""
     return n_features + n_features * (n_features + 1) // 2 <= _MOST_PRODUCTS * n_features
+
+
+def automatic_radii(loss: str) -> tuple[float, ...]:
+    """Factors on the radius, with every lift."""
+    return _LOGISTIC_RADIUS if loss == "logistic" else _RADIUS

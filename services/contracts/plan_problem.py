@@ -105,7 +105,8 @@ def grid_of(plan: Plan, n_features: int) -> TuningGrid:
     spec = plan.spec
     lifted = spec.support_kind != "polytope"
     return tuning_grid(
-        plan.tuning, spec.lift, spec.label_flip_cost, plan.mixture.radius, n_features, with_lifts=lifted
+        plan.tuning, spec.lift, spec.label_flip_cost, plan.mixture.radius, n_features, loss=spec.loss.name,
+        with_lifts=lifted,
     )
 
 

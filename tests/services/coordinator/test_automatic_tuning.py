@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
 
 from services.contracts.asset_type import AssetType, FaultClass
+from services.contracts.messages import Task
 from services.contracts.overrides import tuning_alone
 from services.contracts.plan import Plan
-from services.contracts.plan_problem import with_automatic_loss
+from services.contracts.plan_problem import grid_of, with_automatic_loss
 from services.contracts.run import Run
 from services.coordinator.training_state import TooFewSitesError
-from tests.services.coordinator.fake_ports import RIG, FakeWorks
+from tests.services.coordinator import fake_ports
+from tests.services.coordinator.fake_ports import RIG, FakePlant, FakeWorks
 
 GRADES = AssetType(
     name="rig", features=RIG.features,
@@ -22,10 +25,11 @@ GRADES = AssetType(
 
 
 def small(works: FakeWorks) -> None:
+    def refuses(plant: FakePlant, task: Task) -> bytes | None:
+        return plant.refusal_of(task, "too_few_samples") if task.kind == "tune" else None
+
     for plant in works.plants.values():
-        plant.behave = lambda task, own=plant: (
-            own.refusal_of(task, "too_few_samples") if task.kind == "tune" else None
-        )
+        plant.behave = partial(refuses, plant)
 
 
 def tuned(works: FakeWorks, run: Run) -> Run:
@@ -68,6 +72,20 @@ def test_auto_learns_several_classes_by_the_logistic_loss() -> None:
     found = with_automatic_loss(before, GRADES)
     assert found.spec.loss.name == "logistic" and before.spec.loss.name == "hinge"
     assert found.model_copy(update={"spec": before.spec}) == before, "nothing else changes"
+    factors = [sorted({each.radius for each in grid_of(each, 2).candidates}) for each in (before, found)]
+    assert factors == [[0.3, 1.0, 3.0, 10.0], [0.1, 0.3, 1.0, 3.0]], "log odds are larger than margins"
+
+
+def test_the_plants_tune_and_train_several_classes_by_it_and_the_run_keeps_it(
+    works: FakeWorks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fake_ports, "RIG", GRADES)
+    run = tuned(works, works.run(tuning="auto"))
+    trained = asyncio.run(works.coordinator().train(run))
+    assert trained.certificate.gap <= 1e-3 and trained.weights.shape[0] == 3
+    asked = {(task.kind, task.spec.loss.name) for task in works.plants["plant-1"].asked if task.kind != "prepare"}
+    assert asked == {("join", "hinge"), ("tune", "logistic"), ("round", "logistic")}
+    assert works.store.get_run(run.run_id).plan.spec.loss.name == "logistic"
 
 
 @pytest.mark.parametrize(
