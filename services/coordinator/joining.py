@@ -75,7 +75,8 @@ class Joining:
             except TooFewRowsToTuneError as error:
                 if run.plan.tuning != AUTO or run.plan.tunes_only:
                     raise
-                curve = tuning.own_terms(str(error))
+                LOG.warning("run %s trains untuned: %s", run.run_id, error)
+                curve = tuning.own_terms()
         self._parts.forget_sums()  # its keys, and the sites' balls, were those of before
         LOG.info("run %s: %s", run.run_id, curve.why)
         return self._parts.store.set_tuned(run.run_id, *with_choice(run, curve))

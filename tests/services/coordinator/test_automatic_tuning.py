@@ -15,6 +15,7 @@ from services.contracts.plan import Plan
 from services.contracts.plan_problem import grid_of, with_automatic_loss
 from services.contracts.run import Run
 from services.coordinator.training_state import TooFewSitesError
+from services.reporting.tuning_section import tuning_account, tuning_rows
 from tests.services.coordinator import fake_ports
 from tests.services.coordinator.fake_ports import RIG, FakePlant, FakeWorks
 
@@ -45,9 +46,10 @@ def test_plants_too_small_to_tune_by_are_trained_on_with_the_plans_own_terms(wor
     small(works)
     run = tuned(works, works.run(tuning="auto", reveal=reveal))
     curve = run.plan.tuned
-    assert curve is not None and "untuned" in curve.why and "fewer samples" in curve.why
+    assert curve is not None and "untuned" in curve.why and "too few rows for 3 folds" in curve.why
+    assert "plant-" not in tuning_account(curve), "a report is shown to who sees pseudonyms"
     assert (curve.terms.radius, curve.terms.lift, curve.rounds) == (1.0, None, 1)
-    assert all(each.score is None for each in curve.candidates)
+    assert all(each.score is None for each in curve.candidates) and len(tuning_rows(curve)) == 12
     assert run.plan.spec.radius.value == pytest.approx(0.02) and run.plan.spec.lift is None
     trained = asyncio.run(works.coordinator().train(run))
     assert trained.certificate.gap <= 1e-3
