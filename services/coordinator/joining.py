@@ -22,10 +22,9 @@ from services.coordinator.tuning import (
     TuningAnswers,
     TuningQuestion,
     earlier_choice,
-    is_final,
     with_choice,
-    without_answers,
 )
+from services.coordinator.tuning_refusals import is_final, without_answers
 from services.coordinator.warm_start import run_start
 
 LOG = logging.getLogger("ballast.coordinator")

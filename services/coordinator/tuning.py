@@ -37,7 +37,6 @@ from services.contracts.plan_problem import grid_of
 from services.contracts.run import Run, SiteAnswer, SiteTermsRecord
 from services.contracts.tuning import TuningCurve, TuningPart, TuningTask, settled, tuned_candidates
 from services.coordinator.terms import cohorts_of, server_problem
-from services.coordinator.training_state import TooFewRowsToTuneError, TooFewSitesError
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -257,20 +256,3 @@ def cut_shapes_of(weights: FloatArray, n_swings: int) -> Shapes:
         "risk": heads, "cut_height": heads, "slope": weights.shape, "norm_weight": heads,
     }
     return {**shapes, "swing": (*heads, n_swings)} if n_swings else shapes
-
-
-_PASSING = frozenset({"masks_missing", "masks_refused", "no_data", "internal_error"})
-"""Codes of refusals after which the same plant may answer the same question."""
-
-
-def is_final(answer: SiteAnswer) -> bool:
-    """Whether asking the site again is in vain."""
-    return answer.status == "excluded" or (answer.status == "refused_by_site" and answer.code not in _PASSING)
-
-
-def without_answers(missing: Sequence[SiteAnswer]) -> TooFewSitesError:
-    """Why a tuning cannot go on, on one line; where plants have too few rows for it, an error that says just that."""
-    said = "; ".join(f"{each.site_id}: {each.reason}" for each in missing)
-    few = any(each.status == "refused_by_site" and each.code == "too_few_samples" for each in missing)
-    kind = TooFewRowsToTuneError if few else TooFewSitesError
-    return kind(f"the tuning needs the answer of every site of the run ({said or 'the masks did not come off'})")
