@@ -19,7 +19,7 @@ from models.methods.catalogue import METHODS
 from models.problem import RobustSpec, SiteProblem, SiteTerms
 from models.simulation.federation import server_problem
 from models.tuning.at_hand import race
-from models.tuning.automatic import AUTO_FOLDS, AUTO_RADIUS, AUTO_RULE, AUTO_SEGMENTS, tries_products
+from models.tuning.automatic import AUTO_FOLDS, AUTO_RULE, AUTO_SEGMENTS, automatic_radii, tries_products
 from models.tuning.budget import MOST_TRAININGS, Budget, reference
 from models.tuning.candidates import Candidate, grid
 from models.tuning.choice import Rule, Scored
@@ -112,7 +112,7 @@ def tuned(
     cost, loss = specs[0].label_flip_cost, specs[0].loss
     lifts = _lifts(asked, given, splines, lift, table.features)
     candidates = grid(
-        _numbers("radius", asked.get("radius", AUTO_RADIUS)),
+        _numbers("radius", asked.get("radius", automatic_radii(loss.name))),
         _numbers("label_flip_cost", asked.get("label_flip_cost", cost)), len(lifts),
         _numbers("client_radius", asked.get("client_radius", [client_radius])),
     )

@@ -1,4 +1,4 @@
-"""What ``tuning = "auto"`` tries: factors on the radius, and lifts of the features.
+"""What ``tuning = "auto"`` tries: factors on the radius, and lifts of the features; and the loss of several classes.
 
 Radii of one lift share their cuts, so a further one costs scores alone; a further lift costs cuts of its own, and what
 it costs is missing from the others' training. Few lifts trained well are told apart better than many trained coarsely.
@@ -8,16 +8,25 @@ from __future__ import annotations
 
 from typing import Final
 
+from models.losses.catalogue import LossName
 from models.tuning.choice import Rule
 
-AUTO_RADIUS: Final = (0.3, 1.0, 3.0, 10.0)
-"""Factors on the radius, with every lift."""
+_RADIUS: Final = (0.3, 1.0, 3.0, 10.0)
+_LOGISTIC_RADIUS: Final = (0.1, 0.3, 1.0, 3.0)
+"""Log odds of sure answers are some times as large as the margins of a hinge, and the radius is the price of size."""
 AUTO_SEGMENTS: Final = (6,)
 """Segments of the splines that are tried beside the features themselves."""
 AUTO_FOLDS: Final = 3
 """Folds, in all of which every candidate is scored."""
 AUTO_RULE: Final[Rule] = "best"
 """By which it chooses."""
+AUTO_CLASSES_LOSS: Final[LossName] = "logistic"
+"""In place of the hinge where three classes or more are told apart, one against the rest.
+
+A class that lies between others is in the majority nowhere. The best hinge score against the rest is then the sign of
+the majority, -1 for every class alike, and the largest score says nothing; the logistic one is the log odds of the
+class, whose largest is the most probable class (Lee, Lin and Wahba 2004, section 2; Zhang 2004).
+"""
 _MOST_PRODUCTS: Final = 12
 """Products are no more numbers than so many for each feature."""
 
@@ -25,3 +34,8 @@ _MOST_PRODUCTS: Final = 12
 def tries_products(n_features: int) -> bool:
     """Whether products of all pairs and squares are tried: to 21 features, twice as many numbers as splines."""
     return n_features + n_features * (n_features + 1) // 2 <= _MOST_PRODUCTS * n_features
+
+
+def automatic_radii(loss: str) -> tuple[float, ...]:
+    """Factors on the radius, with every lift."""
+    return _LOGISTIC_RADIUS if loss == "logistic" else _RADIUS

@@ -12,14 +12,16 @@ from models.methods.catalogue import check_method_problem, check_parameters, get
 from models.methods.protocol import Method
 from models.problem import RobustSpec
 from models.site_ambiguity.ball import MixtureBall
+from models.tuning.automatic import AUTO_CLASSES_LOSS
 from services.contracts.all_scores import JOINT_METHODS, joint_loss, method_for
 from services.contracts.asset_type import AssetType
 from services.contracts.errors import InvalidInputError
 from services.contracts.lift import LiftMismatchError, draw_lift, numbered
+from services.contracts.loss import LossSpec
 from services.contracts.masking import threshold_of
 from services.contracts.plan import Plan
 from services.contracts.support import scaled_support
-from services.contracts.tuning import MOST_CANDIDATES, TuningGrid, tuning_grid
+from services.contracts.tuning import AUTO, MOST_CANDIDATES, TuningGrid, tuning_grid
 
 
 def check_problem(plan: Plan, asset_type: AssetType, n_sites: int | None = None) -> None:
@@ -103,8 +105,25 @@ def grid_of(plan: Plan, n_features: int) -> TuningGrid:
     spec = plan.spec
     lifted = spec.support_kind != "polytope"
     return tuning_grid(
-        plan.tuning, spec.lift, spec.label_flip_cost, plan.mixture.radius, n_features, with_lifts=lifted
+        plan.tuning, spec.lift, spec.label_flip_cost, plan.mixture.radius, n_features, loss=spec.loss.name,
+        with_lifts=lifted,
     )
+
+
+def with_automatic_loss(plan: Plan, asset_type: AssetType) -> Plan:
+    """The plan as "auto" tunes and trains it: of several classes with :data:`AUTO_CLASSES_LOSS` for the hinge.
+
+    As it is where it has no "auto", two classes, another loss, a support or all classes as one problem, for which the
+    hinge stays.
+    """
+    spec = plan.spec
+    fits = (
+        plan.tuning == AUTO, len(asset_type.fault_classes) > 2, spec.loss.name == "hinge",
+        spec.support == "unbounded", spec.multi_class == "one_vs_rest",
+    )
+    if not all(fits):
+        return plan
+    return plan.model_copy(update={"spec": spec.model_copy(update={"loss": LossSpec(name=AUTO_CLASSES_LOSS)})})
 
 
 def _check_noise(plan: Plan) -> None:

@@ -8,7 +8,8 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from models.tuning.automatic import AUTO_FOLDS, AUTO_RADIUS, AUTO_RULE, AUTO_SEGMENTS, tries_products
+from models.losses.catalogue import LossName
+from models.tuning.automatic import AUTO_FOLDS, AUTO_RULE, AUTO_SEGMENTS, automatic_radii, tries_products
 from models.tuning.budget import MOST_TRAININGS, check_trainings
 from models.tuning.candidates import Candidate, grid
 from models.tuning.choice import Rule
@@ -85,12 +86,12 @@ def settled(tuning: TuningChoice) -> TuningSpec | None:
 
 def tuning_grid(
     tuning: TuningChoice, lift: LiftSpec | None, cost: float, mixture_radius: float, n_features: int, *,
-    with_lifts: bool = True,
+    loss: LossName = "hinge", with_lifts: bool = True,
 ) -> TuningGrid:
     """The grid of a plan whose own terms are given; ``ProblemError`` for a grid of one, or too large a one."""
     if isinstance(tuning, str):
         lifts = tuple(dict.fromkeys((lift, *(_automatic_lifts(n_features) if with_lifts else ()))))
-        return TuningGrid(grid(AUTO_RADIUS, (cost,), len(lifts), (mixture_radius,)), lifts)
+        return TuningGrid(grid(automatic_radii(loss), (cost,), len(lifts), (mixture_radius,)), lifts)
     spec = tuning or TuningSpec()
     lifts = tuple(None if each == "none" else each for each in dict.fromkeys(spec.lifts)) or (lift,)
     candidates = grid(

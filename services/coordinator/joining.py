@@ -9,23 +9,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from services.contracts.plan_problem import check_cohort_size, check_problem
+from services.contracts.plan_problem import check_cohort_size, check_problem, with_automatic_loss
 from services.contracts.run import Run
-from services.contracts.tuning import TuningCurve, settled
+from services.contracts.tuning import AUTO, TuningCurve, settled
 from services.coordinator.run_parts import RunParts, shortage, sites_needed
 from services.coordinator.sample_counts import with_samples_held
 from services.coordinator.summed_rounds import RETRY_SECONDS
 from services.coordinator.terms import JOIN_SHAPES, check_asked, joined_terms, with_figures
-from services.coordinator.training_state import TooFewSitesError
+from services.coordinator.training_state import TooFewRowsToTuneError, TooFewSitesError
 from services.coordinator.tuning import (
     PlanTuning,
     TuningAnswers,
     TuningQuestion,
     earlier_choice,
-    is_final,
     with_choice,
-    without_answers,
 )
+from services.coordinator.tuning_refusals import is_final, without_answers
 from services.coordinator.warm_start import run_start
 
 LOG = logging.getLogger("ballast.coordinator")
@@ -62,6 +61,7 @@ class Joining:
         """As :meth:`services.coordinator.training.Coordinator.tune` says."""
         if run.plan.tuning is None or run.plan.tuned is not None or run.rounds:
             return run
+        run = run.model_copy(update={"plan": with_automatic_loss(run.plan, self._parts.asset_type)})
         spec = settled(run.plan.tuning)
         before = self._parts.store.completed_before(run.run_id, limit=1 if spec is None else spec.every)
         curve = self._earlier_choice(run, before)
@@ -69,7 +69,13 @@ class Joining:
             # A training that went on from another took few rounds, and is no measure of what one costs.
             whole = [each for each in before if each.start is None or each.start.after is None]
             tuning = PlanTuning(run, self._parts.asset_type, whole)
-            curve = await tuning.race(partial(self._ask_tuning, run))
+            try:
+                curve = await tuning.race(partial(self._ask_tuning, run))
+            except TooFewRowsToTuneError as error:
+                if run.plan.tuning != AUTO or run.plan.tunes_only:
+                    raise
+                LOG.warning("run %s trains untuned: %s", run.run_id, error)
+                curve = tuning.own_terms()
         self._parts.forget_sums()  # its keys, and the sites' balls, were those of before
         LOG.info("run %s: %s", run.run_id, curve.why)
         return self._parts.store.set_tuned(run.run_id, *with_choice(run, curve))
@@ -111,6 +117,6 @@ class Joining:
                 return TuningAnswers(parts, outcome.answers)
             missing = [each for each in outcome.answers if each.status != "accepted"]
             if time.monotonic() >= deadline or any(map(is_final, missing)):
-                raise TooFewSitesError(without_answers(missing))
+                raise without_answers(missing)
             self._parts.check_cancelled(run)
             await asyncio.sleep(RETRY_SECONDS)

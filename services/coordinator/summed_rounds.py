@@ -29,7 +29,7 @@ from services.coordinator.poll import Question
 from services.coordinator.ports import SiteTransport
 from services.coordinator.terms import cohorts_of
 from services.coordinator.training_state import ContradictingAnswersError, TooFewSitesError, Training
-from services.coordinator.tuning import is_final, without_answers
+from services.coordinator.tuning_refusals import is_final, without_answers
 from services.masking.scores import summed_scores
 
 KeepCase = Callable[[str, str, bytes], None]
@@ -148,7 +148,7 @@ class SummedRounds:
                     return {name: each.words for name, each in summed.sums.items()}, summed.answers
                 missing = tuple(each for each in summed.answers if each.status != "accepted")
             if time.monotonic() >= deadline or any(map(is_final, missing)):
-                raise TooFewSitesError(without_answers(missing))
+                raise without_answers(missing)
             self._sums.forget()
             await self._pause()
 

@@ -39,6 +39,10 @@ class TooFewSitesError(BallastError):
     code = "too_few_sites"
 
 
+class TooFewRowsToTuneError(TooFewSitesError):
+    """A plant has too few rows to hold some of them out for a tuning; it may well be trained on."""
+
+
 class RunCancelledError(BallastError):
     """An operator cancelled the run."""
 

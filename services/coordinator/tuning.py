@@ -22,6 +22,7 @@ from models.cohorts.fixed_point import Words, from_words, word_count
 from models.methods.catalogue import get_method
 from models.problem import ServerProblem
 from models.tuning.budget import Budget, OneTraining, reference
+from models.tuning.candidates import Candidate
 from models.tuning.racing import Tuner
 from models.tuning.reference import FIRST_ROUNDS, one_training
 from models.tuning.rungs import Exchange, race_numbers, rungs
@@ -218,9 +219,21 @@ class PlanTuning:
                 shapes.append(cut_shapes_of(weights, self._sizes[part.candidate.lift] if self._boxed else 0))
         return TuningQuestion(number, task, arrays, tuple(shapes))
 
+    def own_terms(self) -> TuningCurve:
+        """A curve without scores, where rows are too few: the run takes the plan's own terms, as without a tuning.
+
+        It names no plant, for reports show it to who sees pseudonyms.
+        """
+        own = next(each for each in self._tuner.candidates if each.radius == 1.0 and each.lift == 0)
+        why = f"the plan's own terms, untuned: a plant or more has too few rows for {self._spec.folds} folds"
+        return self._curve_of(own, why, 0, 0)
+
     def _curve(self, sent: int, received: int) -> TuningCurve:
+        assert self._tuner.choice is not None
+        return self._curve_of(self._tuner.choice.candidate, self._tuner.choice.why, sent, received)
+
+    def _curve_of(self, found: Candidate, why: str, sent: int, received: int) -> TuningCurve:
         tuner, spec = self._tuner, self._spec
-        assert tuner.choice is not None
         rows = [
             (
                 each.candidate, each.mean if each.scores else None, each.standard_error, len(each.scores),
@@ -229,8 +242,8 @@ class PlanTuning:
             for each in tuner.scored
         ]
         return TuningCurve(
-            candidates=tuned_candidates(self._lifts, rows), chosen=tuner.candidates.index(tuner.choice.candidate),
-            why=tuner.choice.why, rule=spec.rule, folds=spec.folds, seed=spec.seed, rounds=tuner.budget.rounds,
+            candidates=tuned_candidates(self._lifts, rows), chosen=tuner.candidates.index(found),
+            why=why, rule=spec.rule, folds=spec.folds, seed=spec.seed, rounds=tuner.budget.rounds,
             numbers=tuner.budget.numbers, bytes_sent=sent, bytes_received=received, budget=spec.budget,
             reference_rounds=self.one.rounds, reference_numbers=self.one.numbers, base=base_of(self._run.plan),
         )
@@ -243,18 +256,3 @@ def cut_shapes_of(weights: FloatArray, n_swings: int) -> Shapes:
         "risk": heads, "cut_height": heads, "slope": weights.shape, "norm_weight": heads,
     }
     return {**shapes, "swing": (*heads, n_swings)} if n_swings else shapes
-
-
-_PASSING = frozenset({"masks_missing", "masks_refused", "no_data", "internal_error"})
-"""Codes of refusals after which the same plant may answer the same question."""
-
-
-def is_final(answer: SiteAnswer) -> bool:
-    """Whether asking the site again is in vain."""
-    return answer.status == "excluded" or (answer.status == "refused_by_site" and answer.code not in _PASSING)
-
-
-def without_answers(missing: Sequence[SiteAnswer]) -> str:
-    """Why a tuning cannot go on, on one line."""
-    said = "; ".join(f"{each.site_id}: {each.reason}" for each in missing)
-    return f"the tuning needs the answer of every site of the run ({said or 'the masks did not come off'})"

@@ -12,6 +12,7 @@ import pytest
 from tests.benchmarks.accuracy.__main__ import main
 from tests.benchmarks.accuracy.deal import PLANTS, deal
 from tests.benchmarks.accuracy.learners import LEARNERS, score
+from tests.benchmarks.accuracy.made import TABLES, write
 from tests.benchmarks.accuracy.tables import read_table
 
 
@@ -138,6 +139,22 @@ def test_a_learner_that_cannot_learn_a_table_is_a_line_and_the_others_go_on(
     assert [row["learner"] for row in json.loads(out.read_text())] == ["linear-svm-pooled"]
     said = capsys.readouterr().err
     assert "left out: few, ballast-default: " in said and "fewer samples than its policy asks for" in said
+
+
+def test_made_tables_are_the_same_each_time_and_can_be_read_and_dealt(tmp_path: Path) -> None:
+    paths = write(tmp_path / "one")
+    assert len(paths) == len(TABLES) >= 14
+    assert [path.read_bytes() for path in paths] == [path.read_bytes() for path in write(tmp_path / "two")]
+    tables = {path.stem: read_table(path) for path in paths}
+    assert sorted(name for name, table in tables.items() if table.task == "regression") == [
+        "friedman1", "friedman2", "friedman3", "heavy_regression",
+    ]
+    assert tables["five_classes"].left_out == ("classes of fewer than 20 rows: seltsam",)
+    assert "columns of text: Notiz" in tables["odd_cells"].left_out and tables["odd_cells"].features.shape[1] == 8
+    assert tables["machines"].machines is not None
+    for table in tables.values():
+        train, test = deal(table, 0)
+        assert set(train.plants) == set(test.plants) == set(range(PLANTS))
 
 
 def test_a_folder_of_tables_gives_a_row_for_each_learner(tmp_path: Path) -> None:

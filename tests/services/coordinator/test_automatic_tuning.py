@@ -1,0 +1,105 @@
+"""What "auto" does by itself: the loss of several classes, and a run whose plants have too few rows to tune by."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any
+
+import pytest
+
+from services.contracts.asset_type import AssetType, FaultClass
+from services.contracts.messages import Task
+from services.contracts.overrides import tuning_alone
+from services.contracts.plan import Plan
+from services.contracts.plan_problem import grid_of, with_automatic_loss
+from services.contracts.run import Run
+from services.coordinator.training_state import TooFewSitesError
+from services.reporting.tuning_section import tuning_account, tuning_rows
+from tests.services.coordinator import fake_ports
+from tests.services.coordinator.fake_ports import RIG, FakePlant, FakeWorks
+
+GRADES = AssetType(
+    name="rig", features=RIG.features,
+    fault_classes=tuple(FaultClass(name=name, severity=k) for k, name in enumerate(("ok", "worn", "broken"))),
+)
+
+
+def small(works: FakeWorks) -> None:
+    def refuses(plant: FakePlant, task: Task) -> bytes | None:
+        return plant.refusal_of(task, "too_few_samples") if task.kind == "tune" else None
+
+    for plant in works.plants.values():
+        plant.behave = partial(refuses, plant)
+
+
+def tuned(works: FakeWorks, run: Run) -> Run:
+    async def whole() -> Run:
+        coordinator = works.coordinator()
+        return await coordinator.tune(await coordinator.join(run))
+
+    return asyncio.run(whole())
+
+
+@pytest.mark.parametrize("reveal", ["sums", "each site"])
+def test_plants_too_small_to_tune_by_are_trained_on_with_the_plans_own_terms(works: FakeWorks, reveal: str) -> None:
+    small(works)
+    run = tuned(works, works.run(tuning="auto", reveal=reveal))
+    curve = run.plan.tuned
+    assert curve is not None and "untuned" in curve.why and "too few rows for 3 folds" in curve.why
+    assert "plant-" not in tuning_account(curve), "a report is shown to who sees pseudonyms"
+    assert (curve.terms.radius, curve.terms.lift, curve.rounds) == (1.0, None, 1)
+    assert all(each.score is None for each in curve.candidates) and len(tuning_rows(curve)) == 12
+    assert run.plan.spec.radius.value == pytest.approx(0.02) and run.plan.spec.lift is None
+    trained = asyncio.run(works.coordinator().train(run))
+    assert trained.certificate.gap <= 1e-3
+
+
+def test_who_asks_for_a_grid_or_for_a_tuning_alone_is_told_that_rows_are_too_few(works: FakeWorks) -> None:
+    small(works)
+    with pytest.raises(TooFewSitesError, match="fewer samples than its policy asks for"):
+        tuned(works, works.run(tuning={"radius": [1.0, 10.0]}))
+    run = works.run(tuning="auto")
+    alone = works.store.change(run.run_id, plan=tuning_alone(run.plan))
+    with pytest.raises(TooFewSitesError, match="fewer samples than its policy asks for"):
+        tuned(works, alone)
+
+
+def plan(**changes: Any) -> Plan:
+    return Plan.model_validate({"name": "p", "asset_type": "rig", "tuning": "auto"} | changes)
+
+
+def test_auto_learns_several_classes_by_the_logistic_loss() -> None:
+    before = plan()
+    found = with_automatic_loss(before, GRADES)
+    assert found.spec.loss.name == "logistic" and before.spec.loss.name == "hinge"
+    assert found.model_copy(update={"spec": before.spec}) == before, "nothing else changes"
+    factors = [sorted({each.radius for each in grid_of(each, 2).candidates}) for each in (before, found)]
+    assert factors == [[0.3, 1.0, 3.0, 10.0], [0.1, 0.3, 1.0, 3.0]], "log odds are larger than margins"
+
+
+def test_the_plants_tune_and_train_several_classes_by_it_and_the_run_keeps_it(
+    works: FakeWorks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fake_ports, "RIG", GRADES)
+    run = tuned(works, works.run(tuning="auto"))
+    trained = asyncio.run(works.coordinator().train(run))
+    assert trained.certificate.gap <= 1e-3 and trained.weights.shape[0] == 3
+    asked = {(task.kind, task.spec.loss.name) for task in works.plants["plant-1"].asked if task.kind != "prepare"}
+    assert asked == {("join", "hinge"), ("tune", "logistic"), ("round", "logistic")}
+    assert works.store.get_run(run.run_id).plan.spec.loss.name == "logistic"
+
+
+@pytest.mark.parametrize(
+    ("changes", "asset_type"),
+    [
+        ({}, RIG), ({"tuning": None}, GRADES), ({"tuning": {"radius": [1.0, 3.0]}}, GRADES),
+        ({"spec": {"loss": "smooth_hinge"}}, GRADES), ({"spec": {"support": "sensor_ranges"}}, GRADES),
+        ({"spec": {"multi_class": "crammer_singer"}}, GRADES),
+    ],
+)
+def test_the_loss_stays_where_two_classes_or_the_plan_itself_say_what_is_meant(
+    changes: dict[str, Any], asset_type: AssetType
+) -> None:
+    given = plan(**changes)
+    assert with_automatic_loss(given, asset_type) is given
