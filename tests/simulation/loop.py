@@ -10,10 +10,11 @@ import asyncio
 import random
 from collections.abc import Callable
 from contextvars import Context
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.simulation.processes import CURRENT, Process
 
+AnyHandle = TypeVar("AnyHandle", bound=asyncio.Handle)
 JITTER_SECONDS = 1e-7
 THREAD_SECONDS = 0.05
 """Work for a thread begins at most so much later."""
@@ -44,17 +45,22 @@ class _Selector:
 
 
 class _Gate:
-    """A callback of a process; it is put off while the process is held up."""
+    """A callback of a process; it is put off while the process is held up, unless its ``handle`` is cancelled then."""
 
-    __slots__ = ("_callback", "_context", "_loop", "_process")
+    __slots__ = ("_callback", "_context", "_loop", "_process", "handle")
 
     def __init__(self, loop: SimulationLoop, process: Process, callback: Callable[..., Any], context: Any) -> None:
         self._loop, self._process, self._callback, self._context = loop, process, callback, context
+        self.handle: asyncio.Handle | None = None
 
     def __call__(self, *arguments: Any) -> None:
         if self._process.held_until > self._loop.time():
-            self._loop.call_at(self._process.held_until, self._callback, *arguments, context=self._context)
+            self._loop.call_at(self._process.held_until, self._put_off, *arguments, context=self._context)
         else:
+            self._callback(*arguments)
+
+    def _put_off(self, *arguments: Any) -> None:
+        if self.handle is None or not self.handle.cancelled():
             self._callback(*arguments)
 
 
@@ -84,7 +90,8 @@ class SimulationLoop(asyncio.BaseEventLoop):
         self, callback: Any, *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
         """As of every loop; held up with its process."""
-        return super().call_soon(self._gated(callback, context), *args, context=context)
+        gate = self._gated(callback, context)
+        return _held_by(gate, super().call_soon(gate, *args, context=context))
 
     def call_soon_threadsafe(  # type: ignore[override]
         self, callback: Any, *args: Any, context: Context | None = None
@@ -97,7 +104,8 @@ class SimulationLoop(asyncio.BaseEventLoop):
     ) -> asyncio.TimerHandle:
         """As of every loop; the seed decides between timers of one moment."""
         moment = max(when, self._now) + JITTER_SECONDS * self._draw.random()
-        return super().call_at(moment, self._gated(callback, context), *args, context=context)
+        gate = self._gated(callback, context)
+        return _held_by(gate, super().call_at(moment, gate, *args, context=context))
 
     def call_later(  # type: ignore[override]
         self, delay: float, callback: Any, *args: Any, context: Context | None = None
@@ -132,3 +140,10 @@ class SimulationLoop(asyncio.BaseEventLoop):
 
     def _write_to_self(self) -> None:
         """Nobody sleeps who could be woken."""
+
+
+def _held_by(gate: Any, handle: AnyHandle) -> AnyHandle:
+    """The handle, which the gate knows from now on."""
+    if isinstance(gate, _Gate):
+        gate.handle = handle
+    return handle
