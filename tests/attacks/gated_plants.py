@@ -24,9 +24,9 @@ from models.simulation.federation import train
 from services.site_agent.policy import Refusal, SitePolicy
 from services.site_agent.questions import Heads, Questions, check_steepness
 from services.site_agent.vault.dataset import Part
-from services.site_agent.vault.exposure import Figures
 from services.site_agent.vault.exposure_gate import ExposureGate
 from services.site_agent.vault.exposure_record import ExposureRecord
+from services.site_agent.vault.span import Figures
 
 STEPS = ("local_point", "snapshot")
 """Arrays of an answer that tell, less where they started from, a sum over rows."""

@@ -25,7 +25,6 @@ import hashlib
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -51,32 +50,11 @@ _CROWD = 50.0  # rows times angle: beyond it pairs would often be near to some r
 _FAINT = 1e-12
 """Share of a whole row below which a coefficient is rounding; sketches of a thousand rows are good to 1e-14. Two
 solutions of one local step may differ along a row by more than that, and whoever divides by it has the row."""
-_NEW = 1e-9  # share of a vector that must lie outside the span for it to be a new direction
 _EDGE = 1e-9  # angles of a row by which rounding may put one across the border to the next
 _SEARCHES_KEPT = 64  # vectors of which it is remembered what they isolate with those before: of a few answers
 _DEPTH = 32  # last vectors, by when they were told last, of which pairs are held to pairs: 33 000 sums a vector
-LEAST_LEVERAGE = 0.999
-"""Leverage from which on a row counts as isolated by some combination."""
 
 IntSet = set[int]
-
-
-@dataclass(frozen=True)
-class Figures:
-    """What a site's answers isolate of its ``rows`` training rows.
-
-    by_pairs, by_differences : rows isolated by one vector or two, and by up to four; the latter hold the former.
-    leverage : the highest of a row; ``leveraged`` : rows at or above :data:`LEAST_LEVERAGE`.
-    vectors : how many different ones have left; unaccounted : answers that said more than their account has.
-    """
-
-    rows: int
-    by_pairs: int = 0
-    by_differences: int = 0
-    leverage: float = 0.0
-    leveraged: int = 0
-    vectors: int = 0
-    unaccounted: int = 0
 
 
 class Differences:
@@ -295,41 +273,3 @@ class Differences:
 def _unordered(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """All pairs of numbers below ``count``, one with itself too, in one order each."""
     return np.triu_indices(count)
-
-
-class Span:
-    """Leverage of the rows over the span of vectors: an orthonormal basis, grown as they come, at most N vectors."""
-
-    def __init__(self, n_rows: int, basis: FloatArray, most: int, *, full: bool = False) -> None:
-        """``basis`` (r, N) so far; ``most`` directions are kept, and beyond them every row counts as isolated."""
-        self._basis = np.zeros((min(most, n_rows), n_rows))
-        self._rank = len(basis)
-        self._basis[: self._rank] = basis
-        self.full = full
-        self.leverage: FloatArray = np.ones(n_rows) if full else np.square(basis).sum(axis=0)
-
-    def add(self, rows: FloatArray) -> FloatArray | None:
-        """Take in coefficients (N,); the new direction (N,) of the basis, or None where there is none."""
-        size = float(np.linalg.norm(rows))
-        if size == 0.0 or self.full or self._rank == rows.shape[0]:
-            return None
-        basis, left = self._basis[: self._rank], rows / size
-        for _ in range(2):  # twice is enough: the second takes off what rounding left of the first
-            left = left - (basis @ left) @ basis
-        outside = float(np.linalg.norm(left))
-        if outside <= _NEW:
-            return None
-        if self._rank == len(self._basis):
-            self.full = True
-            self.leverage = np.ones(rows.shape[0])
-            return None
-        direction: FloatArray = left / outside
-        self._basis[self._rank] = direction
-        self._rank += 1
-        self.leverage = self.leverage + np.square(direction)
-        return direction
-
-
-def leveraged_rows(leverage: FloatArray) -> NDArray[np.bool_]:
-    """Rows that some combination of all vectors isolates, (N,)."""
-    return np.asarray(leverage >= LEAST_LEVERAGE)

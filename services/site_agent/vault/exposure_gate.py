@@ -18,7 +18,7 @@ from models.basics import FloatArray
 from models.methods.row_account import RowAccount
 from services.site_agent.policy import Refusal, SitePolicy
 from services.site_agent.vault.dataset import Part
-from services.site_agent.vault.exposure import Differences, Figures, Span, leveraged_rows
+from services.site_agent.vault.exposure import Differences
 from services.site_agent.vault.exposure_record import (
     RUNS_KEPT_DAYS,
     Addition,
@@ -27,6 +27,7 @@ from services.site_agent.vault.exposure_record import (
     directions_kept,
 )
 from services.site_agent.vault.guard import Choice, Left, VaultGuard
+from services.site_agent.vault.span import Figures, Span, leveraged_rows
 
 NOTHING = RowAccount()
 """Account of an answer without vectors: scalars and counts."""

@@ -23,7 +23,8 @@ import numpy as np
 from models.basics import FloatArray
 from services.contracts.errors import BallastError, UnavailableError
 from services.contracts.private_files import private_file
-from services.site_agent.vault.exposure import SKETCH, Figures
+from services.site_agent.vault.exposure import SKETCH
+from services.site_agent.vault.span import Figures
 
 VERSIONS_KEPT = 8  # versions of the data, a run may still go on with an earlier one
 SKETCHES_KEPT = 4096  # vectors that a new one is held against, of all runs
