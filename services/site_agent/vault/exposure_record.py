@@ -213,7 +213,7 @@ class ExposureRecord:
                         write(f"INSERT INTO {table} (digest, numbers) VALUES (?, ?)", (digest, vector.tobytes()))
                 for question, candidate in choices.items():
                     write(
-                        "INSERT OR IGNORE INTO choice (digest, question, candidate) VALUES (?, ?, ?)",
+                        "INSERT OR REPLACE INTO choice (digest, question, candidate) VALUES (?, ?, ?)",
                         (digest, question, candidate),
                     )
                 for row, by_pair in addition.isolated.items():

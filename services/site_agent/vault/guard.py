@@ -2,8 +2,9 @@
 
 Held against everything that has left since the rows last changed (``vault.exposure``). What is drawn, is drawn from a
 secret of the vault, the rows and the question, so the same question gets the same bytes; which of the candidates was
-taken is remembered with the record, for what has left since could decide otherwise the second time. A cut that is told
-again stands there whole: the cuts that left are in memory alone, and after a restart those of before are not repeated.
+taken is remembered with the record, for what has left since could decide otherwise the second time. Where that one
+would by now isolate a row, another is taken, and remembered in its place. A cut that is told again stands there whole:
+the cuts that left are in memory alone, and after a restart those of before are not repeated.
 """
 
 from __future__ import annotations
@@ -63,31 +64,49 @@ class VaultGuard:
         candidate: Callable[[int, np.random.Generator], AnswerT],
         vectors: Callable[[AnswerT], Sequence[FloatArray]],
     ) -> AnswerT:
-        """The first candidate that isolates nothing; the one that was taken for the same question before."""
+        """What was taken for the same question before, if it may leave; else the first that isolates nothing."""
         key = self._key(question)
-        return self._first(key, self._earlier(key), lambda number, draw: candidate(number, draw()), vectors)
+
+        def drawn(number: int, draw: Draw) -> AnswerT:
+            return candidate(number, draw())
+
+        before = self._before(key, drawn, vectors)
+        return self._first(key, drawn, vectors) if before is None else before
+
+    def _before(
+        self, key: bytes, candidate: Callable[[int, Draw], AnswerT], vectors: Callable[[AnswerT], Sequence[FloatArray]]
+    ) -> AnswerT | None:
+        """What was taken for the question ``key`` before; None where nothing was, or it may not leave by now."""
+        number = self._earlier(key)
+        if not isinstance(number, int):
+            return None
+        found = candidate(number, partial(_drawn, key, number))
+        rows = [self._spread(each) for each in vectors(found)]
+        if number > MOVES:
+            self._trial.take(rows)
+        elif not self._trial.admits(rows):
+            return None
+        self.asked += 1
+        self.choices[key] = number
+        return found
 
     def _first(
-        self,
-        key: bytes,
-        earlier: Choice | None,
-        candidate: Callable[[int, Draw], AnswerT],
-        vectors: Callable[[AnswerT], Sequence[FloatArray]],
+        self, key: bytes, candidate: Callable[[int, Draw], AnswerT], vectors: Callable[[AnswerT], Sequence[FloatArray]]
     ) -> AnswerT:
-        """The same of candidates of which some draw nothing; ``earlier`` was chosen for the question ``key`` before."""
+        """The first candidate that isolates nothing, or the last one."""
         self.asked += 1
-        number, last = earlier if isinstance(earlier, int) else 0, None
+        number, last = 0, None
         while True:
             found = candidate(number, partial(_drawn, key, number))
             rows = [self._spread(each) for each in vectors(found)]
-            if number > MOVES or earlier is not None:
+            if number > MOVES:
                 self._trial.take(rows)
                 break
             same = last is not None and all(np.array_equal(*pair) for pair in zip(rows, last, strict=True))
             if not same and self._trial.admits(rows):
                 break
             number, last = number + 1, rows
-        if number:
+        if number or self._earlier(key) is not None:
             self.choices[key] = number
         return found
 
@@ -102,7 +121,7 @@ class VaultGuard:
         told = self._earlier(again)
         if isinstance(told, bytes):
             return self._again(again, unpacked(told, exact))
-        earlier, height = self._earlier(key), height_at(exact, near.point, near.norm)
+        height = height_at(exact, near.point, near.norm)
         new = self._key(question + b"new")[0] < _NEW_OF_256
 
         @cache
@@ -113,7 +132,7 @@ class VaultGuard:
             nonlocal repeated
             if number == 0:
                 return exact
-            best = highest() if earlier is None else None
+            best = highest()
             if best is None:
                 return other(number, draw())
             if number > MOVES:  # what is given now leaves unasked
@@ -130,7 +149,11 @@ class VaultGuard:
             repeated = best
             return best
 
-        found = self._first(key, earlier, candidate, lambda each: row_vectors(each.rows))
+        def recalled(number: int, draw: Draw) -> Minorant:
+            return exact if number == 0 else other(number, draw())
+
+        before = self._before(key, recalled, lambda each: row_vectors(each.rows))
+        found = self._first(key, candidate, lambda each: row_vectors(each.rows)) if before is None else before
         if found is repeated:
             self.choices.pop(key, None)
             self.choices[again] = packed(found)

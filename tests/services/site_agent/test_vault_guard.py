@@ -228,6 +228,36 @@ def test_what_answers_a_question_as_before_counts_for_the_next_one() -> None:
     assert list(door.choices.values()) == [2, 1]
 
 
+def test_what_answered_a_question_and_would_isolate_a_row_by_now_is_another_and_remembered(tmp_path: Path) -> None:
+    part = Part(np.random.default_rng(0).uniform(size=(20, 3)), np.arange(20) % 2, np.full(20, np.nan))
+    everyone, gate = np.ones(20, dtype=bool), ExposureGate(ExposureRecord(tmp_path / "record.sqlite"), SitePolicy())
+    base, random = np.full(20, 0.05), np.random.default_rng(4)
+    offered = [base + np.eye(20)[3], base + random.uniform(size=20), base + random.uniform(size=20)]
+
+    tried = list[int]()
+
+    def asked(question: bytes, *candidates: np.ndarray) -> np.ndarray:
+        guard = gate.guard(part, everyone)
+        tried.clear()
+
+        def candidate(number: int, random: np.random.Generator) -> np.ndarray:
+            tried.append(number)
+            return candidates[number]
+
+        found = guard.choose(question, candidate, lambda each: [each])
+        gate.admit(part, everyone, "a" * 32, RowAccount((found,)), guard.choices)
+        return found
+
+    gate.admit(part, everyone, "a" * 32, RowAccount((base,)))
+    assert asked(b"first", *offered) is offered[1], "without the row that the difference with base shows"
+    gate.admit(part, everyone, "a" * 32, RowAccount((random.uniform(size=20),)))
+    # By now something has left that shows a row beside the first answer, by another plan's question, say.
+    beside = [offered[0], offered[1] + np.eye(20)[7], offered[2]]
+    assert asked(b"first", *beside) is offered[2] and tried == [1, 0, 1, 2]
+    assert asked(b"first", *beside) is offered[2] and tried == [2], "which is remembered"
+    assert not gate.figures(part).by_differences
+
+
 def test_a_cut_told_again_is_of_the_same_risk() -> None:
     """The points that a run over all space asked are asked on a box: a cut of the higher risk is no bound there."""
     free, box = problems(5)["s0"], BoxSupport(np.zeros(4), np.ones(4))
