@@ -72,7 +72,7 @@ def found_in(answers: list[Any], rows: np.ndarray) -> set[int]:
 def test_without_another_answer_an_oem_is_refused_before_it_has_rows(
     make_site: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(VaultGuard, "_first", lambda self, key, earlier, candidate, vectors: candidate(0, None))
+    monkeypatch.setattr(VaultGuard, "_first", lambda self, key, candidate, vectors: candidate(0, None))
     site = make_site(policy=rules(exposure_limit=0.2))
     answers = sweep(site, np.linspace(0.3, 0.8, 200))
     refused = [answer for answer in answers if isinstance(answer, SiteRefusal)]
