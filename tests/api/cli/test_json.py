@@ -20,6 +20,7 @@ EXEMPT = {
     "ballast simulate": "writes files",
     "ballast completion": "prints a script",
     "ballast plan init": "prints a file to be edited",
+    "ballast asset-type draft": "prints a file to be edited",
     "ballast bus serve": "serves until it is stopped",
     "ballast-site run": "serves until it is stopped",
     "ballast-site console": "serves until it is stopped; each page has its JSON beside it",

@@ -27,6 +27,7 @@ from models.methods.catalogue import METHODS
 from models.multiclass import predict_class, predict_scores
 from services.contracts.asset_type import AssetType, FaultClass, Feature
 from services.contracts.lift import draw_lift
+from services.contracts.likely_range import likely_range
 from services.contracts.messages import Kind, Reveal
 from services.contracts.plan import Plan
 from services.contracts.run import Run
@@ -177,7 +178,7 @@ def _works(train: Part, test: Part, asset_type: AssetType) -> Iterator[_Works]:
 
 def _asset_type(train: Part) -> AssetType:
     """The contract: sensor ranges by the training rows, and the classes, or the target, that these have."""
-    low, high = train.features.min(axis=0), train.features.max(axis=0)
+    low, high = np.array([likely_range(readings) for readings in train.features.T]).T
     high = np.where(high > low, high, low + 1.0)
     features = tuple(
         Feature(name=f"f{j}", unit="1", low=ends[0], high=ends[1]) for j, ends in enumerate(zip(low, high, strict=True))

@@ -1,0 +1,205 @@
+"""An asset type drafted from a table of measurements, for an engineer to edit."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from pydantic import ValidationError
+
+from models.basics import FloatArray
+from services.contracts.asset_type import AssetType, FaultClass, Feature, explain
+from services.contracts.errors import InvalidInputError
+from services.contracts.likely_range import likely_range
+from services.contracts.target import Target
+
+HEALTHY = ("healthy", "normal", "good", "ok", "none", "no_fault", "class_0")
+"""Words for the healthy class; where none of them is there it is the most frequent one."""
+
+_MISSING = ("", "?", "na", "nan", "null")
+_MOST_CLASSES = 20
+_WITH_UNIT = re.compile(r"(?P<name>.*\S)\s*[\[(](?P<unit>[^\[\]()]+)[\])]")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the table is written, and which of its columns are no sensors.
+
+    ``label`` holds the fault classes' words, ``target`` a number to be estimated (None: there is none), ``without``
+    columns that are neither, such as times and machines.
+    """
+
+    delimiter: str = ","
+    decimal: str = "."
+    label: str | None = "label"
+    target: str | None = None
+    without: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class DraftedType:
+    """The asset type, and what of the table an engineer should look at, a line each."""
+
+    asset_type: AssetType
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A sensor's column as a feature, and what to say of its readings."""
+
+    feature: Feature
+    remarks: tuple[str, ...]
+
+
+def draft_asset_type(name: str, path: Path, layout: Layout) -> DraftedType:
+    """An asset type whose sensor ranges hold the readings of a CSV file with a header, without likely mistakes.
+
+    Ends are rounded outwards to a hundredth of the range. A unit is read from a header such as ``pressure [bar]``.
+
+    Raises
+    ------
+    InvalidInputError
+        The file is no such table, a named column is not in it, or it has no column of numbers or nothing to learn.
+    """
+    table = _read(path, layout)
+    others = (layout.label, layout.target, *layout.without)
+    for each in others:
+        if each is not None and each not in table:
+            raise InvalidInputError(f"{path.name} has no column {each!r}; it has {', '.join(table)}")
+    remarks, sensors = list[str](), list[_Column]()
+    for header, cells in table.items():
+        if header in others:
+            continue
+        readings = _numbers(cells, layout.decimal)
+        if readings is None:
+            remarks.append(f"{header}: not all of its cells are numbers, so it is no feature")
+            continue
+        sensors.append(_sensor(header, readings))
+    if not sensors:
+        raise InvalidInputError(f"{path.name} has no column of numbers that could be a feature")
+    remarks += [line for each in sensors for line in each.remarks]
+    classes = _classes(table[layout.label], remarks) if layout.label is not None else ()
+    target = None if layout.target is None else _target(layout.target, _numbers(table[layout.target], layout.decimal))
+    try:
+        made = AssetType(
+            name=name, features=tuple(each.feature for each in sensors), fault_classes=classes, target=target
+        )
+    except ValidationError as error:
+        raise InvalidInputError(f"asset type {name} from {path.name}: {explain(error, AssetType)}") from None
+    return DraftedType(made, tuple(remarks))
+
+
+def _read(path: Path, layout: Layout) -> dict[str, list[str]]:
+    """Cells of each column by its header."""
+    if len(layout.delimiter) != 1 or layout.delimiter == layout.decimal:
+        raise InvalidInputError(
+            f"the delimiter must be one character other than the decimal mark, it is {layout.delimiter!r}"
+        )
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, delimiter=layout.delimiter, strict=True)
+            header = [cell.strip() for cell in next(reader, [])]
+            rows = [[cell.strip() for cell in row] for row in reader if row]
+    except OSError as error:
+        raise InvalidInputError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidInputError(f"{path.name} is not UTF-8 text; save it as UTF-8") from None
+    except csv.Error as error:
+        raise InvalidInputError(f"{path.name} is not a CSV file: {error}") from None
+    if not header or not rows:
+        raise InvalidInputError(f"{path.name} needs a header line and rows")
+    twice = [name for name, count in Counter(header).items() if count > 1]
+    if twice:
+        raise InvalidInputError(f"{path.name} has two columns called {twice[0]!r}")
+    uneven = next((number for number, row in enumerate(rows) if len(row) != len(header)), None)
+    if uneven is not None:
+        raise InvalidInputError(
+            f"{path.name}, row {uneven + 1}: {len(rows[uneven])} cells, the header has {len(header)}; are cells "
+            f"divided by {layout.delimiter!r}?"
+        )
+    return {name: [row[position] for row in rows] for position, name in enumerate(header)}
+
+
+def _numbers(cells: list[str], decimal: str) -> FloatArray | None:
+    """The cells as numbers, NaN where one is empty; None where one is neither, or all are empty."""
+    found = np.full(len(cells), np.nan)
+    for row, cell in enumerate(cells):
+        if cell.lower() in _MISSING:
+            continue
+        try:
+            found[row] = float(cell.replace(decimal, "."))
+        except ValueError:
+            return None
+    return found if np.isfinite(found).any() else None
+
+
+def _sensor(header: str, readings: FloatArray) -> _Column:
+    match = _WITH_UNIT.fullmatch(header)
+    said, unit = (match["name"], match["unit"].strip()) if match else (header, "1")
+    name, remarks = _slug(said), list[str]()
+    if name != header:
+        remarks.append(f'{name}: its column is called {header!r}; a plant whose table says the same writes '
+                       f'columns = {{ {name} = "{header}" }} under [data]')
+    low, high = likely_range(readings)
+    beyond = readings[(readings < low) | (readings > high)]
+    if beyond.size:
+        remarks.append(
+            f"{name}: {beyond.size} of {np.isfinite(readings).sum()} readings are far from all others and likely "
+            f"mistakes, the farthest {beyond[np.abs(beyond - (low + high) / 2).argmax()]:g}: they are cut to the range"
+        )
+    if low == high:
+        remarks.append(f"{name}: reads {low:g} in every row")
+        high = low + 1.0
+    low, high = _outwards(low, high)
+    if empty := int(np.isnan(readings).sum()):
+        remarks.append(f"{name}: {empty} of {readings.size} cells are empty; plants train on rows that have them all")
+    return _Column(Feature(name=name, unit=unit, low=low, high=high), tuple(remarks))
+
+
+def _outwards(low: float, high: float) -> tuple[float, float]:
+    """The ends on a grid of a hundredth of the width, a power of ten, none of them inwards."""
+    digits = 2 - math.floor(math.log10(high - low))
+    step = 10.0 ** -digits
+    return round(math.floor(low / step) * step, max(digits, 0)), round(math.ceil(high / step) * step, max(digits, 0))
+
+
+def _classes(cells: list[str], remarks: list[str]) -> tuple[FaultClass, ...]:
+    counts = Counter(cell for cell in cells if cell)
+    if not 2 <= len(counts) <= _MOST_CLASSES:
+        raise InvalidInputError(
+            f"the label column has {len(counts)} different words; fault classes are two to {_MOST_CLASSES}"
+        )
+    names = {word: _slug(word, "class_") for word in counts}
+    healthy = next(
+        (word for said in HEALTHY for word in counts if names[word] == said), counts.most_common(1)[0][0]
+    )
+    remarks.append(f"{names[healthy]} is taken for the healthy class, severity 0; all others have severity 1")
+    renamed = ", ".join(f'"{word}" = "{name}"' for word, name in names.items() if word != name)
+    if renamed:
+        remarks.append(f"a plant whose table has the same words writes labels = {{ {renamed} }} under [data]")
+    order = [healthy, *sorted(word for word in counts if word != healthy)]
+    return tuple(FaultClass(name=names[word], severity=int(word != healthy)) for word in order)
+
+
+def _target(header: str, values: FloatArray | None) -> Target:
+    if values is None:
+        raise InvalidInputError(f"column {header!r} holds what is no number, so it is no target")
+    match = _WITH_UNIT.fullmatch(header)
+    said, unit = (match["name"], match["unit"].strip()) if match else (header, "1")
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    if low == high:
+        raise InvalidInputError(f"column {header!r} reads {low:g} in every row, so there is nothing to estimate")
+    low, high = _outwards(low, high)
+    return Target(name=_slug(said), unit=unit, low=low, high=high)
+
+
+def _slug(said: str, front: str = "f_") -> str:
+    """A name that contracts take: small letters, digits and underscores, a letter first."""
+    plain = re.sub(r"[^a-z0-9]+", "_", said.lower()).strip("_") or "x"
+    return (plain if plain[0].isalpha() else front + plain)[:63]

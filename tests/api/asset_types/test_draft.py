@@ -1,0 +1,129 @@
+"""An asset type drafted from a table, as an engineer would use it: printed, read back, and given to a plant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from api.asset_types.draft import DraftedType, Layout, draft_asset_type
+from api.cli.main import main
+from services.contracts.asset_type import AssetType
+from services.contracts.errors import InvalidInputError
+from services.site_agent.settings import CsvSource
+from services.site_agent.vault.reader import Vault
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    draw = np.random.default_rng(0)
+    temperature, pressure = draw.uniform(20.3, 29.6, 80), draw.uniform(3.0, 4.0, 80)
+    pressure[7] = 350.0
+    lines = ["Temp [degC],pressure (bar),serial,speed,label"]
+    for row in range(80):
+        word = "OK" if row % 4 else "worn seal"
+        lines.append(f"{temperature[row]:.3f},{pressure[row]:.3f},a{row},{1000 + row},{word}")
+    path = tmp_path / "bench.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8-sig")
+    return path
+
+
+def drafted(path: Path, **layout: Any) -> DraftedType:
+    return draft_asset_type("pump", path, Layout(**layout))
+
+
+def test_what_is_printed_is_an_asset_type_that_opens_the_table_at_a_plant(
+    table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["asset-type", "draft", str(table), "--name", "pump"]) == 0
+    file = table.with_suffix(".toml")
+    file.write_text(capsys.readouterr().out)
+    asset_type = AssetType.from_toml(file)
+    assert asset_type == drafted(table).asset_type
+    assert [(each.name, each.unit) for each in asset_type.features] == [
+        ("temp", "degC"), ("pressure", "bar"), ("speed", "1"),
+    ]
+    assert [(each.name, each.severity) for each in asset_type.fault_classes] == [("ok", 0), ("worn_seal", 1)]
+    source = CsvSource(
+        kind="csv", path=table, columns={"temp": "Temp [degC]", "pressure": "pressure (bar)"},
+        labels={"OK": "ok", "worn seal": "worn_seal"},
+    )
+    dataset = Vault(source, asset_type).current()
+    assert len(dataset.train) + len(dataset.test) == 80
+
+
+def test_remarks_say_what_to_write_and_what_was_left_out(table: Path) -> None:
+    remarks = "\n".join(drafted(table).remarks)
+    assert 'columns = { temp = "Temp [degC]" }' in remarks
+    assert 'labels = { "worn seal" = "worn_seal", "OK" = "ok" }' in remarks
+    assert "serial: not all of its cells are numbers" in remarks
+    assert "pressure: 1 of 80 readings are far from all others" in remarks and "the farthest 350" in remarks
+    assert "ok is taken for the healthy class" in remarks and "empty" not in remarks
+    table.write_text(table.read_text().replace("a9,1009,", "a9,,"))
+    assert "speed: 1 of 80 cells are empty" in "\n".join(drafted(table).remarks)
+
+
+def test_ranges_hold_every_reading_but_the_mistake_and_little_more(table: Path) -> None:
+    temperature, pressure, speed = drafted(table).asset_type.features
+    assert (speed.low, speed.high) == (1000.0, 1079.0)
+    readings = np.genfromtxt(table, delimiter=",", skip_header=1, usecols=(0, 1))
+    readings[7, 1] = readings[6, 1]
+    for feature, own in zip((temperature, pressure), readings.T, strict=True):
+        least, most, step = own.min(), own.max(), 0.01 * np.ptp(own)
+        assert least - step <= feature.low <= least and most <= feature.high <= most + step
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.1, 0.3), (-1234.5, 987.6), (1e-7, 3e-7), (5e9, 5.5e9), (99.0, 100.0)])
+def test_ends_are_rounded_outwards_on_every_scale(low: float, high: float, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"s,label\n{low!r},a\n{(low + high) / 2!r},a\n{high!r},b\n")
+    (feature,) = drafted(path).asset_type.features
+    step = 0.01 * (high - low)
+    assert low - step <= feature.low <= low and high <= feature.high <= high + step
+
+
+def test_a_target_is_drafted_with_decimal_commas_and_columns_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "wear.csv"
+    path.write_text("hour;s1;life [h]\n1;0,25;10,5\n2;0,75;99\n")
+    made = drafted(path, delimiter=";", decimal=",", label=None, target="life [h]", without=("hour",)).asset_type
+    assert made.fault_classes == () and [each.name for each in made.features] == ["s1"]
+    assert made.target is not None
+    assert (made.target.name, made.target.unit, made.target.low, made.target.high) == ("life", "h", 10.5, 99.0)
+
+
+def test_words_that_are_numbers_become_classes_and_nought_is_healthy(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("s,label\n1,2\n2,2\n3,0\n4,1\n")
+    classes = drafted(path).asset_type.fault_classes
+    assert [(each.name, each.severity) for each in classes] == [("class_0", 0), ("class_1", 1), ("class_2", 1)]
+
+
+@pytest.mark.parametrize(
+    ("text", "layout", "said"),
+    [
+        ("s,label\n1,a\n2,b\n", {"label": "state"}, "no column 'state'; it has s, label"),
+        ("s,label\n1,a\n2,a\n", {}, "1 different words"),
+        ("s,label\nx,a\ny,b\n", {}, "no column of numbers"),
+        ("s,label\n1,a\n2\n", {}, "row 2: 1 cells, the header has 2"),
+        ("s;label\n1;a\n", {"label": None, "target": "s;label"}, "no column of numbers"),
+        ("s,s,label\n1,2,a\n", {}, "two columns called 's'"),
+        ("", {}, "needs a header line and rows"),
+        ("s,life\n1,3\n2,3\n", {"label": None, "target": "life"}, "reads 3 in every row"),
+        ("s,life\n1,3\n2,x\n", {"label": None, "target": "life"}, "holds what is no number"),
+        ("s,label\n1,a\n", {"delimiter": ";;"}, "one character other than the decimal mark"),
+        ("a b,a_b,label\n1,2,x\n2,3,y\n", {}, "feature named twice: a_b"),
+    ],
+)
+def test_what_is_no_such_table_is_said(text: str, layout: dict[str, Any], said: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    with pytest.raises(InvalidInputError, match=said):
+        drafted(path, **layout)
+
+
+def test_the_command_refuses_on_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["asset-type", "draft", str(tmp_path / "none.csv"), "--name", "pump"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == "" and "cannot be read" in captured.err and captured.err.count("\n") == 1
