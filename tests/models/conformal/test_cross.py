@@ -43,6 +43,17 @@ def test_a_class_is_in_the_set_where_enough_rows_of_a_group_are_as_strange(
             assert found[row, k] == wanted
 
 
+def test_one_in_ten_is_not_more_than_a_tenth_whatever_rounding_makes_of_it() -> None:
+    held = OutOfFold(
+        np.zeros(9), np.zeros(9, dtype=np.intp), np.zeros(9, dtype=np.intp), np.ones(9), np.zeros((1, 3, 3)), ("a",),
+        [],
+    )
+    assert (1.0 - 0.9) * 10.0 < 1.0, "so without care a class that all nine rows speak against would be in the set"
+    margins = class_margins(np.array([[3.0, -1.0, -2.0]]))
+    assert (margins[0] > 0).tolist() == [False, True, True]
+    assert cross_sets(held, np.array([[[3.0, -1.0, -2.0]]]), 0.9).tolist() == [[True, False, False]]
+
+
 @settings(max_examples=25, derandomize=True)
 @given(st.integers(0, 2**31), st.integers(20, 40), st.floats(0.3, 0.85))
 def test_an_interval_ends_at_the_rank_of_what_the_rows_say(seed: int, rows: int, coverage: float) -> None:

@@ -82,6 +82,16 @@ def test_a_shape_is_wide_where_the_training_errors_are_and_takes_rare_tenths_tog
     assert not none.below.any() and not none.above.any()
 
 
+def test_errors_of_the_whole_range_count_as_rows_of_their_tenth() -> None:
+    draw = np.random.default_rng(5)
+    estimates = np.append(draw.uniform(0.0, 0.9, 4500), np.ones(500))
+    targets = np.append(estimates[:4500] + draw.normal(0.0, 0.01, 4500), np.zeros(500))
+    assert (estimates - targets)[-500:].tolist() == [1.0] * 500
+    shape = shape_of(residual_counts(estimates, targets, coarse=True))
+    lags = np.column_stack([shape.below, shape.above])
+    assert lags[9].min() == 0 and (lags[:9].max(axis=1) > 0).all(), "the last tenth alone is as wide as the range"
+
+
 def test_lags_that_are_none_are_refused() -> None:
     for wrong in (np.full(9, 0), np.full(10, -1), np.full(10, 500)):
         with pytest.raises(ProblemError, match="10 lags from 0 to 192"):

@@ -16,7 +16,6 @@ from models.cuts.cut_model import CutModel
 from models.cuts.cut_program import minimise, project
 from models.cuts.lower_bound import lower_bound, tilted_lower_bound
 from models.geometry.norms import vector_norm
-from models.geometry.projections import nearest_in_ball
 from models.geometry.supports import BoxSupport
 from models.problem import RobustSpec, SiteProblem
 from models.simulation.federation import train
@@ -213,20 +212,6 @@ def test_projection_is_the_nearest_point_of_the_level_set(make_sites: MakeSites)
         cp.Problem(cp.Minimize(cp.sum_squares(weights - centre)), constraints).solve(solver=cp.CLARABEL)
         np.testing.assert_allclose(found.point, weights.value, atol=1e-5)
         assert found.multipliers.sum() <= 1 + 1e-6
-
-
-@settings(max_examples=100, derandomize=True)
-@given(seed=st.integers(0, 2**32 - 1), radius=st.floats(0, 3), norm=st.sampled_from(["l1", "l2", "linf"]))
-def test_nearest_in_ball(seed: int, radius: float, norm: TransportNorm) -> None:
-    random = np.random.default_rng(seed)
-    vector = random.normal(size=4)
-    nearest = nearest_in_ball(vector, radius, norm)
-    assert vector_norm(nearest, norm) <= radius * (1 + 1e-12) + 1e-15
-    for _ in range(20):
-        other = random.normal(size=4)
-        other *= radius / vector_norm(other, norm)
-        # The projection is the point from which the whole ball lies behind.
-        assert (vector - nearest) @ (other - nearest) <= 1e-9
 
 
 @pytest.mark.parametrize("seed", [0, 1])

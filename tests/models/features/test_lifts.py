@@ -49,6 +49,15 @@ def test_the_gradient_is_that_of_the_lift(lift: Lift) -> None:
         np.testing.assert_allclose(gradient[:, k], rise, atol=1e-4)
 
 
+def test_the_ends_of_a_splines_range_have_the_slopes_of_the_lines_that_end_there() -> None:
+    lift, slopes = spline_lift(1, 2), np.array([[3.0, 5.0]])
+    at = np.array([[-0.01], [0.0], [0.5], [1.0], [1.01]])
+    gradient = lift.gradient(at, np.repeat(slopes, 5, axis=0))[:, 0]
+    rise = [((lift.apply(row[None] + 1e-3) - lift.apply(row[None])) * slopes).sum() / 1e-3 for row in at[1:3]]
+    np.testing.assert_allclose(gradient[1:3], rise)
+    assert gradient[3] == gradient[2] and gradient[0] == gradient[4] == 0.0
+
+
 @pytest.mark.parametrize("norm", NORMS)
 def test_no_pair_of_rows_is_stretched_further_than_the_constant_says(lift: Lift, norm: TransportNorm) -> None:
     draw = np.random.default_rng(4)
