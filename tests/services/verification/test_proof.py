@@ -222,6 +222,19 @@ def test_a_risk_may_not_count_for_less_than_the_cuts_of_a_plant_that_is_away() -
         verify(replace(certificate, heads=(raised,)))
 
 
+def test_a_risk_may_not_be_below_what_the_radius_alone_makes_of_the_weights() -> None:
+    certificate = trained_certificate(radius=1e-2, n_rows=30)
+    (head,) = certificate.heads
+    floor = floors(certificate, head) * np.linalg.norm(head.weights[:-1])
+    assert floor[1] > 0
+    low = replace(
+        head, offset=head.offset - np.where(head.site == 1, 10.0, 0.0),
+        risks=np.where(np.arange(4) == 1, 0.5 * floor, head.risks),
+    )
+    with pytest.raises(NotProvenError, match=f"{certificate.site_ids[1]} answered a risk that its own cuts refute"):
+        verify(replace(certificate, heads=(low,)))
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
