@@ -144,8 +144,8 @@ def _sensor(header: str, readings: FloatArray) -> _Column:
     said, unit = (match["name"], match["unit"].strip()) if match else (header, "1")
     name, remarks = _slug(said), list[str]()
     if name != header:
-        remarks.append(f'{name}: its column is called {header!r}; a plant whose table says the same writes '
-                       f'columns = {{ {name} = "{header}" }} under [data]')
+        remarks.append(f'{name}: its column is called {header!r}; where a plant calls it so too, its site.toml says '
+                       f'{name} = "{header}" under [data.columns]')
     low, high = likely_range(readings)
     beyond = readings[(readings < low) | (readings > high)]
     if beyond.size:
@@ -180,9 +180,11 @@ def _classes(cells: list[str], remarks: list[str]) -> tuple[FaultClass, ...]:
         (word for said in HEALTHY for word in counts if names[word] == said), counts.most_common(1)[0][0]
     )
     remarks.append(f"{names[healthy]} is taken for the healthy class, severity 0; all others have severity 1")
-    renamed = ", ".join(f'"{word}" = "{name}"' for word, name in names.items() if word != name)
-    if renamed:
-        remarks.append(f"a plant whose table has the same words writes labels = {{ {renamed} }} under [data]")
+    remarks += [
+        f'{name}: its word is {word!r}; where that is a plant\'s word too, its site.toml says "{word}" = "{name}" '
+        "under [data.labels]"
+        for word, name in names.items() if word != name
+    ]
     order = [healthy, *sorted(word for word in counts if word != healthy)]
     return tuple(FaultClass(name=names[word], severity=int(word != healthy)) for word in order)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -144,7 +145,8 @@ def _class_indices(raw: RawTable, asset_type: AssetType) -> IntArray:
         if label not in known:
             raise VaultError(
                 f"{raw.row_name(row)}: label {label!r} is not a class of {asset_type.name}; "
-                f"its classes are {', '.join(index)}"
+                f"its classes are {', '.join(index)}; a word of the plant's own goes under [data.labels], "
+                f"as {json.dumps(label, ensure_ascii=False)} = CLASS"
             )
     return np.array([known[label] for label in raw.labels], dtype=np.intp)
 

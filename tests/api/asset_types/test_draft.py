@@ -56,8 +56,9 @@ def test_what_is_printed_is_an_asset_type_that_opens_the_table_at_a_plant(
 
 def test_remarks_say_what_to_write_and_what_was_left_out(table: Path) -> None:
     remarks = "\n".join(drafted(table).remarks)
-    assert 'columns = { temp = "Temp [degC]" }' in remarks
-    assert 'labels = { "worn seal" = "worn_seal", "OK" = "ok" }' in remarks
+    assert 'temp = "Temp [degC]" under [data.columns]' in remarks
+    for line in ('"worn seal" = "worn_seal"', '"OK" = "ok"'):
+        assert f"{line} under [data.labels]" in remarks
     assert "serial: not all of its cells are numbers" in remarks
     assert "pressure: 1 of 80 readings are far from all others" in remarks and "the farthest 350" in remarks
     assert "ok is taken for the healthy class" in remarks and "empty" not in remarks

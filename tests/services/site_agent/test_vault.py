@@ -131,7 +131,10 @@ MISFITS: dict[str, tuple[Callable[[Rows], None], dict[str, Any], str]] = {
     "NaN": (put(9, 0, "nan"), {}, "line 10: column 'flow' holds NaN"),
     "infinity": (put(9, 0, "-inf"), {}, "line 10: column 'flow' holds an infinite value"),
     "overflow": (put(9, 0, "1e999"), {}, "line 10: column 'flow' holds an infinite value"),
-    "unknown class": (put(9, 3, "melted"), {}, "line 10: label 'melted' is not a class of pump; its classes are"),
+    "unknown class": (
+        put(9, 3, "melted"), {}, "line 10: label 'melted' is not a class of pump; its classes are healthy, leak; a word of "
+        r'the plant\'s own goes under \[data.labels\], as "melted" = CLASS',
+    ),
     "wrong split": (put(0, 0, "flow"), {"split_column": "label"}, "must hold 'train' or 'test'"),
     "short row": (drop_cell, {}, "line 8: 3 cells, the header has 4"),
     "column twice": (put(0, 2, "flow"), {}, "column 'flow' is there 2 times"),
