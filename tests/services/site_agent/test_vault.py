@@ -132,8 +132,8 @@ MISFITS: dict[str, tuple[Callable[[Rows], None], dict[str, Any], str]] = {
     "infinity": (put(9, 0, "-inf"), {}, "line 10: column 'flow' holds an infinite value"),
     "overflow": (put(9, 0, "1e999"), {}, "line 10: column 'flow' holds an infinite value"),
     "unknown class": (
-        put(9, 3, "melted"), {}, "line 10: label 'melted' is not a class of pump; its classes are healthy, leak; a word "
-        r'of the plant\'s own goes under \[data.labels\], as "melted" = CLASS',
+        put(9, 3, "melted"), {}, "line 10: label 'melted' is not a class of pump; its classes are healthy, leak; a "
+        r'word of the plant\'s own goes under \[data.labels\], as "melted" = CLASS',
     ),
     "wrong split": (put(0, 0, "flow"), {"split_column": "label"}, "must hold 'train' or 'test'"),
     "short row": (drop_cell, {}, "line 8: 3 cells, the header has 4"),
