@@ -173,8 +173,8 @@ def _classes(cells: list[str], remarks: list[str]) -> tuple[FaultClass, ...]:
     counts = Counter(cell for cell in cells if cell)
     if not 2 <= len(counts) <= _MOST_CLASSES:
         raise InvalidInputError(
-            f"the label column has {len(counts)} different words; fault classes are two to {_MOST_CLASSES} (a number that "
-            "is to be estimated is a target: say --target)"
+            f"the label column has {len(counts)} different words; fault classes are two to {_MOST_CLASSES} "
+            "(a number that is to be estimated is a target: say --target)"
         )
     names = {word: _slug(word, "class_") for word in counts}
     healthy = next(
