@@ -119,11 +119,13 @@ async def train_and_evaluate(context: FlowContext, coordinator: Coordinator, run
         run = await tune(coordinator, run)
         trained = await step("train", partial(coordinator.train, run, progress))
         run = context.store.runs.get_run(run.run_id)
+        trained = await step("couple", partial(coordinator.couple, run, trained))
         asked = partial(coordinator.evaluate, run, trained.weights, trained.risk_bound)
         evaluation = await step("evaluate", asked)
         while evaluation.convicted:
             trained = await step("train again", partial(coordinator.train, run, progress, evaluation))
             run = context.store.runs.get_run(run.run_id)
+            trained = await step("couple again", partial(coordinator.couple, run, trained))
             asked = partial(coordinator.evaluate, run, trained.weights, trained.risk_bound)
             evaluation = await step("evaluate again", asked)
         calibrated = await step("calibrate", partial(coordinator.calibrate, run, trained.weights))

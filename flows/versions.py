@@ -44,7 +44,7 @@ def model_version(
         solvers=method.solver_names(loss=plan.spec.loss.loss, support=plan.spec.support_kind),
         convex_part=None if trained.convex_part is None else ConvexPart.of_record(trained.convex_part),
         reveal=plan.reveal, cohorts=summed_sites(run), noise=promise(run, asset_type, trained.rounds),
-        reused=_reused(run, trained), freshness=freshness(run, trained, rounds),
+        reused=_reused(run, trained), coupling=trained.coupling, freshness=freshness(run, trained, rounds),
         tuning=plan.tuned, note=trained.note, created_at=datetime.now(UTC), **dict(scores),
     )
     if version.task == "classification" or asset_type.target is None:

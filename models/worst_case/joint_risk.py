@@ -21,12 +21,14 @@ bought, and the radius that is left times a subgradient of l; r is convex, so it
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import FloatArray, ProblemError
 from models.geometry.norms import dual_norms, steepest_move
-from models.losses.joint import CrammerSinger
+from models.losses.joint import JointLoss, Softmax
 from models.problem import SiteProblem
 from models.worst_case.label_flips import buy_flips
 from models.worst_case.saddle_point import RiskEvaluation
@@ -43,7 +45,7 @@ def class_planes(weights: FloatArray, n_classes: int, n_features: int, fit_inter
     return np.hstack([weights[:split].reshape(n_classes, n_features), last[:, None]])
 
 
-def joint_planes(weights: FloatArray, loss: CrammerSinger, n_features: int, fit_intercept: bool) -> FloatArray:
+def joint_planes(weights: FloatArray, loss: JointLoss, n_features: int, fit_intercept: bool) -> FloatArray:
     """Planes (C, P + 1) of the loss's weights (D,): that of class 0 is 0."""
     others = class_planes(weights, loss.planes, n_features, fit_intercept)
     return np.vstack([np.zeros(n_features + 1), others])
@@ -58,7 +60,7 @@ def joint_weights(planes: FloatArray, fit_intercept: bool) -> FloatArray:
 def check_classes(problem: SiteProblem, n_classes: int) -> IntArray:
     """Labels as class indices; ``ProblemError`` for others, and for a support: the risk is that of free features."""
     if problem.spec.support is not None:
-        raise ProblemError("the Crammer-Singer risk is for features without bounds: leave the support out")
+        raise ProblemError("the risk of all classes is for features without bounds: leave the support out")
     classes = problem.labels.astype(np.intp)
     if n_classes < 2 or not ((classes == problem.labels) & (classes >= 0) & (classes < n_classes)).all():
         raise ProblemError(f"labels must be class indices from 0 to {n_classes - 1}")
@@ -72,6 +74,47 @@ def steepest_pair(slopes: FloatArray, from_class: IntArray, problem: SiteProblem
     return float(apart[start, end]), int(from_class[start]), int(end)
 
 
+class _RowLosses(NamedTuple):
+    """Losses (N,) of the rows, and the subgradients (N, C) in their scores."""
+
+    losses: FloatArray
+    coefficients: FloatArray
+
+
+def _crammer_singer(scores: FloatArray, classes: IntArray) -> tuple[_RowLosses, _RowLosses]:
+    """The hinge of scores (N, C) with the labels as they are, and with the one that costs most."""
+    rows = np.arange(len(classes))
+    rivals = 1.0 + scores
+    rivals[rows, classes] = scores[rows, classes]
+    best = rivals.argmax(axis=1)
+    high, low = scores.argmax(axis=1), scores.argmin(axis=1)
+    high = np.where(high == low, (low + 1) % scores.shape[1], high)  # all scores are one
+    found = []
+    for losses, up, down in (
+        (rivals[rows, best] - scores[rows, classes], best, classes),
+        (1.0 + scores[rows, high] - scores[rows, low], high, low),
+    ):
+        coefficients = np.zeros_like(scores)
+        np.add.at(coefficients, (rows, up), 1.0)
+        np.add.at(coefficients, (rows, down), -1.0)
+        found.append(_RowLosses(losses, coefficients))
+    return found[0], found[1]
+
+
+def _softmax(scores: FloatArray, classes: IntArray) -> tuple[_RowLosses, _RowLosses]:
+    """The same of the negative log likelihood."""
+    rows, high = np.arange(len(classes)), scores.max(axis=1, keepdims=True)
+    powers = np.exp(scores - high)
+    total = powers.sum(axis=1, keepdims=True)
+    height = (high + np.log(total))[:, 0]
+    found = []
+    for label in (classes, scores.argmin(axis=1)):
+        coefficients = powers / total
+        coefficients[rows, label] -= 1.0
+        found.append(_RowLosses(height - scores[rows, label], coefficients))
+    return found[0], found[1]
+
+
 def risk_of_planes(
     planes: FloatArray, problem: SiteProblem
 ) -> tuple[float, float, FloatArray, FloatArray]:
@@ -79,25 +122,14 @@ def risk_of_planes(
     n_classes = planes.shape[0]
     classes, spec, features = check_classes(problem, n_classes), problem.spec, problem.features
     slopes, scores = planes[:, :-1], features @ planes[:, :-1].T + planes[:, -1]
-    rows = np.arange(len(classes))
-    rivals = 1.0 + scores
-    rivals[rows, classes] = scores[rows, classes]
-    best = rivals.argmax(axis=1)
-    own = rivals[rows, best] - scores[rows, classes]
-    high, low = scores.argmax(axis=1), scores.argmin(axis=1)
-    high = np.where(high == low, (low + 1) % n_classes, high)  # all scores are one
-    flipped = 1.0 + scores[rows, high] - scores[rows, low]
+    told, flipping = (_softmax if isinstance(spec.loss, Softmax) else _crammer_singer)(scores, classes)
     from_class = np.arange(n_classes) if np.isfinite(spec.label_flip_cost) else np.unique(classes)
     steep, start, end = steepest_pair(slopes, from_class, problem)
-    flips = buy_flips(flipped - own, spec.radius, spec.label_flip_cost, steep, problem.row_weights)
+    flips = buy_flips(flipping.losses - told.losses, spec.radius, spec.label_flip_cost, steep, problem.row_weights)
     count = len(classes)
-    value = float(problem.weigh(own).sum() + flips.added) / count + steep * flips.leftover
-    shares = flips.shares(count)
-    coefficients = np.zeros((count, n_classes))
-    np.add.at(coefficients, (rows, best), 1.0 - shares)
-    np.add.at(coefficients, (rows, classes), shares - 1.0)
-    np.add.at(coefficients, (rows, high), shares)
-    np.add.at(coefficients, (rows, low), -shares)
+    value = float(problem.weigh(told.losses).sum() + flips.added) / count + steep * flips.leftover
+    shares = flips.shares(count)[:, None]
+    coefficients = (1.0 - shares) * told.coefficients + shares * flipping.coefficients
     coefficients *= problem.counts[:, None] / count
     slope = coefficients.T @ features
     move = flips.leftover * steepest_move(slopes[end] - slopes[start], spec.transport_norm)
@@ -106,13 +138,13 @@ def risk_of_planes(
     return value, steep, np.column_stack([slope, coefficients.sum(axis=0)]), coefficients
 
 
-def evaluate_crammer_singer(weights: FloatArray, problem: SiteProblem) -> RiskEvaluation:
-    """Worst-case risk at the weights (D,) of a :class:`models.losses.joint.CrammerSinger`; the slope is whole.
+def evaluate_joint(weights: FloatArray, problem: SiteProblem) -> RiskEvaluation:
+    """Worst-case risk at the weights (D,) of a :class:`models.losses.joint.JointLoss`; the slope is whole.
 
     ``rows`` (C - 1, N): the slope of a class is a sum over the rows of its own.
     """
     loss, spec = problem.spec.loss, problem.spec
-    assert isinstance(loss, CrammerSinger)
+    assert isinstance(loss, JointLoss)
     if weights.shape != (problem.dimension,):
         raise ProblemError(f"weights must have shape ({problem.dimension},), got {weights.shape}")
     planes = joint_planes(weights, loss, problem.features.shape[1], spec.fit_intercept)

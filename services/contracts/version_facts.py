@@ -9,6 +9,7 @@ from pydantic import Field
 from models.losses.base import Task
 from services.contracts.asset_type import AssetType
 from services.contracts.base import Contract, RunId, Slug
+from services.contracts.coupling import Coupling
 from services.contracts.fairness import SiteFairness
 from services.contracts.messages import Reveal, TrainingSpec
 from services.contracts.noise import NoisePromise
@@ -19,6 +20,11 @@ from services.contracts.tuning import TuningCurve
 
 Confusion = tuple[tuple[int, ...], ...]
 """Counts (C, C) of held-out rows, true class by row and diagnosed class by column."""
+
+
+def _is_none(value: object) -> bool:
+    """Written is what is there: versions without it keep their digests."""
+    return value is None
 
 
 class SiteScore(SiteBall, SiteFairness, RegressionScores):
@@ -100,6 +106,10 @@ class VersionCertificate(Contract):
     reused: ReusedCuts | None = Field(default=None, description="cuts of an earlier run; null: none")
     freshness: tuple[PlantFreshness, ...] | None = Field(
         default=None, description="of a run that waited for nobody, by plant; null: rounds waited for all"
+    )
+    coupling: Coupling | None = Field(
+        default=None, exclude_if=_is_none, description="of the classes' planes after the last round: objective and "
+        "bounds are of the planes before it; null, or not there: none"
     )
     note: str = ""
 

@@ -170,7 +170,7 @@ def belongs(certificate: CertificateFile, document: Mapping[str, Any]) -> None:
         "relative gap": (certificate.gap, float(document["certified_gap"])),
         "transport norm": (certificate.transport_norm, document["spec"]["transport_norm"]),
         "noise": (_noise(certificate), _noise_said(document)),
-        "weights": (_planes(certificate, document), np.asarray(document["weights"], np.float64).tolist()),
+        "weights": _weights(certificate, document),
     }
     if said["sites"][0] == said["sites"][1] and certificate.members:
         said |= _of_cohorts(certificate, sites, shared)
@@ -224,6 +224,25 @@ def _of_cohorts(
             if held != mean and not abs(held - mean) <= _WEIGHT_SUM * abs(mean):
                 said[name] = (held, mean)
     return said
+
+
+def _weights(certificate: CertificateFile, document: Mapping[str, Any]) -> tuple[object, object]:
+    """The certificate's planes and the version's; where those were coupled, as the version says they were.
+
+    The coupling's sums are rounded in their own order, so planes that are as near as that count as the same.
+    """
+    planes, told = _planes(certificate, document), np.asarray(document["weights"], np.float64)
+    coupling = document.get("coupling")
+    if coupling is None:
+        return planes, told.tolist()
+    matrix, offsets, heads = (np.asarray(each, np.float64) for each in (
+        coupling["matrix"], coupling["offsets"], planes
+    ))
+    found, sizes = matrix @ heads, np.abs(matrix) @ np.abs(heads)
+    found[:, -1] += offsets
+    sizes[:, -1] += np.abs(offsets)
+    near = found.shape == told.shape and bool((np.abs(found - told) <= ACCURACY * sizes).all())
+    return (told.tolist() if near else found.tolist()), told.tolist()
 
 
 def _planes(certificate: CertificateFile, document: Mapping[str, Any]) -> list[list[float]]:
