@@ -22,11 +22,6 @@ Confusion = tuple[tuple[int, ...], ...]
 """Counts (C, C) of held-out rows, true class by row and diagnosed class by column."""
 
 
-def _is_none(value: object) -> bool:
-    """Written is what is there: versions without it keep their digests."""
-    return value is None
-
-
 class SiteScore(SiteBall, SiteFairness, RegressionScores):
     """Scalars of one site: its ball, its held-out scores and its worst-case risk on its training part.
 
@@ -108,8 +103,8 @@ class VersionCertificate(Contract):
         default=None, description="of a run that waited for nobody, by plant; null: rounds waited for all"
     )
     coupling: Coupling | None = Field(
-        default=None, exclude_if=_is_none, description="of the classes' planes after the last round: objective and "
-        "bounds are of the planes before it; null, or not there: none"
+        default=None, description="of the classes' planes after the last round: objective and bounds are of the planes "
+        "before it; null: none"
     )
     note: str = ""
 

@@ -63,7 +63,7 @@ def coupling_answer(task: Task, rows: Part, asset_type: AssetType, guard: Guard,
         if point is None or point.shape != (1, problem.dimension) or not np.isfinite(point).all():
             raise ProblemError(f"point {j} of a coupling must be finite and of shape {(1, problem.dimension)}")
         planes = coupled_planes(heads, joint_planes(point[0], loss, n_classes, True))
-        check(NAME, joint_weights(planes, True)[np.newaxis], (whole,))
+        check(f"{NAME} of {features.shape[1]} features", joint_weights(planes, True)[np.newaxis], (whole,))
         found = answer_cuts((problem,), point, guard)
         arrays |= {f"{name}_{j}": array for name, array in found.arrays.items()}
         # As in a round: a segment of a spline that few rows reach has a slope of these few.
