@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 
 from models.losses.joint import Softmax
 from models.problem import RobustSpec, SiteProblem
+from models.tuning.budget import Budget, OneTraining
 from models.tuning.coupling import EXCHANGES, POINTS, RIDGE, Coupler, Told, coupled_planes, coupling_cost
 from models.worst_case.risk import site_cut
 
@@ -98,3 +99,5 @@ def test_a_coupling_is_kept_out_of_the_budget_of_the_tuning_before_it() -> None:
     cost = coupling_cost(3, 20, 36)
     assert (cost.rounds, cost.numbers) == (12, 12.0 * (3 * 21 + POINTS * (2 * 8 + 3)))
     assert coupling_cost(3, 20, 9).rounds == 3
+    budget = Budget(OneTraining(12, 1000.0), 3.0, kept=cost)
+    assert (budget.rounds_left, budget.numbers_left) == (24, 3000.0 - cost.numbers)

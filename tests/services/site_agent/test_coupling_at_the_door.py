@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,6 +16,7 @@ from services.contracts.asset_type import AssetType
 from services.contracts.messages import Kind, SiteRefusal, SiteUpdate, TrainingSpec
 from services.site_agent.ledger_check import verify
 from services.site_agent.policy import SitePolicy
+from services.site_agent.vault.guard import VaultGuard
 from tests.services.site_agent.conftest import THIRD_CLASS, TWO_CLASSES
 
 SPEC = TrainingSpec.model_validate({"loss": "logistic", "radius": {"rule": "fixed", "value": 0.01}})
@@ -87,7 +89,22 @@ def test_a_coupling_is_written_down_and_accounted_for(make_site: Any, monkeypatc
     assert accounts[0].whole
     asked(site, point(), heads=np.hstack([HEADS[:, :3], HEADS]), number=2, spec=splined)
     assert not accounts[1].whole, "few rows may reach a segment"
-    assert verify(site.folder / "ledger.jsonl").lines == 2
+    told = [entry for entry in verify(site.folder / "ledger.jsonl") if entry["message"] == "update"]
+    assert [entry["kind"] for entry in told] == ["tune", "tune"]
+
+
+def test_the_guard_chooses_what_leaves(make_site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked of each point, and what it gives in place of the gradient is what leaves."""
+    site, asked_of = make_site(policy=rules()), []
+
+    def other_cut(guard: VaultGuard, question: bytes, near: Any, exact: Any, other: Any) -> Any:
+        asked_of.append(question)
+        return replace(exact, slope=np.full(8, 0.25))
+
+    monkeypatch.setattr(VaultGuard, "choose_cut", other_cut)
+    update = asked(site, point(), point(seed=3))
+    assert len(set(asked_of)) == 2
+    assert all((update.arrays[f"slope_{j}"] == 0.25).all() for j in (0, 1))
 
 
 def test_couplings_of_steep_planes_are_refused(make_site: Any) -> None:
