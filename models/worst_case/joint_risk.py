@@ -1,22 +1,25 @@
-r"""Exact worst-case risk of the Crammer-Singer hinge of several classes: one problem for all classes.
+r"""Exact worst-case risk of the losses of several classes as one problem: Crammer-Singer hinge, and softmax.
 
     L(x, y; W) = max_{k != y} max(0, 1 + s_k(x) - s_y(x)),      s_k(x) = <w_k, x> + b_k   (Crammer and Singer 2001)
+    L(x, y; W) = log sum_k exp(s_k(x) - s_y(x))                                           (softmax)
 
 over the ball of distributions within ``radius`` of the rows, a move costing ``||x - x'|| + kappa 1[y != y']``. By
 duality the worst case is ``inf_{lam >= 0} lam radius + mean_i max_{y'} sup_x' (L(x', y') - lam ||x' - x_i|| - lam kappa
-1[y' != y_i])``. Features have no bounds, and L is the maximum of functions that are affine in x with slopes ``w_k -
-w_y'``, so the inner supremum is ``L(x_i, y')`` where ``lam >= ||w_k - w_y'||_*`` for all k, and infinite elsewhere:
+1[y' != y_i])``. Features have no bounds, and far out L is the maximum of functions that are affine in x with slopes
+``w_k - w_y'``, and nowhere steeper, so the inner supremum is ``L(x_i, y')`` where ``lam >= ||w_k - w_y'||_*`` for all
+k, and infinite elsewhere:
 
     r(W) = min_{lam >= l(W)} lam radius + mean_i max(L_i, M_i - kappa lam),      l(W) = max_{k, l} ||w_k - w_l||_*,
 
-with ``L_i = L(x_i, y_i)`` and ``M_i = max_{y'} L(x_i, y') = 1 + max_k s_k(x_i) - min_l s_l(x_i)``: the label that costs
-most is that of the least score. Nothing is relaxed, so the value is exact on unbounded features, and above the risk on
-any support. With labels that do not flip (kappa infinite) only the classes that the rows have can stand for l.
+with ``L_i = L(x_i, y_i)`` and ``M_i = max_{y'} L(x_i, y')``, of the hinge ``1 + max_k s_k(x_i) - min_l s_l(x_i)``: the
+label that costs most is that of the least score. Nothing is relaxed, so the value is exact on unbounded features, and
+above the risk on any support. With labels that do not flip (kappa infinite) only the classes that the rows have can
+stand for l.
 
 What is bought at a price is as for two classes (``models.worst_case.label_flips``), with ``M_i - L_i`` for what a flip
 adds. At an optimal price the subgradient is the mean over the rows of those of L_i or M_i, each as often as it is
 bought, and the radius that is left times a subgradient of l; r is convex, so it gives a cut. With two classes and
-``W = (-w/2, w/2)`` all of it is the hinge of the margin.
+``W = (-w/2, w/2)`` all of it is the hinge, or the logistic loss, of the margin.
 """
 
 from __future__ import annotations
