@@ -1,4 +1,4 @@
-"""The coupling after the last round: of several classes by "auto" alone, on sums and on single answers, or not at all."""
+"""The coupling after the last round: of several classes by "auto" alone, on sums, on single answers, or not at all."""
 
 from __future__ import annotations
 
