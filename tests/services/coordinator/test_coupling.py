@@ -21,7 +21,7 @@ from tests.services.coordinator import fake_ports
 from tests.services.coordinator.fake_ports import RIG, FakePlant, FakeWorks
 from tests.services.coordinator.test_automatic_tuning import GRADES
 
-PLAN = {"tuning": "auto", "spec": {"loss": "logistic"}, "max_rounds": 12}
+PLAN = {"tuning": "auto", "spec": {"loss": "logistic"}, "max_rounds": 12, "site_weights": "samples"}
 
 
 @pytest.fixture
