@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 
 from api.cli.main import main
+from api.console.views.words import certificate_words
 from models.multiclass import predict_class
 from models.tuning.coupling import coupled_planes
 from services.contracts.model_version import ModelVersion
 from services.contracts.signing import public_key
 from services.exporting.c99_header import c99_header
 from services.predictor.predictor import Predictor
+from services.registry.descriptions import version_description
 from services.reporting.model_report import model_report
 from services.reporting.report_page import report_page
 from services.site_agent.cli import main as site_main
@@ -47,6 +49,9 @@ def test_a_version_of_coupled_planes_is_proven_and_says_what_is_not(
     assert version.coupling.words in version.note and version.f1 is not None and version.f1 > 0.8
     page = report_page(model_report(version, run, works.context.store.runs.get_rounds(run.run_id)))
     assert "objective and bounds are of the planes before it" in page
+    assert "that of the planes before their coupling is at most" in page
+    assert "before its planes were coupled this one had" in " ".join(certificate_words(version))
+    assert "(of its planes before their coupling)" in version_description(version)
     document = version.to_document()
     again = ModelVersion.from_document(json.loads(json.dumps(document)))
     assert again.to_document() == document and again.coupling == version.coupling
