@@ -81,6 +81,10 @@ def test_a_version_of_coupled_planes_is_proven_and_says_what_is_not(
     ):
         (files / "model.json").write_text(json.dumps({**document, **change}))
         assert main(["verify", "--file", str(files)]) == 1 and "its weights differ" in capsys.readouterr().err
+    for matrix in ([1.0, 0.0, 0.0], [[1.0, 0.0]], "none"):
+        changed = {**document["coupling"], "matrix": matrix}
+        (files / "model.json").write_text(json.dumps({**document, "coupling": changed}))
+        assert main(["verify", "--file", str(files)]) == 1 and "Traceback" not in capsys.readouterr().err
     (files / "model.json").write_text(json.dumps(document))
     assert site_main(["verify", str(files / "model.json"), "--config", str(site_file(works, tmp_path, key))]) == 0
     said = capsys.readouterr().out
