@@ -41,11 +41,12 @@ from services.contracts.draft import VersionDraft
 from services.contracts.end_with_parent import end_with_parent
 from services.contracts.errors import BallastError
 from services.contracts.log_lines import about, set_up_logs
+from services.contracts.plan_problem import couples
 from services.contracts.private_files import keep_private
 from services.contracts.run import Run
 from services.contracts.tracing import end_tracing, set_up_tracing, span
 from services.coordinator.training import Coordinator
-from services.coordinator.training_state import RunCancelledError
+from services.coordinator.training_state import RunCancelledError, TrainedModel
 
 Answer = TypeVar("Answer")
 
@@ -92,7 +93,7 @@ async def retrain(plan: str, run_id: str | None = None) -> dict[str, Any] | Stat
 
 
 async def drive(context: FlowContext, run: Run) -> dict[str, Any]:
-    """Join, tune, train, evaluate, register, promote if the gates hold; a run that tunes alone ends with its choice.
+    """Join, tune, train, couple, evaluate, register, promote if the gates hold; a run may tune alone.
 
     A NATS server that is away is waited for as plants are. Once the draft of a run's version is committed, no plant is
     asked more, whichever process goes on with the run.
@@ -119,11 +120,13 @@ async def train_and_evaluate(context: FlowContext, coordinator: Coordinator, run
         run = await tune(coordinator, run)
         trained = await step("train", partial(coordinator.train, run, progress))
         run = context.store.runs.get_run(run.run_id)
+        trained = await couple(context, coordinator, run, trained)
         asked = partial(coordinator.evaluate, run, trained.weights, trained.risk_bound)
         evaluation = await step("evaluate", asked)
         while evaluation.convicted:
             trained = await step("train again", partial(coordinator.train, run, progress, evaluation))
             run = context.store.runs.get_run(run.run_id)
+            trained = await couple(context, coordinator, run, trained)
             asked = partial(coordinator.evaluate, run, trained.weights, trained.risk_bound)
             evaluation = await step("evaluate again", asked)
         calibrated = await step("calibrate", partial(coordinator.calibrate, run, trained.weights))
@@ -132,6 +135,13 @@ async def train_and_evaluate(context: FlowContext, coordinator: Coordinator, run
     finally:
         await progress.show()
     return run, draft
+
+
+async def couple(context: FlowContext, coordinator: Coordinator, run: Run, trained: TrainedModel) -> TrainedModel:
+    """The model with its planes coupled, where its plan has that; else as it is, without a step in Prefect's pages."""
+    if not couples(run.plan, context.asset_type(run.plan.asset_type)):
+        return trained
+    return await step("couple", partial(coordinator.couple, run, trained))
 
 
 async def conclude(context: FlowContext, run: Run, draft: VersionDraft) -> dict[str, Any]:

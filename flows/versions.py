@@ -44,7 +44,7 @@ def model_version(
         solvers=method.solver_names(loss=plan.spec.loss.loss, support=plan.spec.support_kind),
         convex_part=None if trained.convex_part is None else ConvexPart.of_record(trained.convex_part),
         reveal=plan.reveal, cohorts=summed_sites(run), noise=promise(run, asset_type, trained.rounds),
-        reused=_reused(run, trained), freshness=freshness(run, trained, rounds),
+        reused=_reused(run, trained), coupling=trained.coupling, freshness=freshness(run, trained, rounds),
         tuning=plan.tuned, note=trained.note, created_at=datetime.now(UTC), **dict(scores),
     )
     if version.task == "classification" or asset_type.target is None:
@@ -109,7 +109,8 @@ def site_scores(
     # What the rounds say of the sites is of what the method minimised; a robust one saw the risks themselves.
     is_robust = get_method(run.plan.method).is_robust
     shares = evaluation.worst_weights or (trained.worst_weights if is_robust else {})
-    risks = {**(trained.site_risks if is_robust else {}), **evaluation.risk}
+    at_model = is_robust and trained.coupling is None  # risks of the rounds are of planes that were not coupled yet
+    risks = {**(trained.site_risks if at_model else {}), **evaluation.risk}
     return tuple(
         SiteScore(
             **site.model_dump(include=set(SiteBall.model_fields)), worst_weight=_known(shares.get(site.site_id)),

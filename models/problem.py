@@ -16,7 +16,7 @@ from models.basics import FloatArray, ProblemError, TransportNorm
 from models.geometry.supports import PolytopeSupport, Support
 from models.losses.base import Loss
 from models.losses.classification import Hinge
-from models.losses.joint import CrammerSinger
+from models.losses.joint import JointLoss
 from models.site_ambiguity.ball import MixtureBall
 
 
@@ -106,7 +106,7 @@ class SiteProblem:
     @property
     def dimension(self) -> int:
         """Length D of a weight vector: a plane and its intercept, or as many as a loss of all classes has."""
-        planes = self.spec.loss.planes if isinstance(self.spec.loss, CrammerSinger) else 1
+        planes = self.spec.loss.planes if isinstance(self.spec.loss, JointLoss) else 1
         return planes * (int(self.features.shape[1]) + int(self.spec.fit_intercept))
 
     @cached_property

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from models.basics import FloatArray, ProblemError
 from models.geometry.supports import BoxSupport, PolytopeSupport, Support
 from models.losses.base import Task
-from models.losses.joint import CrammerSinger
+from models.losses.joint import JointLoss
 from models.problem import SiteProblem
 
 BOX_TOLERANCE: Final = 1e-9
@@ -109,7 +109,7 @@ def _check_polytope(features: FloatArray, labels: FloatArray, support: PolytopeS
 def check_site_problem(problem: SiteProblem) -> None:
     """Refuse rows that do not fit their specification (see :func:`check_rows`), and row weights that are none."""
     loss = problem.spec.loss
-    if isinstance(loss, CrammerSinger):
+    if isinstance(loss, JointLoss):
         check_rows(problem.features, problem.labels, None, "regression")
         if not np.isin(problem.labels, np.arange(loss.n_classes)).all():
             raise ProblemError(f"labels must be class indices from 0 to {loss.n_classes - 1}")

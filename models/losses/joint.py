@@ -1,4 +1,4 @@
-"""The loss of all classes as one problem; each row counts by the scores of all of them, not by one margin."""
+"""Losses of all classes as one problem; each row counts by the scores of all of them, not by one margin."""
 
 from __future__ import annotations
 
@@ -11,16 +11,14 @@ from models.losses.classification import Hinge
 
 
 @dataclass(frozen=True)
-class CrammerSinger(Hinge):
-    r"""``max_{k != y} max(0, 1 + s_k - s_y)``: the hinge of the least margin ``s_y - s_k`` (Crammer and Singer 2001).
+class JointLoss(Hinge):
+    """A loss of the scores of all classes, as steep as the hinge in the difference of two scores.
 
-    Labels are class indices. The plane of class 0 is 0, since a plane that is added to all of them changes no margin:
-    weights are the planes of the classes 1 to C - 1, slopes row by row, then their intercepts. ``value`` and ``slope``
-    are of the least margin.
+    Labels are class indices. The plane of class 0 is 0, since a plane that is added to all of them changes no loss:
+    weights are the planes of the classes 1 to C - 1, slopes row by row, then their intercepts.
     """
 
     n_classes: int
-    name: ClassVar[str] = "crammer_singer"
     task: ClassVar[Task] = "classification"
     lines: ClassVar[tuple[Line, ...] | None] = None
 
@@ -33,3 +31,20 @@ class CrammerSinger(Hinge):
     def planes(self) -> int:
         """Planes that are trained, C - 1."""
         return self.n_classes - 1
+
+
+@dataclass(frozen=True)
+class CrammerSinger(JointLoss):
+    r"""``max_{k != y} max(0, 1 + s_k - s_y)``: the hinge of the least margin ``s_y - s_k`` (Crammer and Singer 2001).
+
+    ``value`` and ``slope`` are of the least margin.
+    """
+
+    name: ClassVar[str] = "crammer_singer"
+
+
+@dataclass(frozen=True)
+class Softmax(JointLoss):
+    r"""``log sum_k exp(s_k - s_y)``: the negative log likelihood of a multinomial logistic regression."""
+
+    name: ClassVar[str] = "softmax"

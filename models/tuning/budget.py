@@ -29,12 +29,16 @@ def reference(trainings: Sequence[OneTraining], wanted: float, multiple: float) 
 
 @dataclass
 class Budget:
-    """``trainings`` times the cost of one training; nothing is spent that is not there."""
+    """``trainings`` times the cost of one training; nothing is spent that is not there.
+
+    ``kept`` of it stays for what comes after the training: a coupling of its planes.
+    """
 
     one: OneTraining
     trainings: float = 2.0
     rounds: int = 0
     numbers: float = 0.0
+    kept: OneTraining = OneTraining(0, 0.0)
 
     def __post_init__(self) -> None:
         """Refuse a budget below one training, or above three."""
@@ -43,7 +47,7 @@ class Budget:
     @property
     def most_rounds(self) -> int:
         """Rounds that there are in all."""
-        return int(self.trainings * self.one.rounds)
+        return int(self.trainings * self.one.rounds) - self.kept.rounds
 
     @property
     def rounds_left(self) -> int:
@@ -53,7 +57,7 @@ class Budget:
     @property
     def numbers_left(self) -> float:
         """Numbers that are left."""
-        return self.trainings * self.one.numbers - self.numbers
+        return self.trainings * self.one.numbers - self.kept.numbers - self.numbers
 
     def spend(self, numbers: float) -> None:
         """Count one round and its numbers a site.

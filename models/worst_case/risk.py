@@ -24,12 +24,12 @@ from models.geometry.supports import PolytopeSupport, Support
 from models.losses.base import Loss
 from models.losses.catalogue import LossName, get_loss
 from models.losses.classification import Hinge
-from models.losses.joint import CrammerSinger
+from models.losses.joint import JointLoss
 from models.problem import RiskValue, RobustSpec, SiteProblem
 from models.validation import as_support, check_rows
 from models.worst_case.box_regression import evaluate_box_regression
 from models.worst_case.hinge import evaluate_hinge, hinge_rows
-from models.worst_case.joint_risk import evaluate_crammer_singer
+from models.worst_case.joint_risk import evaluate_joint
 from models.worst_case.polytope import evaluate_polytope
 from models.worst_case.saddle_point import RiskEvaluation
 from models.worst_case.unbounded import evaluate_classification, evaluate_regression
@@ -162,8 +162,8 @@ def site_risk(weights: FloatArray, problem: SiteProblem) -> RiskValue:
 
 def _evaluate(weights: FloatArray, problem: SiteProblem) -> RiskEvaluation:
     spec, n_features = problem.spec, problem.features.shape[1]
-    if isinstance(spec.loss, CrammerSinger):
-        return evaluate_crammer_singer(weights, problem)
+    if isinstance(spec.loss, JointLoss):
+        return evaluate_joint(weights, problem)
     wanted = n_features + int(spec.fit_intercept)
     if weights.shape != (wanted,):
         raise ProblemError(f"weights must have shape ({wanted},), got {weights.shape}")
@@ -189,6 +189,6 @@ def _subgradient(evaluated: RiskEvaluation, weights: FloatArray, problem: SitePr
 
 def _whole(slope: FloatArray, evaluated: RiskEvaluation, problem: SiteProblem) -> FloatArray:
     """Slope (D,) with the intercept's part last; that of all classes has them already."""
-    if isinstance(problem.spec.loss, CrammerSinger) or not problem.spec.fit_intercept:
+    if isinstance(problem.spec.loss, JointLoss) or not problem.spec.fit_intercept:
         return slope
     return np.append(slope, evaluated.intercept_slope)

@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from models.basics import FloatArray, TransportNorm
 from services.contracts.base import Contract, RunId, Slug
+from services.contracts.coupling import CouplingTask
 from services.contracts.lift import LiftSpec
 from services.contracts.loss import LossSpec
 from services.contracts.masking import (
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 
 Kind = Literal["join", "agree", "prepare", "tune", "round", "unmask", "open", "evaluate"]
 """join: does the site take part, and with which scalars. tune: cuts of candidates' risks on rows without a fold, and
-scores on that fold. round: one step of the method. evaluate: held-out scores.
+scores on that fold; or losses of the scores of trained planes, for their coupling. round: one step of the method.
+evaluate: held-out scores.
 
 On sums (``services.masking``) also agree: keys of the masks; prepare: shares of a round's secrets; unmask: shares that
 take the masks off a sum; open: two rounds whose sums contradict each other, to the plan's auditor alone.
@@ -215,7 +217,9 @@ class Task(_Addressed, _WithArrays):
     parameters: dict[str, float] = Field(default_factory=dict)
     reveal: Reveal = "each site"
     masking: MaskingTask | None = None
-    tuning: TuningTask | None = Field(default=None, description="what a task tune asks; None with every other")
+    tuning: TuningTask | CouplingTask | None = Field(
+        default=None, description="what a task tune asks; None with every other"
+    )
 
     @model_validator(mode="after")
     def _tuning_fits(self) -> Self:

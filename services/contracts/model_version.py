@@ -150,6 +150,8 @@ class ModelVersion(VersionFacts):
             del document["calibration"]["spread"]
         if self.tuning is None:  # a version of before tuning stays what the OEM signed
             del document["tuning"]
+        if self.coupling is None:  # a version of before couplings, or of planes as the rounds left them
+            del document["coupling"]
         if self.reused is None:  # a version of before warm starts
             del document["reused"]
         if self.freshness is None:  # a version of before late answers

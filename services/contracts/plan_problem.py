@@ -126,6 +126,19 @@ def with_automatic_loss(plan: Plan, asset_type: AssetType) -> Plan:
     return plan.model_copy(update={"spec": spec.model_copy(update={"loss": LossSpec(name=AUTO_CLASSES_LOSS)})})
 
 
+def couples(plan: Plan, asset_type: AssetType) -> bool:
+    """Whether the trained planes of a run's plan are coupled: of several classes, by "auto", with fixed site weights.
+
+    A plan that asks for the worst mixture of the sites has its planes as they are: a coupling goes by the mean.
+    """
+    spec = plan.spec
+    return all((
+        plan.tuning == AUTO, len(asset_type.fault_classes) > 2, spec.loss.name == "logistic",
+        spec.support == "unbounded", spec.multi_class == "one_vs_rest", spec.fit_intercept, plan.mixture.radius == 0,
+        get_method(plan.method).is_robust, plan.audit != "every round",
+    ))
+
+
 def _check_noise(plan: Plan) -> None:
     """Refuse what the promise of noise does not hold of: ``ProblemError``, or ``InvalidInputError`` of its budget."""
     if plan.noise is None:

@@ -9,6 +9,7 @@ from pydantic import Field
 from models.losses.base import Task
 from services.contracts.asset_type import AssetType
 from services.contracts.base import Contract, RunId, Slug
+from services.contracts.coupling import Coupling
 from services.contracts.fairness import SiteFairness
 from services.contracts.messages import Reveal, TrainingSpec
 from services.contracts.noise import NoisePromise
@@ -100,6 +101,10 @@ class VersionCertificate(Contract):
     reused: ReusedCuts | None = Field(default=None, description="cuts of an earlier run; null: none")
     freshness: tuple[PlantFreshness, ...] | None = Field(
         default=None, description="of a run that waited for nobody, by plant; null: rounds waited for all"
+    )
+    coupling: Coupling | None = Field(
+        default=None, description="of the classes' planes after the last round: objective and bounds are of the planes "
+        "before it; null: none"
     )
     note: str = ""
 

@@ -70,7 +70,7 @@ class Joining:
             whole = [each for each in before if each.start is None or each.start.after is None]
             tuning = PlanTuning(run, self._parts.asset_type, whole)
             try:
-                curve = await tuning.race(partial(self._ask_tuning, run))
+                curve = await tuning.race(partial(self.ask_tuning, run))
             except TooFewRowsToTuneError as error:
                 if run.plan.tuning != AUTO or run.plan.tunes_only:
                     raise
@@ -95,8 +95,8 @@ class Joining:
         made_by = self._parts.store.get_run(curve.reused_from)
         return curve if all(site.site_id in self._parts.keys for site in made_by.sites) else None
 
-    async def _ask_tuning(self, run: Run, asked: TuningQuestion) -> TuningAnswers:
-        """One exchange of a tuning with every plant of the run."""
+    async def ask_tuning(self, run: Run, asked: TuningQuestion) -> TuningAnswers:
+        """One exchange of a tuning, or of a coupling, with every plant of the run."""
         self._parts.check_cancelled(run)
         keys = self._parts.keys_of(run)
         question = replace(

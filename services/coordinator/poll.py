@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from models.basics import Arrays
 from services.contracts.asset_type import AssetType
 from services.contracts.codec import digest, encode
+from services.contracts.coupling import CouplingTask
 from services.contracts.masking import MaskingTask
 from services.contracts.messages import ON_SUMS, Kind, SiteRefusal, SiteUpdate, Task, TrainingSpec
 from services.contracts.plan import Plan
@@ -46,7 +47,7 @@ class Question:
     shapes: Mapping[str, tuple[int, ...]]
     masking: Mapping[str, MaskingTask] = field(default_factory=dict)
     most_bytes: int = 0
-    tuning: TuningTask | None = None
+    tuning: TuningTask | CouplingTask | None = None
 
     @cached_property
     def contract(self) -> str:

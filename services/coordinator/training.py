@@ -1,4 +1,4 @@
-"""The run of a plan, from the first question to the evaluated model: join, rounds, evaluate."""
+"""The run of a plan, from the first question to the evaluated model: join, rounds, couple, evaluate."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from services.contracts.calibration import Calibration
 from services.contracts.log_lines import about
 from services.contracts.run import RoundRecord, Run
 from services.contracts.tracing import span
+from services.coordinator.coupling import PlaneCoupling
 from services.coordinator.evaluation import Evaluation
 from services.coordinator.joining import Joining
 from services.coordinator.judging import Judging
@@ -39,6 +40,7 @@ class Coordinator:
         self._parts = RunParts(store, transport, keys, asset_type)
         self._joining, self._rounds = Joining(self._parts), Rounds(self._parts)
         self._judging = Judging(self._parts, self._rounds)
+        self._coupling = PlaneCoupling(self._parts, self._joining)
 
     async def join(self, run: Run) -> Run:
         """Ask who takes part and fix the sites of the run with their scalars; a run that has them goes on as it is.
@@ -102,6 +104,14 @@ class Coordinator:
             question = self._parts.question(at.run, "round", at.number, {}, at.shapes)
             await self._parts.summed(at.run).open_every_round(at, question)
         return at.trained(status)
+
+    async def couple(self, run: Run, trained: TrainedModel) -> TrainedModel:
+        """The model with its planes coupled, where the run is of several classes and its plan has "auto"; else itself.
+
+        Nothing of it is stored, so a coordinator that is killed couples again. ``RunCancelledError`` as for the rounds;
+        where not every plant answers the planes stay as they are, and the model's note says so.
+        """
+        return await self._coupling.couple(run, trained)
 
     async def evaluate(self, run: Run, weights: FloatArray, risk_bound: float = math.inf) -> Evaluation:
         """Ask each site for its worst-case risk and its held-out scores under the weights, shape (K, P + 1).

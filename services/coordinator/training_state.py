@@ -22,6 +22,7 @@ from models.problem import Certificate, ServerProblem, Status
 from models.worst_case.joint_risk import joint_planes, joint_weights
 from services.contracts.all_scores import joint_loss, objective_of
 from services.contracts.asset_type import AssetType
+from services.contracts.coupling import Coupling
 from services.contracts.errors import BallastError
 from services.contracts.lift import lifted_size
 from services.contracts.run import RoundRecord, Run, SiteAnswer
@@ -69,7 +70,8 @@ class TrainedModel:
     the sites' risks, infinite for a method that minimises something else. ``convex_part``:
     bounds of the convex part, for a method whose objective is not convex. ``note``: what the method says of its result.
     ``proofs``: what proves the bounds of every head to others, where the method has that. ``reused``: sites, or
-    cohorts, whose cuts of an earlier run count in the bounds.
+    cohorts, whose cuts of an earlier run count in the bounds. ``coupling`` of the
+    planes; certificate, risks and proofs are of the planes before it.
     """
 
     weights: FloatArray
@@ -84,6 +86,7 @@ class TrainedModel:
     note: str = ""
     proofs: tuple[CarriedProof, ...] = ()
     reused: tuple[str, ...] = ()
+    coupling: Coupling | None = None
 
 
 @dataclass(frozen=True)

@@ -23,17 +23,19 @@ from models.methods.catalogue import get_method
 from models.problem import ServerProblem
 from models.tuning.budget import Budget, OneTraining, reference
 from models.tuning.candidates import Candidate
+from models.tuning.coupling import coupling_cost
 from models.tuning.racing import Tuner
 from models.tuning.reference import FIRST_ROUNDS, one_training
 from models.tuning.rungs import Exchange, race_numbers, rungs
 from models.tuning.scores import fold_score, score_shape
 from models.tuning.shared_cuts import TuningTerms
 from services.contracts.asset_type import AssetType
+from services.contracts.coupling import CouplingTask
 from services.contracts.errors import InvalidInputError
 from services.contracts.lift import numbered, pinned
 from services.contracts.messages import RadiusRule
 from services.contracts.plan import MixtureSpec, Plan
-from services.contracts.plan_problem import grid_of
+from services.contracts.plan_problem import couples, grid_of
 from services.contracts.run import Run, SiteAnswer, SiteTermsRecord
 from services.contracts.tuning import TuningCurve, TuningPart, TuningTask, settled, tuned_candidates
 from services.coordinator.terms import cohorts_of, server_problem
@@ -46,7 +48,7 @@ class TuningQuestion:
     """One exchange as a task has it: what it asks, its arrays, and the shapes of an answer by part, names plain."""
 
     number: int
-    task: TuningTask
+    task: TuningTask | CouplingTask
     arrays: Arrays
     parts: tuple[Shapes, ...]
 
@@ -149,11 +151,14 @@ class PlanTuning:
         wanted = race_numbers(
             grid.candidates, self._sizes, self._heads, rungs(len(grid.candidates), spec.folds), scores
         )
-        self.one = reference(self._trainings(problem, rounds), wanted, spec.budget)
+        kept = OneTraining(0, 0.0)
+        if couples(plan, asset_type):
+            kept = coupling_cost(len(asset_type.fault_classes), max(self._sizes), int(spec.budget * rounds))
+        self.one = reference(self._trainings(problem, rounds), wanted + kept.numbers, spec.budget)
         try:
             self._tuner = Tuner(
-                terms, grid.candidates, self._sizes, self._heads, spec.folds, Budget(self.one, spec.budget), spec.rule,
-                scores,
+                terms, grid.candidates, self._sizes, self._heads, spec.folds, Budget(self.one, spec.budget, kept=kept),
+                spec.rule, scores,
             )
         except ProblemError as error:
             raise InvalidInputError(f"plan {plan.name}: {error}", code="tuning_budget") from None

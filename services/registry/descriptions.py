@@ -49,9 +49,10 @@ def _proven(version: ModelVersion) -> str:
     method = f"**{_plain(version.method)}**"
     if not version.is_certified:
         return f"{method} trained for {version.rounds} rounds. There is no certificate."
+    whose = "" if version.coupling is None else " (of its planes before their coupling)"
     return (
         f"{method} reached a certified gap of **{version.certified_gap:.3g}** in {version.rounds} rounds: "
-        f"{_plain(version.objective_name)} {version.objective:.6g}, and no model has one below "
+        f"{_plain(version.objective_name)} {version.objective:.6g}{whose}, and no model has one below "
         f"{version.lower_bound:.6g}."
     )
 

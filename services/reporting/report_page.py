@@ -66,6 +66,7 @@ def _verdict(report: ModelReport) -> str:
         "Every gate holds." if report.promotable else "Not every gate holds."
     )
     summed = several_classes(certificate.spec, len(report.classes))
+    whose = "it is" if certificate.coupling is None else "that of the planes before their coupling is"
     if certificate.spec.network is not None:
         return (
             "The model has no certificate: the objective of a network is not convex, so nothing proves how far it is "
@@ -75,7 +76,7 @@ def _verdict(report: ModelReport) -> str:
         )
     return (
         f"The worst-case risk of the model is {figure(certificate.worst_case_risk)}. What the method minimised is the "
-        f"{certificate.objective_name}: after {certificate.rounds} rounds ({report.seconds:.1f} s) it is at most "
+        f"{certificate.objective_name}: after {certificate.rounds} rounds ({report.seconds:.1f} s) {whose} at most "
         f"{figure(certificate.objective)}, and no model has one below {figure(certificate.lower_bound)}: "
         f"certified relative gap {figure(certificate.gap)}.{summed and ' ' + summed}{fresh} {gates}"
     )

@@ -21,6 +21,7 @@ from models.problem import SiteProblem
 from services.contracts.all_scores import objective_of
 from services.contracts.asset_type import AssetType
 from services.contracts.codec import Frame, FrameError
+from services.contracts.coupling import CouplingTask
 from services.contracts.lift import SplineLiftSpec, draw_lift, lift_check
 from services.contracts.log_lines import about
 from services.contracts.masking import Delivery, MaskingCohort
@@ -29,6 +30,7 @@ from services.contracts.tracing import span
 from services.masking.scores import score_words
 from services.site_agent.egress import Egress, TooLargeError
 from services.site_agent.held_out import told_of_model
+from services.site_agent.local_coupling import coupling_answer, coupling_words
 from services.site_agent.local_solve import (
     head_risks,
     join_answer,
@@ -151,7 +153,8 @@ class LocalRound:
         if task.kind == "evaluate":
             return {"masking": self._masks.mask(task.masking, score_words(found, share))}, exposure
         if task.kind == "tune":
-            return {"masking": self._masks.mask(task.masking, tuning_words(task, found, share))}, exposure
+            tuned = coupling_words if isinstance(task.tuning, CouplingTask) else tuning_words
+            return {"masking": self._masks.mask(task.masking, tuned(task, found, share))}, exposure
         words = to_words(found, share, asked_points(task.arrays))
         return {"masking": self._masks.mask(task.masking, words, self._masks.question(task, found))}, exposure
 
@@ -196,6 +199,8 @@ class LocalRound:
                 return self._round(task, dataset, guard)
             case "tune":
                 check = partial(self._check_tuned, task)
+                if isinstance(task.tuning, CouplingTask):
+                    return coupling_answer(task, dataset.train, self._asset_type, guard, check)
                 return tuning_answer(task, dataset.train, self._asset_type, self._policy, guard, check)
             case "evaluate":
                 heads = self._heads(task, dataset)

@@ -11,7 +11,7 @@ from models.conformal.scores import class_scores, own_margins, reaches, score_si
 from models.conformal.spread import SPREAD_GRID_NUMBER, residual_counts
 from models.conformal.temperature import confidence_counts
 from models.losses.base import Loss, Task
-from models.losses.joint import CrammerSinger
+from models.losses.joint import JointLoss
 from models.losses.regression import Pinball
 from models.methods.local_sgd.objectives.network import NetworkObjective
 from models.methods.local_sgd.objectives.softmax import cross_entropy
@@ -81,7 +81,7 @@ def held_out_loss(
     scores = predict_scores(weights, features).T
     if loss.task == "regression":
         return np.array(loss.value(scores[0] - outcomes).mean())
-    if isinstance(loss, CrammerSinger):
+    if isinstance(loss, JointLoss):
         return np.array(np.maximum(0.0, 1.0 + own_margins(scores.T, outcomes.astype(np.intp))).mean())
     margins = head_labels(outcomes.astype(np.intp), n_classes) * scores
     return np.array(loss.value(margins).mean(axis=1).sum())

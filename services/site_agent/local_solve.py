@@ -8,7 +8,7 @@ import numpy as np
 
 from models.basics import Arrays, FloatArray, ProblemError
 from models.geometry.supports import BoxSupport
-from models.losses.joint import CrammerSinger
+from models.losses.joint import JointLoss
 from models.methods.catalogue import check_parameters, get_method
 from models.methods.guard import Guard
 from models.methods.local_sgd.objectives.softmax import cross_entropy
@@ -92,7 +92,7 @@ def site_problems(
     robust = robust_spec(spec, features, outcomes, asset_type)
     if spec.loss.of_all_scores:
         return (SiteProblem(features, outcomes.astype(np.float64), robust),)
-    if spec.loss.task == "regression" or isinstance(robust.loss, CrammerSinger):
+    if spec.loss.task == "regression" or isinstance(robust.loss, JointLoss):
         labels = outcomes.astype(np.float64)[np.newaxis]
     else:
         labels = head_labels(outcomes.astype(np.intp), len(asset_type.fault_classes))
@@ -132,7 +132,7 @@ def head_risks(
         (rows,) = problems
         return np.array([cross_entropy(scores_at(weights, rows.features, objective), rows.labels.astype(np.intp))[0]])
     first = problems[0]
-    if isinstance(first.spec.loss, CrammerSinger) and not whole:
+    if isinstance(first.spec.loss, JointLoss) and not whole:
         weights = joint_weights(weights, first.spec.fit_intercept)[np.newaxis]
         whole = True
     return np.array([

@@ -82,7 +82,7 @@ def tuning_words(task: Task, answer: Arrays, share: float) -> Words:
 
 
 def _asked(task: Task) -> TuningTask:
-    if task.tuning is None:
+    if not isinstance(task.tuning, TuningTask):
         raise ProblemError("a task tune says what it asks")
     return task.tuning
 

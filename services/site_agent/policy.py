@@ -194,10 +194,11 @@ methods = {listed(methods)}
 asset_types = {listed(asset_types)}
 
 # join: number of training rows; radius and its confidence. tune: before a run, model-sized vectors over the rows
-# without a fold, and counts over that fold, for each candidate of the plan's grid; strike it out to take part in no
-# tuning, and in no run whose plan tunes. round: model-sized vectors, under masks where the run is on
-# sums. agree, prepare, unmask: keys and shares of those masks. evaluate: counts, sums of errors and risks at given
-# weights, under masks too. open: two answers of this plant, sealed to an auditor below, once a run.
+# without a fold, and counts over that fold, for each candidate of the plan's grid, and after its last round the loss
+# of planes' scores with its gradient; strike it out to take part in no tuning, and in no run whose plan tunes. round:
+# model-sized vectors, under masks where the run is on sums. agree, prepare, unmask: keys and shares of those masks.
+# evaluate: counts, sums of errors and risks at given weights, under masks too. open: two answers of this plant, sealed
+# to an auditor below, once a run.
 messages = {listed(get_args(Kind))}
 
 # What a run may show the OEM's coordinator of this plant's answers. "sums": masked sums over a cohort of plants, and

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from models.basics import FloatArray
 from models.geometry.norms import dual_norm, dual_norms, vector_norm
 from models.geometry.supports import BoxSupport, PolytopeSupport
-from models.losses.joint import CrammerSinger
+from models.losses.joint import JointLoss
 from models.problem import SiteProblem
 from models.worst_case.joint_risk import joint_planes, steepest_pair
 from models.worst_case.risk import site_risk
@@ -52,7 +52,7 @@ def risk_floor(weights: FloatArray, problem: SiteProblem) -> float:
     spec, plane = problem.spec, weights[: problem.features.shape[1]]
     if spec.radius == 0 or isinstance(spec.support, PolytopeSupport):
         return 0.0
-    if isinstance(spec.loss, CrammerSinger):
+    if isinstance(spec.loss, JointLoss):
         return spec.radius * _spread(weights, problem, np.unique(problem.labels).astype(np.intp))[0]
     if spec.support is None:
         return spec.radius * spec.loss.lipschitz * float(dual_norm(plane, spec.transport_norm))
@@ -64,7 +64,7 @@ def _spread(
 ) -> tuple[float, FloatArray]:
     """Largest dual norm of a difference of two planes of all classes, and the spread (N,) of the rows' scores."""
     loss, features = problem.spec.loss, problem.features
-    assert isinstance(loss, CrammerSinger)
+    assert isinstance(loss, JointLoss)
     planes = joint_planes(weights, loss, features.shape[1], problem.spec.fit_intercept)
     among = np.arange(loss.n_classes) if from_class is None else from_class
     return steepest_pair(planes[:, :-1], among, problem)[0], np.ptp(features @ planes[:, :-1].T + planes[:, -1], axis=1)
@@ -183,7 +183,7 @@ def _changes(steps: FloatArray, problems: Sequence[SiteProblem]) -> FloatArray:
     for head, problem in enumerate(problems):
         moving = np.flatnonzero(steps[:, head].any(axis=1))
         of_head, spec, n_features = steps[moving, head], problem.spec, problem.features.shape[1]
-        if isinstance(spec.loss, CrammerSinger):
+        if isinstance(spec.loss, JointLoss):
             found = [_spread(step, problem) for step in of_head]
             total[moving] += [float(spreads.max()) + spec.radius * norm for norm, spreads in found]
             continue

@@ -12,6 +12,7 @@ from services.contracts.errors import ConflictError
 from services.verification.bounds import floors, heights, lower_bound, upper_bound
 from services.verification.certificate_file import CertificateFile, Head
 from services.verification.enclosures import Floats, sums
+from services.verification.planes import weights_of
 
 ACCURACY = 1e-9
 """Relative to the upper bound: to this the figures of a run, worked out in float64, are those that are proven."""
@@ -170,7 +171,7 @@ def belongs(certificate: CertificateFile, document: Mapping[str, Any]) -> None:
         "relative gap": (certificate.gap, float(document["certified_gap"])),
         "transport norm": (certificate.transport_norm, document["spec"]["transport_norm"]),
         "noise": (_noise(certificate), _noise_said(document)),
-        "weights": (_planes(certificate, document), np.asarray(document["weights"], np.float64).tolist()),
+        "weights": weights_of(certificate, document),
     }
     if said["sites"][0] == said["sites"][1] and certificate.members:
         said |= _of_cohorts(certificate, sites, shared)
@@ -224,22 +225,3 @@ def _of_cohorts(
             if held != mean and not abs(held - mean) <= _WEIGHT_SUM * abs(mean):
                 said[name] = (held, mean)
     return said
-
-
-def _planes(certificate: CertificateFile, document: Mapping[str, Any]) -> list[list[float]]:
-    spec = document["spec"]
-    if spec.get("multi_class") == "crammer_singer" and len(document["weights"]) > 1:
-        return _of_all_classes(certificate, len(document["weights"]) - 1, bool(spec["fit_intercept"]))
-    last = [] if certificate.fit_intercept else [0.0]
-    return [[*head.weights.tolist(), *last] for head in certificate.heads]
-
-
-def _of_all_classes(certificate: CertificateFile, others: int, with_intercept: bool) -> list[list[float]]:
-    """Planes of one head for all classes: that of the first class is 0, then slopes row by row, then intercepts."""
-    if len(certificate.heads) != 1 or certificate.heads[0].weights.size % others:
-        return []
-    weights = certificate.heads[0].weights
-    size = weights.size // others - int(with_intercept)
-    ends = weights[others * size :].tolist() if with_intercept else [0.0] * others
-    slopes = weights[: others * size].reshape(others, size).tolist()
-    return [[0.0] * (size + 1), *([*slope, end] for slope, end in zip(slopes, ends, strict=True))]

@@ -55,7 +55,10 @@ def verify_version(
         raise InvalidInputError("the document is not that of a version: a part of its certificate is missing") from None
     proof = verify(certificate)
     name = f"{document.get('name')} version {document.get('version')}".removesuffix(" version ")
-    lines = [f"{name}, run {certificate.run_id}", *proof_lines(proof)]
+    coupled = document.get("coupling") is not None
+    lines = [f"{name}, run {certificate.run_id}", *proof_lines(proof, coupled=coupled)]
+    if coupled:
+        lines.append("checked: the version's planes are those of the certificate, coupled as the version says")
     if key is None:
         lines.append("not checked: the OEM's signature, for want of its public key")
     else:
@@ -64,10 +67,11 @@ def verify_version(
     return certificate, proof, lines
 
 
-def proof_lines(proof: Proof) -> list[str]:
-    """What was proven, and how, for a screen."""
+def proof_lines(proof: Proof, *, coupled: bool = False) -> list[str]:
+    """What was proven, and how, for a screen; ``coupled``: of weights from which the version's were made."""
+    whose = "the weights before their coupling" if coupled else "these weights"
     return [
-        f"proven: the risk of these weights is at most {proof.upper:.9g}",
+        f"proven: the risk of {whose} is at most {proof.upper:.9g}",
         f"proven: no weights have a risk below {proof.lower:.9g}; relative gap at most {proof.gap:.3g}",
         *([f"in probability: {proof.condition}"] if proof.condition else []),
         *(f"checked: {line}" for line in proof.checked),

@@ -84,7 +84,7 @@ class InProcessWorks:
         return self.context.store.plans.create(Plan.model_validate(values | changes)).plan
 
     def train(self, plan: Plan, absent: tuple[str, ...] = ()) -> tuple[Run, TrainedModel, ModelVersion]:
-        """Join, train, evaluate and register, as the flow does."""
+        """Join, train, couple, evaluate and register, as the flow does."""
         return asyncio.run(self._train(plan, absent))
 
     async def _train(self, plan: Plan, absent: tuple[str, ...]) -> tuple[Run, TrainedModel, ModelVersion]:
@@ -98,6 +98,7 @@ class InProcessWorks:
                 run = await coordinator.tune(run)
                 trained = await coordinator.train(run)
                 run = self.context.store.runs.get_run(run.run_id)
+                trained = await coordinator.couple(run, trained)
                 evaluation = await coordinator.evaluate(run, trained.weights, trained.risk_bound)
                 calibrated = await coordinator.calibrate(run, trained.weights)
             except Exception as error:

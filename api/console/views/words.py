@@ -44,9 +44,10 @@ def certificate_words(version: ModelVersion) -> Iterator[str]:
     else:
         yield "The worst-case risk of this model over the plants' balls is not known."
     if math.isfinite(gap) and math.isfinite(version.lower_bound):
+        has = "this one has" if version.coupling is None else "before its planes were coupled this one had"
         yield (
             f"It minimised the {version.objective_name}. No model of this kind can come below "
-            f"{version.lower_bound:.4g}; this one has {version.objective:.4g}, "
+            f"{version.lower_bound:.4g}; {has} {version.objective:.4g}, "
             f"within {_percent(gap)} of the best."
         )
     elif version.is_certified:

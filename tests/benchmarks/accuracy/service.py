@@ -54,7 +54,8 @@ TYPE = "table"
 class Planned:
     """What a plan came to: answers to the test rows, rounds, and bytes of whole frames that a plant sent.
 
-    Of the tuning before it rounds, bytes and why, 0 and empty where there was none. ``coverage`` and ``width`` as
+    Of the tuning before it and the coupling after it rounds and bytes, of the former why; 0 and empty where there was
+    none. ``coverage`` and ``width`` as
     :func:`tests.benchmarks.accuracy.covered.coverage_and_width` has them.
     """
 
@@ -86,12 +87,13 @@ def planned(train: Part, test: Part, reveal: Reveal, **terms: Any) -> Planned:
     else:
         assert asset_type.target is not None
         predicted = asset_type.target.unscale(predict_scores(trained.weights, features)[:, 0])
-    curve, tuning = run.plan.tuned, sent.get("tune", 0)
+    curve, tuning = run.plan.tuned, sent.get("tune", 0) + sent.get("couple", 0)
+    exchanges = (curve.rounds if curve else 0) + (trained.coupling.rounds if trained.coupling else 0)
     coverage, width = coverage_and_width(
         run, trained.weights, _as_a_vault(train, asset_type, words), _as_a_vault(test, asset_type, words), asset_type
     )
     return Planned(
-        predicted, trained.rounds, sent["round"], curve.rounds if curve else 0, tuning, curve.why if curve else "",
+        predicted, trained.rounds, sent["round"], exchanges, tuning, curve.why if curve else "",
         coverage, width,
     )
 
@@ -142,6 +144,8 @@ class _Works:
         run = await coordinator.tune(run)
         self.doors.phase = "round"
         trained = await coordinator.train(run)
+        self.doors.phase = "couple"
+        trained = await coordinator.couple(run, trained)
         return run, trained, {phase: max(by_site.values()) for phase, by_site in self.doors.sent.items()}
 
 

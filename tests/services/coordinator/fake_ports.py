@@ -17,6 +17,7 @@ from models.cohorts.fixed_point import asked_points, to_words
 from models.methods.growth import Added
 from services.contracts.asset_type import AssetType, FaultClass, Feature
 from services.contracts.codec import decode, digest, encode
+from services.contracts.coupling import CouplingTask
 from services.contracts.masking import Delivery, MaskingAnswer
 from services.contracts.messages import RefusalCode, SiteRefusal, SiteUpdate, Task
 from services.contracts.plan import Plan
@@ -25,6 +26,7 @@ from services.contracts.signing import new_seed_file, signer
 from services.coordinator.ports import RawAnswer
 from services.coordinator.training import Coordinator
 from services.masking.scores import score_words
+from services.site_agent.local_coupling import coupling_answer, coupling_words
 from services.site_agent.local_scores import confusion_counts, held_out_loss
 from services.site_agent.local_solve import head_risks, join_answer, lifted, site_problems, solve_round
 from services.site_agent.local_tuning import tuning_answer, tuning_words
@@ -102,7 +104,8 @@ class FakePlant:
         if task.kind == "evaluate":
             return self.masks.mask(task.masking, score_words(found, share))
         if task.kind == "tune":
-            return self.masks.mask(task.masking, tuning_words(task, found, share))
+            words_of = coupling_words if isinstance(task.tuning, CouplingTask) else tuning_words
+            return self.masks.mask(task.masking, words_of(task, found, share))
         words = to_words(found, share, asked_points(task.arrays))
         return self.masks.mask(task.masking, words, self.masks.question(task, found))
 
@@ -110,6 +113,8 @@ class FakePlant:
         if task.kind == "tune":
             rows = Part(self.features, self.classes, np.full(self.count, np.nan))
             rules = SitePolicy(min_samples=5, min_test_samples=1, min_class_samples=1)
+            if isinstance(task.tuning, CouplingTask):
+                return dict(coupling_answer(task, rows, RIG, Unguarded(), lambda *given: None).arrays)
             return dict(tuning_answer(task, rows, RIG, rules, Unguarded(), lambda *given: None).arrays)
         heads = site_problems(task.spec, lifted(task.spec, self.features), self.classes, RIG)
         if task.kind == "join":
@@ -123,8 +128,8 @@ class FakePlant:
         weights = task.arrays["weights"]
         return {
             "risk": head_risks(weights, heads),
-            "loss": held_out_loss(weights, self.features, self.classes, task.spec.loss.loss, 2),
-            "confusion": confusion_counts(weights, self.features, self.classes, 2, 5),
+            "loss": held_out_loss(weights, self.features, self.classes, task.spec.loss.loss, len(RIG.fault_classes)),
+            "confusion": confusion_counts(weights, self.features, self.classes, len(RIG.fault_classes), 5),
         }
 
     def update(self, frame: bytes, task: Task, **changes: Any) -> bytes:
