@@ -20,14 +20,16 @@ from models.site_ambiguity.epigraph import MixtureRows
 
 _GAP = 20.0
 """How far a minimum is below the centre's value at most, over what its bound may miss."""
-_BOUND_SHARE, _POINT_SHARE, _WIDE_SHARE, _WIDE = 3e-3, 1e-6, 1e-5, 256
+_BOUND_SHARE, _POINT_SHARE = 3e-3, 1e-6
 """Shares of the drop to a minimum, and of the way down to a level, that a tolerance is where these are known.
 
-The multipliers of a point that is hardly there still prove their bound; how far a projection lies goes by the root.
-From so many weights on a step is dear, and a projection may be rougher."""
+The multipliers of a point that is hardly there still prove their bound; how far a projection lies goes by the root."""
+_WIDE, _WIDE_BOUND_SHARE, _WIDE_POINT_SHARE = 256, 1e-2, 1e-3
+"""From so many weights on a step of the solver is dear, and both may be rougher: a bound that misses a hundredth of the
+gap, and a point that is 3 % of the way beside the projection, cost no rounds."""
 _FINE_SHARE = 1e-4
 """That share for a minimum by active sets, to which digits are no dearer."""
-_FINEST, _COARSEST_BOUND, _COARSEST_POINT = 1e-13, 1e-3, 1e-5
+_FINEST, _COARSEST = 1e-13, 1e-3
 """Between which tolerances these shares are taken."""
 _LEAST_SLACK, _LEAST_DUAL = 0.1, 1e-6
 """Least slack where nothing is known, and least multiplier, of a start."""
@@ -77,10 +79,10 @@ class Goal:
             return 1.0, self.tolerance
         drop = self.drop / height
         room = min(max((_BOUND_ROOM if self.level is None else _POINT_ROOM) * drop, _LEAST_ROOM), 1.0)
+        wide = self.begin.shape[0] >= _WIDE
         if self.level is None:
-            return room, min(max(_BOUND_SHARE * drop, self.tolerance), _COARSEST_BOUND)
-        share = _WIDE_SHARE if self.begin.shape[0] >= _WIDE else _POINT_SHARE
-        return room, min(max(share * drop, _FINEST), _COARSEST_POINT)
+            return room, min(max((_WIDE_BOUND_SHARE if wide else _BOUND_SHARE) * drop, self.tolerance), _COARSEST)
+        return room, min(max((_WIDE_POINT_SHARE if wide else _POINT_SHARE) * drop, _FINEST), _COARSEST)
 
     def fine_tolerance(self, height: float) -> float:
         """Tolerance of a minimum by active sets, where the unit of the heights is ``height``."""

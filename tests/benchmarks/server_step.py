@@ -1,9 +1,10 @@
 """The server's own work of a round: ``python -m tests.benchmarks.server_step [--json FILE] [--only SITES]``.
 
 Drawn plants answer for real (their time is not counted); ``step_ms`` is the median processor time of the last five
-steps of the method on one BLAS thread, ``memory_mb`` what the state holds and a step takes at its peak, ``commit_ms``
-the median of the last five commits to a SQLite file (or ``--database URL``), with the frames of each plant where the
-plan shows them. A row without ``step_ms`` is of cuts that are drawn, for the storage alone; ``stored_mb`` is then what
+steps of the method on one BLAS thread, ``until_ms`` that of all steps until a gap of 1e-4, where a plan's run may end
+(of all where none came so far), ``memory_mb`` what the state holds and a step takes at its peak, ``commit_ms`` the
+median of the last five commits to a SQLite file (or ``--database URL``), with the frames of each plant where the plan
+shows them. A row without ``step_ms`` is of cuts that are drawn, for the storage alone; ``stored_mb`` is then what
 stands there after.
 """
 
@@ -36,7 +37,7 @@ from services.contracts.plan import Plan  # noqa: E402
 from services.contracts.run import Exchange, RoundRecord, SiteTermsRecord  # noqa: E402
 from services.round_store.store import RoundStore  # noqa: E402
 
-METHOD, LAST = "level-bundle", 5
+METHOD, LAST, ENOUGH = "level-bundle", 5, 1e-4
 CASES = ((4, 30, 25, 100, True), (200, 50, 25, 40, True), (50, 500, 25, 200, False))
 """Sites, features, rounds, rows of a site, whether its frames are kept; the last is 1,000 plants in 50 cohorts."""
 STORED = (200, 500, 40)
@@ -101,6 +102,7 @@ def measure(sites: int, features: int, rounds: int, rows: int, framed: bool, url
     method, problem = get_method(METHOD), problem_of(list(problems), features, 1.0 / (10 * rows))
     server = OneVsRestServer(method.server, 1)
     storage, times, state = Storage(url, list(problems), framed), list[float](), server.init(problem)
+    until = rounds  # steps until a gap of 1e-4
     for number in range(rounds):
         messages, before = server.messages(state, problem), state
         answers = {name: _answer(method, problems[name], message, problem) for name, message in messages.items()}
@@ -113,11 +115,13 @@ def measure(sites: int, features: int, rounds: int, rows: int, framed: bool, url
         else:
             peak = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
+        until = min(until, number + 1) if server.certificate(state).gap <= ENOUGH else until
         storage.commit(server, before, state, next(iter(messages.values())), next(iter(answers.values())))
     held = sum(array.nbytes for array in server.pack(state).values())
     return {
         "sites": sites, "features": features, "rounds": rounds, "method": METHOD,
-        "step_ms": 1e3 * float(np.median(times[-LAST:])), "memory_mb": (peak + held) / 1e6,
+        "step_ms": 1e3 * float(np.median(times[-LAST:])), "until_ms": 1e3 * float(np.median(times[:until])),
+        "memory_mb": (peak + held) / 1e6,
         "commit_ms": 1e3 * float(np.median(storage.times[-LAST:])), "gap": server.certificate(state).gap,
         "stored_mb": storage.stored_mb(folder),
     }
@@ -141,7 +145,8 @@ def measure_storage(sites: int, features: int, rounds: int, url: str, folder: Pa
         state = (BundleState(evidence, slope, random.normal(size=head.centre.shape), head.penalty),)
         storage.commit(server, before, state, server.messages(before, problem)[names[0]], answers[names[0]])
     return {
-        "sites": sites, "features": features, "rounds": rounds, "method": METHOD, "step_ms": None, "memory_mb": None,
+        "sites": sites, "features": features, "rounds": rounds, "method": METHOD, "step_ms": None, "until_ms": None,
+        "memory_mb": None,
         "commit_ms": 1e3 * float(np.median(storage.times[-LAST:])), "gap": None, "stored_mb": storage.stored_mb(folder),
     }
 
@@ -158,7 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", type=int, metavar="SITES", help="the case with so many sites alone; 0: storage")
     parser.add_argument("--database", metavar="URL", help="commit there in place of a SQLite file")
     options = parser.parse_args(arguments)
-    columns = ("sites", "features", "rounds", "step_ms", "memory_mb", "commit_ms", "stored_mb", "gap")
+    columns = ("sites", "features", "rounds", "step_ms", "until_ms", "memory_mb", "commit_ms", "stored_mb", "gap")
     rows = []
     print("".join(f"{name:>11}" for name in columns), flush=True)
     for case in (*CASES, None):

@@ -39,6 +39,11 @@ _SPREAD = (1.0, 0.25, 2.0, 3.5, 0.5, 2.75, 0.1, 1.5)
 """Levels of the questions, in parts of the parameter ``level``: on both sides of it, those that help most first."""
 _NEARNESS = (1.0, 0.1, 3.0, 1.0, 0.3, 0.3, 1.0, 0.1)
 """How near to its point the prox cut of each question looks, in parts of the parameter ``closeness``: unlike cuts."""
+_FIRST_STEPS = (0.0, 1e-2, 1.0, 1e-4, 0.1, 1e-3, 0.3, 0.03)
+"""Penalties of the local steps from zero in the first message, risks and features being of order one; 0: Polyak's.
+
+All questions of that message are at zero. From a stiff step to one that ends near the plant's own best weights its
+answers differ all the same, and the soft ones say from below what no mixture of the plants' best can beat."""
 _HIGHEST = 0.95
 """Level above which a projection hardly moves from the best point."""
 
@@ -77,11 +82,11 @@ class CohortServer(CertifiedServer[CohortState]):
         return np.asarray(state.points[0])
 
     def init(self, problem: ServerProblem) -> CohortState:
-        """Nothing known; zero is asked, with Polyak's step at each plant."""
+        """Nothing known; zero is asked, with Polyak's step at each plant and, by the other questions, longer ones."""
         q, n_cohorts, d, p = self._questions(problem), len(problem.sites), problem.dimension, problem.n_features
         return CohortState(
             Evidence.empty(problem), np.zeros((q, d)), np.zeros((q, d)), np.zeros((q, p)), np.zeros((n_cohorts, q, d)),
-            np.zeros((n_cohorts, q)), np.zeros((n_cohorts, q, 0)),
+            np.tile(_FIRST_STEPS[:q], (n_cohorts, 1)), np.zeros((n_cohorts, q, 0)),
         )
 
     def warm(

@@ -67,7 +67,7 @@ def _answers(
 ) -> Accounted:
     """Answers to the questions of a message, each from a centre of the site's own where it remembers enough.
 
-    Questions that are the same get one answer, made once: the first message asks at zero in all of its places.
+    Questions that are the same get one answer, made once: where the best point is at every level already.
     """
     answers, exchange, told = [], np.array(exchanges_before(message)), dict[tuple[bytes, ...], Accounted]()
     for k, point in enumerate(message["points"]):

@@ -135,7 +135,9 @@ def test_every_round_is_opened_at_the_end_and_finds_what_no_sum_shows(works: Fak
 
 def test_a_slope_too_long_that_no_sum_shows_is_found_when_every_round_is_opened(works: FakeWorks, key: Path) -> None:
     def longer(task: Task, arrays: dict[str, Any]) -> dict[str, Any]:
-        return arrays | {"slope": 1.01 * arrays["slope"]} if task.kind == "round" else arrays
+        # Farther from the optimum each plant is on one piece of its risk at both points of a message: the sum shows it.
+        late = task.kind == "round" and task.round > 3
+        return arrays | {"slope": 1.01 * arrays["slope"]} if late else arrays
 
     works.plants[LIAR].falsify = longer
     run = every_round(works, key, gap=1e-3)
