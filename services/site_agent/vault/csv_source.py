@@ -45,7 +45,7 @@ class _CsvCells:
             for row, cell in enumerate(cells):
                 if "." in cell:
                     where = f"{name}, {self.row_name(row)}: column {column!r}"
-                    raise VaultError(f'{where} holds a point; with decimal = "," numbers have none, nor one at thousands')
+                    raise VaultError(f'{where} holds a point; with decimal = "," a number has none')
             cells = [cell.replace(",", ".") for cell in cells]
         empty = np.array([gaps and not cell for cell in cells])
         try:

@@ -166,7 +166,7 @@ def resolve_columns(header: list[str], source: TableSource, asset_type: AssetTyp
             )
         if position is not None and position in positions:
             other = asset_type.feature_names[positions.index(position)]
-            raise VaultError(f"column {header[position]!r} would be both {other} and {feature.name}; see [data.columns]")
+            raise VaultError(f"column {header[position]!r} would be both {other} and {feature.name}: [data.columns]")
         positions.append(position)
     return positions
 
