@@ -12,7 +12,7 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from services.contracts.errors import ConflictError
@@ -76,6 +76,7 @@ def _transaction(url: str) -> Iterator[Connection]:
             with connection.begin():
                 if not sqlite:
                     connection.execute(text(f"SELECT pg_advisory_xact_lock({LOCK})"))
+                _refuse_newer(connection, engine)
                 try:
                     yield connection
                 except CommandError as error:
@@ -92,6 +93,16 @@ def _transaction(url: str) -> Iterator[Connection]:
                     raise ConflictError(f"{describe(engine)} would lose references in {tables}; nothing was changed")
     finally:
         engine.dispose()
+
+
+def _refuse_newer(connection: Connection, engine: Engine) -> None:
+    found = _current(connection)
+    if found is not None and found > head():
+        raise ConflictError(
+            f"{describe(engine)} is at schema {found}, written by a newer version than this one, which knows {head()}; "
+            "install the newer version; nothing was changed",
+            code="database_too_new",
+        )
 
 
 def _run(connection: Connection, what: Any, revision: str) -> None:

@@ -36,13 +36,13 @@ def list_audit_events(
     cursor: Cursor = None,
 ) -> AuditEvents:
     """Events, newest first; of one actor, action, target or time where asked."""
-    after = read_cursor(cursor, int)
+    after = read_cursor(request.url.path, cursor, int)
     found = backend.store.audit.list_events(
         actor=actor, action=action, target=target, since=since, until=until, limit=limit, offset=offset,
         before=None if after is None else after[0],
     )
     if found:
-        say_next(request, response, len(found), limit, write_cursor([found[-1].number]))
+        say_next(request, response, len(found), limit, write_cursor(request.url.path, [found[-1].number]))
     return AuditEvents(events=tuple(found))
 
 

@@ -84,7 +84,8 @@ class Backend:
             check_schema(self.store.engine)
         except UnavailableError as error:
             if error.code == "database_cannot_open" and self.store.engine.dialect.name == "sqlite":
-                raise UnavailableError(f"{error}; `{UPGRADE_COMMAND}` makes it", code=error.code) from error
+                todo = f"`{UPGRADE_COMMAND}` makes it, or give the right home folder with --home or BALLAST_HOME"
+                raise UnavailableError(f"{error}; {todo}", code=error.code) from error
             raise
 
 

@@ -85,7 +85,8 @@ def _init(backend: Backend, args: argparse.Namespace) -> None:
 def _create(backend: Backend, args: argparse.Namespace) -> None:
     plan = read_contract(Plan, args.file, "plan")
     made = plans.create(backend, local_administrator(), plan, paused=args.paused)
-    tell(args, made, f"plan {plan.name}: {plan.method} for {plan.asset_type}, schedule {plan.cron or 'none'}")
+    head = f"plan {plan.name}: {plan.method} for {plan.asset_type}, schedule {plan.cron or 'none'}"
+    tell(args, made, head, *_notes(plan))
 
 
 def _update(backend: Backend, args: argparse.Namespace) -> None:
@@ -94,7 +95,18 @@ def _update(backend: Backend, args: argparse.Namespace) -> None:
     after = plans.update(backend, local_administrator(), plan, args.reason)
     changes = plan_changes(before.plan, after.plan)
     head = f"plan {plan.name} version {after.version}" + ("" if changes else ": nothing changes")
-    tell(args, {"record": after, "changes": _as_plain(changes)}, head, *_change_lines(changes))
+    tell(args, {"record": after, "changes": _as_plain(changes)}, head, *_change_lines(changes), *_notes(plan))
+
+
+def _notes(plan: Plan) -> list[str]:
+    """What a plan says that is allowed and seldom meant."""
+    gate = plan.gates.max_gap
+    if gate is None or plan.gap <= gate:
+        return []
+    return [
+        f"note: a run ends at a gap of {plan.gap:g}, and the gate max_gap makes no version above {gate:g} champion: "
+        f"say gap = {gate:g}, or max_gap = {plan.gap:g} under [gates]"
+    ]
 
 
 def _diff(backend: Backend, args: argparse.Namespace) -> None:

@@ -10,6 +10,9 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
+
+from sqlalchemy import make_url
 
 from api.backend.nats_users import active_keys
 from api.cli.prefect_profiles import client_profile, server_profile
@@ -208,10 +211,15 @@ def api_url(settings: Settings) -> str:
 
 
 def mlflow_url(settings: Settings) -> str:
-    """Address of the registry's pages."""
-    if settings.mlflow.tracking_uri:
-        return settings.mlflow.tracking_uri
-    return f"http://{settings.mlflow.host}:{settings.mlflow.port}"
+    """Address of the registry's pages, or where the registry is; a password in the settings is not shown."""
+    named = settings.mlflow.tracking_uri
+    if not named:
+        return f"http://{settings.mlflow.host}:{settings.mlflow.port}"
+    if named.startswith(("http:", "https:")):
+        parts = urlsplit(named)
+        return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
+    database = make_url(named).set(query={}).render_as_string(hide_password=True)
+    return f"no pages here (ballast up --only mlflow); the registry is {database}"
 
 
 def prefect_url(settings: Settings) -> str:

@@ -10,7 +10,7 @@ from api.backend.wiring import open_backend
 from api.cli.common import add_home, tell
 from api.models.queries import version_files
 from services.contracts.command_line import add_json
-from services.contracts.errors import InvalidInputError
+from services.contracts.errors import InvalidInputError, UnavailableError
 from services.contracts.settings import Settings
 from services.contracts.signing import check_public_key, public_key
 from services.verification.bundle import read_files, saved
@@ -48,7 +48,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _from_registry(args: argparse.Namespace) -> list[str]:
     name, _, version = args.model.partition(":")
-    with open_backend(Settings.load(args.home)) as backend:
+    settings = Settings.load(args.home)
+    if not settings.home.is_dir():  # a registry would be made there
+        raise UnavailableError(f"there is no home folder {settings.home}: name it with --home or BALLAST_HOME")
+    with open_backend(settings) as backend:
         files = version_files(backend, name, version or "champion")
         seed = backend.settings.nats_seed
         key = args.oem_key or (public_key(seed) if files.document["signed_by"] and seed.is_file() else None)

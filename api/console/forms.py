@@ -49,8 +49,15 @@ class PostedForm:
 
 def check_origin(request: Request) -> None:
     """Raise ``ForbiddenError`` unless a browser says that the request comes from a page of this host."""
-    origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site", "same-origin")
-    if origin is None or urlsplit(origin).netloc != request.headers.get("host") or site != "same-origin":
+    origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
+    fits = origin is not None and urlsplit(origin).netloc == request.headers.get("host")
+    if not fits and origin not in (None, "null") and site == "same-origin":
+        # Only a browser sets Sec-Fetch-Site: the page is of the host that the browser asked, under another name here.
+        raise ForbiddenError(
+            "the browser asked another host than the one that this request names (Host): a proxy on the way must hand "
+            "the Host of a request on as it came", code="forged_request",
+        )
+    if not fits or site not in (None, "same-origin"):
         raise ForbiddenError("this form was not sent from a page of this console", code="forged_request")
 
 

@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from api.events.feed import Feed, Follower, Told
 from api.web.auth import Caller, Reader, TokenAuthenticator
+from api.web.limits import UNBUFFERED
 from services.contracts.documents import to_plain
 from services.contracts.errors import BallastError
 from services.contracts.events import EventKind
@@ -31,7 +32,7 @@ class EventStream(StreamingResponse):
     media_type = "text/event-stream"
 
     def __init__(self, texts: AsyncIterator[str], ended: Callable[[], None], status_code: int = 200) -> None:
-        super().__init__(texts, status_code)
+        super().__init__(texts, status_code, UNBUFFERED)
         self._ended = ended
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from api.models.answers import Kind
 from api.web.auth import TokenAuthenticator
-from api.web.limits import LINES
+from api.web.limits import LINES, UNBUFFERED
 from services.contracts.asset_type import explain
 from services.contracts.diagnosis import DiagnoseRequest
 from services.contracts.errors import BallastError, InvalidInputError
@@ -53,7 +53,7 @@ class _Lines(Response):
     """Response that is sent while the request is still being read; nobody but its body reads the request."""
 
     def __init__(self, chunks: AsyncIterator[bytes]) -> None:
-        super().__init__(media_type=MEDIA_TYPE)
+        super().__init__(media_type=MEDIA_TYPE, headers=UNBUFFERED)
         del self.headers["content-length"]
         self._chunks = chunks
 

@@ -45,12 +45,13 @@ def list_runs(
     cursor: Cursor = None,
 ) -> Runs:
     """Runs, newest first; of one plan or status where asked."""
-    key = read_cursor(cursor, str, str)
+    key = read_cursor(request.url.path, cursor, str, str)
     after = None if key is None else (read_moment(key[0]), key[1])
     found = backend.store.runs.list_runs(plan=plan, status=status, limit=limit, offset=offset, after=after)
     if found:
         last = found[-1]
-        say_next(request, response, len(found), limit, write_cursor([last.created_at.isoformat(), last.run_id]))
+        key_of_last = write_cursor(request.url.path, [last.created_at.isoformat(), last.run_id])
+        say_next(request, response, len(found), limit, key_of_last)
     return Runs(runs=tuple(backend.named(run.plan.name, run, real=caller.sees_site_names) for run in found))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable
 from typing import Annotated
 
@@ -11,9 +12,11 @@ from fastapi import Header
 from pydantic import BaseModel
 
 from services.contracts.documents import to_plain
-from services.contracts.errors import ConflictError
+from services.contracts.errors import ConflictError, InvalidInputError
 
 _DIGITS = 32  # hexadecimal: 128 bits, so that no two states of a thing share a tag
+_TAG = r'(W/)?("[\x21\x23-\x7e\x80-\xff]*")'
+_TAGS = re.compile(rf"[\s,]*{_TAG}(\s*,[\s,]*{_TAG})*[\s,]*")
 IfMatch = Annotated[str | None, Header(description='the entity tag of what is changed, as "ETag" gave it, or *')]
 
 
@@ -26,21 +29,33 @@ def etag_of(record: BaseModel) -> str:
 def expecting(if_match: str | None) -> Callable[[BaseModel], None]:
     """Return what checks a stored record against the header ``If-Match``; call it in the change's transaction.
 
-    ``ConflictError`` (``precondition_required``) without the header; what is returned raises it
-    (``precondition_failed``) where the record is in another state.
+    ``ConflictError`` (``precondition_required``) without the header, ``InvalidInputError`` for one that is no list of
+    tags; what is returned raises the former (``precondition_failed``) where the record is in another state. Tags are
+    compared strongly, as the RFC asks, so a weak one never fits; where it is ours but for that, the answer says so.
     """
     if if_match is None:
         raise ConflictError(
             "send the header If-Match with the entity tag (ETag) of what you change, or * for whatever is there",
             code="precondition_required",
         )
-    wanted = [tag.strip() for tag in if_match.split(",")]
+    anything = if_match.strip() == "*"
+    if not anything and _TAGS.fullmatch(if_match) is None:
+        raise InvalidInputError('If-Match holds entity tags in quotation marks, such as "1a2b", or * alone')
+    wanted = [(bool(weak), tag) for weak, tag in re.findall(_TAG, if_match)]
 
     def check(record: BaseModel) -> None:
-        if wanted != ["*"] and etag_of(record) not in wanted:
+        now = etag_of(record)
+        if anything or (False, now) in wanted:
+            return
+        if (True, now) in wanted:
             raise ConflictError(
-                "somebody has changed this meanwhile; read it again and make your change to what is there now",
+                "a weak entity tag (W/) changes nothing: what made it weak is between us, such as a proxy that "
+                "compresses answers; send the tag without W/",
                 code="precondition_failed",
             )
+        raise ConflictError(
+            "somebody has changed this meanwhile; read it again and make your change to what is there now",
+            code="precondition_failed",
+        )
 
     return check

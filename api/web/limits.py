@@ -16,6 +16,8 @@ from services.reporting.html import HOME_STYLE, style_digest
 
 LARGEST_BODY_BYTES: Final = 16 * 1024 * 1024  # 10,000 samples of 60 features and their names
 LINES: Final = "application/x-ndjson"
+UNBUFFERED: Final = {"X-Accel-Buffering": "no"}
+"""Header of a stream's answer: proxies that know it (nginx) hand each piece on at once, and collect none."""
 _STREAMED: Final = re.compile(r"/v1/models/[^/]+/(diagnose|estimate)")
 """Addresses that take lines without end and keep none of them: each line has a largest size of its own there."""
 _HEADERS: Final = (

@@ -1,7 +1,8 @@
 """Pages of a list: a cursor says after which row the next one begins, and the header ``Link`` has it (RFC 8288).
 
 A cursor holds the sorting key of the last row that was shown, so rows that come and go meanwhile are neither shown
-twice nor left out, as they would be with a number of rows to skip.
+twice nor left out, as they would be with a number of rows to skip. It names its list by the path, for a key of one list
+would often be one of another, too, and pass over rows there.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ Cursor = Annotated[
 WholeList = Annotated[int, Query(ge=1, le=MAX_PAGE, description="most rows of the answer")]
 
 
-def read_cursor(text: str | None, *kinds: type) -> Key | None:
-    """Sorting key in a cursor, of values of these kinds; ``InvalidInputError`` for a text that is none."""
+def read_cursor(path: str, text: str | None, *kinds: type) -> Key | None:
+    """Sorting key in a cursor of the list at ``path``, of values of these kinds; ``InvalidInputError`` for another."""
     if text is None:
         return None
     try:
@@ -38,9 +39,12 @@ def read_cursor(text: str | None, *kinds: type) -> Key | None:
         found = json.loads(base64.b64decode(padded.encode("ascii"), altchars=b"-_", validate=True))
     except (ValueError, binascii.Error, UnicodeError):
         found = None
-    if not isinstance(found, list) or [type(each) for each in found] != list(kinds) or not all(map(_is_key, found)):
+    if not isinstance(found, list) or found[:1] != [path]:
         raise InvalidInputError(NO_CURSOR)
-    return tuple(found)
+    key = tuple(found[1:])
+    if [type(each) for each in key] != list(kinds) or not all(map(_is_key, key)):
+        raise InvalidInputError(NO_CURSOR)
+    return key
 
 
 def _is_key(value: Any) -> bool:
@@ -59,9 +63,9 @@ def read_moment(text: str) -> datetime:
     raise InvalidInputError(NO_CURSOR)
 
 
-def write_cursor(key: Sequence[Any]) -> str:
-    """Cursor of a sorting key."""
-    text = json.dumps(list(key), separators=(",", ":")).encode()
+def write_cursor(path: str, key: Sequence[Any]) -> str:
+    """Cursor of a sorting key of the list at ``path``."""
+    text = json.dumps([path, *key], separators=(",", ":")).encode()
     return base64.urlsafe_b64encode(text).decode().rstrip("=")
 
 
@@ -77,9 +81,9 @@ def page_of(
     limit: int, cursor: str | None,
 ) -> tuple[Item, ...]:
     """One page of a list that is there whole, sorted by ``key``, upwards; says where the next one begins."""
-    after = read_cursor(cursor, *kinds)
+    after = read_cursor(request.url.path, cursor, *kinds)
     rest = sorted((item for item in items if after is None or key(item) > after), key=key)
     shown = tuple(rest[:limit])
     if len(rest) > limit:
-        say_next(request, response, len(shown), limit, write_cursor(key(shown[-1])))
+        say_next(request, response, len(shown), limit, write_cursor(request.url.path, key(shown[-1])))
     return shown

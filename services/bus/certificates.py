@@ -15,6 +15,7 @@ from services.bus.configuration import TlsFiles, write_atomically
 from services.contracts.errors import ConflictError
 
 LIFETIME = timedelta(days=825)  # the longest that common TLS stacks accept of a server certificate
+CLOCKS = timedelta(days=1)  # by which a plant's clock may be behind on the day that certificates are made
 
 
 def ensure_certificates(files: TlsFiles, host_names: Sequence[str], server_of: str = "plant link") -> None:
@@ -88,8 +89,8 @@ def _builder(
         .issuer_name(issuer)
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(minutes=5))
-        .not_valid_after(now + LIFETIME)
+        .not_valid_before(now - CLOCKS)
+        .not_valid_after(now - CLOCKS + LIFETIME)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
     )
 

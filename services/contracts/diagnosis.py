@@ -26,7 +26,8 @@ class ContributingSensor(Contract):
     ``contribution`` adds to the score of the diagnosed class, counted from a sample with every feature in the middle of
     its sensor range: the contributions of all features sum to the score minus that sample's score. So it is with
     a model of splines, each with what its line rises; with another lift the score bends, and the contribution is that
-    of its slope at the sample.
+    of its slope at the sample. Where all classes were trained as one problem (``crammer_singer``) the score is that
+    above the mean of all classes' scores, for only differences of scores mean anything there.
     """
 
     feature: str

@@ -17,6 +17,7 @@ from models.evaluation.robustness_radius import robustness_radius
 from models.methods.local_sgd.objectives.network import NetworkObjective
 from models.methods.local_sgd.objectives.network_answers import network_radius, network_shares
 from models.multiclass import predict_scores
+from services.contracts.all_scores import joint_loss
 from services.contracts.calibrated import CalibratedSets, calibrated_sets
 from services.contracts.diagnosis import Diagnosis
 from services.contracts.errors import ConflictError, InvalidInputError
@@ -41,6 +42,9 @@ class Planes:
         self._transport_norm = version.spec.transport_norm
         self._version, self._lift = version, version.lift
         slopes = self._heads[:, :-1]
+        if joint_loss(version.spec, version.asset_type) is not None:
+            # The plane of the first class is 0 by convention alone: what all planes have in common decides nothing.
+            slopes = slopes - slopes.mean(axis=0)
         self._slopes: FloatArray = np.vstack([-slopes, slopes]) if len(slopes) == 1 else slopes.copy()
 
     def head_scores(self, scaled: FloatArray) -> FloatArray:
@@ -56,7 +60,10 @@ class Planes:
         return robustness_radius(self._heads, scaled, self._transport_norm, self._lift)
 
     def shares(self, scaled: FloatArray, classes: NDArray[np.intp]) -> FloatArray:
-        """What each feature adds to each row's score of the given class, from the middle of its range: (n, P)."""
+        """What each feature adds to each row's score of the given class, from the middle of its range: (n, P).
+
+        Where all classes are one problem: to that score less the mean of all scores.
+        """
         slopes = self._slopes[classes]
         return slopes * (scaled - 0.5) if self._lift is None else self._lift.shares(scaled, slopes)
 

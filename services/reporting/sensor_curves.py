@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from models.features.spline import SplineLift, spline_lift
+from services.contracts.all_scores import joint_loss
 from services.contracts.model_version import ModelVersion
 from services.contracts.report import SensorCurve
 
@@ -13,11 +14,14 @@ def sensor_curves(version: ModelVersion) -> tuple[SensorCurve, ...]:
     """A curve for each sensor and head, sensor by sensor; none for a lift that is no sum over the sensors.
 
     Heights at the knots and in the middle of the range, where they are 0. Two classes have one score, the fault's.
+    Where all classes are one problem, scores are counted from the mean of all, as a diagnosis counts them.
     """
     lift = version.lift
     if version.network is not None or not (lift is None or isinstance(lift, SplineLift)):
         return ()
     features, slopes = version.asset_type.features, version.weights[:, :-1]
+    if version.task == "classification" and joint_loss(version.spec, version.asset_type) is not None:
+        slopes = slopes - slopes.mean(axis=0)
     lines = spline_lift(len(features), 1) if lift is None else lift
     knots = lines.knots[0]
     places = np.union1d(knots, [0.5])

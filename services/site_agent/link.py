@@ -86,6 +86,10 @@ class PlantLink:
                 await self._on_error(client.last_error)
             closed.set()
 
+        async def on_lost() -> None:
+            if not closing:
+                await self._on_disconnected()
+
         async def on_back() -> None:
             await self._greet(client)
 
@@ -97,7 +101,7 @@ class PlantLink:
                 servers=list(self._address.servers), tls=context, nkeys_seed=str(self._address.seed_file),
                 name=f"ballast-site {self._address.site_id}", max_reconnect_attempts=-1,
                 reconnect_time_wait=RECONNECT_SECONDS, error_cb=self._on_error, closed_cb=on_closed,
-                disconnected_cb=self._on_disconnected, reconnected_cb=on_back,
+                disconnected_cb=on_lost, reconnected_cb=on_back,
             )
             await client.subscribe(self._address.task_subject, cb=on_task, pending_msgs_limit=TASKS_WAITING)
             await self._greet(client)

@@ -206,16 +206,19 @@ class World:
 
 
 @contextmanager
-def open_world(home: Path, database_url: str, mlflow: dict[str, str], **more: Any) -> Iterator[World]:
+def open_world(
+    home: Path, database_url: str, mlflow: dict[str, str], *, filled: bool = True, **more: Any
+) -> Iterator[World]:
     settings = Settings.model_validate({"home": home, "database_url": database_url, "mlflow": mlflow, **more})
     with open_backend(settings) as backend:
         store = backend.store
-        store.asset_types.add(builtin_asset_type("triplex-pump"))
-        store.asset_types.add(builtin_asset_type("triplex-pump-severity"))
-        for site in SITES:
-            store.sites.enrol(site, public_key(), ["triplex-pump"])
-        store.plans.create(a_plan(MODEL, sites=SITES))
-        put_run(store, MODEL, RUN_ID, "1")
+        if filled:
+            store.asset_types.add(builtin_asset_type("triplex-pump"))
+            store.asset_types.add(builtin_asset_type("triplex-pump-severity"))
+            for site in SITES:
+                store.sites.enrol(site, public_key(), ["triplex-pump"])
+            store.plans.create(a_plan(MODEL, sites=SITES))
+            put_run(store, MODEL, RUN_ID, "1")
         wanted = [TokenRequest(name=f"the {role.value}", role=role) for role in Role]
         made = {request.role: tokens.create(backend, FOUNDER, request).token for request in wanted}
         app = create_app(settings)

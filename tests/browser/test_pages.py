@@ -77,6 +77,24 @@ def test_the_answer_of_a_diagnosis_is_accessible(trained: Site, looking: Callabl
         seen.check()
 
 
+def test_long_names_of_classes_and_sensors_stay_on_a_telephone(trained: Site, looking: Callable[..., Any]) -> None:
+    """A name is one word of sixty letters and more, which no browser breaks by itself."""
+    seen = looking("light", 400)
+    seen.sign_in(trained.tokens[Role.ADMINISTRATOR])
+    for address in (f"/console/models/{PLAN}/versions/1", f"/console/models/{PLAN}/diagnose"):
+        seen.open(address)
+        if address.endswith("diagnose"):
+            seen.page.get_by_role("button", name="Diagnose", exact=True).click()
+            seen.page.locator(".answer").wait_for()
+        seen.page.evaluate(
+            """name => document.querySelectorAll(".answer, main p strong, main h3, .reading label span:first-child")
+               .forEach(each => { each.firstChild.textContent = name })""",
+            "severe_degradation_of_the_" * 3,
+        )
+        beyond = seen.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert beyond <= 0, f"{address} is {beyond} px wider than the window"
+
+
 def test_every_page_is_read_without_a_script(trained: Site, looking: Callable[..., Any]) -> None:
     seen = looking(script=False)
     seen.sign_in(trained.tokens[Role.ADMINISTRATOR])

@@ -101,3 +101,22 @@ def test_commands_are_known(words: list[str], capsys: pytest.CaptureFixture[str]
         said = capsys.readouterr()
         assert ended.value.code == 0, said.err
         assert all(option in said.out for option in options), said.out
+
+
+def test_what_the_documents_point_at_is_there() -> None:
+    """Links between files, files named in code, and modules to be run; of all Markdown in the tree."""
+    listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode != 0:
+        pytest.skip("no clone")
+    missing, looked_at = [], 0
+    for name in listed.stdout.split():
+        text, beside = (ROOT / name).read_text(encoding="utf-8"), (ROOT / name).parent
+        links = [beside / link for link in re.findall(r"\]\(([^)#\s:]+)(?:#[^)]*)?\)", text)]
+        named = re.findall(r"`((?:tests|services|api|models|flows|infra)/[\w/.-]+?\w/?)`", text)
+        files = [ROOT / path for path in named if ".." not in path]
+        modules = [ROOT / module.replace(".", "/") for module in re.findall(r"python -m (tests(?:\.\w+)+)", text)]
+        looked_at += len(links) + len(files) + len(modules)
+        missing += [f"{name}: {path}" for path in links + files if not path.exists()]
+        missing += [f"{name}: {path}" for path in modules
+                    if not (path.with_suffix(".py").exists() or (path / "__main__.py").exists())]
+    assert missing == [] and looked_at > 300

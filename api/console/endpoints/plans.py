@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
+from api.backend.wiring import Backend
 from api.console.forms import Posted, reason_of
 from api.console.rendering import HEADERS, page
 from api.console.views.plans import Draft, draft, dry_run, next_runs, read_plan
@@ -21,13 +22,19 @@ from services.contracts.toml_text import to_toml
 
 router = APIRouter(prefix=CONSOLE, include_in_schema=False)
 EXAMPLE = """name = "my-plan"
-asset_type = "triplex-pump"
+asset_type = "{}"
 cron = "0 3 * * 1"
 min_sites = 3
 
 [gates]
 max_gap = 1e-3
 """
+
+
+def _example(backend: Backend) -> str:
+    """A first plan, for a kind of machine that there is."""
+    kinds = sorted({record.asset_type.name for record in backend.store.asset_types.list_asset_types()})
+    return EXAMPLE.format(kinds[0] if kinds else "triplex-pump")
 
 
 @router.get("/plans")
@@ -37,7 +44,9 @@ def plans_page(request: Request, _: Engineer, backend: BackendDep) -> HTMLRespon
     records = backend.store.plans.list_plans(archived=True)
     newest = {run.plan.name: run for run in backend.store.overview.newest_runs()}
     coming = {record.plan.name: next_runs(record, now, 1) for record in records}
-    return page(request, "plans.html", records=records, newest=newest, coming=coming, example=EXAMPLE, problem="")
+    return page(
+        request, "plans.html", records=records, newest=newest, coming=coming, example=_example(backend), problem="",
+    )
 
 
 @router.post("/plans")

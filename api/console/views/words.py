@@ -22,8 +22,11 @@ GATES = {
     "min_fresh_weight": "Share of weight that answered last, at least",
     "max_mae": "Mean error of all held-out rows, at most", "max_site_mae": "Mean error at the worst plant, at most",
     "min_coverage": "Held-out rows in their interval, at least",
-    "classes_told": "Classes that it can say, at least",
+    "classes_told": "Classes that it can say, at least", "coverage": "Coverage that its held-out rows allow, at least",
 }
+
+NEAR = 0.1
+"""A relative gap up to which a version is near the best: seen from either of the two it is about the same share."""
 
 
 def certificate_words(version: ModelVersion) -> Iterator[str]:
@@ -48,7 +51,7 @@ def certificate_words(version: ModelVersion) -> Iterator[str]:
         yield (
             f"It minimised the {version.objective_name}. No model of this kind can come below "
             f"{version.lower_bound:.4g}; {has} {version.objective:.4g}, "
-            f"within {_percent(gap)} of the best."
+            + (f"within {_percent(gap)} of the best." if gap <= NEAR else f"the best may have {_percent(gap)} less.")
         )
     elif version.is_certified:
         yield f"It minimised the {version.objective_name}; how far it is from the best is not proven."

@@ -42,10 +42,14 @@ class _CsvCells:
         name, column = self.source.path.name, self.header[position]
         cells = self.words(position)
         if self.source.decimal == ",":
+            for row, cell in enumerate(cells):
+                if "." in cell:
+                    where = f"{name}, {self.row_name(row)}: column {column!r}"
+                    raise VaultError(f'{where} holds a point; with decimal = "," a number has none')
             cells = [cell.replace(",", ".") for cell in cells]
         empty = np.array([gaps and not cell for cell in cells])
         try:
-            numbers = np.array([0.0 if gap else float(cell) for cell, gap in zip(cells, empty, strict=True)])
+            numbers = np.array([0.0 if gap else _number(cell) for cell, gap in zip(cells, empty, strict=True)])
         except ValueError:
             row = next(row for row, cell in enumerate(cells) if not (empty[row] or _is_number(cell)))
             what = "text where a number must be" if cells[row] else "an empty cell"
@@ -110,9 +114,16 @@ def _check_delimiter(source: CsvSource, header: list[str]) -> None:
     )
 
 
+def _number(cell: str) -> float:
+    """The number in a cell; ``float`` alone would pass over underscores, as in source code."""
+    if "_" in cell:
+        raise ValueError(cell)
+    return float(cell)
+
+
 def _is_number(cell: str) -> bool:
     try:
-        float(cell)
+        _number(cell)
     except ValueError:
         return False
     return True

@@ -164,6 +164,9 @@ def resolve_columns(header: list[str], source: TableSource, asset_type: AssetTyp
             raise VaultError(
                 f"{source.path.name} has no column {column!r} for feature {feature.name}; it has: {', '.join(header)}"
             )
+        if position is not None and position in positions:
+            other = asset_type.feature_names[positions.index(position)]
+            raise VaultError(f"column {header[position]!r} would be both {other} and {feature.name}: [data.columns]")
         positions.append(position)
     return positions
 
@@ -216,15 +219,18 @@ def _find_target(header: list[str], source: TableSource, asset_type: AssetType) 
 
 
 def _find(header: list[str], column: str) -> tuple[int | None, str | None]:
-    if column in header:
-        if header.count(column) > 1:
-            raise VaultError(f"column {column!r} is there {header.count(column)} times; which one is meant?")
-        return header.index(column), None
-    for position, text in enumerate(header):
-        name, bracket, rest = text.rpartition(" [")
-        if bracket and name == column and rest.endswith("]"):
-            return position, rest[:-1]
-    return None, None
+    """Position of a column and the unit in its heading; the column is called with that unit or without it."""
+    whole = [position for position, text in enumerate(header) if text == column]
+    found = whole or [position for position, text in enumerate(header) if _heading(text)[0] == column]
+    if len(found) > 1:
+        raise VaultError(f"column {column!r} is there {len(found)} times; which one is meant?")
+    return (found[0], _heading(header[found[0]])[1]) if found else (None, None)
+
+
+def _heading(text: str) -> tuple[str, str | None]:
+    """``flow_mean [L/min]`` as a name and a unit, None where it has none."""
+    name, bracket, rest = text.rpartition(" [")
+    return (name, rest[:-1]) if bracket and rest.endswith("]") else (text, None)
 
 
 def read_split(

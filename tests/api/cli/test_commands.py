@@ -245,13 +245,22 @@ def test_migrate_makes_a_database_and_without_one_commands_say_so(
 
     home = str(tmp_path / "new")
     assert main(["token", "list", "--home", home]) == 1
-    assert "`ballast migrate` makes it" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "`ballast migrate` makes it" in said and "--home or BALLAST_HOME" in said
     assert not os.path.exists(home)
     for _ in range(2):
         assert main(["migrate", "--home", home]) == 0
         assert "schema" in capsys.readouterr().out
     assert main(["token", "list", "--home", home, "--json"]) == 0
     assert capsys.readouterr().out == "[]\n"
+
+
+def test_a_wrong_home_is_told_and_nothing_is_made_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from api.cli.main import main
+
+    nowhere = tmp_path / "nowhere"
+    assert main(["verify", "pumps", "--home", str(nowhere)]) == 1
+    assert "--home or BALLAST_HOME" in capsys.readouterr().err and not nowhere.exists()
 
 
 def test_settings_that_do_not_fit_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ PUMP = str(builtin_asset_type_path("triplex-pump"))
 @pytest.fixture
 def made(shell: Any, plan_file: Callable[..., str]) -> Callable[..., str]:
     shell.good("asset-type", "add", PUMP)
-    shell.good("plan", "create", plan_file())
+    assert "note:" not in shell.good("plan", "create", plan_file())
     return plan_file
 
 
@@ -38,6 +38,16 @@ def test_a_plan_is_compared_updated_and_its_history_told(shell: Any, behind: Any
     assert "too slow" in shell.good("plan", "history", "nightly")
     assert [each["version"] for each in shell.read("plan", "history", "nightly")] == [1, 2]
     assert behind.store.audit.list_events()[0].after["max_rounds"] == 7
+
+
+def test_a_run_that_ends_before_its_gate_holds_is_noted(shell: Any, made: Callable[..., str]) -> None:
+    said = shell.good("plan", "update", made("gap = 0.02"))
+    assert "note: a run ends at a gap of 0.02, and the gate max_gap makes no version above 0.001 champion" in said
+    for fits in ("gap = 0.02\n[gates]\nmax_gap = 0.02", "gap = 1e-4"):
+        assert "note:" not in shell.good("plan", "update", made(fits))
+    late = made("gap = 0.02").replace("nightly", "later")
+    Path(late).write_text('name = "later"\nasset_type = "triplex-pump"\ngap = 0.02\n')
+    assert "note: " in shell.good("plan", "create", late)
 
 
 def test_what_is_shown_can_be_given_again(shell: Any, made: Callable[..., str], tmp_path: Path) -> None:

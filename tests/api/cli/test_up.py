@@ -16,7 +16,7 @@ from api.cli import demo, stack
 from api.cli.main import main
 from api.cli.parts import PARTS
 from api.cli.supervisor import Child, Supervisor
-from api.cli.up import prepare_stores
+from api.cli.up import addresses, prepare_stores
 from services.contracts.errors import ConflictError, InvalidInputError, UnavailableError
 from services.contracts.process_lock import held
 from services.contracts.settings import Settings
@@ -98,6 +98,20 @@ def test_the_demo_takes_free_ports(tmp_path: Path) -> None:
         settings = demo.prepare_home(tmp_path / "demo")
     assert settings.nats.port != 4222
     stack.check_ports(settings)
+
+
+@pytest.mark.parametrize(
+    ("uri", "said"),
+    [
+        ("", "http://127.0.0.1:5000"),
+        ("https://ada:sesame@mlflow.example:5000", "https://mlflow.example:5000"),
+        ("postgresql://ada:sesame@db.example/mlflow?sslpassword=sesame", "is postgresql://ada:***@db.example/mlflow"),
+    ],
+)
+def test_where_everything_is_names_no_password(tmp_path: Path, uri: str, said: str) -> None:
+    settings = Settings.load(tmp_path, {"BALLAST_MLFLOW_TRACKING_URI": uri} if uri else {})
+    (line,) = [line for line in addresses(settings).splitlines() if line.startswith("MLflow")]
+    assert said in line and "sesame" not in line
 
 
 @pytest.fixture

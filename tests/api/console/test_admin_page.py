@@ -4,9 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from html import unescape
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from services.plant_simulator.assets import builtin_asset_type
+from tests.api.conftest import open_world
+
+
+def test_a_console_of_nothing_yet_says_what_comes_first(
+    tmp_path: Path, new_sqlite: Callable[[], str], signed_in: Callable[..., Any], reading: Callable[..., str]
+) -> None:
+    home = tmp_path / "mlflow.db"
+    with open_world(tmp_path, new_sqlite(), {"tracking_uri": f"sqlite:///{home}"}, filled=False) as nothing:
+        person = signed_in(nothing)
+        fleet = reading(person.get("/console"))
+        assert "there is no plant" in fleet and "Every plant answers" not in fleet and "one-time code" in fleet
+        assert "ballast asset-type add FILE" in reading(person.get("/console/admin"))
+        nothing.backend.store.asset_types.add(builtin_asset_type("triplex-pump-severity"))
+        assert "ballast asset-type add FILE" not in reading(person.get("/console/admin"))
+        assert 'asset_type = "triplex-pump-severity"' in unescape(person.get("/console/plans").text)
 
 
 def test_an_administrator_enrols_plants_and_makes_tokens(

@@ -7,9 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from api.cli.model import _notes
+from api.console.views import words
 from api.models import queries
 from api.models import service as models
 from services.contracts.identity import Role
+from services.contracts.plan import Gates
+from services.contracts.report import GateResult
 from services.contracts.version_facts import PlantFreshness
 from services.plant_simulator.assets import builtin_asset_type
 from tests.api.conftest import SITES, a_version, register
@@ -51,6 +54,18 @@ def test_a_version_whose_gate_does_not_hold_is_promoted_only_in_full_knowledge(
     assert models.champion_of(world.backend, "pipes") is None
     assert person.post(f"{here}/promote", reason="please", ignore_gates="yes").status_code == 303
     assert models.champion_of(world.backend, "pipes") == number
+
+
+def test_every_gate_and_a_gap_that_says_little_have_words_of_their_own() -> None:
+    results = {*Gates.model_fields, "coverage", "classes_told"} - {"fairness"}
+    assert results == set(words.GATES), "what has no words here is said to be one of fairness"
+    gate = GateResult(name="coverage", wanted=0.8, found=0.99, holds=True, reason="")
+    assert words.gate_words(gate).endswith("at least")
+    for gap, said in ((1e-3, "this one has 0.5, within 0.1 % of the best."), (0.98, "the best may have 98 % less.")):
+        version = a_version("pumps", "a" * 32).model_copy(
+            update={"certified_gap": gap, "objective": 0.5, "lower_bound": 0.5 * (1 - gap)}
+        )
+        assert said in " ".join(words.certificate_words(version))
 
 
 def test_a_measurement_is_diagnosed_from_the_form_and_from_csv(

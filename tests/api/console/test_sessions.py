@@ -13,6 +13,7 @@ from api.web.sessions import COOKIE, IDLE, LIFETIME, digest
 from services.contracts.identity import Role
 from services.identity.tokens import issue
 from services.round_store.tables import ConsoleSessionRow
+from tests.api.console.conftest import text_of
 from tests.api.console.test_roles import CHANGING, address
 from tests.oracles.store_walk import all_columns
 
@@ -169,6 +170,20 @@ def test_nobody_is_signed_in_from_elsewhere(world: Any, somebody: Any) -> None:
         person = somebody(world)
         assert person.sign_in(world.tokens[Role.VIEWER], origin=origin).status_code == 403
         assert person.secret == ""
+
+
+def test_a_proxy_that_names_another_host_is_told_apart_from_a_page_of_elsewhere(world: Any, somebody: Any) -> None:
+    """Refused all the same; the line says what to set at the proxy."""
+    data = {"token": world.tokens[Role.VIEWER], "to": "/console"}
+    for origin, site, said in (
+        ("https://ballast.example.com", "same-origin", "a proxy on the way must hand the Host of a request on"),
+        ("https://evil.example", "cross-site", "was not sent from a page of this console"),
+        ("null", "same-origin", "was not sent from a page of this console"),
+    ):
+        headers = {"Origin": origin, "Sec-Fetch-Site": site}
+        answer = somebody(world).call("POST", "/console/sign-in", data=data, headers=headers)
+        assert answer.status_code == 403 and said in text_of(answer), origin
+        assert "set-cookie" not in answer.headers
 
 
 def test_a_form_is_a_form(world: Any, signed_in: Callable[..., Any]) -> None:

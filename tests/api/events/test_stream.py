@@ -60,6 +60,7 @@ def following(world: Any, server: str, role: Role = Role.OPERATOR, last: int | N
         with client.stream("GET", "/v1/events", params=query) as answer:
             assert answer.status_code == 200, answer.read()
             assert answer.headers["content-type"].startswith("text/event-stream")
+            assert answer.headers["x-accel-buffering"] == "no", "a proxy would hold events back"
             lines = answer.iter_lines()
             assert next(lines) == ": following"
             yield Stream(lines)

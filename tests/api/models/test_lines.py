@@ -20,6 +20,7 @@ GOOD = json.dumps(FEATURES_EXAMPLE).encode()
 
 def sent(world: Any, content: bytes, query: str = "") -> tuple[int, list[dict[str, Any]]]:
     answer = world.call(Role.VIEWER, "POST", PATH + query, content=content, headers=KIND)
+    assert answer.status_code != 200 or answer.headers["x-accel-buffering"] == "no"
     return answer.status_code, [json.loads(line) for line in answer.content.splitlines()]
 
 

@@ -29,7 +29,12 @@ def test_a_change_is_held_to_the_state_that_it_was_made_from(any_world: Any) -> 
     stale = send(any_world, "PUT", f"{PATH}/nightly", body, **{"If-Match": first.headers["ETag"]})
     assert (paused.status_code, stale.status_code) == (200, 412)
     now = send(any_world, "GET", f"{PATH}/nightly").headers["ETag"]
-    third = send(any_world, "PUT", f"{PATH}/nightly", PLAN, **{"If-Match": f'"other", {now}'})
+    weak = send(any_world, "PUT", f"{PATH}/nightly", PLAN, **{"If-Match": f'"other", W/{now}'})
+    assert (weak.status_code, weak.json()["code"]) == (412, "precondition_failed") and "weak" in weak.json()["detail"]
+    for no_tag in (now.strip('"'), "", '"a" "b"', f"*, {now}", '"a', '"a b"'):
+        refused = send(any_world, "PUT", f"{PATH}/nightly", PLAN, **{"If-Match": no_tag})
+        assert (refused.status_code, refused.json()["code"]) == (422, "invalid_input"), no_tag
+    third = send(any_world, "PUT", f"{PATH}/nightly", PLAN, **{"If-Match": f'"other,it", {now},'})
     assert third.status_code == 200 and third.headers["ETag"] not in (now, tag)
     assert send(any_world, "PUT", f"{PATH}/nightly", PLAN, **{"If-Match": "*"}).json()["version"] == 3
     event = any_world.backend.store.audit.list_events(action="plan.update")[-1]

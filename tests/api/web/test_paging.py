@@ -96,7 +96,7 @@ NO_ROW_HAS = (
 @pytest.mark.parametrize("key", NO_ROW_HAS, ids=ascii)
 def test_a_key_that_no_row_has_is_no_cursor(lasting_world: Any, key: list[Any]) -> None:
     path = "/v1/admin/audit" if len(key) == 1 else "/v1/runs"
-    answer = lasting_world.call(Role.ADMINISTRATOR, "GET", f"{path}?cursor={write_cursor(key)}")
+    answer = lasting_world.call(Role.ADMINISTRATOR, "GET", f"{path}?cursor={write_cursor(path, key)}")
     assert (answer.status_code, answer.json()["detail"]) == (422, NO_CURSOR)
 
 
@@ -111,9 +111,19 @@ def test_a_moment_that_utc_does_not_have_does_not_fit(lasting_world: Any, moment
 
 @pytest.mark.parametrize("cursor", ["x", "bnVsbA", "WzFd", "é", "WyIyMDI2Il0", "WyJ4IiwieSJd"])
 def test_what_is_no_cursor_is_said_to_be_none(shared_world: Any, cursor: str) -> None:
-    for path in sorted(set(LISTS) - {"/v1/admin/audit" if cursor == "WzFd" else ""}):
+    for path in sorted(LISTS):
         answer = shared_world.call(Role.ADMINISTRATOR, "GET", f"{path}?cursor={cursor}")
-        single = cursor == "WyIyMDI2Il0" and path in (
-            "/v1/models", "/v1/admin/sites", "/v1/admin/plans", "/v1/admin/webhooks"
-        )
-        assert answer.status_code == (200 if single else 422), (path, answer.text)
+        assert (answer.status_code, answer.json()["detail"]) == (422, NO_CURSOR), path
+
+
+def test_a_cursor_of_another_list_is_none_of_this(full: Any) -> None:
+    """Sites, plans and webhooks are all sorted by one word, runs and tokens by a time: a key would often fit."""
+    cursors = {}
+    for path in sorted(set(LISTS) - {"/v1/models", "/v1/admin/asset-types"}):
+        link = full.call(Role.ADMINISTRATOR, "GET", f"{path}?limit=1").headers["Link"]
+        cursors[path] = re.search(r"[?&]cursor=([^&>]+)", link)[1]
+    for there in LISTS:
+        for path, cursor in cursors.items():
+            answer = full.call(Role.ADMINISTRATOR, "GET", f"{there}?cursor={cursor}")
+            wanted = (200, None) if there == path else (422, NO_CURSOR)
+            assert (answer.status_code, answer.json().get("detail")) == wanted, (path, there)

@@ -29,14 +29,14 @@ MakeVersion = Callable[..., ModelVersion]
 def make_version() -> MakeVersion:
     """A version by its weights, shape (K, P + 1): the first P features, two classes for one plane, else K."""
 
-    def make(weights: object, *, version: str = "1", transport_norm: str = "l2") -> ModelVersion:
+    def make(weights: object, *, version: str = "1", **spec_of: str) -> ModelVersion:
         rows = np.array(weights, dtype=np.float64)
         n_features = rows.shape[1] - 1
         n_classes = 2 if len(rows) == 1 else len(rows)
         asset_type = AssetType(
             name="triplex-pump", features=FEATURES[:n_features], fault_classes=CLASSES[:n_classes]
         )
-        spec = TrainingSpec.model_validate({"transport_norm": transport_norm})
+        spec = TrainingSpec.model_validate({"transport_norm": "l2"} | spec_of)
         return a_version(asset_type, rows, version=version, spec=spec)
 
     return make

@@ -113,6 +113,23 @@ def test_contributions_sum_to_the_score_over_that_of_the_middle(
     assert total == pytest.approx(found.scores[found.fault_class] - centre.scores[found.fault_class], abs=1e-9)
 
 
+def test_where_classes_are_one_problem_sensors_speak_for_the_class_whose_plane_is_zero_too(
+    make_version: MakeVersion, sample: dict[str, float]
+) -> None:
+    """Contributions add up to the score above the mean of all scores, so no class is counted from another."""
+    planes = [[0.0] * 5, [-4.0, 2.0, 0.0, 1.0, 0.0], [-2.0, 0.0, 0.0, 0.0, 0.0]]
+    (found,) = Predictor(make_version(planes, multi_class="crammer_singer")).diagnose([sample])
+    assert found.fault_class == "healthy"
+    assert [(s.feature, pytest.approx(s.contribution)) for s in found.contributing_sensors] == [
+        ("flow_mean", 2.0 * 0.25), ("flow_ripple", -2.0 / 3.0 * -0.25),
+    ]
+    shifted = [[one + more for one, more in zip(plane, (3.0, -1.0, 0.0, 2.0, 0.5), strict=True)] for plane in planes]
+    (other,) = Predictor(make_version(shifted, multi_class="crammer_singer")).diagnose([sample])
+    assert [s.contribution for s in other.contributing_sensors] == pytest.approx(
+        [s.contribution for s in found.contributing_sensors]
+    )
+
+
 def test_many_samples_are_diagnosed_as_each_alone(make_version: MakeVersion) -> None:
     predictor = Predictor(make_version(FOUR))
     rng = np.random.default_rng(3)

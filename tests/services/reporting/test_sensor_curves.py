@@ -60,6 +60,18 @@ def test_the_curves_sum_to_the_scores(n_classes: int, segments: int | None) -> N
         np.testing.assert_allclose(drawn, scores[:, head] - middle[0, head], atol=1e-12)
 
 
+def test_where_classes_are_one_problem_the_curves_sum_to_the_scores_above_their_mean() -> None:
+    """The plane of the first class is 0 by convention: what is drawn of it is not."""
+    version = version_of(3, None)
+    joint = version.spec.model_copy(update={"multi_class": "crammer_singer"})
+    planes = version.weights - version.weights[0]
+    curves = sensor_curves(a_version(version.asset_type, planes, spec=joint))
+    centred = planes - planes.mean(axis=0)
+    for curve in curves:
+        head, sensor = version.asset_type.class_names.index(curve.fault_class), ("flow", "p_in").index(curve.sensor)
+        assert curve.heights[-1] - curve.heights[0] == pytest.approx(centred[head, sensor])
+
+
 def test_a_lift_that_is_no_sum_over_sensors_has_no_curves() -> None:
     kind = AssetType(name="pump", features=FEATURES, fault_classes=CLASSES[:2])
     lift = pinned(FourierLiftSpec(components=4, bandwidth=0.5), 2)

@@ -91,7 +91,7 @@ def test_a_value_outside_its_range_is_clipped_or_refused_as_the_contract_says(lo
         load(rows)
 
 
-def put(row: int, column: int, value: object) -> Callable[[Rows], None]:
+def put(row: int, column: int | slice, value: Any) -> Callable[[Rows], None]:
     def change(rows: Rows) -> None:
         rows[row][column] = value
 
@@ -138,6 +138,19 @@ MISFITS: dict[str, tuple[Callable[[Rows], None], dict[str, Any], str]] = {
     "wrong split": (put(0, 0, "flow"), {"split_column": "label"}, "must hold 'train' or 'test'"),
     "short row": (drop_cell, {}, "line 8: 3 cells, the header has 4"),
     "column twice": (put(0, 2, "flow"), {}, "column 'flow' is there 2 times"),
+    "column twice, with its unit": (
+        put(0, slice(0, 3, 2), ["flow [L/min]", "flow [L/min]"]), {}, "column 'flow' is there 2 times",
+    ),
+    "wrong unit in a mapped column's heading": (
+        put(0, 0, "Q [m3/h]"), {"columns": {"flow": "Q [m3/h]"}}, "flow is in 'm3/h', the contract wants 'L/min'",
+    ),
+    "one column for two features": (
+        put(0, 0, "flow"), {"columns": {"ripple": "flow"}}, "column 'flow' would be both flow and ripple",
+    ),
+    "point at thousands": (
+        put(1, 0, "1.234"), {"decimal": ",", "delimiter": ";"}, "line 2: column 'flow' holds a point",
+    ),
+    "underscore": (put(9, 0, "1_0"), {}, "line 10: column 'flow' holds text where a number must be"),
     "header only": (keep_header, {}, "has a header but no rows"),
     "empty": (clear, {}, "is empty"),
 }

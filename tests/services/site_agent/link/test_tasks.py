@@ -41,6 +41,7 @@ def test_answers_tasks_survives_the_servers_death_and_stops_cleanly(bus: Bus, pl
     assert [entry["message"] for entry in entries] == ["hello", "update", "hello", "update"]
     assert [entry["sha256"] for entry in entries if entry["message"] == "update"] == [digest(first), digest(second)]
     assert said.count("no server at") == 1, "an absent server is said once, not at every try"
+    assert said.count("connection lost") == 1, "who stops loses no connection"
 
 
 def test_says_hello_when_it_connects(bus: Bus, plant: Plant, oem: Oem) -> None:
