@@ -34,6 +34,7 @@ from flows.publish import (
     withdraw,
 )
 from flows.steps import REGISTRY_WAITS, step
+from flows.sudden_end import end_at_once_when_told
 from flows.unlearning import forget_those_due
 from flows.wiring import FlowContext, open_context
 from models.basics import ProblemError
@@ -64,6 +65,7 @@ async def retrain(plan: str, run_id: str | None = None) -> dict[str, Any] | Stat
     run_id : an unfinished run of that plan; None: a date of the plan's schedule has come. The store is asked whether
         that is so (:mod:`flows.orders`).
     """
+    end_at_once_when_told()
     log = get_run_logger()
     runner = multiprocessing.parent_process()
     if runner is not None:
@@ -203,6 +205,7 @@ async def tune(coordinator: Coordinator, run: Run) -> Run:
 @flow(name="tune", log_prints=False, retries=0, validate_parameters=False, persist_result=False)
 async def tuning_flow(coordinator: Coordinator, run: Run) -> Run:
     """Tuning of a run; the choice stands with the run when this returns, and nothing of it before."""
+    end_at_once_when_told()
     log = get_run_logger()
     tuned = await coordinator.tune(run)
     curve = tuned.plan.tuned

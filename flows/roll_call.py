@@ -41,7 +41,7 @@ class RollCall:
         """Note which sites are connected; count the agents of those that are not known to have one alone."""
         sites = {site.site_id: site for site in self._context.store.sites.list_sites(status="active")}
         there = await connected_sites(self._transport, sites)
-        self._context.store.sites.connected(there)
+        await asyncio.to_thread(self._context.store.sites.connected, there)
         for site_id in there:
             if sites[site_id].notice or not self._roll.is_alone(site_id):
                 self._roll.call(site_id)
@@ -66,6 +66,6 @@ class RollCall:
         return site.keys_at(datetime.now(UTC)) if site.status == "active" else None
 
     async def _seen(self, hello: Hello) -> None:
-        self._context.store.sites.seen(hello.site_id, hello.version)
+        await asyncio.to_thread(self._context.store.sites.seen, hello.site_id, hello.version)
         self._roll.hear(hello)
         LOG.info("site %s is there (agent %s)", hello.site_id, hello.version)

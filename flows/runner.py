@@ -113,7 +113,7 @@ class Watcher:
         at = (run.run_id, run.rounds)  # a run that has come further since has all its attempts again
         if self._attempts[at] >= MOST_ATTEMPTS:
             said = f"its process ended {MOST_ATTEMPTS} times after round {run.rounds}"
-            self.context.store.runs.finish_run(run.run_id, "failed", said)
+            await asyncio.to_thread(self.context.store.runs.finish_run, run.run_id, "failed", said)
             return
         if run.flow_run_id and run.status == "running":
             await self._mark_crashed(UUID(run.flow_run_id))

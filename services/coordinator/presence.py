@@ -50,7 +50,8 @@ async def hear_hellos(transport: NatsTransport, key_of: KeyOf, seen: Seen) -> No
 class Roll:
     """Counts the agents behind each site. Every start of an agent is an instance of its own, and its hello says which.
 
-    ``counted`` takes a site and how many instances said hello after its roll was called, where one did.
+    ``counted`` takes a site and how many instances said hello after its roll was called, where one did; it is called in
+    a thread, for it may wait for a database.
     """
 
     def __init__(self, transport: NatsTransport, counted: Counted) -> None:
@@ -88,7 +89,7 @@ class Roll:
         elif there:
             await self._transport.say(site_id, TWINS)
         if there:
-            self._counted(site_id, len(there))
+            await asyncio.to_thread(self._counted, site_id, len(there))
 
 
 async def connected_sites(transport: NatsTransport, sites: Iterable[str]) -> list[str]:
