@@ -27,6 +27,27 @@ def parser(description: str | None, name: str) -> argparse.ArgumentParser:
     return found
 
 
+def figure_parser(description: str | None, name: str) -> argparse.ArgumentParser:
+    """The same for a figure, with ``--repetitions``."""
+    found = parser(description, name)
+    found.add_argument(
+        "--repetitions", type=_above_zero, metavar="N", default=50, help="of a full run (the paper's: %(default)s)"
+    )
+    return found
+
+
+def repetitions(args: argparse.Namespace) -> range:
+    """Numbers of the repetitions of a figure."""
+    return range(1 if args.quick else args.repetitions)
+
+
+def _above_zero(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return number
+
+
 def state_file(args: argparse.Namespace) -> Path:
     """CSV of the finished cells: quick and full runs are kept apart."""
     return Path(args.out) / ("cells-quick.csv" if args.quick else "cells.csv")

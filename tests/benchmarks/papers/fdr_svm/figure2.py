@@ -1,8 +1,8 @@
 """Figure 2: mean correct classification rate against the local hyperparameters, beta (radius 1/(beta N_g)) and kappa.
 
-``python -m tests.benchmarks.papers.fdr_svm.figure2 [--quick] [--json FILE] [--out DIR]``
+``python -m tests.benchmarks.papers.fdr_svm.figure2 [--quick] [--repetitions N] [--json FILE] [--out DIR]``
 
-Full: 50 repetitions; quick: 1, and every other value of gamma and rho.
+Full: 50 repetitions, or N; quick: 1, and every other value of gamma and rho.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.benchmarks.papers.fdr_svm.sensitivity import run_figure
 
 def main() -> int:
     """Run, resume, write."""
-    args = command.parser(__doc__, "figure2").parse_args()
+    args = command.figure_parser(__doc__, "figure2").parse_args()
     return run_figure(args, "figure2", {"beta": "beta", "label_flip_cost": "kappa"})
 
 

@@ -126,7 +126,7 @@ def run_figure(args: argparse.Namespace, name: str, sweeps: dict[str, str]) -> i
     """Run and draw a figure of some sweeps: for each setting and sweep a panel, a line for each method."""
     cache = args.out.parent / "pump"
     jobs = []
-    for r in range(1 if args.quick else 50):
+    for r in command.repetitions(args):
         for setting in SETTINGS:
             for method in [*METHODS, MENDED, CENTRAL]:
                 for sweep in sweeps if method != CENTRAL else ["all"]:
