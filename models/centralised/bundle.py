@@ -24,8 +24,9 @@ from models.features.common_units import CommonUnits
 from models.geometry.norms import steepest_move
 from models.geometry.supports import BoxSupport, PolytopeSupport
 from models.losses.classification import Hinge
+from models.methods.answer_arrays import cut_answer, minorant_arrays
 from models.methods.guard import step_minorant
-from models.methods.site_answers import asked_penalty, cut_answer, minorant_arrays
+from models.methods.site_answers import asked_penalty
 from models.problem import SiteProblem
 from models.prox.bundle import RiskPenalty, local_step
 from models.simulation.federation import Training, train

@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import Arrays, FloatArray
-from models.cuts.evidence import Evidence, cut_model, judged, with_answers
+from models.cuts.bounds import judged
+from models.cuts.evidence import Evidence, cut_model, with_answers
 from models.problem import ServerProblem
 
 

@@ -18,17 +18,20 @@ from models.conformal.cross import OutOfFold, cross_sets
 from models.conformal.scores import class_scores as scores_of_both
 from models.conformal.scores import own_margins
 from models.estimators.calibration import deal_folds, likely_scale, probabilities, scores_of_classes
-from models.estimators.choices import mixture_ball, stated_support
+from models.estimators.choices import chosen_loss, mixture_ball, stated_support
+from models.estimators.coupled import coupled
 from models.estimators.folds import ROUGH, fold_models
 from models.estimators.lifting import fitted_lift
 from models.estimators.sites import Sites, number, one_site, sites_of, whole_number
 from models.estimators.solving import RobustFit, Statement
 from models.estimators.table import Table, class_weights, sample_counts
 from models.evaluation.robustness_radius import robustness_radius
-from models.losses.base import Task
+from models.losses.base import Loss, Task
+from models.methods.catalogue import METHODS
 from models.multiclass import head_labels, predict_class, predict_scores
 from models.simulation.crammer_singer import train_crammer_singer
 from models.simulation.federation import Training
+from models.tuning.automatic import AUTO_CLASSES_LOSS
 from models.validation import check_rows
 from models.worst_case.crammer_singer import crammer_singer_cut
 from models.worst_case.joint_risk import class_planes
@@ -64,7 +67,9 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
         ``softmax(probability_scale_ * scores)``: one scale, fitted to the scores of rows that a model of the other
         folds has not seen (``models.estimators.calibration``). The rows' own weights count, class weights do not.
         """
-        scores = predict_scores(self._planes(), self._lifted(self._features(X)))
+        features = self._features(X)
+        self._folds()
+        scores = predict_scores(self._planes(), self._lifted(features))
         return probabilities(scores_of_classes(scores), self.probability_scale_)
 
     @available_if(lambda self: self.calibration_folds != 0)  # type: ignore[untyped-decorator]  # as above
@@ -77,8 +82,10 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
         where a group has too few rows for it.
         """
         features, coverage = self._lifted(self._features(X)), number("coverage", coverage)
-        heads = self._held_out.head_scores(features)
-        found = cross_sets(self._held_out, np.stack([scores_of_both(each) for each in heads]), coverage)
+        held = self._folds()
+        held.check_level(coverage)  # where no row was held out there is no model to be asked
+        heads = held.head_scores(features)
+        found = cross_sets(held, np.stack([scores_of_both(each) for each in heads]), coverage)
         found[np.arange(features.shape[0]), predict_class(self._planes(), features)] = True
         return found
 
@@ -89,8 +96,9 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
         that of moves between the least and largest value of each feature, beyond which no score changes: exact with
         linf, else a lower bound near it; with another lift a lower bound. Always in the units of the features.
         """
+        features = self._features(X)
         support = stated_support(self.support, self.n_features_in_, regression=False)
-        return robustness_radius(self._planes(), self._features(X), self.transport_norm, self.lift_, support)
+        return robustness_radius(self._planes(), features, self.transport_norm, self.lift_, support)
 
     def _features(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
@@ -123,8 +131,13 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
         table = replace(table, features=self._lifted(table.features))
         runs, heads = self._runs(table, stated, self._wanted_gap())
         planes = self._weights(runs)
+        self.coupling_ = coupled(planes, table, stated) if self._couples(stated) else None
+        if self.coupling_ is not None:
+            planes = self.coupling_.planes
+            runs = [replace(run, weights=weights) for run, weights in zip(runs, planes, strict=True)]
         self.coef_ = planes[:, : table.features.shape[1]]
         self.intercept_ = planes[:, table.features.shape[1]] if self.fit_intercept else np.zeros(planes.shape[0])
+        self._held_out = None
         if self.calibration_folds != 0:
             self.probability_scale_, self._held_out = self._calibrated(table, stated)
         self._keep(runs, heads, table, stated)
@@ -136,6 +149,22 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
             return [self._joint(table, stated, gap)], table.outcomes[None]
         heads = head_labels(table.outcomes.astype(np.intp), self.classes_.shape[0])
         return [self._solve(table, stated, labels, gap) for labels in heads], heads
+
+    def _loss(self) -> Loss:
+        """The stated loss; where none is, the hinge, or that of several classes by "auto"."""
+        if self.loss is not None:
+            return super()._loss()
+        several = isinstance(self.tuning, str) and self.support is None and len(self.classes_) > 2
+        return chosen_loss(AUTO_CLASSES_LOSS if several else "hinge", self.task)
+
+    def _couples(self, stated: Statement) -> bool:
+        """Whether the trained planes are coupled, by the rule of a plan: of several classes, by "auto", logistic."""
+        spec = stated.specs[0]
+        return all((
+            isinstance(self.tuning, str), len(self.classes_) > 2, not self._is_joint(), spec.loss.name == "logistic",
+            spec.support is None, spec.fit_intercept, stated.client_radius == 0,
+            self.method not in METHODS or METHODS[self.method].is_robust,
+        ))
 
     def _is_joint(self) -> bool:
         """Whether all classes are one problem; two are so in any case, by one plane."""
@@ -190,12 +219,17 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
         folds = deal_folds(table, n_folds)
         rough = max(self._wanted_gap(), ROUGH)
         found = fold_models(
-            table, folds, n_folds, lambda part: list(self._weights(self._runs(part, stated, rough)[0])),
+            table, folds, n_folds, lambda part: list(self._part_planes(part, stated, rough)),
             fit_intercept=bool(self.fit_intercept),
         )
         tested, classes = table.take(found.rows), table.outcomes[found.rows].astype(np.intp)
         scale = likely_scale(scores_of_classes(found.scores), classes, tested.counts) if found.rows.size else 1.0
         return scale, found.out_of_fold(tested, own_margins(scores_of_both(found.scores), classes), stated.names)
+
+    def _part_planes(self, part: Table, stated: Statement, gap: float) -> FloatArray:
+        """Planes of a model of a part of the rows, made as those of the fit are."""
+        planes = self._weights(self._runs(part, stated, gap)[0])
+        return coupled(planes, part, stated).planes if self._couples(stated) else planes
 
     def _cost(self) -> float:
         return number("label_flip_cost", self.label_flip_cost)

@@ -24,7 +24,8 @@ class FederatedDRClassifier(FederatedClassifier):
 
     Parameters
     ----------
-    loss : {"hinge", "smooth_hinge", "logistic"}, default "hinge"
+    loss : {"hinge", "smooth_hinge", "logistic"} or None, default None
+        None: the hinge; with ``tuning="auto"``, three classes or more and no support the logistic loss, as a plan does.
     radius : float, "samples", or mapping of group to either, default "samples"
         Wasserstein radius of each client; see :class:`models.estimators.DRSVC`.
     label_flip_cost : float, default 1.0
@@ -40,7 +41,9 @@ class FederatedDRClassifier(FederatedClassifier):
         Box, or polytope ``C x <= d``, that no feature vector can leave; with the hinge loss only.
     fit_intercept, method, gap, absolute_gap, max_rounds, method_parameters, class_weight, calibration_folds, lift,
     lift_size, tuning, random_state
-        As in :class:`models.estimators.DRSVC`; "auto" trains with all rows at hand.
+        As in :class:`models.estimators.DRSVC`; "auto" trains with all rows at hand. With ``tuning="auto"``, the
+        logistic loss, three classes or more, intercepts, no support, ``client_radius`` 0 and a method of the worst
+        case, the planes are coupled after their training (``models.tuning.coupling``), as those of a plan are.
 
     Attributes
     ----------
@@ -48,9 +51,15 @@ class FederatedDRClassifier(FederatedClassifier):
     n_rounds_, site_risks_, radius_, probability_scale_ : as in ``DRSVC``.
     client_weights_ : dict of group to its share q_s in the worst mixture at the fit (``{"all": 1.0}`` without groups;
         the mean over the heads for more than two classes).
+    coupling_ : None, or how the planes were coupled: ``coupling`` (K, K + 1), matrix and offsets; ``trained``
+        (K, P + 1), the planes before; ``planes``, ``coef_`` and ``intercept_``; ``objective``, ``before`` and
+        ``at_least`` of the coupling; ``rounds`` and ``bytes_per_site``. ``objective_``, ``objective_lower_bound_`` and
+        ``certified_gap_`` are of the trained planes, which minimise the risk; all else, ``worst_case_risk_``,
+        ``site_risks_``, predictions, sets and ``robustness_radius``, is of the coupled ones. The coupling is not
+        certified to minimise a worst-case risk.
     """
 
-    loss: str = "hinge"
+    loss: str | None = None
     radius: float | str | Mapping[Any, Any] = "samples"
     label_flip_cost: float = 1.0
     client_radius: float = 0.0

@@ -102,7 +102,8 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
         sites, counts = sites_of(groups, features.shape[0]), sample_counts(sample_weight, features)
         features, targets, sites, counts = present(features, targets, sites, counts)
         self.lift_ = fitted_lift(self.lift, self.lift_size, features, self.support)
-        table = Table(features, targets, sites.index, counts, counts)
+        self._middle = _middle(targets) if self.fit_intercept and self.support is None else 0.0
+        table = Table(features, targets - self._middle, sites.index, counts, counts)
         if self._merges(sample_weight is not None):
             table = table.merged()
         stated = self._statement(table, sites.names)
@@ -110,7 +111,8 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
         table = replace(table, features=self._lifted(table.features))
         run = self._solve(table, stated, table.outcomes, self._wanted_gap())
         self.coef_ = run.weights[: table.features.shape[1]]
-        self.intercept_ = float(run.weights[-1]) if self.fit_intercept else 0.0
+        self.intercept_ = self._middle + float(run.weights[-1]) if self.fit_intercept else 0.0
+        self._held_out, self._fitted_loss = None, stated.specs[0].loss
         if self.calibration_folds != 0:
             self._held_out = self._out_of_fold(table, stated)
         self._keep([run], table.outcomes[None], table, stated)
@@ -140,14 +142,13 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
         """
         value, coverage = self.predict(X), number("coverage", coverage)
         if method == "markov":
-            below, above = residual_interval(self._loss(), self.worst_case_risk_, coverage)
+            below, above = residual_interval(self._fitted_loss, self.worst_case_risk_, coverage)
             return np.column_stack([value - above, value - below])
         if method != "conformal":
             raise ProblemError(f'method of an interval must be "conformal" or "markov", got {method!r}')
-        if self.calibration_folds == 0:
-            raise ProblemError("a conformal interval needs calibration_folds, and the estimator was fitted with 0")
+        held = self._folds()
         features = self._lifted(np.asarray(validate_data(self, X, dtype=np.float64, reset=False)))
-        return cross_interval(self._held_out, self._held_out.head_scores(features)[:, :, 0], coverage)
+        return cross_interval(held, held.head_scores(features)[:, :, 0], coverage) + self._middle
 
     def _out_of_fold(self, table: Table, stated: Statement) -> OutOfFold:
         """Errors of each fold under a model of the others, to a rough gap."""
@@ -177,3 +178,11 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
 
     def _client_weights(self) -> ClientWeights:
         return check_client_weights(self.client_weights)
+
+
+def _middle(targets: FloatArray) -> float:
+    """Median of the different targets: fitted around it, targets far from 0 lose no digits, and the intercept takes it.
+
+    Of the different ones, so that a weight of k stays as k copies of a row.
+    """
+    return float(np.median(np.unique(targets)))

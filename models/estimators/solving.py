@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from models.basics import FloatArray, ProblemError, TransportNorm
 from models.centralised.bundle import train_at_hand
+from models.conformal.cross import OutOfFold
 from models.cuts.certificate import combined_certificate
 from models.estimators.choices import SupportArgument, chosen_loss, mixture_ball, stated_support
 from models.estimators.lifting import LiftArgument, kind_of, segments_of, spline_of
@@ -42,7 +43,7 @@ class RobustFit:
     """Base of the estimators: the problem as their parameters state it, and the fitted attributes."""
 
     task: ClassVar[Task]
-    loss: str = "hinge"
+    loss: str | None = "hinge"
     radius: Any
     client_radius: float = 0.0
     client_norm: Any = "l2"
@@ -58,15 +59,20 @@ class RobustFit:
     lift_size: int
     lift_: Lift | None
     tuning: str | Mapping[str, Any] | None = None
+    _held_out: OutOfFold | None = None
 
     def _loss(self) -> Loss:
-        return chosen_loss(self.loss, self.task)
+        return chosen_loss(self.loss or "hinge", self.task)
 
     def _cost(self) -> float:
         raise NotImplementedError
 
     def _client_weights(self) -> str | Mapping[Any, float] | None:
         return None
+
+    def _couples(self, stated: Statement) -> bool:
+        """Whether the planes are coupled after their training."""
+        return False
 
     def _merges(self, weighted: bool) -> bool:
         """Whether equal rows are solved as one: where all rows are at hand, and where rows have weights anyhow."""
@@ -100,6 +106,7 @@ class RobustFit:
         found = tuned(
             self.tuning, table, heads, stated.specs, stated.weights, self.client_norm, stated.client_radius,
             (lambda segments: spline_of(table.features, segments)) if free else None, self.lift_,
+            couples=self._couples(stated),
         )
         self.lift_ = found.lift
         self.tuning_why_ = found.why
@@ -163,6 +170,12 @@ class RobustFit:
                 ConvergenceWarning,
                 stacklevel=4,
             )
+
+    def _folds(self) -> OutOfFold:
+        """What the fit's folds said; ``ProblemError`` of a fit without folds, whatever the parameter says now."""
+        if self._held_out is None:
+            raise ProblemError("this needs calibration_folds, and the estimator was fitted with 0: fit it anew")
+        return self._held_out
 
     def _risks(self, runs: list[Training], heads: FloatArray, table: Table, stated: Statement) -> FloatArray:
         """Worst-case risk of each head at each site, (K, G)."""

@@ -77,6 +77,7 @@ class DRSVC(RobustClassifier):
         between 0 and 1, products of all pairs and squares, and takes the best of three folds; a mapping gives
         ``radius`` (factors), ``label_flip_cost``, ``client_radius``, ``segments`` (0: no splines), ``folds`` (5),
         ``seed``, ``rule`` ("one-standard-error", "best" or "paired") and ``budget`` (2 trainings; 3 of "auto").
+        The loss stays the hinge, and planes of several classes are not coupled (``FederatedDRClassifier`` does both).
         ``tuning_curve_`` and ``tuning_why_`` say what was tried and chosen, ``radius_`` and ``lift_`` what was used.
     multi_class : {"one_vs_rest", "crammer_singer"}, default "one_vs_rest"
         Of more than two classes. "one_vs_rest": a plane a class against the rest; risk and bounds are sums over the

@@ -20,9 +20,10 @@ from models.problem import RobustSpec, SiteProblem, SiteTerms
 from models.simulation.federation import server_problem
 from models.tuning.at_hand import race
 from models.tuning.automatic import AUTO_FOLDS, AUTO_RULE, AUTO_SEGMENTS, automatic_radii, tries_products
-from models.tuning.budget import MOST_TRAININGS, Budget, reference
+from models.tuning.budget import MOST_TRAININGS, Budget, OneTraining, reference
 from models.tuning.candidates import Candidate, grid
 from models.tuning.choice import Rule, Scored
+from models.tuning.coupling import coupling_cost
 from models.tuning.folds import check_folds, deal_rows
 from models.tuning.racing import Tuner
 from models.tuning.reference import one_training
@@ -92,6 +93,7 @@ class _Site:
 def tuned(
     given: str | Mapping[str, Any], table: Table, heads: FloatArray, specs: Sequence[RobustSpec], shares: FloatArray,
     client_norm: object, client_radius: float, splines: Splines | None = None, lift: Lift | None = None,
+    *, couples: bool = False,
 ) -> Tuned:
     """Choose the terms by cross-validation inside the sites.
 
@@ -99,7 +101,8 @@ def tuned(
     ``segments`` (of splines; 0: the features themselves), ``folds`` (5), ``seed`` (0), ``rule`` ("one-standard-error",
     "best" or "paired") and ``budget`` (2, in trainings); "auto" has 3 folds, "best" and 3. ``heads`` (K, N) are labels
     or targets of rows that are not lifted; ``shares`` (G,) the weights of the sites; ``splines`` makes a lift of so
-    many segments, None where none may be tried: ``lift`` is the one that stays.
+    many segments, None where none may be tried: ``lift`` is the one that stays. ``couples``: the budget pays for a
+    coupling of the planes, too, which comes after the training.
 
     Raises
     ------
@@ -147,7 +150,8 @@ def tuned(
         key=lambda one: one.numbers,
     )
     wanted = race_numbers(candidates, sizes, len(heads), rungs(len(candidates), n_folds), scores)
-    budget = Budget(reference(costs, wanted, multiple), multiple)
+    kept = coupling_cost(len(heads), max(sizes), int(multiple * _ROUNDS)) if couples else OneTraining(0, 0.0)
+    budget = Budget(reference(costs, wanted + kept.numbers, multiple), multiple, kept=kept)
     rule: Rule = asked.get("rule", AUTO_RULE if isinstance(given, str) else "one-standard-error")
     tuner = race(Tuner(terms, tuple(racing), sizes, len(heads), n_folds, budget, rule, scores), sites, terms.loss)
     assert tuner.choice is not None

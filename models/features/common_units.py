@@ -6,21 +6,26 @@ no unit: ``kappa' = kappa / s``), and the loss ``L(t z) = t^h L'(z)`` is of the 
 and all bounds on them, are ``t^h`` times those of the problem in these units. Taken are the median of the
 features' largest absolute values over all sites, and the largest target (where all are 0, what the support allows):
 what a contract's sensor ranges do where the
-rows stay at their sites.
+rows stay at their sites. Squares of what is left have to fit a float64, and so have products of several: numbers beyond
+1e50 are refused, for a sum that overflows is no bound any more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
-from models.basics import FloatArray
+from models.basics import FloatArray, ProblemError
 from models.geometry.supports import BoxSupport, PolytopeSupport, Support
 from models.losses.base import Loss
 from models.losses.regression import EpsilonInsensitive, Huber, Squared
 from models.problem import Certificate, SiteProblem
+
+MOST: Final = 1e50
+"""Units are at most so large and at least one part of it so small, and so large are feature and radius in them."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,10 @@ class CommonUnits:
 
     @staticmethod
     def of(sites: Mapping[str, SiteProblem]) -> CommonUnits:
-        """Units in which a typical feature, the median of the largest values of all, and the largest target are 1."""
+        """Units in which a typical feature, the median of the largest values of all, and the largest target are 1.
+
+        ``ProblemError`` for features or targets in units far from their size, or one feature far above the others.
+        """
         problems = list(sites.values())
         loss = problems[0].spec.loss
         target = 1.0
@@ -43,10 +51,15 @@ class CommonUnits:
         if not sizes.any():
             sizes = _features_of(problems[0].spec.support)
         feature = float(np.median(sizes[sizes > 0])) if (sizes > 0).any() else 1.0
+        for name, size in (("features", feature), ("targets", target)):
+            if not 1.0 / MOST <= size <= MOST:
+                raise ProblemError(f"{name} of size {size:.3g} are beyond what can be computed with: take another unit")
+        if sizes.max(initial=0.0) / feature > MOST:
+            raise ProblemError(f"a feature of size {sizes.max():.3g} beside others of {feature:.3g}: take another unit")
         return CommonUnits(feature, target, target ** _degree(loss))
 
     def stated(self, sites: Mapping[str, SiteProblem]) -> dict[str, SiteProblem]:
-        """The sites' problems in these units."""
+        """The sites' problems in these units; ``ProblemError`` for a radius far beyond all features."""
         if self == CommonUnits():
             return dict(sites)
         return {name: self._site(site) for name, site in sites.items()}
@@ -64,6 +77,8 @@ class CommonUnits:
 
     def _site(self, site: SiteProblem) -> SiteProblem:
         spec, s, t = site.spec, self.feature, self.target
+        if spec.radius / s > MOST:
+            raise ProblemError(f"a radius of {spec.radius:.3g} is too large beside features of size {s:.3g}")
         stated = replace(
             spec, radius=spec.radius / s, label_flip_cost=spec.label_flip_cost * (t / s),
             support=self._support(spec.support), loss=_in_unit(spec.loss, t),

@@ -1,7 +1,4 @@
-"""Site halves that several methods share: the exact risk at a point, alone or with a cut at a local prox point.
-
-And what all server halves do with answers first: put those of all sites into one array.
-"""
+"""Site halves that several methods share: the exact risk at a point, alone or with a cut at a local prox point."""
 
 from __future__ import annotations
 
@@ -10,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from models.basics import Arrays, FloatArray
+from models.methods.answer_arrays import cut_answer, cut_shapes, minorant, minorant_arrays
 from models.methods.guard import (
     MOVES,
     Guard,
@@ -26,42 +23,12 @@ from models.methods.guard import (
 )
 from models.methods.protocol import SiteHalf
 from models.methods.row_account import Accounted, RowAccount, accounted_answer, accounted_remembering
-from models.problem import ServerProblem, SiteProblem
+from models.problem import SiteProblem
 from models.prox.bundle import fast_prox_fits, local_minorant, local_prox
 from models.prox.hinge import robust_prox
-from models.worst_case.risk import RiskCut
 
 _SOFTEST = 1e-12
 """Least penalty of a local step, features and risks being of order one."""
-
-
-def cut_answer(cut: RiskCut) -> dict[str, FloatArray]:
-    """Arrays of a risk and its cut (see :class:`models.worst_case.risk.RiskCut`)."""
-    answer = {
-        "risk": np.array(cut.risk), "cut_height": np.array(cut.height), "slope": cut.slope,
-        "norm_weight": np.array(cut.norm_weight),
-    }
-    return answer if cut.swing is None else {**answer, "swing": cut.swing}
-
-
-def cut_shapes(dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
-    """Shapes of :func:`cut_answer`; ``n_swings`` is the length of a swing, 0 where there is none."""
-    shapes: dict[str, tuple[int, ...]] = {"risk": (), "cut_height": (), "slope": (dimension,), "norm_weight": ()}
-    return {**shapes, "swing": (n_swings,)} if n_swings else shapes
-
-
-def stacked(
-    problem: ServerProblem, answers: Mapping[str, Arrays], name: str, absent: FloatArray | None = None
-) -> FloatArray:
-    """One array of all sites' answers under a name, (G, ..); the rows of absent sites from ``absent``, None: 0."""
-    rows = np.zeros(len(problem.sites)) if absent is None else absent
-    ids = [site.site_id for site in problem.sites]
-    return np.array([answers[each][name] if each in answers else row for each, row in zip(ids, rows, strict=True)])
-
-
-def present(problem: ServerProblem, answers: Mapping[str, Arrays]) -> NDArray[np.bool_]:
-    """Which of the sites answered, (G,)."""
-    return np.array([site.site_id in answers for site in problem.sites])
 
 
 @dataclass(frozen=True)
@@ -257,20 +224,3 @@ def vector_account(
     """Account of a slope and its swing after those of ``before``; what moves in a box add is no sum of whole rows."""
     unmoved = swing is None or not swing.any()
     return (before or RowAccount()).with_vector(rows, slope, problem.labels.shape[0], whole=unmoved)
-
-
-def minorant(
-    offset: float, slope: FloatArray, norm_weight: float, swing: FloatArray | None = None
-) -> dict[str, FloatArray]:
-    """Arrays of ``offset + <slope, u> + norm_weight ||u||_* + <swing, |u|> <= r_g(u)``."""
-    return minorant_arrays(Minorant(offset, slope, norm_weight, swing))
-
-
-def minorant_arrays(found: Minorant) -> dict[str, FloatArray]:
-    """Arrays of a minorant."""
-    arrays = {
-        "minorant_offset": np.array(found.offset),
-        "minorant_slope": found.slope,
-        "minorant_norm_weight": np.array(found.norm_weight),
-    }
-    return arrays if found.swing is None else {**arrays, "minorant_swing": found.swing}

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from models.basics import FloatArray, ProblemError
+from models.methods.answer_arrays import cut_answer
 from models.methods.bundle.level import BundleServer
 from models.methods.catalogue import get_method
-from models.methods.site_answers import cut_answer
 from models.problem import Certificate, ServerProblem, SiteProblem, SiteTerms, Status
 from models.simulation.federation import FIXED, Round, check_alike, site_shares
 from models.site_ambiguity.ball import MixtureBall

@@ -217,21 +217,23 @@ class ArrowRows:
     def _kept(self) -> tuple[NDArray[np.intp], Any]:
         """Linear ones of the others but the level: which, and those rows."""
         kept = np.array([j for j in range(self._linear) if j != self._level], dtype=np.intp)
-        rows = self.others[kept][:, self._columns]
-        return kept, rows if rows.size <= _DENSE else sparse.csr_array(rows)
+        rows = self._others[kept][:, self._columns]
+        if sparse.issparse(rows) and rows.shape[0] * rows.shape[1] <= _DENSE:
+            return kept, rows.toarray()
+        return kept, rows
 
     @cached_property
     def _tails(self) -> list[tuple[Any, NDArray[np.intp], NDArray[np.intp], FloatArray]]:
         """Columns of each cone, and the entries of ``-rows' J rows``, which stay as they are: of a norm a diagonal."""
         found, ends = [], self._linear + np.cumsum(self.cones, dtype=np.intp)
         for size, end in zip(self.cones, ends, strict=True):
-            rows = self.others[end - size : end, self._columns]
-            if rows.size <= _DENSE:
+            if size * self._columns.size <= _DENSE:
+                rows = self.others[end - size : end, self._columns]
                 square = rows.T @ rows - 2.0 * np.outer(rows[0], rows[0])
                 down, across = square.nonzero()
                 found.append((rows.T, down, across, square[down, across]))
                 continue
-            held = sparse.csr_array(rows)
+            held = self._others[end - size : end][:, self._columns]
             entries = (held.T @ held - 2.0 * (held[[0]].T @ held[[0]])).tocoo()
             found.append((sparse.csr_array(held.T), entries.row, entries.col, entries.data))
         return found

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dsyrk, ssyrk
+from scipy.linalg.blas import dsyrk
 
 from models.basics import FloatArray
 
@@ -43,8 +43,9 @@ class HeightBlocks:
         light = roots.copy()
         light[heavy] = 0.0
         means = self._centre(weights, total, light, self._rough_rows)
-        product = np.asarray(ssyrk(1.0, self._rough_rows.T, lower=True), dtype=np.float64)
+        product = np.matmul(self._rough_rows.T, self._rough_rows, out=self._rough_product).T
         if heavy.size:
+            product = product.astype(np.float64)
             height = np.searchsorted(self.firsts, heavy, side="right") - 1
             rows = (self.wide[heavy] - means[height]) * roots[heavy, None]
             product = dsyrk(1.0, rows.T, beta=1.0, c=product, lower=True, overwrite_c=True)
@@ -64,8 +65,8 @@ class HeightBlocks:
         means = np.empty((total.shape[0], k))
         for g, (start, end) in enumerate(zip(ends[:-1], ends[1:], strict=True)):
             means[g] = weights[start:end] @ self.wide[start:end] / total[g]
-            into[start:end] = self.wide[start:end] - means[g]
-            into[start:end] *= factors[start:end, None]
+            rows = np.subtract(self.wide[start:end], means[g], out=into[start:end], casting="same_kind")
+            rows *= factors[start:end, None]
         return means
 
     @cached_property
@@ -77,3 +78,8 @@ class HeightBlocks:
     def _rough_rows(self) -> NDArray[np.float32]:
         """The same in single precision."""
         return np.empty(self.wide.shape, dtype=np.float32)
+
+    @cached_property
+    def _rough_product(self) -> NDArray[np.float32]:
+        """Room for their product."""
+        return np.empty((self.wide.shape[1],) * 2, dtype=np.float32)

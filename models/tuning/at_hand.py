@@ -12,7 +12,7 @@ from models.losses.base import Loss
 from models.methods.guard import Guard
 from models.methods.row_account import Accounted
 from models.methods.site_answers import RiskSite
-from models.multiclass import accounted_heads
+from models.one_vs_rest import accounted_heads
 from models.problem import SiteProblem
 from models.tuning.candidates import Candidate
 from models.tuning.racing import Tuner

@@ -35,9 +35,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from models.basics import Arrays, FloatArray, ProblemError, without_needless_digits
+from models.cuts.bounds import enough, tighten_lower_bound
 from models.cuts.contradiction import Contradiction, find_contradiction
 from models.cuts.cut_program import project
-from models.cuts.evidence import cut_model, enough, tighten_lower_bound
+from models.cuts.evidence import cut_model
 from models.cuts.late import hoped_for, last_told, row_of, with_exact_upper, with_late_answers
 from models.methods.bundle.level import BundleServer, BundleState, prox_questions
 from models.methods.certified import is_still

@@ -8,6 +8,9 @@ and no single answer is needed. What a site of its own would be sent, its own pr
 A message holds q questions: the projections of the best point on q level sets, and a prox cut near each. More questions
 close the gap in fewer rounds, at q times the numbers: ``tests/benchmarks/README.md`` has the counts.
 
+Where the model is at every level at the best point already, since plants' guards let looser cuts out, no projection
+leads away from it: it is asked once with local steps of many lengths, and where it stands then the run has stalled.
+
 **Plants that are away.** No loss is negative, so the sum over a part of a cohort is below its whole risk everywhere: it
 still is a cut. It says nothing from above: a point counts for the upper bound only where the whole of every cohort
 answered. An incomplete cohort's risk is NaN here. So the bounds always are those of the problem with all plants,
@@ -23,13 +26,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from models.basics import Arrays, FloatArray, without_needless_digits
+from models.cuts.bounds import enough, tighten_lower_bound
 from models.cuts.contradiction import Contradiction, find_contradiction
-from models.cuts.cut_model import CutModel, ModelPoint
 from models.cuts.cut_program import project
-from models.cuts.evidence import EARLIER_RUN, Evidence, cut_model, enough, tighten_lower_bound, with_answers
+from models.cuts.evidence import Evidence, cut_model, with_answers
 from models.cuts.reuse import reused_cuts, without_reused
-from models.methods.bundle.cohort_site import UNKNOWN_TO_SITES
-from models.methods.bundle.level import bottom, norm_and_sides, prox_questions
+from models.methods.bundle.cohort_questions import counted_shares, question_of
+from models.methods.bundle.level import bottom
 from models.methods.certified import CertifiedServer, State, is_still
 from models.methods.protocol import NO_PARAMETERS
 from models.methods.site_answers import ProxCutSite
@@ -46,6 +49,8 @@ All questions of that message are at zero. From a stiff step to one that ends ne
 answers differ all the same, and the soft ones say from below what no mixture of the plants' best can beat."""
 _HIGHEST = 0.95
 """Level above which a projection hardly moves from the best point."""
+_ROUNDING = 1e-9
+"""By how much shares of all plants may be less than 1."""
 
 
 @dataclass(frozen=True)
@@ -126,20 +131,38 @@ class CohortServer(CertifiedServer[CohortState]):
         model, best = cut_model(evidence, problem), evidence.best_point
         lowest, towards = bottom(model, model_minimiser, evidence)
         height = evidence.upper if math.isfinite(evidence.upper) else model.value(best)
+        shares = [min(problem.parameters["level"] * each, _HIGHEST) for each in _SPREAD[: self._questions(problem)]]
+        raised = [np.array(lowest + share * max(height - lowest, 0.0)) for share in shares]
+        levels = [float(without_needless_digits(each, problem.gap)) for each in raised]
+        if math.isfinite(evidence.upper) and model.value(best) <= min(levels):
+            return self._around_the_best(state, evidence, problem)
         found = []
-        for spread in _SPREAD[: self._questions(problem)]:
-            share = min(problem.parameters["level"] * spread, _HIGHEST)
-            level = float(without_needless_digits(np.array(lowest + share * max(height - lowest, 0.0)), problem.gap))
+        for level in levels:
             found.append(project(model, best, level, within=enough(evidence), towards=towards))
             evidence = evidence.using(found[-1], problem)
         moved = max(float(np.abs(each.point - best).max()) for each in found)
         # Without an upper bound the best point is asked again until all plants of a cohort are there.
         stagnated = is_still(moved, best, evidence.upper) and math.isfinite(evidence.upper)
-        asked = [_question(model, each, best, problem, near) for each, near in zip(found, _NEARNESS, strict=False)]
+        asked = [question_of(model, each, best, problem, near) for each, near in zip(found, _NEARNESS, strict=False)]
         points, of_norm, sides = (np.stack([each[k] for each in asked]) for k in range(3))
         centre, penalty = (np.stack([each[k] for each in asked], axis=1) for k in (3, 4))
-        counted = _counted(evidence, model, found)
+        counted = counted_shares(evidence, model, found)
         return CohortState(evidence, points, of_norm, sides, centre, penalty, counted, stagnated)
+
+    def _around_the_best(self, state: CohortState, evidence: Evidence, problem: ServerProblem) -> CohortState:
+        """Ask the best point, at every level already, with local steps of many lengths, as zero is asked at first.
+
+        Plants whose guards let looser cuts out told less of it than of its risk, and no projection leads away from it.
+        Stagnated where just that was asked before, of all plants: the same question has the same answer.
+        """
+        first, best, q = self.init(problem), evidence.best_point, self._questions(problem)
+        points, centre = np.tile(best, (q, 1)), np.tile(best, (len(problem.sites), q, 1))
+        counted = np.zeros((len(problem.sites), q, 2 * q * evidence.exchanges))
+        same = np.array_equal(points, state.points) and np.array_equal(first.penalty, state.penalty)
+        asked = same and state.counted.size > 0 and evidence.fresh_weight > 1.0 - _ROUNDING
+        return replace(
+            first, evidence=evidence, points=points, centre=centre, counted=counted, stagnated=asked,
+        )
 
     def contradictions(
         self, state: CohortState, problem: ServerProblem, answers: Mapping[str, Arrays]
@@ -211,40 +234,3 @@ def _bounded(evidence: Evidence, problem: ServerProblem) -> Evidence:
     upper = float(totals[best])
     fresh_weight = float(problem.weights[~np.isnan(evidence.risks[-1])].sum())
     return replace(evidence, upper=upper, best=best if math.isfinite(upper) else -1, fresh_weight=fresh_weight)
-
-
-def _question(
-    model: CutModel, found: ModelPoint, best: FloatArray, problem: ServerProblem, near: float
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Point (D,), slope of the norm (D,), sides (P,), shared centres (C, D) and penalties (C,) of a projection.
-
-    Where the best point is at the level already there is no step to take after: penalty 0, Polyak's at each plant.
-    """
-    point, n_cohorts = without_needless_digits(found.point, problem.gap), len(problem.sites)
-    if found.level_price <= 0:
-        nothing = np.zeros_like(point), np.zeros(problem.n_features)
-        return point, *nothing, np.tile(point, (n_cohorts, 1)), np.zeros(n_cohorts)
-    return point, *norm_and_sides(model, found, best), *prox_questions(model, found, best, problem, near)
-
-
-def _counted(evidence: Evidence, model: CutModel, found: Sequence[ModelPoint]) -> FloatArray:
-    """Shares (C, q, 2 q E) in which the cuts of each cohort and exchange made its slope in each of q projections.
-
-    Where a cut of an earlier run is among them the sites are told to take the shared centre: they know it no more.
-    """
-    n_cohorts, q, exchanges = model.site_weights.shape[0], len(found), evidence.exchanges
-    counted = np.zeros((n_cohorts, q, exchanges, 2 * q))
-    weights, earlier = model.site_weights[model.site], evidence.cut_round == EARLIER_RUN
-    own = np.flatnonzero(~earlier)
-    # The cuts of an exchange stand in the order of the questions, that at the point before that of the prox point.
-    group = model.site[own] * exchanges + evidence.cut_round[own].astype(np.intp) - 1
-    order = np.argsort(group, kind="stable")
-    own, group = own[order], group[order]
-    place = np.arange(own.size) - np.searchsorted(group, group)
-    for k, each in enumerate(found):
-        shares = np.divide(each.multipliers, weights, out=np.zeros_like(weights), where=weights > 0)
-        counted[group // exchanges, k, group % exchanges, place] = shares[own]
-        unknown = np.unique(model.site[earlier & (shares > 0)])
-        counted[unknown, k] = 0.0
-        counted[unknown, k, 0, 0] = UNKNOWN_TO_SITES
-    return counted.reshape(n_cohorts, q, -1)

@@ -36,10 +36,11 @@ from typing import ClassVar
 import numpy as np
 
 from models.basics import Arrays, FloatArray, without_needless_digits
+from models.cuts.bounds import enough, record, tighten_lower_bound
 from models.cuts.carried_proof import CarriedProof
 from models.cuts.cut_model import CutModel, ModelPoint
 from models.cuts.cut_program import project
-from models.cuts.evidence import Evidence, cut_model, enough, record, tighten_lower_bound
+from models.cuts.evidence import Evidence, cut_model
 from models.cuts.reuse import reused_cuts, without_reused
 from models.methods.certified import PointServer, PointState, is_still
 from models.methods.site_answers import ProxCutSite, RiskSite

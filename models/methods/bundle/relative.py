@@ -30,9 +30,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from models.basics import Arrays, FloatArray
+from models.cuts.bounds import counted_risks, record
 from models.cuts.certificate import combined_certificate
 from models.cuts.cut_program import minimise, project
-from models.cuts.evidence import Evidence, counted_risks, cut_model, record, risks_or_models
+from models.cuts.evidence import Evidence, cut_model, risks_or_models
 from models.fairness.ambiguity_set import RelativeSet
 from models.fairness.relative_risk import Majorant, global_bound, reach_of
 from models.methods.certified import PointServer, PointState, is_still

@@ -34,16 +34,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from models.basics import Arrays, FloatArray, ProblemError
+from models.cuts.bounds import record
 from models.cuts.carried_proof import CarriedProof
 from models.cuts.cut_model import CutModel
 from models.cuts.cut_program import minimise, project
-from models.cuts.evidence import Evidence, cut_model, record
+from models.cuts.evidence import Evidence, cut_model
 from models.cuts.lower_bound import lower_bound
 from models.geometry.projections import least_where
+from models.methods.answer_arrays import stacked
 from models.methods.certified import PointServer, PointState, is_still
 from models.methods.guard import Guard
 from models.methods.row_account import Accounted, RowAccount
-from models.methods.site_answers import stacked
 from models.problem import ServerProblem, SiteProblem
 
 

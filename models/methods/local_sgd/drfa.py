@@ -31,10 +31,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import Arrays, FloatArray
+from models.methods.answer_arrays import stacked
 from models.methods.local_sgd.rule import Memory, step_messages, step_size
 from models.methods.local_sgd.sampled_sites import MixtureRule, mean_answer, reckoned
 from models.methods.local_sgd.server import LocalServer, LocalState
-from models.methods.site_answers import stacked
 from models.problem import ServerProblem
 
 

@@ -25,15 +25,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import Arrays, FloatArray, ProblemError
-from models.cuts.evidence import Evidence, counted_risks, mixture_bound
+from models.cuts.bounds import counted_risks, mixture_bound
+from models.cuts.evidence import Evidence
 from models.losses.exponentials import log_sum_exp
+from models.methods.answer_arrays import present, stacked
 from models.methods.local_sgd.objectives.base import MeanLoss
 from models.methods.local_sgd.objectives.linear import LinearObjective
 from models.methods.local_sgd.rule import LocalRule, Memory, step_messages, step_size
 from models.methods.local_sgd.sampled_sites import mean_answer
 from models.methods.local_sgd.server import LocalServer, LocalState
 from models.methods.local_sgd.site import LocalStepsSite
-from models.methods.site_answers import present, stacked
 from models.problem import ServerProblem, SiteProblem
 
 

@@ -31,10 +31,10 @@ import numpy as np
 from models.basics import Arrays, FloatArray
 from models.fairness.ambiguity_set import RelativeSet
 from models.fairness.dual_step import dual_step
+from models.methods.answer_arrays import stacked
 from models.methods.local_sgd.phi_choice import absorb, begin_choice, chosen_phi, probe, without_choice
 from models.methods.local_sgd.rule import LocalRule, Memory, message, step_messages
 from models.methods.local_sgd.scaff_steps import Steps, fairness_note, step_rule
-from models.methods.site_answers import stacked
 from models.problem import ServerProblem
 
 _LOSSES, _STEPS, _CURVATURE = 0.0, 1.0, 2.0

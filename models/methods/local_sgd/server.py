@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from models.basics import Arrays, FloatArray
-from models.cuts.evidence import Evidence, counted_risks, mixture_bound, record, tighten_lower_bound
+from models.cuts.bounds import counted_risks, mixture_bound, record, tighten_lower_bound
+from models.cuts.evidence import Evidence
 from models.methods.certified import CertifiedServer, State
 from models.methods.local_sgd.rule import LocalRule, Memory
 from models.methods.local_sgd.site import LocalStepsSite

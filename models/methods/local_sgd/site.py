@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import Arrays, FloatArray
+from models.methods.answer_arrays import cut_answer, cut_shapes
 from models.methods.guard import MOVES, Guard, asked, moved
 from models.methods.local_sgd.objectives.base import MeanLoss
 from models.methods.local_sgd.objectives.linear import LinearObjective
 from models.methods.local_sgd.objectives.softmax import SoftmaxObjective
 from models.methods.row_account import Accounted, RowAccount
-from models.methods.site_answers import cut_answer, cut_shapes
 from models.problem import SiteProblem
 from models.worst_case.risk import RiskCut
 

@@ -19,12 +19,12 @@ import numpy as np
 from models.basics import Arrays, FloatArray
 from models.cuts.carried_proof import CarriedProof
 from models.cuts.contradiction import Contradiction
+from models.methods.answer_arrays import stacked
 from models.methods.local_sgd.drfa import WorstMixtureServer
 from models.methods.local_sgd.rule import Memory
 from models.methods.local_sgd.sampled_sites import reckoned
 from models.methods.local_sgd.server import LocalServer
 from models.methods.protocol import NO_PARAMETERS
-from models.methods.site_answers import stacked
 from models.problem import Certificate, ServerProblem, Status
 from models.site_ambiguity.ball import worst_mixture
 

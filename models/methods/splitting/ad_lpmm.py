@@ -37,10 +37,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from models.basics import Arrays, FloatArray, ProblemError
+from models.cuts.bounds import record, tighten_lower_bound
 from models.cuts.cut_model import ModelPoint
-from models.cuts.evidence import Evidence, record, tighten_lower_bound
+from models.cuts.evidence import Evidence
+from models.methods.answer_arrays import present, stacked
 from models.methods.certified import CertifiedServer, State
-from models.methods.site_answers import present, stacked
 from models.methods.splitting.ad_lpmm_operators import (
     Duals,
     Heights,

@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 
 from models.basics import Arrays, FloatArray
 from models.geometry.norms import dual_norm
+from models.methods.answer_arrays import minorant_arrays
 from models.methods.guard import MOVES, Guard, Minorant, asked, guarded_minorant, moved, step_minorant
 from models.methods.row_account import Accounted
-from models.methods.site_answers import ProxCutSite, RiskSite, minorant_arrays, vector_account
+from models.methods.site_answers import ProxCutSite, RiskSite, vector_account
 from models.problem import SiteProblem
 from models.prox.bundle import RiskPenalty, local_step
 from models.worst_case.risk import site_cut

@@ -26,9 +26,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import Arrays, FloatArray, ProblemError
-from models.cuts.evidence import Evidence, record, tighten_lower_bound
+from models.cuts.bounds import record, tighten_lower_bound
+from models.cuts.evidence import Evidence
+from models.methods.answer_arrays import present, stacked
 from models.methods.certified import PointServer, PointState
-from models.methods.site_answers import AdmmSite, present, stacked
+from models.methods.site_answers import AdmmSite
 from models.problem import ServerProblem
 
 

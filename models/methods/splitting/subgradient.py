@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from models.basics import Arrays
-from models.cuts.evidence import cut_model, record, risks_or_models, tighten_lower_bound
+from models.cuts.bounds import record, tighten_lower_bound
+from models.cuts.evidence import cut_model, risks_or_models
 from models.geometry.norms import steepest_move
 from models.methods.certified import PointServer, PointState
 from models.methods.site_answers import RiskSite

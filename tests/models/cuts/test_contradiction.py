@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from models.cuts.bounds import record
 from models.cuts.contradiction import find_contradiction, suspected
-from models.cuts.evidence import Evidence, record, with_answers
+from models.cuts.evidence import Evidence, with_answers
 from models.geometry.supports import BoxSupport
 from models.losses.catalogue import LOSS_NAMES, get_loss
 from models.methods.site_answers import ProxCutSite

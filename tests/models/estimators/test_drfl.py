@@ -105,6 +105,20 @@ def test_raw_regression_is_solved_to_the_gap(loss: str) -> None:
     assert np.mean((low <= targets) & (targets <= high)) >= 0.9
 
 
+@pytest.mark.parametrize("given", [{}, {"method": "level-bundle"}, {"lift": "spline", "loss": "pinball"}])
+def test_targets_far_from_0_are_fitted_as_those_around_it(given: dict[str, Any]) -> None:
+    features, scores, groups = rows(5, 90, 3)
+    scores = np.round(scores, 6)
+    near = FederatedDRRegressor(**given).fit(features, scores, groups=groups)
+    far = FederatedDRRegressor(**given).fit(features, scores + 2.0**20, groups=groups)
+    assert far.certified_gap_ <= 1e-4
+    assert far.worst_case_risk_ == pytest.approx(near.worst_case_risk_, rel=3e-4)
+    assert far.intercept_ - 2.0**20 == pytest.approx(near.intercept_, abs=0.02)
+    for method in ("conformal", "markov"):
+        moved = far.predict_interval(features, method=method) - 2.0**20
+        assert moved == pytest.approx(near.predict_interval(features, method=method), abs=0.02)
+
+
 def test_without_a_ball_over_the_clients_it_is_the_federated_svm() -> None:
     features, scores, groups = rows(1, 60, 3)
     labels = scores > 0

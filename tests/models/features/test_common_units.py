@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from models.basics import TransportNorm
+from models.basics import ProblemError, TransportNorm
 from models.centralised.bundle import train_at_hand
 from models.features.common_units import CommonUnits
 from models.geometry.supports import BoxSupport, PolytopeSupport, Support
@@ -129,3 +129,27 @@ def test_rows_keep_how_often_they_count() -> None:
     site = SiteProblem(np.array([[3.0], [1.0]]), np.array([1.0, -1.0]), RobustSpec(0.1, 1.0), counts)
     (stated,) = CommonUnits.of({"a": site}).stated({"a": site}).values()
     assert stated.row_weights is counts and stated.features[0, 0] == 1.0
+
+
+@pytest.mark.parametrize("kind", ["tiny", "huge", "column", "radius", "target"])
+@pytest.mark.parametrize("at_hand", [True, False])
+def test_numbers_that_overflow_are_refused_in_words(kind: str, at_hand: bool) -> None:
+    """Squares of such numbers overflow: an optimum of 0.26 was "proven" to be above 0.85, or a solver divided by 0."""
+    x = np.random.default_rng(0).normal(size=(12, 3))
+    radius = 1e200 if kind == "radius" else 0.01
+    x[:, :] *= {"tiny": 1e-200, "huge": 1e155}.get(kind, 1.0)
+    x[:, 2] *= 1e300 if kind == "column" else 1.0
+    spec = RobustSpec(radius, 1.0, loss=get_loss("huber" if kind == "target" else "hinge"))
+    labels = np.sign(x[:, 0]) * (1e155 if kind == "target" else 1.0)
+    sites = {"a": SiteProblem(x, labels, spec)}
+    words = {"column": "beside others", "radius": "too large", "target": "targets"}.get(kind, "features of size")
+    with pytest.raises(ProblemError, match=words):
+        train_at_hand(sites, mixture=MixtureBall("l2", 0.0)) if at_hand else train(sites, max_rounds=3)
+
+
+def test_one_feature_far_below_the_others_does_no_harm() -> None:
+    sites = _sites("hinge", "unbounded", "l2", 1.0)
+    tiny = {n: replace(s, features=np.column_stack([s.features, 1e-160 * s.features[:, 0]])) for n, s in sites.items()}
+    found, first = (train_at_hand(each, mixture=MixtureBall("l2", 0.0)) for each in (tiny, sites))
+    assert found.certificate.upper == pytest.approx(first.certificate.upper, rel=1e-6)
+    assert found.certificate.gap <= 1e-4

@@ -19,7 +19,7 @@ from models.methods.catalogue import METHODS
 from models.methods.guard import MOVES, AnswerT, Minorant, Near, Other, height_at
 from models.methods.guard import asked as asked_of
 from models.methods.row_account import accounted_answer, accounted_remembering
-from models.multiclass import accounted_heads
+from models.one_vs_rest import accounted_heads
 from models.problem import RobustSpec, SiteProblem
 from models.simulation.federation import train
 from models.worst_case.risk import site_cut, site_risk

@@ -15,7 +15,7 @@ from models.cuts.evidence import GROWING, Evidence, with_answers
 from models.methods.bundle.level import BundleState
 from models.methods.catalogue import get_method
 from models.methods.packed_change import PackedChange
-from models.multiclass import OneVsRestServer
+from models.one_vs_rest import OneVsRestServer
 from models.problem import ServerProblem, SiteTerms
 
 D, SITES = 3, 4

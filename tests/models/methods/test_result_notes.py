@@ -9,7 +9,8 @@ import pytest
 
 from models.losses.catalogue import get_loss
 from models.methods.catalogue import METHODS, get_method
-from models.multiclass import OneVsRestServer, answer_heads, head_labels
+from models.multiclass import head_labels
+from models.one_vs_rest import OneVsRestServer, answer_heads
 from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms, Status
 from models.simulation.federation import Training, train
 

@@ -12,7 +12,7 @@ from models.geometry.supports import BoxSupport
 from models.losses.catalogue import get_loss
 from models.methods.catalogue import METHODS, get_method
 from models.methods.row_account import accounted_answer
-from models.multiclass import accounted_heads, answer_heads
+from models.one_vs_rest import accounted_heads, answer_heads
 from models.problem import RobustSpec, SiteProblem
 
 SCALARS = {

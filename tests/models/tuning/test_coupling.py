@@ -101,3 +101,42 @@ def test_a_coupling_is_kept_out_of_the_budget_of_the_tuning_before_it() -> None:
     assert coupling_cost(3, 20, 9).rounds == 3
     budget = Budget(OneTraining(12, 1000.0), 3.0, kept=cost)
     assert (budget.rounds_left, budget.numbers_left) == (24, 3000.0 - cost.numbers)
+
+
+def test_the_first_steps_go_down_the_gradient_by_stated_lengths() -> None:
+    """Nothing is known of curvature yet: lengths 1, 0.3 and 2.5 in the direction of steepest descent."""
+    scores, classes = scored(6, 3)
+    coupler = Coupler(3, most=2)
+    site = SiteProblem(scores, classes.astype(float), RobustSpec(0.0, 1.0, loss=Softmax(3)))
+    (start,) = coupler.points()
+    cut = site_cut(start[0], site)
+    coupler.tell([Told(cut.risk, cut.height, cut.slope)])
+    at, small = np.eye(3, 4).ravel(), 1e-6 * np.eye(12)
+    slope = np.array([
+        (objective(at + each, scores, classes) - objective(at - each, scores, classes)) / 2e-6 for each in small
+    ]).reshape(3, 4)
+    down = -slope / np.linalg.norm(slope)
+    relative = (down - down[0])[1:]  # points are counted from the first class
+    zero = np.vstack([start[0][:6].reshape(2, 3).T, start[0][6:]]).T
+    for point, length in zip(coupler.points(), (1.0, 0.3, 2.5), strict=True):
+        moved = np.vstack([point[0][:6].reshape(2, 3).T, point[0][6:]]).T - zero
+        assert moved == pytest.approx(length * relative, abs=1e-6)
+
+
+def test_after_an_exchange_in_vain_steps_are_a_quarter() -> None:
+    """Steeper where it went: that says nothing of curvature, so the direction stays."""
+    coupler, slope = Coupler(3), np.arange(8.0) - 3.0
+    (start,) = coupler.points()
+    coupler.tell([Told(1.0, 0.0, slope)])
+    before = [np.linalg.norm(point - start) for point in coupler.points()]
+    coupler.tell([Told(2.0, 0.0, 2.0 * slope)] * POINTS)
+    assert coupler.objective == 1.0 and coupler.exchanges == 2
+    after = [np.linalg.norm(point - start) for point in coupler.points()]
+    assert before == pytest.approx([before[0], 0.3 * before[0], 2.5 * before[0]])
+    assert after == pytest.approx([0.25 * each for each in before])
+
+
+def test_what_a_coupling_may_be_is_as_the_limits_say() -> None:
+    """Twelve exchanges of three points, mu = 0.01: the README and the version's words state them."""
+    assert (EXCHANGES, POINTS, RIDGE) == (12, 3, 1e-2)
+    assert coupling_cost(3, 20, 60).rounds == 12

@@ -42,6 +42,7 @@ def test_what_cannot_be_dealt_is_refused() -> None:
         deal_rows(features, classes, 1, 0)
     with pytest.raises(ProblemError, match="5 folds need as many distinct rows, there are 1"):
         deal_rows(np.zeros((20, 2)), np.zeros(20, dtype=int), 5, 0)
+    assert sorted(deal_rows(features[:5], classes[:5], 5, 0)) == [0, 1, 2, 3, 4], "as many distinct rows are enough"
     folds = deal_rows(features, classes, 5, 0)
     check_folds(folds, classes, 5, least_train=16, least_test=4)
     for least in ({"least_train": 17, "least_test": 4}, {"least_train": 16, "least_test": 5}):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from models.tuning.rungs import rungs, stay
+from models.tuning.candidates import Candidate
+from models.tuning.rungs import Rung, race_numbers, rungs, stay
 
 
 @pytest.mark.parametrize(
@@ -19,3 +20,17 @@ def test_a_third_stays_rounded_up_and_three_at_least(count: int, left: int) -> N
 def test_every_fold_is_asked_once_in_order(candidates: int, folds: int) -> None:
     asked = [fold for rung in rungs(candidates, folds) for fold in rung.folds]
     assert asked == list(range(folds))
+
+
+def test_a_race_is_counted_as_if_the_dearest_stayed() -> None:
+    """Two heads; ten candidates with the lift of 7 features and one of 3, of which a third, four, stay for two folds.
+
+    A cut of a lift and fold goes out as a point (2 x 8 or 2 x 4 numbers) and comes back as a slope, risk, height and
+    share of the norm; a score is its weights and what is told of them.
+    """
+    candidates = [Candidate(1.0 + k, 1.0, lift=int(k > 0)) for k in range(11)]
+    plan = (Rung((0,)), Rung((1, 2)))
+    cuts = [2 * 2 * (size + 1) + 3 * 2 for size in (7, 3)]
+    first = 10 * (2 * 8 + 5) + (2 * 4 + 5) + 4 * sum(cuts)
+    second = 2 * (4 * (2 * 8 + 5) + 4 * sum(cuts))
+    assert race_numbers(candidates, (3, 7), 2, plan, 5, cuts=4) == first + second

@@ -14,7 +14,7 @@ from models.basics import Arrays, ProblemError
 from models.cuts.late import last_told
 from models.methods.bundle.asynchronous import AsynchronousServer, AsynchronousState
 from models.methods.catalogue import get_method
-from models.multiclass import OneVsRestServer
+from models.one_vs_rest import OneVsRestServer
 from models.problem import RobustSpec, ServerProblem, SiteProblem, Status
 from models.simulation.federation import server_problem
 from models.site_ambiguity.ball import MixtureBall

@@ -1,4 +1,4 @@
-"""AD-LPMM: the optimum of the whole problem, step sizes, its operators, drawn rows, residuals, absent sites."""
+"""AD-LPMM: the optimum of the whole problem, step sizes, drawn rows, residuals, absent sites."""
 
 from __future__ import annotations
 
@@ -11,55 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.basics import ProblemError, TransportNorm
-from models.geometry.supports import BoxSupport, PolytopeSupport
+from models.geometry.supports import PolytopeSupport
 from models.losses.catalogue import get_loss
 from models.methods.catalogue import get_method
 from models.methods.splitting.ad_lpmm import DrflServer, DrflState
-from models.methods.splitting.ad_lpmm_operators import (
-    EVERY,
-    LAST,
-    Duals,
-    Heights,
-    Local,
-    Steps,
-    first_sizes,
-    move_heights,
-)
-from models.methods.splitting.ad_lpmm_site import LEAST_ROWS, DrflSite, sampled_rows
-from models.problem import RobustSpec, SiteProblem, Status
+from models.methods.splitting.ad_lpmm_operators import EVERY, LAST, first_sizes
+from models.problem import Status
 from models.simulation.federation import Training, server_problem, train
 from models.site_ambiguity.ball import MixtureBall, MixtureNorm
-from models.worst_case.risk import site_cut
+from tests.models.methods.splitting.drawn import Sites, drawn_sites
 
-Sites = dict[str, SiteProblem]
 LOSSES = ["hinge", "smooth_hinge", "logistic", "huber", "epsilon_insensitive", "pinball"]
 SIZES = {"c": 3.0, "c_weights": 0.03}
 """Step sizes for the tests that leave nothing to the data."""
-
-
-def drawn_sites(
-    loss: str = "hinge",
-    norm: TransportNorm = "l2",
-    *,
-    box: bool = False,
-    seed: int = 0,
-    rows: int = 8,
-    count: int = 3,
-    unit: float = 1.0,
-) -> Sites:
-    """Sites of two features whose planes differ; ``unit`` is the size of the targets."""
-    random, judged = np.random.default_rng(seed), get_loss(loss)
-    plane, classes = 2 * random.normal(size=2), judged.task == "classification"
-    support = BoxSupport(np.zeros(2), np.ones(2)) if box else None
-    spec = RobustSpec(0.05, 1.0 if classes else 10.0 / unit, norm, support, True, judged)
-    sites = {}
-    for g in range(count):
-        features = random.uniform(size=(rows + g, 2))
-        score = (features - 0.5) @ (plane + 0.5 * random.normal(size=2))
-        noise = 0.3 * random.normal(size=rows + g)
-        labels = np.where(score + noise > 0, 1.0, -1.0) if classes else unit * (0.5 + 0.3 * score + 0.1 * noise)
-        sites[f"site-{g}"] = SiteProblem(features, labels, spec)
-    return sites
 
 
 def whole_optimum(sites: Sites, ball: MixtureBall) -> float:
@@ -188,53 +152,6 @@ def test_the_papers_constant_ends_at_the_same_optimum() -> None:
     assert runs[0].certificate.upper == pytest.approx(runs[1].certificate.upper, rel=2e-3)
 
 
-@pytest.mark.parametrize("p", ["l1", "l2", "linf"])
-@pytest.mark.parametrize("theta", [0.0, 0.3])
-@pytest.mark.parametrize("tight", [True, False])
-def test_operators_solve_their_subproblems(p: MixtureNorm, theta: float, tight: bool) -> None:
-    """Equations (7) to (10) against CVXPY on the augmented Lagrangian with its proximal term."""
-    cp = pytest.importorskip("cvxpy", reason="the oracle needs the extra 'reference'")
-    random, count = np.random.default_rng(5), 4
-    q, c = np.full(count, 1 / count), 1.7
-    t_old, z_old, eta_old = random.normal(size=(3, count))
-    old = Heights(t_old, z_old, np.abs(eta_old), 0.3)
-    local = Local(np.zeros((count, 1)), random.normal(size=count))
-    duals = Duals(random.normal(size=count), np.zeros((count, 1)), random.normal(size=count))
-    steps = Steps.of(c, 0.0, count, tight=tight)
-    found = move_heights(old, local, duals, steps, q, MixtureBall(p, theta))
-
-    def proximal(change: object, rows: np.ndarray, size: float) -> object:
-        matrix = c * (size * np.eye(rows.shape[1]) - rows.T @ rows)
-        return 0.5 * cp.quad_form(change, cp.psd_wrap(matrix))
-
-    t, z, eta, gamma = cp.Variable(count), cp.Variable(count), cp.Variable(count, nonneg=True), cp.Variable(1)
-    dual = {"l1": "inf", "l2": 2, "linf": 1}[p]
-    one = np.eye(count)
-    first = q @ t + theta * cp.norm(t, dual) + duals.sigma @ (t - z) - duals.zeta @ z
-    first += c / 2 * cp.sum_squares(t - z - old.gamma - old.eta) + c / 2 * cp.sum_squares(z - local.risks)
-    first += proximal(cp.hstack([t - old.t, z - old.z]), np.hstack([one, -one]), steps.first)
-    cp.Problem(cp.Minimize(first)).solve(solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12)
-    np.testing.assert_allclose(found.t, t.value, atol=1e-6)
-    np.testing.assert_allclose(found.z, z.value, atol=1e-6)
-    rows = np.hstack([-np.ones((count, 1)), -one])
-    apart = found.t - found.z - cp.hstack([gamma] * count) - eta
-    second = -cp.sum(gamma) + duals.sigma @ apart + c / 2 * cp.sum_squares(apart)
-    second += proximal(cp.hstack([gamma - old.gamma, eta - old.eta]), rows, steps.second)
-    cp.Problem(cp.Minimize(second)).solve(solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12)
-    np.testing.assert_allclose(found.eta, eta.value, atol=1e-6)
-    assert found.gamma == pytest.approx(float(gamma.value[0]), abs=1e-6)
-
-
-def test_drawn_rows_are_the_same_for_the_same_round_and_never_few() -> None:
-    site = drawn_sites(rows=200)["site-0"]
-    first, again, other = sampled_rows(site, 0.3, 4), sampled_rows(site, 0.3, 4), sampled_rows(site, 0.3, 5)
-    np.testing.assert_array_equal(first, again)
-    assert first is not None and first.shape == (60,) and not np.array_equal(first, other)
-    assert sampled_rows(site, 0.001, 1).shape == (LEAST_ROWS,)
-    assert sampled_rows(site, 1.0, 1) is None
-    assert sampled_rows(site, 0.001, 1, LEAST_ROWS + 7).shape == (LEAST_ROWS + 7,)
-
-
 def test_drawn_rows_leave_the_certificate_exact() -> None:
     sites, ball = drawn_sites("logistic", rows=120), MixtureBall("l2", 0.2)
     best = whole_optimum(sites, ball)
@@ -242,19 +159,6 @@ def test_drawn_rows_leave_the_certificate_exact() -> None:
     for number in run.history:
         assert number.lower <= best * (1 + 1e-7) and number.upper >= best * (1 - 1e-7)
     assert run.history[-1].upper <= 1.05 * best
-
-
-def test_a_drawn_answer_is_a_cut_of_all_rows() -> None:
-    site = drawn_sites("hinge", rows=60)["site-1"]
-    message = {
-        "point": np.array([0.5, -0.2, 0.1]), "centre": np.array([1.0, 0.3, 0.0]), "target": np.array(0.1),
-        "stiffness": np.array(100.0), "draw": np.array(3.0),
-    }
-    answer = DrflSite().answer(site, message, {**get_method("drfl-admm").parameters, "batch": 0.5})
-    for u in np.random.default_rng(0).normal(size=(20, 3)):
-        norm = float(np.sqrt(u[:2] @ u[:2]))
-        height = answer["minorant_offset"] + answer["minorant_slope"] @ u + answer["minorant_norm_weight"] * norm
-        assert height <= site_cut(u, site).risk + 1e-10
 
 
 def test_small_residuals_stop_a_run_and_mean_optimality() -> None:

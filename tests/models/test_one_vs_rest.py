@@ -1,0 +1,125 @@
+"""One-vs-rest: heads do not mix, shapes stay, the certificate is of the sum."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from models.basics import ProblemError
+from models.methods.catalogue import METHODS, get_method
+from models.methods.local_sgd.phi_choice import begin_choice
+from models.methods.local_sgd.scaff_pd import ScaffRule
+from models.multiclass import head_labels, n_heads, predict_class
+from models.one_vs_rest import OneVsRestServer, answer_heads
+from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms, Status
+
+
+def _data(n_classes: int) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(5)
+    features = random.uniform(0, 1, (90, 3))
+    noisy = features[:, 0] + 0.1 * random.normal(size=90)
+    return features, np.clip((noisy * n_classes).astype(np.intp), 0, n_classes - 1)
+
+
+def _problem(name: str, gap: float) -> ServerProblem:
+    sites = tuple(SiteTerms(f"s{g}", 1 / 3, 0.01, 1.0) for g in range(3))
+    return ServerProblem(3, sites, "l2", True, gap=gap, parameters=get_method(name).parameters)
+
+
+SPEC = RobustSpec(0.01, 1.0, "l2")
+PARTS = np.array_split(np.arange(90), 3)
+
+
+def _round(name: str, server: Any, state: Any, problem: ServerProblem, n_classes: int) -> Any:
+    features, classes = _data(n_classes)
+    site, signs = get_method(name).site, head_labels(classes, n_classes)
+    messages, answers = server.messages(state, problem), {}
+    for g, part in enumerate(PARTS):
+        problems = [SiteProblem(features[part], head[part], SPEC) for head in signs]
+        answers[f"s{g}"] = answer_heads(site, problems, messages[f"s{g}"], problem.parameters)
+    for answer in answers.values():
+        shapes = server.answer_shapes(problem.dimension, 0, problem.parameters)
+        assert {key: array.shape for key, array in answer.items()} == shapes
+    return server.step(state, problem, answers)
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_heads_are_binary_runs_side_by_side(name: str, n_classes: int) -> None:
+    problem, binary = _problem(name, 1e-9), get_method(name).server
+    server = OneVsRestServer(binary, n_heads(n_classes))
+    state = server.init(problem)
+    features, classes = _data(n_classes)
+    alone: list[Any] = [binary.init(problem) for _ in range(server.n_heads)]
+    for _ in range(3):
+        state = _round(name, server, state, problem, n_classes)
+        state = server.unpack(server.pack(state))
+        for k, signs in enumerate(head_labels(classes, n_classes)):
+            messages = binary.messages(alone[k], problem)
+            answers = {
+                f"s{g}": get_method(name).site.answer(
+                    SiteProblem(features[part], signs[part], SPEC), messages[f"s{g}"], problem.parameters
+                )
+                for g, part in enumerate(PARTS)
+            }
+            alone[k] = binary.step(alone[k], problem, answers)
+    np.testing.assert_array_equal(server.weights(state), [binary.weights(each) for each in alone])
+    certificates = [binary.certificate(each) for each in alone]
+    assert server.certificate(state).upper == pytest.approx(sum(each.upper for each in certificates), rel=1e-14)
+    assert server.certificate(state).lower == pytest.approx(sum(each.lower for each in certificates), rel=1e-14)
+    assert all(array.shape[0] == server.n_heads for array in server.pack(state).values())
+
+
+def test_a_finished_head_disturbs_nothing() -> None:
+    """One head is certified long before the others: shapes stay and the sum still closes."""
+    problem = _problem("level-bundle", 1e-5)
+    server = OneVsRestServer(get_method("level-bundle").server, 3)
+    state, shapes = server.init(problem), set()
+    for _ in range(80):
+        state = _round("level-bundle", server, state, problem, 3)
+        shapes.add(tuple(sorted((k, v.shape[2:]) for k, v in server.pack(state).items())))
+        if server.status(state, problem) is not Status.CONTINUE:
+            break
+    assert server.status(state, problem) is Status.CERTIFIED
+    assert server.certificate(state).gap <= 1e-5
+    assert len(shapes) == 1
+    features, classes = _data(3)
+    weights = server.weights(state)
+    assert (predict_class(weights, features) == classes).mean() > 0.6
+    total = sum(server.site_risks(state, problem).values()) / 3
+    assert total == pytest.approx(server.certificate(state).upper, rel=1e-12)
+    assert server.status(state, replace(problem, gap=0.0)) is not Status.CERTIFIED
+
+
+def _assert_packed(server: OneVsRestServer, state: Any) -> None:
+    for before, after in zip(state, server.unpack(server.pack(state)), strict=True):
+        wanted, found = server.binary.pack(before), server.binary.pack(after)
+        assert wanted.keys() == found.keys()
+        for name, array in wanted.items():
+            np.testing.assert_array_equal(array, found[name])
+
+
+def test_heads_that_leave_out_other_cuts_are_packed() -> None:
+    problem, server = _problem("drfl-admm", 1e-9), OneVsRestServer(get_method("drfl-admm").server, 4)
+    state = server.init(problem)
+    for _ in range(20):
+        state = _round("drfl-admm", server, state, problem, 4)
+        _assert_packed(server, state)
+    assert len({head.evidence.cut_site.shape for head in state}) > 1
+
+
+def test_a_head_that_chooses_its_phi_is_packed_beside_one_that_has_it() -> None:
+    problem, server = _problem("scaff-pd-ia", 1e-9), OneVsRestServer(get_method("scaff-pd-ia").server, 4)
+    state = _round("scaff-pd-ia", server, server.init(problem), problem, 4)
+    for k in (0, 2):
+        choosing = replace(state[k], memory=begin_choice(state[k].memory, ScaffRule().ambiguity(problem)))
+        _assert_packed(server, (*state[:k], choosing, *state[k + 1 :]))
+
+
+def test_a_message_without_a_part_for_each_head_is_refused() -> None:
+    problems = [SiteProblem(np.zeros((2, 1)), signs, SPEC) for signs in head_labels(np.array([0, 1]), 3)]
+    with pytest.raises(ProblemError, match="leading axis of 3 heads"):
+        answer_heads(get_method("level-bundle-plain").site, problems, {"point": np.zeros((2, 2))}, {})
