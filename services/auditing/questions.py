@@ -16,7 +16,7 @@ from models.basics import FloatArray, ProblemError
 from models.cohorts.fixed_point import REACH, Words, from_words
 from services.contracts.codec import FrameError, digest, pack_arrays, unpack
 from services.contracts.errors import InvalidInputError
-from services.contracts.messages import TrainingSpec
+from services.contracts.training_spec import TrainingSpec
 from services.verification.contradiction import Answer, contradiction_of
 
 _KIND = "ballast.sum-question/1"

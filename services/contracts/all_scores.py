@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from services.contracts.asset_type import AssetType
-from services.contracts.messages import TrainingSpec
+from services.contracts.training_spec import TrainingSpec
 
 if TYPE_CHECKING:
     from models.losses.joint import CrammerSinger

@@ -6,7 +6,7 @@ import hashlib
 import json
 import tomllib
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Literal, Self, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
@@ -21,10 +21,27 @@ AnyContract = TypeVar("AnyContract", bound=Contract)
 
 
 class Feature(ValueRange):
-    """One feature: its name, unit and sensor range, and what to do with a value outside the range."""
+    """One feature: its name, unit and sensor range, what to do with a value outside the range, and how it is scaled.
+
+    ``scale``: "linear", or "log" for a sensor whose readings span decades and are all above 0: equal ratios of readings
+    are equal steps then, for the planes, the lifts and the balls alike (``Ranges.scale``).
+    """
 
     unit: str
     required: bool = True
+    # Left out where it says nothing, so that what was signed before there was a scale reads the same.
+    scale: Literal["linear", "log"] = Field(default="linear", exclude_if=lambda scale: scale == "linear")
+
+    @model_validator(mode="after")
+    def _has_logarithms(self) -> Self:
+        if self.is_log and self.low <= 0:
+            raise ValueError(f"{self.name}: scale log needs a range above 0, low is {self.low:g}")
+        return self
+
+    @property
+    def is_log(self) -> bool:
+        """Whether readings are scaled by their logarithms."""
+        return self.scale == "log"
 
 
 class FaultClass(Contract):
@@ -90,11 +107,13 @@ class AssetType(Contract):
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of what training depends on: names, units, ranges, treatment of outliers, class names, target."""
+        """SHA-256 of what training depends on: names, units, ranges, scales, treatment of outliers, classes, target."""
         essence: dict[str, object] = {
             "features": [[f.name, f.unit, f.low, f.high, f.required, f.out_of_range] for f in self.features],
             "classes": list(self.class_names),
         }
+        if any(f.is_log for f in self.features):
+            essence["log"] = [f.name for f in self.features if f.is_log]
         if self.target is not None:
             goal = self.target
             essence["target"] = [goal.name, goal.unit, goal.low, goal.high, goal.out_of_range]

@@ -6,8 +6,8 @@ all that stands before when the header says ``"signed": true``. Numbers that dep
 frame's size depends on shapes alone.
 
 Frames of a second form, ``BLS2`` (``services.contracts.compact``), hold the answers of a round in fewer bytes. Who asks
-says in the header :data:`READS` of the NATS message that it reads them; agents of before do not look at it, and who was
-not told so answers in the first form.
+says in the header :data:`READS` of the NATS message that it reads them, and which newer words of a join; agents of
+before do not look at it, and who was not told so answers in the first form, without these words.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ from services.contracts.signing import verify
 
 MAGIC = b"BLS1"
 READS = "Ballast-Reads"
-"""Header of a task's NATS message, beside the frame: forms of frame that may answer it, besides the first."""
+"""Header of a task's NATS message, beside the frame: what may answer it that a coordinator of before does not read."""
+COMPACT, OWN_SCORES = compact.MAGIC.decode(), "own-scores"
+"""Words of that header: compact frames; a join that tells whether the site's own scores are for asking."""
 _ADAPTER: TypeAdapter[Message] = TypeAdapter(
     Annotated[Task | SiteUpdate | SiteRefusal | Hello, Field(discriminator="type")]
 )
@@ -128,9 +130,9 @@ def _unpack_compact(frame: bytes) -> Frame:
     return Frame(header, arrays, unsigned, frame[-SIGNATURE_BYTES:])
 
 
-def reads_compact(headers: Mapping[str, str] | None) -> bool:
-    """Whether who asks says in the headers of the message that it reads compact frames."""
-    return compact.MAGIC.decode() in (headers or {}).get(READS, "").split()
+def read_by_asker(headers: Mapping[str, str] | None) -> frozenset[str]:
+    """What who asks says in the headers of the message that it reads."""
+    return frozenset((headers or {}).get(READS, "").split())
 
 
 def encode(message: Message, sign: Signer | None = None, *, reads_compact: bool = False) -> bytes:
@@ -141,7 +143,7 @@ def encode(message: Message, sign: Signer | None = None, *, reads_compact: bool 
             return unsigned + sign(unsigned)
     arrays = {} if isinstance(message, SiteRefusal | Hello) else message.arrays
     # Plants and servers of an earlier version know none of these: what is not asked or told is not named.
-    unsaid = {name for name in ("tuning", "drift", "exposed") if message.__dict__.get(name) is None}
+    unsaid = {name for name in ("tuning", "drift", "exposed", "own_scores") if message.__dict__.get(name) is None}
     told = message.model_dump(mode="json", exclude={"arrays", *unsaid})
     spec = told.get("spec")
     if isinstance(spec, dict) and spec.get("network") is None:  # nor one of before networks

@@ -95,7 +95,7 @@ def _says_no_more(update: SiteUpdate) -> bool:
         case _:
             inside = (said,) if isinstance(said, Preparation) else ()
     return (
-        (update.data_digest, update.drift, update.exposed) == ("", None, None)
+        (update.data_digest, update.drift, update.exposed, update.own_scores) == ("", None, None, None)
         and re.fullmatch("[0-9a-f]{64}", update.task_sha256) is not None
         and all((each.run_id, each.site_id) == (update.run_id, update.site_id) for each in inside if each is not None)
         and all(each.round == update.round for each in inside if isinstance(each, MaskedWords | Commitment | Revealed))

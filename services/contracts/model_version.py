@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError, model_validator
 from models.basics import FloatArray
 from models.features.lift import Lift
 from models.losses.base import Task
+from models.multiclass import predict_scores
 from services.contracts.all_scores import objective_of
 from services.contracts.asset_type import explain
 from services.contracts.calibration import Calibration, CalibrationFacts
@@ -133,8 +134,6 @@ class ModelVersion(VersionFacts):
 
     def head_scores(self, scaled: FloatArray) -> FloatArray:
         """Scores (N, K) of scaled features (N, P): of the trained planes, or of a network's classes."""
-        from models.multiclass import predict_scores  # with the server halves, which only answers need
-
         network = self.network
         if network is not None:
             return network.scores(self.weights[0], scaled)

@@ -10,49 +10,22 @@ from pydantic import Field, model_validator
 
 from models.basics import ProblemError
 from models.conformal.coverage import asked_level
-from models.losses.base import Task
 from models.site_ambiguity.ball import MixtureBall, MixtureNorm
 from services.contracts.base import Contract, Slug
 from services.contracts.calibration import COVERAGE, Coverage, Over
 from services.contracts.errors import InvalidInputError
-from services.contracts.fairness import FairnessGate
+from services.contracts.gates import CLASS_GATES, TARGET_GATES, Gates
 from services.contracts.masking import LEAST_MEMBERS
-from services.contracts.messages import RadiusRule, Reveal, TrainingSpec
+from services.contracts.messages import Reveal
 from services.contracts.noise import NoiseSpec
 from services.contracts.signing import check_public_key
+from services.contracts.training_spec import RadiusRule, TrainingSpec
 from services.contracts.tuning import TuningChoice, TuningCurve
 from services.contracts.waiting import Waiting, waiting_refusal
 
 Audit = Literal["contradictions", "every round"]
 TUNE_ONLY = "tune_only"
 """What is set, among the overrides of a run's plan, for one that chooses its terms and trains nothing."""
-
-
-class Gates(Contract):
-    """Conditions on a new version before it becomes champion; None: not asked.
-
-    ``max_gap`` holds too where the bounds are within the plan's ``absolute_gap``.
-    ``min_f1`` and ``min_site_f1`` are for classes; ``max_mae``, ``max_site_mae`` (in the target's unit) and
-    ``min_coverage`` (of the 0.9 interval) for a target.
-    """
-
-    max_gap: float | None = Field(default=1e-3, gt=0)
-    min_f1: float | None = Field(default=None, ge=0, le=1, description="all held-out parts together")
-    min_site_f1: float | None = Field(default=None, ge=0, le=1, description="at the worst site")
-    min_fresh_weight: float | None = Field(default=None, ge=0, le=1, description="share of weight that answered last")
-    max_mae: float | None = Field(default=None, gt=0, allow_inf_nan=False, description="all held-out parts together")
-    max_site_mae: float | None = Field(default=None, gt=0, allow_inf_nan=False, description="at the worst site")
-    min_coverage: float | None = Field(default=None, ge=0, le=1, description="all held-out parts together")
-    fairness: tuple[FairnessGate, ...] = Field(default=(), description="how unequally the sites may be served")
-
-    def of_other_task(self, task: Task) -> tuple[str, ...]:
-        """Gates that are asked for and that a model of this task can never answer."""
-        names = CLASS_GATES if task == "regression" else TARGET_GATES
-        return tuple(name for name in names if getattr(self, name) is not None)
-
-
-CLASS_GATES = ("min_f1", "min_site_f1")
-TARGET_GATES = ("max_mae", "max_site_mae", "min_coverage")
 
 
 class MixtureSpec(Contract):

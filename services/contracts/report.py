@@ -13,7 +13,7 @@ from services.contracts.version_facts import Confusion, SiteScore, VersionCertif
 class GateResult(Contract):
     """One condition on a new version: what was wanted, what was found (None: nothing), and whether it holds.
 
-    ``name`` is the field of :class:`services.contracts.plan.Gates`, or what a gate of fairness is called.
+    ``name`` is the field of :class:`services.contracts.gates.Gates`, or what a gate of fairness is called.
     """
 
     name: str

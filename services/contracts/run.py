@@ -9,8 +9,8 @@ from pydantic import Field
 
 from models.worst_case.radius import mixture_confidence
 from services.contracts.base import Contract, RunId, Slug
-from services.contracts.messages import SiteRadius
 from services.contracts.plan import Plan
+from services.contracts.training_spec import SiteRadius
 
 RunStatus = Literal["pending", "running", "completed", "failed", "cancelled"]
 AnswerStatus = Literal["accepted", "absent", "late", "refused_by_site", "rejected", "excluded", "open"]
@@ -77,11 +77,15 @@ class SiteBall(SiteRadius):
 
 
 class SiteTermsRecord(SiteBall):
-    """A site's scalars as they entered the run; ``drift`` and ``exposed`` as it told them, None: not told."""
+    """A site's scalars as they entered the run; ``drift`` and ``exposed`` as it told them, None: not told.
+
+    ``own_scores``: whether it tells an evaluation its own scores in a run on sums; None: not told, so it is asked.
+    """
 
     n_samples: int
     drift: float | None = None
     exposed: float | None = None
+    own_scores: bool | None = None
 
 
 class ExcludedSite(Contract):

@@ -89,6 +89,8 @@ def _scaled_polytope(spec: PolytopeSpec, asset_type: AssetType, task: Task) -> P
         right = "needs a target_column" if task == "regression" else "has no target, leave target_column out"
         raise ProblemError(f"a polytope for {task} {right}")
     ranges = Ranges(asset_type.features)
+    if ranges.is_log.any():
+        raise ProblemError("a polytope is of readings as they are: leave out features with scale log, or the polytope")
     limits = limits - matrix @ ranges.low
     matrix = matrix * (ranges.high - ranges.low)
     column = None

@@ -33,14 +33,32 @@ class ValueRange(Contract):
         """Width of the range, in the unit."""
         return self.high - self.low
 
+    @property
+    def is_log(self) -> bool:
+        """Whether values are scaled by their logarithms."""
+        return False
+
+    @property
+    def middle(self) -> float:
+        """The value that is scaled to 1/2: halfway, or of logarithms the geometric mean of the ends."""
+        return math.sqrt(self.low) * math.sqrt(self.high) if self.is_log else (self.low + self.high) / 2.0
+
 
 class Ranges:
-    """The ranges of P quantities, for values (N, P) in their units; NaN is no value, and is left as it is."""
+    """The ranges of P quantities, for values (N, P) in their units; NaN is no value, and is left as it is.
+
+    A value v in [low, high] is scaled to ``(v - low) / (high - low)``, or, by its logarithm, to ``ln(v / low) /
+    ln(high / low)``. ``is_log`` (P,) says which, ``middle`` (P,) is what 1/2 comes from. ``start`` and ``width`` (P,)
+    are low, or its logarithm, and the length from there to the other end.
+    """
 
     def __init__(self, quantities: Sequence[ValueRange]) -> None:
         self.low = np.array([each.low for each in quantities])
         self.high = np.array([each.high for each in quantities])
-        self._width = self.high - self.low
+        self.is_log = np.array([each.is_log for each in quantities])
+        self.middle = np.array([each.middle for each in quantities])
+        self.start = self._turned(self.low)
+        self.width = self._turned(self.high) - self.start
         self._refuses = np.array([each.out_of_range == "refuse" for each in quantities])
 
     def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -58,5 +76,19 @@ class Ranges:
 
     def scale(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Values (..., P) to [0, 1] by the ranges; what lies outside is the caller's."""
-        scaled: NDArray[np.float64] = (values - self.low) / self._width
+        scaled: NDArray[np.float64] = (self._turned(values) - self.start) / self.width
         return scaled
+
+    def unscale(self, scaled: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Values (..., P) in their units; :meth:`scale` the other way round."""
+        values = np.asarray(self.start + self.width * scaled)
+        values[..., self.is_log] = np.exp(values[..., self.is_log])
+        return values
+
+    def _turned(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The values, or their logarithms where a range is scaled so."""
+        if not self.is_log.any():
+            return values
+        turned = values.copy()
+        turned[..., self.is_log] = np.log(values[..., self.is_log])
+        return turned

@@ -11,11 +11,12 @@ from services.contracts.asset_type import AssetType
 from services.contracts.base import Contract, RunId, Slug
 from services.contracts.coupling import Coupling
 from services.contracts.fairness import SiteFairness
-from services.contracts.messages import Reveal, TrainingSpec
+from services.contracts.messages import Reveal
 from services.contracts.noise import NoisePromise
 from services.contracts.plan import MixtureSpec
 from services.contracts.run import Bounds, SiteBall, SummedSites
 from services.contracts.scores import ErrorInterval, RegressionScores
+from services.contracts.training_spec import TrainingSpec
 from services.contracts.tuning import TuningCurve
 
 Confusion = tuple[tuple[int, ...], ...]

@@ -12,11 +12,12 @@ from functools import partial
 from services.contracts.plan_problem import check_cohort_size, check_problem, with_automatic_loss
 from services.contracts.run import Run
 from services.contracts.tuning import AUTO, TuningCurve, settled
+from services.coordinator.refusals import is_final, untuned_for, without_answers
 from services.coordinator.run_parts import RunParts, shortage, sites_needed
 from services.coordinator.sample_counts import with_samples_held
 from services.coordinator.summed_rounds import RETRY_SECONDS
 from services.coordinator.terms import JOIN_SHAPES, check_asked, joined_terms, with_figures
-from services.coordinator.training_state import TooFewRowsToTuneError, TooFewSitesError
+from services.coordinator.training_state import TooFewRowsToTuneError, TooFewSitesError, TuningBudgetError
 from services.coordinator.tuning import (
     PlanTuning,
     TuningAnswers,
@@ -24,7 +25,6 @@ from services.coordinator.tuning import (
     earlier_choice,
     with_choice,
 )
-from services.coordinator.tuning_refusals import is_final, without_answers
 from services.coordinator.warm_start import run_start
 
 LOG = logging.getLogger("ballast.coordinator")
@@ -71,16 +71,20 @@ class Joining:
             tuning = PlanTuning(run, self._parts.asset_type, whole)
             try:
                 curve = await tuning.race(partial(self.ask_tuning, run))
-            except TooFewRowsToTuneError as error:
+            except (TooFewRowsToTuneError, TuningBudgetError) as error:
                 if run.plan.tuning != AUTO or run.plan.tunes_only:
                     raise
-                LOG.warning("run %s trains untuned: %s", run.run_id, error)
-                curve = tuning.own_terms()
+                LOG.warning("run %s does not tune: %s", run.run_id, error)
+                if isinstance(error, TuningBudgetError):
+                    curve = self._earlier_choice(run, before, however_often=True)
+                curve = curve or tuning.own_terms(untuned_for(error, 0 if spec is None else spec.folds))
         self._parts.forget_sums()  # its keys, and the sites' balls, were those of before
         LOG.info("run %s: %s", run.run_id, curve.why)
         return self._parts.store.set_tuned(run.run_id, *with_choice(run, curve))
 
-    def _earlier_choice(self, run: Run, before: Sequence[Run]) -> TuningCurve | None:
+    def _earlier_choice(
+        self, run: Run, before: Sequence[Run], *, however_often: bool = False
+    ) -> TuningCurve | None:
         """The choice that a run takes; None where it tunes: as who was asked for that alone, or lost a plant of it.
 
         A choice goes by the rows of all plants that made it. One that may not take part any more, since it was removed
@@ -89,7 +93,7 @@ class Joining:
         if run.plan.tunes_only:
             return None
         last = self._parts.store.completed_before(run.run_id, tunings=True)
-        curve = earlier_choice(run.plan, before, last[0] if last else None)
+        curve = earlier_choice(run.plan, before, last[0] if last else None, however_often=however_often)
         if curve is None:
             return None
         made_by = self._parts.store.get_run(curve.reused_from)

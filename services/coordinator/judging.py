@@ -87,10 +87,15 @@ class Judging:
     async def _scores(
         self, run: Run, arrays: Arrays, shapes: Mapping[str, tuple[int, ...]], time: int
     ) -> tuple[Poll, ScoresOnSums | None]:
-        """What the sites told of themselves, and the sums of cohorts where one of them did not."""
+        """What the sites told of themselves, and the sums of cohorts where one of them did not.
+
+        On sums a site that said as it joined that it keeps its own scores is not asked for them: each would be a
+        refusal in its ledger, of which nothing is wrong.
+        """
         keys = self._parts.keys_of(run)
         question = self._parts.question(run, "evaluate", 0, dict.fromkeys(keys, arrays), shapes)
-        outcome = await self._parts.ask(run, question, keys)
+        kept = {site.site_id for site in run.members if site.own_scores is False and run.plan.reveal == "sums"}
+        outcome = await self._parts.ask(run, question, {site: key for site, key in keys.items() if site not in kept})
         outcome = with_counts_held(outcome, run)
         if run.plan.reveal != "sums" or len(outcome.updates) == len(run.members) or self._parts.gone(run):
             return outcome, None

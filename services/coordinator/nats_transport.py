@@ -14,12 +14,12 @@ import nats
 from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
-from services.contracts.codec import READS
-from services.contracts.compact import MAGIC as COMPACT
+from services.contracts.codec import COMPACT, OWN_SCORES, READS
 from services.contracts.errors import UnavailableError
 from services.contracts.log_filters import silence_link_libraries
 from services.contracts.roll import ROLL
 from services.contracts.tracing import headers, span
+from services.coordinator.link_call import Call
 from services.coordinator.ports import RawAnswer
 
 INBOX = b"_COORD"
@@ -33,7 +33,9 @@ class NatsTransport:
     """Fans a task out to the sites and gathers the answers.
 
     A request in flight when the server goes away is sent again after the reconnection, within the same deadline: a task
-    gets the same answer however often it is asked.
+    gets the same answer however often it is asked. It is sent once more when its site says hello, which an agent does
+    that began anew, or whose answer the server did not take: with every change of its users (a plant comes, goes, has
+    another key) the server forgets who was asked what. The first answer does (:class:`Call`).
     """
 
     def __init__(self, servers: Sequence[str], seed_file: Path, authority: Path | None) -> None:
@@ -41,10 +43,9 @@ class NatsTransport:
         self._seed_file = seed_file
         self._authority = authority
         self._client: Any = None
-        self._asking: set[asyncio.Future[Any]] = set()
-        self._given_up: set[asyncio.Future[Any]] = set()
+        self._calls: dict[Call, str] = {}
         self._reconnected_at = -SETTLE_SECONDS
-        self._violations: list[str] = []
+        self._violation = ""
 
     async def connect(self, timeout_seconds: float = 10.0) -> None:
         """Connect; raise :class:`UnavailableError` when no server answers in time or it refuses the key."""
@@ -59,8 +60,9 @@ class NatsTransport:
                 ),
                 timeout_seconds,
             )
+            await self._client.subscribe("hello.*", cb=self._on_hello)
         except (TimeoutError, OSError, NatsError) as error:
-            detail = self._violations[-1] if self._violations else str(error) or type(error).__name__
+            detail = self._violation or str(error) or type(error).__name__
             raise UnavailableError(f"no NATS server at {', '.join(self._servers)}: {detail}") from None
 
     async def close(self) -> None:
@@ -92,15 +94,21 @@ class NatsTransport:
 
     async def _on_lost(self) -> None:
         """Give up what is asked: the answers went with the connection."""
-        self._given_up |= self._asking
-        for request in self._asking:
-            request.cancel()
+        for call in self._calls:
+            call.lose()
+
+    async def _on_hello(self, message: Any) -> None:
+        """Ask the site once more what it was asked: the answer to that may be lost. Only the site may publish there."""
+        name = message.subject.removeprefix("hello.")
+        for call, site_id in self._calls.items():
+            if site_id == name:
+                call.ask_again()
 
     async def _on_back(self) -> None:
         self._reconnected_at = time.monotonic()
 
     async def _on_error(self, error: Exception) -> None:
-        self._violations.append(str(error) or type(error).__name__)
+        self._violation = str(error) or type(error).__name__
 
     async def ask(self, frames: Mapping[str, bytes], deadline_seconds: float) -> dict[str, RawAnswer]:
         """Ask all sites at once; each gets an answer or a failure (``absent`` or ``late``).
@@ -137,21 +145,18 @@ class NatsTransport:
         return RawAnswer(site_id, None, "late", time.monotonic() - started)
 
     async def _request(self, site_id: str, frame: bytes, timeout: float) -> bytes:
-        """One request, given up early with ``ConnectionError`` when the connection is lost meanwhile."""
-        told = {**(headers() or {}), READS: COMPACT.decode()}
-        request = asyncio.ensure_future(
-            self._client.request(f"site.{site_id}.task", frame, timeout=timeout, headers=told)
-        )
-        self._asking.add(request)
+        """What the site answers; ``ConnectionError`` when the connection is lost meanwhile."""
+        told = {**(headers() or {}), READS: f"{COMPACT} {OWN_SCORES}"}
+        end = time.monotonic() + timeout
+
+        async def request() -> Any:
+            left = end - time.monotonic()
+            return await self._client.request(f"site.{site_id}.task", frame, timeout=left, headers=told)
+
+        call = Call(request)
+        self._calls[call] = site_id
         try:
-            data: bytes = (await request).data
-            return data
-        except asyncio.CancelledError:
-            own = asyncio.current_task()
-            if request not in self._given_up or (own is not None and own.cancelling()):
-                raise  # who asks was told to stop
-            raise ConnectionError("connection lost while the site was at work") from None
+            return await call.answer
         finally:
-            self._asking.discard(request)
-            self._given_up.discard(request)
-            request.cancel()
+            self._calls.pop(call)
+            call.end()

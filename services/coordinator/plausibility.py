@@ -14,7 +14,7 @@ import numpy as np
 from models.basics import Arrays, FloatArray
 from models.worst_case.risk_range import risk_range, steepest_slope
 from services.contracts.lift import draw_lift, lift_check
-from services.contracts.messages import TrainingSpec
+from services.contracts.training_spec import TrainingSpec
 
 _ROUNDING = 1e-6
 """Relative: a slope or a radius may be off by this much."""

@@ -14,9 +14,10 @@ from services.contracts.asset_type import AssetType
 from services.contracts.codec import digest, encode
 from services.contracts.coupling import CouplingTask
 from services.contracts.masking import MaskingTask
-from services.contracts.messages import ON_SUMS, Kind, SiteRefusal, SiteUpdate, Task, TrainingSpec
+from services.contracts.messages import ON_SUMS, Kind, SiteRefusal, SiteUpdate, Task
 from services.contracts.plan import Plan
 from services.contracts.run import Exchange, SiteAnswer
+from services.contracts.training_spec import TrainingSpec
 from services.contracts.tuning import TuningTask
 from services.coordinator.admission import AdmissionError, Expected, admit, no_doubt
 from services.coordinator.plausibility import doubt

@@ -11,15 +11,16 @@ from typing import Any
 from models.basics import FloatArray
 from models.cohorts.dealing import cohort_problem
 from models.methods.catalogue import check_parameters, get_method
-from models.multiclass import OneVsRestServer
+from models.one_vs_rest import OneVsRestServer
 from services.contracts.all_scores import trained_heads
 from services.contracts.asset_type import AssetType
-from services.contracts.messages import TrainingSpec
 from services.contracts.plan import Plan
 from services.contracts.run import Exchange, Run, SiteAnswer, SiteTermsRecord
+from services.contracts.training_spec import TrainingSpec
 from services.coordinator.noisy_sums import noise_plan, server_half
 from services.coordinator.poll import Poll, Question, poll
 from services.coordinator.ports import RunStore, SiteTransport
+from services.coordinator.refusals import is_final
 from services.coordinator.summed_rounds import RETRY_SECONDS, SummedRounds
 from services.coordinator.terms import cohorts_of, server_problem, site_specs
 from services.coordinator.training_state import RunCancelledError, TooFewSitesError, Training
@@ -128,15 +129,17 @@ class RunParts:
     async def until_enough(self, run: Run, question: Question, keys: Mapping[str, str]) -> Poll:
         """Ask, and ask again while fewer than ``min_sites`` answer, for as long as the plan's patience lasts.
 
-        An outcome with a site to exclude is enough as it is: the question is asked of fewer sites then.
+        An outcome with a site to exclude is enough as it is: the question is asked of fewer sites then. Where so many
+        refuse for good that the rest are too few, nobody is asked again.
         """
         deadline = time.monotonic() + run.plan.absence_patience_seconds
         while True:
             outcome = await self.ask(run, question, keys)
             if len(outcome.updates) >= sites_needed(run.plan) or outcome.excluded:
                 return outcome
-            if time.monotonic() >= deadline:
-                raise TooFewSitesError(shortage(run, question, outcome))
+            final = not _enough_may_answer(run.plan, outcome)
+            if final or time.monotonic() >= deadline:
+                raise TooFewSitesError(shortage(run, question, outcome, final=final))
             self.check_cancelled(run)
             await asyncio.sleep(RETRY_SECONDS)
 
@@ -151,13 +154,19 @@ def sites_needed(plan: Plan) -> int:
     return max(plan.min_sites, plan.min_cohort) if plan.reveal == "sums" else plan.min_sites
 
 
-def shortage(run: Run, question: Question, outcome: Poll) -> str:
-    """Who was missing where too few answered, on one line."""
+def _enough_may_answer(plan: Plan, outcome: Poll) -> bool:
+    """Whether sites that have not refused for good are as many as the plan needs."""
+    return sum(not is_final(answer) for answer in outcome.answers) >= sites_needed(plan)
+
+
+def shortage(run: Run, question: Question, outcome: Poll, *, final: bool = False) -> str:
+    """Who was missing where too few answered, on one line; ``final``: nobody waited, for they refused for good."""
     missing = "; ".join(
         f"{answer.site_id}: {answer.reason}" for answer in outcome.answers if answer.status != "accepted"
     )
     where = "to join" if question.kind == "join" else f"in round {question.round}"
+    waited = "and no more will" if final else f"within {run.plan.absence_patience_seconds:g} s"
     return (
-        f"{len(outcome.updates)} of the {sites_needed(run.plan)} sites that the plan needs answered {where} "
-        f"within {run.plan.absence_patience_seconds:g} s ({missing or 'no site is enrolled for it'})"
+        f"{len(outcome.updates)} of the {sites_needed(run.plan)} sites that the plan needs answered {where} {waited} "
+        f"({missing or 'no site is enrolled for it'})"
     )

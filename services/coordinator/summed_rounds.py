@@ -27,9 +27,9 @@ from services.coordinator.noisy_sums import NoisyCohorts
 from services.coordinator.openings import is_false
 from services.coordinator.poll import Question
 from services.coordinator.ports import SiteTransport
+from services.coordinator.refusals import is_final, without_answers
 from services.coordinator.terms import cohorts_of
 from services.coordinator.training_state import ContradictingAnswersError, TooFewSitesError, Training
-from services.coordinator.tuning_refusals import is_final, without_answers
 from services.masking.scores import summed_scores
 
 KeepCase = Callable[[str, str, bytes], None]

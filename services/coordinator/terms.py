@@ -13,9 +13,10 @@ from services.contracts.all_scores import joint_loss, objective_of
 from services.contracts.asset_type import AssetType
 from services.contracts.errors import InvalidInputError
 from services.contracts.lift import lifted_size, numbered, pinned
-from services.contracts.messages import RadiusRule, SiteUpdate, TrainingSpec
+from services.contracts.messages import SiteUpdate
 from services.contracts.plan import Plan, check_weights
 from services.contracts.run import Run, SiteTermsRecord
+from services.contracts.training_spec import RadiusRule, TrainingSpec
 from services.coordinator.sample_counts import capped, weighs_by_samples
 
 JOIN_SHAPES: dict[str, tuple[int, ...]] = {
@@ -110,10 +111,10 @@ def joined_terms(plan: Plan, asset_type: AssetType, joined: Mapping[str, Arrays]
 
 
 def with_figures(terms: Iterable[SiteTermsRecord], told: Mapping[str, SiteUpdate]) -> list[SiteTermsRecord]:
-    """The terms with what each site told at the join of its drift and exposure."""
+    """The terms with what each site told at the join of its drift, its exposure, and its own scores."""
+    names = ("drift", "exposed", "own_scores")
     return [
-        each.model_copy(update={"drift": told[each.site_id].drift, "exposed": told[each.site_id].exposed})
-        for each in terms
+        each.model_copy(update={name: getattr(told[each.site_id], name) for name in names}) for each in terms
     ]
 
 

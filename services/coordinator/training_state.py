@@ -17,13 +17,13 @@ from models.cuts.evidence import EARLIER_RUN, Evidence
 from models.methods.catalogue import get_method
 from models.methods.local_sgd.objectives.softmax import SoftmaxObjective
 from models.methods.packed_change import PackedChange
-from models.multiclass import Heads, OneVsRestServer
+from models.one_vs_rest import Heads, OneVsRestServer
 from models.problem import Certificate, ServerProblem, Status
 from models.worst_case.joint_risk import joint_planes, joint_weights
 from services.contracts.all_scores import joint_loss, objective_of
 from services.contracts.asset_type import AssetType
 from services.contracts.coupling import Coupling
-from services.contracts.errors import BallastError
+from services.contracts.errors import BallastError, InvalidInputError
 from services.contracts.lift import lifted_size
 from services.contracts.run import RoundRecord, Run, SiteAnswer
 from services.coordinator.evaluation import risk_bound
@@ -42,6 +42,12 @@ class TooFewSitesError(BallastError):
 
 class TooFewRowsToTuneError(TooFewSitesError):
     """A plant has too few rows to hold some of them out for a tuning; it may well be trained on."""
+
+
+class TuningBudgetError(InvalidInputError):
+    """A training costs so little that a tuning of the grid would cost more than its budget of such trainings."""
+
+    code = "tuning_budget"
 
 
 class RunCancelledError(BallastError):

@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import takewhile
 
 import numpy as np
@@ -23,6 +24,7 @@ from models.methods.catalogue import get_method
 from models.problem import ServerProblem
 from models.tuning.budget import Budget, OneTraining, reference
 from models.tuning.candidates import Candidate
+from models.tuning.choice import Scored
 from models.tuning.coupling import coupling_cost
 from models.tuning.racing import Tuner
 from models.tuning.reference import FIRST_ROUNDS, one_training
@@ -33,12 +35,13 @@ from services.contracts.asset_type import AssetType
 from services.contracts.coupling import CouplingTask
 from services.contracts.errors import InvalidInputError
 from services.contracts.lift import numbered, pinned
-from services.contracts.messages import RadiusRule
 from services.contracts.plan import MixtureSpec, Plan
 from services.contracts.plan_problem import couples, grid_of
 from services.contracts.run import Run, SiteAnswer, SiteTermsRecord
+from services.contracts.training_spec import RadiusRule
 from services.contracts.tuning import TuningCurve, TuningPart, TuningTask, settled, tuned_candidates
 from services.coordinator.terms import cohorts_of, server_problem
+from services.coordinator.training_state import TuningBudgetError
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -85,18 +88,22 @@ def base_of(plan: Plan) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def earlier_choice(plan: Plan, before: Sequence[Run], last: Run | None = None) -> TuningCurve | None:
+def earlier_choice(
+    plan: Plan, before: Sequence[Run], last: Run | None = None, *, however_often: bool = False
+) -> TuningCurve | None:
     """The last choice, where this run takes it: of the same terms, and fewer than ``every`` trainings took it so far.
 
     ``before``: completed trainings of the plan, the last one first. ``last``: the last completed run, which tuned alone
-    where it is none of them; a training that tuned is the first that took its choice.
+    where it is none of them; a training that tuned is the first that took its choice. ``however_often``: were it taken
+    any number of times, for there is no better one.
     """
     curve = None if last is None else last.plan.tuned
     if last is None or curve is None or curve.base != base_of(plan):
         return None
     spec, origin = settled(plan.tuning), _origin(last)
     taken = sum(1 for _ in takewhile(lambda run: _origin(run) == origin, before))
-    return None if taken >= (spec.every if spec else 1) else curve.model_copy(update={"reused_from": origin})
+    due = taken >= (spec.every if spec else 1) and not however_often
+    return None if due else curve.model_copy(update={"reused_from": origin})
 
 
 def _origin(run: Run) -> str:
@@ -124,13 +131,7 @@ class PlanTuning:
     """The tuning of one run over the sites that joined it."""
 
     def __init__(self, run: Run, asset_type: AssetType, before: Sequence[Run]) -> None:
-        """``before``: completed trainings of the plan that began at zero, the last one first, whose rounds one costs.
-
-        Raises
-        ------
-        InvalidInputError
-            The budget does not pay for the grid.
-        """
+        """``before``: completed trainings of the plan that began at zero, the last first: what one costs in rounds."""
         self._run, plan, n_features = run, run.plan, len(asset_type.features)
         spec, grid = settled(plan.tuning), grid_of(plan, n_features)
         assert spec is not None
@@ -155,13 +156,10 @@ class PlanTuning:
         if couples(plan, asset_type):
             kept = coupling_cost(len(asset_type.fault_classes), max(self._sizes), int(spec.budget * rounds))
         self.one = reference(self._trainings(problem, rounds), wanted + kept.numbers, spec.budget)
-        try:
-            self._tuner = Tuner(
-                terms, grid.candidates, self._sizes, self._heads, spec.folds, Budget(self.one, spec.budget, kept=kept),
-                spec.rule, scores,
-            )
-        except ProblemError as error:
-            raise InvalidInputError(f"plan {plan.name}: {error}", code="tuning_budget") from None
+        self._grid, self._budget = grid.candidates, Budget(self.one, spec.budget, kept=kept)
+        self._new_tuner = partial(
+            Tuner, terms, self._grid, self._sizes, self._heads, spec.folds, self._budget, spec.rule, scores
+        )
 
     def _trainings(self, problem: ServerProblem, rounds: int) -> list[OneTraining]:
         """Cost of the plan's own training, then of one with each of the larger lifts."""
@@ -176,10 +174,16 @@ class PlanTuning:
 
         Raises
         ------
+        TuningBudgetError
+            The budget does not pay for the grid.
         InvalidInputError
             Nothing could be scored.
         """
-        tuner, number, sent, received = self._tuner, 0, 0, 0
+        try:
+            tuner = self._new_tuner()
+        except ProblemError as error:
+            raise TuningBudgetError(f"plan {self._run.plan.name}: {error}") from None
+        number, sent, received = 0, 0, 0
         while (exchange := tuner.exchange()) is not None:
             number += 1
             said = await ask(self.question(exchange, number))
@@ -194,7 +198,8 @@ class PlanTuning:
                 tuner.tell_scores([fold_score(total, self._loss) for total in totals])
             except ProblemError as error:
                 raise InvalidInputError(f"plan {self._run.plan.name}: {error}", code="tuning_scores") from None
-        return self._curve(sent, received)
+        assert tuner.choice is not None
+        return self._curve(tuner.choice.candidate, tuner.choice.why, tuner.scored, sent, received)
 
     def question(self, exchange: Exchange, number: int) -> TuningQuestion:
         """An exchange as a task has it."""
@@ -224,32 +229,29 @@ class PlanTuning:
                 shapes.append(cut_shapes_of(weights, self._sizes[part.candidate.lift] if self._boxed else 0))
         return TuningQuestion(number, task, arrays, tuple(shapes))
 
-    def own_terms(self) -> TuningCurve:
-        """A curve without scores, where rows are too few: the run takes the plan's own terms, as without a tuning.
+    def own_terms(self, why: str) -> TuningCurve:
+        """A curve without scores, where a tuning cannot be: the run takes the plan's own terms, as without one.
 
-        It names no plant, for reports show it to who sees pseudonyms.
+        ``why`` names no plant, for reports show it to who sees pseudonyms.
         """
-        own = next(each for each in self._tuner.candidates if each.radius == 1.0 and each.lift == 0)
-        why = f"the plan's own terms, untuned: a plant or more has too few rows for {self._spec.folds} folds"
-        return self._curve_of(own, why, 0, 0)
+        own = next(each for each in self._grid if each.radius == 1.0 and each.lift == 0)
+        return self._curve(own, f"the plan's own terms, untuned: {why}", [Scored(each) for each in self._grid], 0, 0)
 
-    def _curve(self, sent: int, received: int) -> TuningCurve:
-        assert self._tuner.choice is not None
-        return self._curve_of(self._tuner.choice.candidate, self._tuner.choice.why, sent, received)
-
-    def _curve_of(self, found: Candidate, why: str, sent: int, received: int) -> TuningCurve:
-        tuner, spec = self._tuner, self._spec
+    def _curve(
+        self, found: Candidate, why: str, scored: Sequence[Scored], sent: int, received: int
+    ) -> TuningCurve:
+        spec, budget = self._spec, self._budget
         rows = [
             (
                 each.candidate, each.mean if each.scores else None, each.standard_error, len(each.scores),
                 each.gap if math.isfinite(each.gap) else None,
             )
-            for each in tuner.scored
+            for each in scored
         ]
         return TuningCurve(
-            candidates=tuned_candidates(self._lifts, rows), chosen=tuner.candidates.index(found),
-            why=why, rule=spec.rule, folds=spec.folds, seed=spec.seed, rounds=tuner.budget.rounds,
-            numbers=tuner.budget.numbers, bytes_sent=sent, bytes_received=received, budget=spec.budget,
+            candidates=tuned_candidates(self._lifts, rows), chosen=self._grid.index(found),
+            why=why, rule=spec.rule, folds=spec.folds, seed=spec.seed, rounds=budget.rounds,
+            numbers=budget.numbers, bytes_sent=sent, bytes_received=received, budget=spec.budget,
             reference_rounds=self.one.rounds, reference_numbers=self.one.numbers, base=base_of(self._run.plan),
         )
 

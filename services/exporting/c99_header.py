@@ -82,7 +82,9 @@ class _Header:
             lines.append(self._texts("class_names", model.classes))
             lines.append(self._integers("severities", [fault.severity for fault in kinds.fault_classes]))
         lines += [
-            self._numbers("low", model.low), self._numbers("high", model.high), self._numbers("width", model.width),
+            self._numbers("low", model.low), self._numbers("high", model.high),
+            self._numbers("start", model.start), self._numbers("width", model.width),
+            *([self._integers("is_log", model.is_log.astype(int).tolist())] if model.is_log.any() else []),
             self._numbers("middle", model.middle), self._numbers("weights", model.weights),
             *self._scores(), *self._answer(), *self._self_test(),
             f"#elif !defined({this})", f'#error "another version of {identifier(version.name)} is included already"',
@@ -105,7 +107,8 @@ class _Header:
             f"        {kind} value = isnan(values[i]) ? {name}_middle[i] : values[i];",
             f"        if (value < {name}_low[i]) value = {name}_low[i];",
             f"        if (value > {name}_high[i]) value = {name}_high[i];",
-            f"        x[i] = (value - {name}_low[i]) / {name}_width[i];",
+            *([f"        if ({name}_is_log[i]) value = log{self._end}(value);"] if model.is_log.any() else []),
+            f"        x[i] = (value - {name}_start[i]) / {name}_width[i];",
             "    }", *code,
             f"    for (k = 0; k < {upper}_OUTPUTS; ++k) {{",
             f"        {kind} sum = {self._number(0.0)};",

@@ -68,7 +68,8 @@ def onnx_model(version: ModelVersion, *, single: bool = False) -> bytes:
     number = TensorProto.FLOAT if single else TensorProto.DOUBLE
     there = graph.node("Where", graph.node("IsNaN", "features"), graph.constant(model.middle[None]), "features")
     clipped = graph.clip(there, model.low, model.high)
-    scaled = graph.node("Div", graph.node("Sub", clipped, graph.constant(model.low)), graph.constant(model.width))
+    turned = _turned(graph, model, clipped)
+    scaled = graph.node("Div", graph.node("Sub", turned, graph.constant(model.start)), graph.constant(model.width))
     seen = _lifted(graph, model, scaled)
     made = graph.node("MatMul", seen, graph.constant(model.weights[:, :-1].T))
     size = len(model.weights)
@@ -101,13 +102,25 @@ def onnx_model(version: ModelVersion, *, single: bool = False) -> bytes:
     return bytes(made_model.SerializeToString(deterministic=True))
 
 
+def _turned(graph: _Graph, model: PlainModel, clipped: str) -> str:
+    """Values inside their ranges, by their logarithms where the contract scales so."""
+    if not model.is_log.any():
+        return clipped
+    which = graph.constant(model.is_log, np.bool_)
+    logarithms = graph.node("Log", graph.node("Where", which, clipped, graph.constant(1.0)))
+    return graph.node("Where", which, logarithms, clipped)
+
+
 def _properties(version: ModelVersion) -> dict[str, str]:
     """What the file says of itself."""
     kind, target = version.asset_type, version.asset_type.target
     told: dict[str, object] = {
         "model": version.name, "version": version.version, "run_id": version.run_id, "asset_type": kind.name,
         "contract_sha256": kind.fingerprint, "task": version.task,
-        "features": [{"name": f.name, "unit": f.unit, "low": f.low, "high": f.high} for f in kind.features],
+        "features": [
+            {"name": f.name, "unit": f.unit, "low": f.low, "high": f.high, **({"scale": "log"} if f.is_log else {})}
+            for f in kind.features
+        ],
     }
     if version.task == "regression" and target is not None:
         told["target"] = {"name": target.name, "unit": target.unit}

@@ -2,6 +2,8 @@
 
     values --clip to [low, high]--> (v - low) / width --lift--> <w_k, z> + b_k --> scores, class or estimate
 
+with the logarithms of v and of the ends where the contract scales by them.
+
 A missing optional feature (NaN) is the middle of its range. What an export cannot do is to refuse: a value outside its
 range is clipped also where the contract refuses it, and a missing required feature makes every score NaN.
 """
@@ -21,6 +23,7 @@ from models.features.spline import SplineLift
 from models.multiclass import predict_scores
 from services.contracts.errors import ConflictError
 from services.contracts.model_version import ModelVersion
+from services.contracts.value_range import Ranges
 
 EXPORTED = (FourierLift, SplineLift, ProductLift, NystromLift)
 VECTORS = 16
@@ -40,7 +43,8 @@ class PlainModel:
     """Arrays of a version.
 
     ``weights`` (C, K + 1): a plane for each class, the intercept last; one for a target, whose ``target_low`` and
-    ``target_width`` turn its score into the unit. ``middle`` is NaN for a required feature.
+    ``target_width`` turn its score into the unit. ``middle`` is NaN for a required feature. ``is_log``, ``start`` and
+    ``width`` (P,) as ``Ranges`` has them.
     """
 
     def __init__(self, version: ModelVersion) -> None:
@@ -52,11 +56,10 @@ class PlainModel:
         self.version, self.lift = version, lift
         features = version.asset_type.features
         self.features = features
-        self.low = np.array([feature.low for feature in features])
-        self.high = np.array([feature.high for feature in features])
-        self.width = self.high - self.low
-        middle = (self.low + self.high) / 2.0
-        self.middle = np.where([feature.required for feature in features], np.nan, middle)
+        self._ranges = Ranges(features)
+        self.low, self.high, self.is_log = self._ranges.low, self._ranges.high, self._ranges.is_log
+        self.start, self.width = self._ranges.start, self._ranges.width
+        self.middle = np.where([feature.required for feature in features], np.nan, self._ranges.middle)
         heads = version.weights
         self.target = version.asset_type.target if version.task == "regression" else None
         # Two classes share one plane; the first has its far side.
@@ -66,7 +69,7 @@ class PlainModel:
     def scores(self, values: FloatArray) -> FloatArray:
         """Scores (n, C), or estimates (n, 1) in the unit, as the version itself has them."""
         filled = np.where(np.isnan(values), self.middle, values)
-        scaled = (np.clip(filled, self.low, self.high) - self.low) / self.width
+        scaled = self._ranges.scale(self._ranges.clip(filled))
         heads = predict_scores(self.version.weights, self.version.lifted(scaled))
         if self.target is None:
             return class_scores(heads)
@@ -75,7 +78,7 @@ class PlainModel:
     def test_vectors(self, n: int = VECTORS) -> TestVectors:
         """Values drawn from a fixed seed, some outside their ranges and some missing, with the answers."""
         random = np.random.Generator(np.random.PCG64(2029))
-        values = self.low + self.width * random.uniform(-0.2, 1.2, (n, len(self.low)))
+        values = self.low + (self.high - self.low) * random.uniform(-0.2, 1.2, (n, len(self.low)))
         values[0], values[1] = self.low, self.high
         missing = random.uniform(size=values.shape) < 0.2
         missing[:2] = False

@@ -42,7 +42,7 @@ class SampleReader:
         self._names = asset_type.feature_names
         self._known = frozenset(self._names)
         self._ranges = Ranges(asset_type.features)
-        self._middle = ((self._ranges.low + self._ranges.high) / 2.0).tolist()
+        self._middle = self._ranges.middle.tolist()
         # Of one key an itemgetter gives the value itself, of several a tuple of them.
         several = itemgetter(*self._names)
         self._pick: Callable[[Mapping[str, float]], tuple[object, ...]] = (

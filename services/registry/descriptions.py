@@ -36,7 +36,10 @@ def version_description(version: ModelVersion) -> str:
         parts.append(_plain(version.note))
     features = version.asset_type.features
     sensors = [
-        (each.name, each.unit, f"{each.low:g} to {each.high:g}", "yes" if each.required else "no")
+        (
+            each.name, each.unit, f"{each.low:g} to {each.high:g}{', log' if each.is_log else ''}",
+            "yes" if each.required else "no",
+        )
         for each in features[:MOST_SENSORS]
     ]
     parts.append(_table(("sensor", "unit", "range", "required"), sensors))

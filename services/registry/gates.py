@@ -10,8 +10,8 @@ import numpy as np
 
 from models.conformal.scores import class_scores
 from services.contracts.fairness import BASIS_NAMES, FairnessGate, figures
+from services.contracts.gates import Gates
 from services.contracts.model_version import ModelVersion
-from services.contracts.plan import Gates
 from services.contracts.report import GateResult
 
 NO_SCORE = "no site sent a held-out score"

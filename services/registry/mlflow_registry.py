@@ -10,8 +10,8 @@ from typing import Any
 
 from services.contracts.asset_type import AssetType
 from services.contracts.errors import ConflictError
+from services.contracts.gates import Gates
 from services.contracts.model_version import ModelVersion
-from services.contracts.plan import Gates
 from services.contracts.report import ModelReport
 from services.contracts.run import RoundRecord, Run
 from services.contracts.version_facts import ModelSummary, VersionSummary

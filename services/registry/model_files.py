@@ -11,6 +11,7 @@ from typing import Any
 
 from services.contracts.errors import ConflictError
 from services.contracts.model_version import ModelVersion
+from services.contracts.value_range import Ranges
 from services.registry.labels import units
 
 DOCUMENT = "model.json"
@@ -49,7 +50,7 @@ def write_model(folder: Path, scratch: Path, version: ModelVersion, text: str, i
     document = scratch / DOCUMENT
     document.write_text(text, encoding="utf-8")
     features = version.asset_type.features
-    example = pd.DataFrame([{feature.name: (feature.low + feature.high) / 2.0 for feature in features}])
+    example = pd.DataFrame([Ranges(features).middle], columns=list(version.asset_type.feature_names))
     told = {"units": units(version), "run_id": version.run_id, "plan": version.plan}
     description = Model(metadata=told, **identity)
     with _SAVING:

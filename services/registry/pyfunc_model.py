@@ -203,6 +203,7 @@ class ServedModel(PythonModel):  # type: ignore[misc]  # MLflow's types are skip
         self.features = document["asset_type"]["features"]
         self.low = np.array([feature["low"] for feature in self.features])
         self.high = np.array([feature["high"] for feature in self.features])
+        self.is_log = np.array([feature.get("scale") == "log" for feature in self.features])
         heads = np.array(document["weights"], dtype=np.float64)
         self.lift = made_lift(document["spec"].get("lift"), len(self.features))
         loss = document["spec"].get("loss") or {"name": "hinge"}
@@ -233,7 +234,8 @@ class ServedModel(PythonModel):  # type: ignore[misc]  # MLflow's types are skip
         A diagnosis: fault class, severity, scores, robustness radius (None: nothing changes it). An estimate: value,
         unit, interval.
         """
-        scaled = (self._values(model_input) - self.low) / (self.high - self.low)
+        low = self._turned(self.low)
+        scaled = (self._turned(self._values(model_input)) - low) / (self._turned(self.high) - low)
         seen = scaled if self.lift is None else self.lift.apply(scaled)
         if self.network is not None:
             return [self._diagnosis(row) for row in self.network.scores(scaled)]
@@ -241,6 +243,12 @@ class ServedModel(PythonModel):  # type: ignore[misc]  # MLflow's types are skip
         if self.target is not None:
             return [self._estimate(row) for row in scores[:, 0].tolist()]
         return [self._diagnosis(row) for row in scores]
+
+    def _turned(self, values: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Values (..., P), by their logarithms where the contract scales so."""
+        turned = values.copy()
+        turned[..., self.is_log] = np.log(values[..., self.is_log])
+        return turned
 
     def _estimate(self, scaled: float) -> dict[str, Any]:
         target: dict[str, Any] = self.target or {}
@@ -266,7 +274,7 @@ class ServedModel(PythonModel):  # type: ignore[misc]  # MLflow's types are skip
                 raise MlflowException.invalid_parameter_value(
                     f"feature {name} is required: give a number in {feature['unit']}"
                 )
-            given[np.isnan(given)] = (low + high) / 2.0
+            given[np.isnan(given)] = float(np.sqrt(low) * np.sqrt(high)) if self.is_log[column] else (low + high) / 2.0
             if not np.isfinite(given).all():
                 raise MlflowException.invalid_parameter_value(f"feature {name} must be a finite number")
             if feature["out_of_range"] == "refuse" and ((given < low) | (given > high)).any():

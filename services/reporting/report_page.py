@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from html import escape
 
 from services.contracts.lift import LiftSpec
-from services.contracts.messages import RadiusRule
 from services.contracts.plan import MixtureSpec
 from services.contracts.report import CertificateReport, GateResult, ModelReport
 from services.contracts.support import support_name
+from services.contracts.training_spec import RadiusRule
 from services.reporting.calibration_rows import calibration_rows
 from services.reporting.curve_chart import curve_charts
 from services.reporting.gap_chart import gap_chart

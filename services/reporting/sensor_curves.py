@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from models.features.spline import SplineLift, spline_lift
 from services.contracts.all_scores import joint_loss
 from services.contracts.model_version import ModelVersion
 from services.contracts.report import SensorCurve
+from services.contracts.value_range import Ranges
+
+LOG_PLACES: Final = 65
+"""Readings at equal ratios, by which a line over readings shows the bend of a logarithm."""
 
 
 def sensor_curves(version: ModelVersion) -> tuple[SensorCurve, ...]:
     """A curve for each sensor and head, sensor by sensor; none for a lift that is no sum over the sensors.
 
-    Heights at the knots and in the middle of the range, where they are 0. Two classes have one score, the fault's.
+    Heights at the knots and in the middle of the range, where they are 0; of a sensor that is scaled by logarithms at
+    ``LOG_PLACES`` more, for its line is bent between the knots over readings. Two classes have one score, the fault's.
     Where all classes are one problem, scores are counted from the mean of all, as a diagnosis counts them.
     """
     lift = version.lift
@@ -32,10 +39,11 @@ def sensor_curves(version: ModelVersion) -> tuple[SensorCurve, ...]:
     scale = 1.0 if target is None else target.width
     found = []
     for j, feature in enumerate(features):
-        readings = tuple((feature.low + (feature.high - feature.low) * places).tolist())
+        shown = np.union1d(places, np.linspace(0.0, 1.0, LOG_PLACES)) if feature.is_log else places
+        readings = tuple(Ranges([feature]).unscale(shown[:, np.newaxis])[:, 0].tolist())
         for name, heights in zip(names, lines.curves(slopes)[:, j], strict=True):
-            line = np.interp(places, knots, heights)
-            line = scale * (line - line[places == 0.5])
+            line = np.interp(shown, knots, heights)
+            line = scale * (line - line[shown == 0.5])
             found.append(
                 SensorCurve(
                     sensor=feature.name, unit=feature.unit, fault_class=name, readings=readings,

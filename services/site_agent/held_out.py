@@ -19,12 +19,12 @@ from services.site_agent.local_scores import (
 )
 from services.site_agent.local_solve import head_risks, lifted
 from services.site_agent.policy import SitePolicy
-from services.site_agent.questions import Heads, Questions
+from services.site_agent.questions import Heads
 from services.site_agent.vault.dataset import Dataset
 
 
 def told_of_model(
-    task: Task, dataset: Dataset, of_heads: Heads, asset_type: AssetType, policy: SitePolicy, questions: Questions
+    task: Task, dataset: Dataset, of_heads: Heads, asset_type: AssetType, policy: SitePolicy
 ) -> dict[str, FloatArray]:
     """Arrays of the answer to a task ``evaluate``, as :class:`services.contracts.messages.SiteUpdate` has them."""
     heads, held_out = of_heads.problems, lifted(task.spec, dataset.test.features)
@@ -40,7 +40,6 @@ def told_of_model(
     test, loss, n_classes = dataset.test, task.spec.loss.loss, len(asset_type.fault_classes)
     if "calibration" in task.arrays:
         by_estimate = check_grid(task.arrays["calibration"], loss.task)
-        questions.check_counts(task.run_id, weights)
         outcomes = test.outcomes(loss.task)
         told = calibration_counts(weights, held_out, test.features, outcomes, loss.task, objective)
         if not by_estimate:

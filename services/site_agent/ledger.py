@@ -48,7 +48,7 @@ def describe(message: OutboundMessage) -> dict[str, Any]:
     if isinstance(message, SiteUpdate) and message.data_digest:
         entry["data_digest"] = message.data_digest
     if isinstance(message, SiteUpdate):
-        figures = {"drift": message.drift, "exposed": message.exposed}
+        figures = {"drift": message.drift, "exposed": message.exposed, "own_scores": message.own_scores}
         entry |= {name: value for name, value in figures.items() if value is not None}
     if isinstance(message, SiteRefusal):
         entry["code"] = message.code

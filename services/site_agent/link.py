@@ -17,7 +17,7 @@ from typing import Any
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
-from services.contracts.codec import reads_compact
+from services.contracts.codec import read_by_asker
 from services.contracts.errors import BallastError, UnavailableError
 from services.contracts.log_filters import silence_link_libraries
 from services.contracts.roll import TWINS, WORDS
@@ -31,18 +31,19 @@ KEY_GRACE_SECONDS = 3.0
 TASKS_WAITING = 1024
 """Tasks and looks whether the agent is there that may wait while one task is worked on; more are dropped, and asked
 again by the coordinator. At a look every ten seconds this is enough for a task of hours."""
+Answer = Callable[[bytes, frozenset[str]], bytes]
 HELLO_SECONDS = 1.0  # between two hellos at most so often: each of them is a line in the ledger
 
 
 class PlantLink:
     """Connection of one site agent.
 
-    ``answer`` turns a task frame into an answer frame, told whether who asks reads compact ones; it runs in a worker
+    ``answer`` turns a task frame into an answer frame, told what who asks reads; it runs in a worker
     thread, one task at a time, so that the server's pings are answered meanwhile. ``hello`` gives the frame
     that says the agent is there.
     """
 
-    def __init__(self, address: Address, answer: Callable[[bytes, bool], bytes], hello: Callable[[], bytes]) -> None:
+    def __init__(self, address: Address, answer: Answer, hello: Callable[[], bytes]) -> None:
         self._address = address
         self._answer = answer
         self._hello = hello
@@ -52,6 +53,7 @@ class PlantLink:
         self._greeted_at = float("-inf")
         self._refused_since: float | None = None
         self._failure: asyncio.Future[BallastError] | None = None
+        self._asking_again: asyncio.Task[None] | None = None
 
     @property
     def is_connected(self) -> bool:
@@ -186,8 +188,8 @@ class PlantLink:
         try:
             size = len(message.data)
             with span("answer", "server", message.headers, site_id=self._address.site_id, bytes_in=size) as more:
-                compact = reads_compact(message.headers)
-                frame = await asyncio.to_thread(self._answer, bytes(message.data), compact)
+                reads = read_by_asker(message.headers)
+                frame = await asyncio.to_thread(self._answer, bytes(message.data), reads)
                 more["bytes_out"] = len(frame)
         except BallastError as error:
             self._fail(error)
@@ -209,6 +211,9 @@ class PlantLink:
             self._fail(failure)
         elif _is_key_refused(error):
             pass  # within the grace period
+        elif _is_answer_refused(error) and self._greeted is not None:
+            LOG.warning("an answer was not taken, for the server's users changed meanwhile; saying so by a hello")
+            self._asking_again = asyncio.create_task(self._greet(self._greeted))  # this is called by what reads
         elif isinstance(error, OSError | asyncio.TimeoutError) or _is_of_the_way(error):
             if not self._outage_said:
                 self._outage_said = True
@@ -262,6 +267,14 @@ def _is_of_the_way(error: Exception) -> bool:
 def _is_key_refused(error: Exception) -> bool:
     text = str(error).lower()
     return not _is_of_the_way(error) and ("authorization violation" in text or "authentication" in text)
+
+
+def _is_answer_refused(error: Exception) -> bool:
+    """Whether the server did not take an answer: it knows no more that the site was asked.
+
+    A site may publish its hello, of which a refusal is hopeless, and answers.
+    """
+    return "permissions violation for publish" in str(error).lower()
 
 
 def _netloc(client: Client) -> str:

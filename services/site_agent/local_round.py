@@ -20,13 +20,14 @@ from models.methods.row_account import Accounted
 from models.problem import SiteProblem
 from services.contracts.all_scores import objective_of
 from services.contracts.asset_type import AssetType
-from services.contracts.codec import Frame, FrameError
+from services.contracts.codec import COMPACT, OWN_SCORES, Frame, FrameError
 from services.contracts.coupling import CouplingTask
 from services.contracts.lift import SplineLiftSpec, draw_lift, lift_check
 from services.contracts.log_lines import about
 from services.contracts.masking import Delivery, MaskingCohort
-from services.contracts.messages import RadiusRule, SiteRefusal, SiteUpdate, Task, TrainingSpec
+from services.contracts.messages import SiteRefusal, SiteUpdate, Task
 from services.contracts.tracing import span
+from services.contracts.training_spec import RadiusRule, TrainingSpec
 from services.masking.scores import score_words
 from services.site_agent.egress import Egress, TooLargeError
 from services.site_agent.held_out import told_of_model
@@ -47,6 +48,7 @@ from services.site_agent.questions import Heads, Questions, asked_weights, check
 from services.site_agent.refusals import as_refusals
 from services.site_agent.settings import DataSource
 from services.site_agent.task_frame import read_task, salvage
+from services.site_agent.told_models import check_told
 from services.site_agent.vault.dataset import Dataset
 from services.site_agent.vault.drift import DriftRecord, drift
 from services.site_agent.vault.exposure_gate import NOTHING, ExposureGate, data_digest
@@ -89,18 +91,19 @@ class LocalRound:
         self._masks = masks
         self._kept: tuple[Dataset, TrainingSpec, Heads] | None = None
 
-    def answer(self, task_frame: bytes, reads_compact: bool = False) -> bytes:
+    def answer(self, task_frame: bytes, reads: frozenset[str] = frozenset()) -> bytes:
         """Signed frame of a ``SiteUpdate`` or ``SiteRefusal``; it stands in the ledger when this returns.
 
-        The same task over the same data gets the same bytes again. ``reads_compact``: who asks reads that form .
+        The same task over the same data gets the same bytes again. ``reads``: what who asks reads, of the words of
+        the header ``codec.READS``.
         ``LedgerError`` where the ledger could not take the answer's line: nothing may be sent.
         """
         reply_to, parsed = salvage(task_frame, self._site_id)
         with about(run_id=reply_to["run_id"], round=reply_to["round"]):
-            return self._answered(task_frame, reply_to, parsed, reads_compact)
+            return self._answered(task_frame, reply_to, parsed, reads)
 
     def _answered(
-        self, task_frame: bytes, reply_to: dict[str, Any], parsed: Frame | FrameError, reads_compact: bool
+        self, task_frame: bytes, reply_to: dict[str, Any], parsed: Frame | FrameError, reads: frozenset[str]
     ) -> bytes:
         try:
             task = read_task(
@@ -108,9 +111,11 @@ class LocalRound:
             )
             with span("local solve", run_id=task.run_id, round=task.round, kind_of_task=task.kind):
                 content, exposure = self._content(task)
+            if task.kind == "join" and task.reveal == "sums" and OWN_SCORES in reads:
+                content["own_scores"] = self._policy.own_scores
             peers = task.masking.keys if isinstance(task.masking, MaskingCohort) else None
             update = SiteUpdate(**reply_to, **content)
-            frame = self._egress.release(update, exposure, peers, reads_compact=reads_compact)
+            frame = self._egress.release(update, exposure, peers, reads_compact=COMPACT in reads)
         except TooLargeError as error:
             return self._refuse(Refusal("message_too_large", str(error)), reply_to)
         except Refusal as refusal:
@@ -175,6 +180,7 @@ class LocalRound:
             whole, dataset = self._data(task)
             known = whole.train.known(task.spec.loss.task)
             guard = self._gate.guard(whole.train, known)
+            check_told(task, partial(self._gate.count_models, whole.train, task.run_id))
             found = self._found(task, dataset, guard)
             figures = self._gate.admit(whole.train, known, task.run_id, found.account, guard.choices)
             if task.kind == "round":
@@ -204,7 +210,7 @@ class LocalRound:
                 return tuning_answer(task, dataset.train, self._asset_type, self._policy, guard, check)
             case "evaluate":
                 heads = self._heads(task, dataset)
-                told = told_of_model(task, dataset, heads, self._asset_type, self._policy, self._questions)
+                told = told_of_model(task, dataset, heads, self._asset_type, self._policy)
                 return Accounted(told, NOTHING)
             case "agree" | "prepare" | "unmask" | "open":
                 raise Refusal("bad_task", f"a task {task.kind} asks nothing of the data")

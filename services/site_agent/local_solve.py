@@ -15,12 +15,8 @@ from models.methods.local_sgd.objectives.softmax import cross_entropy
 from models.methods.local_sgd.scores_of_all import ScoresObjective, method_of
 from models.methods.protocol import Method
 from models.methods.row_account import Accounted
-from models.multiclass import (
-    OneVsRestServer,
-    accounted_heads,
-    answer_heads_remembering,
-    head_labels,
-)
+from models.multiclass import head_labels
+from models.one_vs_rest import OneVsRestServer, accounted_heads, answer_heads_remembering
 from models.problem import RobustSpec, SiteProblem
 from models.validation import check_site_problem
 from models.worst_case.joint_risk import joint_weights
@@ -29,8 +25,8 @@ from models.worst_case.risk import site_risk
 from services.contracts.all_scores import joint_loss
 from services.contracts.asset_type import AssetType
 from services.contracts.lift import draw_lift
-from services.contracts.messages import SiteRadius, TrainingSpec
 from services.contracts.support import scaled_support
+from services.contracts.training_spec import SiteRadius, TrainingSpec
 from services.site_agent.local_scores import IntArray, scores_at
 
 

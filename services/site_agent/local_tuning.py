@@ -25,7 +25,8 @@ from models.tuning.folds import check_folds, deal_rows
 from models.tuning.scores import class_counts, error_sums, without_rare
 from services.contracts.asset_type import AssetType
 from services.contracts.lift import SplineLiftSpec
-from services.contracts.messages import RadiusRule, Task, TrainingSpec
+from services.contracts.messages import Task
+from services.contracts.training_spec import RadiusRule, TrainingSpec
 from services.contracts.tuning import TuningPart, TuningTask
 from services.site_agent.local_scores import check_weights
 from services.site_agent.local_solve import lifted, site_problems

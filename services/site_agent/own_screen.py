@@ -14,7 +14,8 @@ from models.losses.base import Task as LearningTask
 from services.contracts.asset_type import AssetType
 from services.contracts.errors import InvalidInputError
 from services.contracts.lift import LiftMismatchError
-from services.contracts.messages import TrainingSpec
+from services.contracts.training_spec import TrainingSpec
+from services.contracts.value_range import Ranges
 from services.site_agent.local_solve import head_risks, lifted, site_problems
 from services.site_agent.policy import Refusal, SitePolicy
 from services.site_agent.settings import CsvSource, DataSource, SiteSettings
@@ -118,7 +119,7 @@ def _narrow_lines(dataset: Dataset, asset_type: AssetType) -> list[str]:
             continue
         least, most = np.quantile(readings, _MOST_ROWS)
         if most - least < _NARROW:
-            low, high = (feature.low + feature.width * each for each in (least, most))
+            low, high = Ranges([feature]).unscale(np.array([[least], [most]]))[:, 0]
             unit = "" if feature.unit == "1" else f" {feature.unit}"
             lines.append(
                 f"{feature.name}: 98 of 100 rows read {low:.4g} to {high:.4g}{unit}, {most - least:.0%} of the sensor "

@@ -42,7 +42,6 @@ from services.site_agent.policy import Refusal
 
 _RUNS_KEPT = 4  # as many as a plant takes part in at once
 _QUESTIONS_KEPT = 32  # of a run: its latest, which say how far it is
-_MODELS_COUNTED = 3  # a run has one model; one more where it was trained on after a conviction, and one to spare
 _LEAST_SPREAD = 1e-3  # of the risk of zero weights: a run that has asked little has not progressed yet
 _VECTORS = ("point", "centre", "correction")  # what of a message moves; its scalars are the method's own
 
@@ -126,20 +125,6 @@ class Questions:
     def __init__(self, kept: int = _RUNS_KEPT) -> None:
         self._kept = kept
         self._by_run: OrderedDict[str, deque[_Question]] = OrderedDict()
-        self._counted: OrderedDict[str, set[bytes]] = OrderedDict()
-
-    def check_counts(self, run_id: str, weights: FloatArray) -> None:
-        """Raise :class:`Refusal` where a run asks for counts of held-out scores at one more model than honest runs do.
-
-        Counts at many weights are projections of the rows, from which the rows could be put together again.
-        """
-        seen = self._counted.setdefault(run_id, set())
-        self._counted.move_to_end(run_id)
-        if len(self._counted) > _RUNS_KEPT:
-            self._counted.popitem(last=False)
-        if weights.tobytes() not in seen and len(seen) >= _MODELS_COUNTED:
-            raise Refusal("question_refused", f"held-out scores were counted at {len(seen)} models of this run already")
-        seen.add(weights.tobytes())
 
     def check_nearness(
         self, run_id: str, message: Mapping[str, FloatArray], heads: Heads, limit: float

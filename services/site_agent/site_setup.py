@@ -14,7 +14,8 @@ from services.contracts.enrolment import EnrolmentPackage
 from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.signing import new_seed_file, public_key
 from services.contracts.toml_text import to_toml
-from services.site_agent.policy import SitePolicy, default_policy_text
+from services.site_agent.policy import SitePolicy
+from services.site_agent.policy_file import default_policy_text
 from services.site_agent.settings import SiteSettings
 
 SETTINGS, POLICY, SEED, ASSET_TYPE = "site.toml", "policy.toml", "site.nk", "asset_type.toml"

@@ -11,8 +11,8 @@ from models.basics import FloatArray
 from models.methods.protocol import WORST_CASE
 from models.worst_case.joint_risk import joint_weights
 from services.contracts.all_scores import joint_loss
-from services.contracts.messages import RadiusRule, TrainingSpec
 from services.contracts.model_version import ModelVersion
+from services.contracts.training_spec import RadiusRule, TrainingSpec
 from services.contracts.version_facts import SiteScore
 from services.site_agent.own_screen import own_risks
 from services.site_agent.settings import SiteSettings

@@ -22,9 +22,10 @@ import numpy as np
 
 from services.contracts.codec import digest, unpack
 from services.contracts.errors import InvalidInputError
-from services.contracts.messages import SiteUpdate, Task, TrainingSpec
+from services.contracts.messages import SiteUpdate, Task
 from services.contracts.run import Exchange
 from services.contracts.signing import check_public_key
+from services.contracts.training_spec import TrainingSpec
 from services.verification.bounds import norm_at
 from services.verification.enclosures import Floats, Interval, dot, times, up
 from services.verification.proof import NotProvenError

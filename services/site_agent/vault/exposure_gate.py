@@ -7,7 +7,7 @@ After a crash in between the record holds an answer that never left, never the o
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
@@ -117,6 +117,11 @@ class ExposureGate:
             raise Refusal("budget_spent", f"{spent.answers} answers of this run have left already")
         if runs is not None and not spent.answers and spent.other_runs >= runs:
             raise Refusal("budget_spent", f"{spent.other_runs} runs began in the last 24 hours")
+
+    def count_models(self, train: Part, run_id: str, part: str, models: Collection[bytes], most: int) -> None:
+        """Raise :class:`Refusal` where a run would be told of more than ``most`` models, by digest, of a part."""
+        if not self._record.count_models(self._digest_of(train), run_id, part, models, most):
+            raise Refusal("question_refused", f"no honest run asks of more than {most} models: {part}")
 
     def guard(self, train: Part, known: NDArray[np.bool_]) -> VaultGuard:
         """What chooses the vectors of one answer; ``known`` as in :meth:`admit`."""

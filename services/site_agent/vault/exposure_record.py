@@ -2,17 +2,16 @@
 
 One file (mode 0600) in the site's folder. Everything in it is tied to the digest of the training rows, and survives a
 restart. It is bounded: of a version it keeps at most N directions of N numbers (fewer for many rows), the sketches of
-the last vectors, two sets of row numbers, the last questions that were not answered by the exact cut and the runs of a
-month; of versions, the last few. The secret that the guard draws by is made with the file.
+the last vectors, two sets of row numbers, the last questions that were not answered by the exact cut, and the runs of a
+month with the models that each was told of; of versions, the last few. The secret that the guard draws by is made with
+the file.
 """
 
 from __future__ import annotations
 
-import re
 import secrets
 import sqlite3
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -22,8 +21,8 @@ import numpy as np
 
 from models.basics import FloatArray
 from services.contracts.errors import BallastError, UnavailableError
-from services.contracts.private_files import private_file
 from services.site_agent.vault.exposure import SKETCH
+from services.site_agent.vault.private_database import closed, looked_at, opened
 from services.site_agent.vault.span import Figures
 
 VERSIONS_KEPT = 8  # versions of the data, a run may still go on with an earlier one
@@ -41,6 +40,8 @@ CREATE TABLE IF NOT EXISTS direction (number INTEGER PRIMARY KEY, digest TEXT NO
 CREATE TABLE IF NOT EXISTS isolated (digest TEXT, row INTEGER, by_pair INTEGER NOT NULL, PRIMARY KEY (digest, row));
 CREATE TABLE IF NOT EXISTS run (digest TEXT, run TEXT, began TEXT NOT NULL, answers INTEGER NOT NULL,
     PRIMARY KEY (digest, run));
+CREATE TABLE IF NOT EXISTS told (digest TEXT, run TEXT, part TEXT, model BLOB,
+    PRIMARY KEY (digest, run, part, model));
 CREATE TABLE IF NOT EXISTS secret (one INTEGER PRIMARY KEY CHECK (one = 1), bytes BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS choice (number INTEGER PRIMARY KEY, digest TEXT NOT NULL, question BLOB UNIQUE NOT NULL,
     candidate NOT NULL);
@@ -93,52 +94,6 @@ class Budget:
 def directions_kept(n_rows: int) -> int:
     """How many directions of the span are kept of ``n_rows`` rows."""
     return max(1, min(n_rows, MOST_CELLS // n_rows))
-
-
-class _Base(sqlite3.Connection):
-    """Closed with who holds it, where it was not before; Python 3.13 warns of one that never is."""
-
-    def __del__(self) -> None:
-        self.close()
-
-
-def opened(path: Path | None, tables: str) -> sqlite3.Connection:
-    """The private file with these tables in it, or a database in memory; ``UnavailableError``, ``sqlite3.Error``."""
-    if path is not None:
-        private_file(path)
-    base = sqlite3.connect(path or ":memory:", check_same_thread=False, timeout=10.0, factory=_Base)
-    if path is not None:
-        # A log beside the file: an answer is one forced write and not three. FULL forces it at every commit.
-        with suppress(sqlite3.OperationalError):  # somebody looks at this moment, or no log can be kept there
-            base.execute("PRAGMA journal_mode = WAL")
-        base.execute("PRAGMA synchronous = FULL")
-    base.executescript(tables)
-    return base
-
-
-def closed(base: sqlite3.Connection) -> None:
-    """Let go of a file; the last one takes its log in, so that the file by itself is the whole record again."""
-    with suppress(sqlite3.Error):  # others have it open, or it is only looked at
-        base.execute("PRAGMA journal_mode = DELETE")
-    base.close()
-
-
-def looked_at(path: Path | None, tables: str) -> sqlite3.Connection:
-    """The file for who only looks: nothing is written, and what it does not hold yet is empty; ``sqlite3.Error``."""
-    if path is None or not path.exists():
-        return opened(None, tables)
-    uri = f"{path.absolute().as_uri()}?mode=ro"
-    base = sqlite3.connect(uri, uri=True, check_same_thread=False, timeout=10.0, factory=_Base)
-    try:
-        base.execute("PRAGMA temp_store = MEMORY")
-        held = {name for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        for statement in filter(None, (part.strip() for part in tables.split(";"))):
-            if re.findall(r"EXISTS (\w+)", statement)[0] not in held:
-                base.execute(statement.replace("CREATE TABLE", "CREATE TEMP TABLE", 1))
-    except sqlite3.Error:
-        base.close()
-        raise
-    return base
 
 
 class ExposureRecord:
@@ -194,6 +149,25 @@ class ExposureRecord:
         found = self._rows("SELECT candidate FROM choice WHERE question = ?", question)
         return found[0][0] if found else None
 
+    def count_models(self, digest: str, run_id: str, part: str, models: Collection[bytes], most: int) -> bool:
+        """Write down models that a run is told of, a part of the rows by its name; False, and nothing, beyond ``most``.
+
+        On the disk when this returns.
+        """
+        try:
+            with self._base:
+                for model in models:
+                    self._base.execute("INSERT OR IGNORE INTO told VALUES (?, ?, ?, ?)", (digest, run_id, part, model))
+                ((known,),) = self._base.execute(
+                    "SELECT count(*) FROM told WHERE digest = ? AND run = ? AND part = ?", (digest, run_id, part)
+                ).fetchall()
+                if known > most:
+                    self._base.rollback()
+                    return False
+                return True
+        except sqlite3.Error as error:
+            raise self._error(error) from None
+
     def add(
         self, digest: str, run_id: str, now: str, forget_before: str, addition: Addition,
         choices: Mapping[bytes, int | bytes] = MappingProxyType({}),
@@ -240,8 +214,9 @@ class ExposureRecord:
             "DELETE FROM version WHERE digest NOT IN (SELECT digest FROM version ORDER BY used DESC LIMIT ?)",
             (VERSIONS_KEPT,),
         )
-        for table in ("sketch", "direction", "isolated", "run", "choice"):
+        for table in ("sketch", "direction", "isolated", "run", "choice", "told"):
             write(f"DELETE FROM {table} WHERE digest NOT IN (SELECT digest FROM version)")
+        write("DELETE FROM told WHERE (digest, run) NOT IN (SELECT digest, run FROM run)")
 
     def latest(self) -> tuple[str, int, str] | None:
         """Digest, training rows and time of the last answer of the version that was answered about last."""

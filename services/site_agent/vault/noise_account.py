@@ -11,7 +11,8 @@ from pathlib import Path
 
 from models.cohorts.accountant import NoiseAccount
 from services.contracts.errors import UnavailableError
-from services.site_agent.vault.exposure_record import ExposureRecordError, closed, opened
+from services.site_agent.vault.exposure_record import ExposureRecordError
+from services.site_agent.vault.private_database import closed, opened
 
 _TABLE = "CREATE TABLE IF NOT EXISTS noise (digest TEXT PRIMARY KEY, rho REAL NOT NULL)"
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from services.contracts.codec import FrameError, decode, encode, unpack
-from services.contracts.messages import SiteUpdate, Task, TrainingSpec
+from services.contracts.messages import SiteUpdate, Task
+from services.contracts.training_spec import TrainingSpec
 
 RUN = "0123456789abcdef" * 2
 ARRAYS = st.dictionaries(

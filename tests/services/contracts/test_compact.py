@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.contracts.codec import READS, FrameError, decode, encode, reads_compact, unpack
+from services.contracts.codec import COMPACT as COMPACT_WORD
+from services.contracts.codec import READS, FrameError, decode, encode, read_by_asker, unpack
 from services.contracts.compact import MAGIC, SIGNATURE_BYTES
 from services.contracts.masking import (
     Commitment,
@@ -137,6 +138,7 @@ def test_a_round_of_a_cohort_of_four_takes_little_more_than_what_is_random(tmp_p
     update("round", None, arrays={"a b": np.ones(1)}), update("round", None, arrays={"a,b": np.ones(1)}),
     update("round", None, arrays={"deep": np.ones((1, 1, 1, 1, 1))}), update("round", None, arrays=ARRAYS, drift=0.5),
     update("round", words(), drift=0.5), update("round", words(), exposed=0.5), update("round", None),
+    update("round", words(), own_scores=False),
     update("agree", MaskKey(run_id=RUN, site_id="plant-1", cohort="c", public_key=b"k" * 32, signature=b"s" * 64)),
 ])
 def test_what_the_compact_form_cannot_say_is_said_whole(said: SiteUpdate) -> None:
@@ -235,7 +237,7 @@ def test_a_frame_over_the_limit_is_refused() -> None:
 
 @pytest.mark.parametrize(("headers", "reads"), [
     (None, False), ({}, False), ({READS: "BLS2"}, True), ({READS: "BLS3 BLS2"}, True), ({READS: "BLS"}, False),
-    ({"traceparent": "BLS2"}, False),
+    ({READS: "BLS2 own-scores"}, True), ({READS: "own-scores"}, False), ({"traceparent": "BLS2"}, False),
 ])
 def test_who_asks_says_what_it_reads(headers: dict[str, str] | None, reads: bool) -> None:
-    assert reads_compact(headers) == reads
+    assert (COMPACT_WORD in read_by_asker(headers)) == reads

@@ -13,8 +13,8 @@ from hypothesis.extra.numpy import arrays
 from services.contracts.asset_type import AssetType, FaultClass, Feature
 from services.contracts.documents import to_plain
 from services.contracts.errors import InvalidInputError
-from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion
+from services.contracts.training_spec import TrainingSpec
 from services.contracts.version_facts import SiteScore
 
 any_number = st.floats(width=64)

@@ -23,10 +23,10 @@ from services.contracts.lift import (
     numbered,
     pinned,
 )
-from services.contracts.messages import TrainingSpec
 from services.contracts.plan import Plan
 from services.contracts.plan_problem import check_problem
 from services.contracts.support import scaled_support
+from services.contracts.training_spec import TrainingSpec
 from services.coordinator.terms import shared_spec
 
 SPECS: list[dict[str, Any]] = [

@@ -17,9 +17,9 @@ from services.contracts.asset_type import AssetType, FaultClass, Feature, explai
 from services.contracts.documents import to_plain
 from services.contracts.errors import ConflictError
 from services.contracts.lift import FourierLiftSpec, LiftMismatchError, draw_lift, lift_check, lifted_size, pinned
-from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion
 from services.contracts.plan import Plan
+from services.contracts.training_spec import TrainingSpec
 
 PLAN: dict[str, Any] = {"name": "nightly", "asset_type": "pump", "sites": ["a", "b"]}
 

@@ -14,7 +14,9 @@ from services.contracts.overrides import tuning_alone
 from services.contracts.plan import Plan
 from services.contracts.plan_problem import grid_of, with_automatic_loss
 from services.contracts.run import Run
-from services.coordinator.training_state import TooFewSitesError
+from services.contracts.tuning import TuningSpec
+from services.coordinator.training_state import TooFewSitesError, TuningBudgetError
+from services.coordinator.tuning import earlier_choice
 from services.reporting.tuning_section import tuning_account, tuning_rows
 from tests.services.coordinator import fake_ports
 from tests.services.coordinator.fake_ports import RIG, FakePlant, FakeWorks
@@ -63,6 +65,45 @@ def test_who_asks_for_a_grid_or_for_a_tuning_alone_is_told_that_rows_are_too_few
     alone = works.store.change(run.run_id, plan=tuning_alone(run.plan))
     with pytest.raises(TooFewSitesError, match="fewer samples than its policy asks for"):
         tuned(works, alone)
+
+
+def test_trainings_that_are_too_short_to_pay_for_a_tuning_take_the_plans_own_terms(works: FakeWorks) -> None:
+    run = tuned(works, works.run(tuning="auto", reveal="each site", method="level-bundle", max_rounds=2))
+    curve = run.plan.tuned
+    assert curve is not None and "untuned: trainings of the plan are so short" in curve.why
+    assert (curve.terms.radius, curve.terms.lift, curve.rounds, curve.bytes_sent) == (1.0, None, 0, 0)
+    assert not any(task.kind == "tune" for task in works.plants["plant-1"].asked)
+    assert asyncio.run(works.coordinator().train(run)).rounds == 2
+
+
+def test_after_such_a_training_an_earlier_choice_is_taken_however_often_it_was(works: FakeWorks) -> None:
+    terms = {"tuning": "auto", "reveal": "each site", "method": "level-bundle"}
+    first = tuned(works, works.run(**terms))
+    chosen = first.plan.tuned
+    assert chosen is not None and chosen.rounds > 1
+    last = first
+    for _ in range(TuningSpec().every + 1):  # in the last of these weeks a tuning is due, and not to be had
+        works.store.change(last.run_id, status="completed", rounds=2)
+        last = tuned(works, works.run(**terms))
+        assert last.plan.tuned == chosen.model_copy(update={"reused_from": first.run_id})
+    assert last.plan.spec.radius == first.plan.spec.radius and last.plan.spec.lift == first.plan.spec.lift
+
+
+def test_a_choice_that_is_due_is_taken_only_where_it_may_be_however_often(works: FakeWorks) -> None:
+    asked = works.run(tuning="auto", reveal="each site", method="level-bundle")
+    weeks = [tuned(works, asked)] * TuningSpec().every
+    assert earlier_choice(asked.plan, weeks[1:], weeks[0]) is not None
+    assert earlier_choice(asked.plan, weeks, weeks[0]) is None
+    assert earlier_choice(asked.plan, weeks, weeks[0], however_often=True) is not None
+
+
+def test_who_asks_for_a_grid_or_for_a_tuning_alone_is_told_what_it_would_cost(works: FakeWorks) -> None:
+    short = {"reveal": "each site", "method": "level-bundle", "max_rounds": 2}
+    with pytest.raises(TuningBudgetError, match="too small for its grid"):
+        tuned(works, works.run(tuning={"radius": [0.1, 0.3, 1.0, 3.0, 10.0], "budget": 1.0}, **short))
+    run = works.run(tuning="auto", **short)
+    with pytest.raises(TuningBudgetError, match="6 rounds and"):
+        tuned(works, works.store.change(run.run_id, plan=tuning_alone(run.plan)))
 
 
 def plan(**changes: Any) -> Plan:

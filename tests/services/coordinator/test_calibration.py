@@ -16,9 +16,9 @@ from models.conformal.temperature import confidence_counts
 from models.losses.catalogue import get_loss
 from models.problem import RobustSpec, SiteProblem
 from models.site_ambiguity.ball import MixtureBall, worst_mixture
-from services.contracts.messages import TrainingSpec
 from services.contracts.plan import Plan
 from services.contracts.run import Run, SiteTermsRecord
+from services.contracts.training_spec import TrainingSpec
 from services.coordinator.calibration import calibration, kind_of
 from services.coordinator.plausibility import counted_doubt
 from services.site_agent.local_scores import calibration_counts, spread_counts

@@ -96,7 +96,7 @@ def patient(works: FakeWorks) -> PatientWorks:
 
 def risk_of(works: FakeWorks, weights: Any) -> float:
     """Mean of the plants' worst-case risks, from their rows."""
-    from services.contracts.messages import TrainingSpec
+    from services.contracts.training_spec import TrainingSpec
     from services.site_agent.local_solve import head_risks, site_problems
     from tests.services.coordinator.fake_ports import RIG
 

@@ -11,9 +11,12 @@ from typing import Any
 import nats
 import pytest
 
+from services.bus.server import update_users
 from services.contracts.errors import UnavailableError
 from services.coordinator.nats_transport import NatsTransport
-from tests.waiting import PATIENCE
+from services.site_agent.link import PlantLink
+from services.site_agent.link_address import Address
+from tests.waiting import PATIENCE, wait_until
 
 Handler = Callable[[Any], Awaitable[None]]
 
@@ -87,6 +90,77 @@ async def test_a_request_survives_the_server(bus: Any) -> None:
         answers = await asking
     assert answers["plant-1"].frame == b"at last"
     assert asked == [b"a", b"a"]
+
+
+async def test_an_answer_that_the_server_does_not_take_is_asked_for_again(bus: Any) -> None:
+    """A plant leaves while another is at work: the server's users change, and it forgets who was asked."""
+    asked, loop, stop = list[bytes](), asyncio.get_running_loop(), asyncio.Event()
+    at_work = asyncio.Event()
+
+    def answer(frame: bytes, reads_compact: bool) -> bytes:
+        asked.append(frame)
+        loop.call_soon_threadsafe(at_work.set)
+        if len(asked) == 1:
+            wait_until(lambda: "Reloaded server configuration" in bus.files.log.read_text(), "other users")
+        return b"answer to " + frame
+
+    address = Address("plant-1", (bus.address,), bus.seeds["plant-1"], bus.keys["plant-1"], bus.files.authority, True)
+    link = PlantLink(address, answer, lambda: b"hello")
+    running = asyncio.create_task(link.run(stop))
+    async with connected(bus) as transport:
+        while not await transport.is_heard("plant-1"):
+            await asyncio.sleep(0.05)
+        asking = asyncio.create_task(transport.ask({"plant-1": b"a"}, PATIENCE))
+        await at_work.wait()
+        await asyncio.to_thread(update_users, bus.files, {"plant-1": bus.keys["plant-1"]})
+        answers = await asking
+    stop.set()
+    await running
+    assert answers["plant-1"].frame == b"answer to a" and answers["plant-1"].seconds < PATIENCE / 2
+    assert asked == [b"a", b"a"]
+
+
+async def test_a_hello_of_one_site_asks_no_other_again(bus: Any) -> None:
+    asked: list[str] = []
+
+    async def slow(message: Any) -> None:
+        asked.append(message.subject)
+        await asyncio.sleep(0.5)
+        await message.respond(b"done")
+
+    async with site(bus, "plant-1", slow) as one, site(bus, "plant-2", slow), connected(bus) as transport:
+        asking = asyncio.create_task(transport.ask({"plant-1": b"a", "plant-2": b"b"}, PATIENCE))
+        await asyncio.sleep(0.2)
+        await one.publish("hello.plant-1", b"hello")
+        answers = await asking
+    assert [answers[name].frame for name in ("plant-1", "plant-2")] == [b"done", b"done"]
+    assert sorted(asked) == ["site.plant-1.task", "site.plant-1.task", "site.plant-2.task"]
+
+
+async def test_a_site_at_work_may_say_hello_and_its_first_answer_does(bus: Any) -> None:
+    """Its connection came and went: where only the last question counted, no long answer would ever."""
+    asked: asyncio.Queue[Any] = asyncio.Queue()
+    async with site(bus, "plant-1", asked.put) as one, connected(bus) as transport:
+        asking = asyncio.create_task(transport.ask({"plant-1": b"a"}, PATIENCE))
+        first = await asyncio.wait_for(asked.get(), PATIENCE)
+        for _ in range(3):
+            await one.publish("hello.plant-1", b"hello")
+            await asyncio.wait_for(asked.get(), PATIENCE)
+        await first.respond(b"done")
+        answer = (await asking)["plant-1"]
+    assert answer.frame == b"done" and answer.seconds < PATIENCE / 2
+
+
+async def test_a_site_that_says_hello_for_ever_holds_nobody_up_beyond_the_deadline(bus: Any) -> None:
+    async def silent(_: Any) -> None:
+        """Says hello alone."""
+
+    async with site(bus, "plant-1", silent) as one, connected(bus) as transport:
+        asking = asyncio.create_task(transport.ask({"plant-1": b"a"}, 1.0))
+        while not asking.done():
+            await one.publish("hello.plant-1", b"hello")
+            await asyncio.sleep(0.05)
+    assert asking.result()["plant-1"].failure == "late" and asking.result()["plant-1"].seconds < PATIENCE / 2
 
 
 async def test_no_server_is_one_clear_line(bus: Any) -> None:

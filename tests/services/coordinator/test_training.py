@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 from services.contracts.codec import encode
-from services.contracts.messages import Task
+from services.contracts.messages import RefusalCode, Task
 from services.coordinator import run_parts
 from services.coordinator.ports import RawAnswer
 from services.coordinator.training_state import RunCancelledError, TooFewSitesError
@@ -114,6 +115,29 @@ def test_too_few_answers_are_no_round_and_the_run_says_who_was_missing(works: An
         "3 of the 4 sites that the plan needs answered in round 3 within 0 s (plant-2: nobody answers for the site)"
     )
     assert works.store.get_run(run.run_id).rounds == 2, "the round was not committed"
+
+
+def test_where_too_many_refuse_for_good_nobody_is_asked_again(works: Any) -> None:
+    for name in ("plant-2", "plant-3"):
+        plant = works.plants[name]
+        plant.behave = partial(plant.refusal_of, code="too_few_samples")
+    run = works.run(min_sites=3, absence_patience_seconds=1.0)
+    with pytest.raises(TooFewSitesError, match="2 of the 3 sites that .* to join and no more will"):
+        works.train(run)
+    assert len(works.plants["plant-1"].asked) == len(works.plants["plant-2"].asked) == 1
+
+
+def test_who_waits_for_its_table_may_answer_later(works: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_parts, "RETRY_SECONDS", 0.0)
+    codes: Iterator[RefusalCode] = iter(["no_data", "bad_data", "internal_error"])
+    plant = works.plants["plant-2"]
+
+    def behave(task: Task) -> bytes | None:
+        code = next(codes, None)
+        return None if code is None else plant.refusal_of(task, code)
+
+    plant.behave = behave
+    assert works.train(works.run(min_sites=4, max_rounds=1, absence_patience_seconds=3600.0)).rounds == 1
 
 
 def test_the_same_question_is_asked_again_until_enough_plants_answer(

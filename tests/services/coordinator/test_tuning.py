@@ -100,6 +100,11 @@ def test_the_price_of_one_training_is_that_of_the_run_before(works: FakeWorks) -
     assert curve_of(tuned(works)).reference_rounds == 17
 
 
+def test_as_many_plants_as_the_plan_asks_for_are_enough(works: FakeWorks) -> None:
+    run = works.run(min_sites=len(works.plants))
+    assert len(asyncio.run(works.coordinator().join(run)).members) == len(works.plants)
+
+
 def test_on_sums_no_plant_tells_a_score_or_a_cut_of_its_own(works: FakeWorks) -> None:
     run = tuned(works, reveal="sums")
     assert curve_of(run).rounds > 0

@@ -14,7 +14,7 @@ import pytest
 from models.cohorts.dealing import cohort_problem
 from models.cuts.evidence import EARLIER_RUN, Evidence, with_answers
 from models.methods.catalogue import get_method
-from models.multiclass import OneVsRestServer
+from models.one_vs_rest import OneVsRestServer
 from services.contracts.plan import Plan
 from services.contracts.run import Run, RunStart, SiteTermsRecord
 from services.contracts.signing import new_seed_file

@@ -17,10 +17,10 @@ from services.contracts.lift import (
     lifted_size,
     pinned,
 )
-from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion
 from services.contracts.scores import ErrorInterval
 from services.contracts.target import Target
+from services.contracts.training_spec import TrainingSpec
 from tests.versions import a_version
 
 FEATURES = (
@@ -28,6 +28,11 @@ FEATURES = (
     Feature(name="pressure", unit="bar", low=100.0, high=300.0),
     Feature(name="oil", unit="degC", low=-20.0, high=140.0, required=False),
 )
+BY_LOG = tuple(
+    each.model_copy(update={"scale": "log", "low": max(each.low, 2.0)}) if each.name != "flow" else each
+    for each in FEATURES
+)
+"""The same with two sensors that are scaled by logarithms, the optional one among them."""
 CLASSES = tuple(FaultClass(name=name, severity=k) for k, name in enumerate(("healthy", "leak", "worn", "blocked")))
 WEAR = Target(name="wear", unit="mm", low=1.0, high=5.0)
 LIFTS: dict[str, LiftSpec | None] = {
@@ -44,6 +49,12 @@ LIFTS: dict[str, LiftSpec | None] = {
 @pytest.fixture(params=[*LIFTS])
 def lift(request: pytest.FixtureRequest) -> LiftSpec | None:
     return LIFTS[request.param]
+
+
+@pytest.fixture(params=[FEATURES, BY_LOG], ids=["linear", "logarithms"])
+def features(request: pytest.FixtureRequest) -> tuple[Feature, ...]:
+    made: tuple[Feature, ...] = request.param
+    return made
 
 
 @pytest.fixture(scope="session")

@@ -68,9 +68,10 @@ def answers(folder: Path, version: ModelVersion, rows: Any, *, single: bool = Fa
 @needs_compiler
 @pytest.mark.parametrize("n_classes", [0, 2, 4])
 def test_answers_are_the_predictors(
-    tmp_path: Path, make_model: Callable[..., ModelVersion], drawn: Any, lift: Any, n_classes: int
+    tmp_path: Path, make_model: Callable[..., ModelVersion], drawn: Any, lift: Any, n_classes: int,
+    features: tuple[Feature, ...],
 ) -> None:
-    version = make_model(lift, n_classes)
+    version = make_model(lift, n_classes, features)
     samples, rows = drawn(40)
     numbers, said = answers(tmp_path, version, rows)
     if n_classes == 0:
@@ -86,9 +87,9 @@ def test_answers_are_the_predictors(
 
 @needs_compiler
 def test_in_floats_it_is_near_and_compiles_as_strictly(
-    tmp_path: Path, make_model: Callable[..., ModelVersion], drawn: Any, lift: Any
+    tmp_path: Path, make_model: Callable[..., ModelVersion], drawn: Any, lift: Any, features: tuple[Feature, ...]
 ) -> None:
-    version = make_model(lift, 4)
+    version = make_model(lift, 4, features)
     samples, rows = drawn(20)
     _, said = answers(tmp_path, version, rows, single=True)
     found = [list(each.scores.values()) for each in Predictor(version).diagnose(samples)]

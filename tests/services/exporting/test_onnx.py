@@ -10,6 +10,7 @@ import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 
+from services.contracts.asset_type import Feature
 from services.contracts.model_version import ModelVersion
 from services.exporting.onnx_model import NO_CLASS, onnx_model
 from services.predictor.estimator import Estimator
@@ -25,9 +26,9 @@ def run(data: bytes, rows: Any, kind: Any = np.float64) -> dict[str, Any]:
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_scores_and_classes_are_the_predictors(
-    make_model: Callable[..., ModelVersion], drawn: Any, lift: Any, n_classes: int
+    make_model: Callable[..., ModelVersion], drawn: Any, lift: Any, n_classes: int, features: tuple[Feature, ...]
 ) -> None:
-    version = make_model(lift, n_classes)
+    version = make_model(lift, n_classes, features)
     samples, rows = drawn(60)
     said = run(onnx_model(version), rows)
     found = Predictor(version).diagnose(samples)
@@ -35,16 +36,20 @@ def test_scores_and_classes_are_the_predictors(
     np.testing.assert_allclose(said["scores"], [list(each.scores.values()) for each in found], rtol=0, atol=1e-9)
 
 
-def test_estimates_are_the_estimators(make_model: Callable[..., ModelVersion], drawn: Any, lift: Any) -> None:
-    version = make_model(lift, 0)
+def test_estimates_are_the_estimators(
+    make_model: Callable[..., ModelVersion], drawn: Any, lift: Any, features: tuple[Feature, ...]
+) -> None:
+    version = make_model(lift, 0, features)
     samples, rows = drawn(60)
     said = run(onnx_model(version), rows)["estimate"]
     found = [each.value for each in Estimator(version).estimate(samples)]
     np.testing.assert_allclose(said[:, 0], found, rtol=0, atol=1e-9)
 
 
-def test_in_32_bits_it_is_near(make_model: Callable[..., ModelVersion], drawn: Any, lift: Any) -> None:
-    version = make_model(lift, 4)
+def test_in_32_bits_it_is_near(
+    make_model: Callable[..., ModelVersion], drawn: Any, lift: Any, features: tuple[Feature, ...]
+) -> None:
+    version = make_model(lift, 4, features)
     samples, rows = drawn(30)
     said = run(onnx_model(version, single=True), rows, np.float32)["scores"]
     assert said.dtype == np.float32

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from services.contracts.asset_type import AssetType, FaultClass, Feature
-from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion
+from services.contracts.training_spec import TrainingSpec
 from tests.versions import a_version
 
 FEATURES = (

@@ -17,10 +17,10 @@ from models.features.fourier import fourier_lift
 from services.contracts.calibration import Calibration, CountedRows
 from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.lift import FourierLiftSpec, pinned
-from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion
 from services.contracts.scores import ErrorInterval
 from services.contracts.target import Target
+from services.contracts.training_spec import TrainingSpec
 from services.contracts.value_range import Ranges
 from services.predictor.cache import PredictorCache
 from services.predictor.estimator import Estimator

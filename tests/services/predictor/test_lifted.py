@@ -24,8 +24,8 @@ from services.contracts.lift import (
     lifted_size,
     pinned,
 )
-from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion
+from services.contracts.training_spec import TrainingSpec
 from services.predictor.predictor import Predictor
 from services.registry.model_files import document_text
 from services.registry.pyfunc_model import ServedModel

@@ -16,10 +16,10 @@ from services.contracts.asset_type import AssetType
 from services.contracts.calibration import Calibration, CountedRows
 from services.contracts.diagnosis import Diagnosis
 from services.contracts.estimate import Estimate
-from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion
 from services.contracts.scores import ErrorInterval
 from services.contracts.target import Target
+from services.contracts.training_spec import TrainingSpec
 from services.predictor import written
 from services.predictor.estimator import Estimator
 from services.predictor.predictor import Predictor

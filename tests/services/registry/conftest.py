@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from services.contracts.asset_type import AssetType, FaultClass, Feature
-from services.contracts.messages import RadiusRule, TrainingSpec
 from services.contracts.model_version import ModelVersion
 from services.contracts.run import RoundRecord
+from services.contracts.training_spec import RadiusRule, TrainingSpec
 from services.contracts.version_facts import SiteScore
 from services.registry.mlflow_registry import ModelRegistry
 from tests.versions import START, a_round, a_version, an_answer

@@ -9,8 +9,8 @@ import pytest
 from models.fairness.indices import INDICES
 from services.contracts.documents import to_plain
 from services.contracts.fairness import WORST_SITE, FairnessGate
+from services.contracts.gates import Gates
 from services.contracts.model_version import ModelVersion
-from services.contracts.plan import Gates
 from services.contracts.version_facts import SiteScore
 from services.registry.gates import check_gates, failed_gates
 

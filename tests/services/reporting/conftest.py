@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from services.contracts.asset_type import AssetType, FaultClass, Feature
-from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion
 from services.contracts.plan import Plan
 from services.contracts.run import RoundRecord, Run, SiteAnswer, SiteTermsRecord
+from services.contracts.training_spec import TrainingSpec
 from services.contracts.version_facts import SiteScore
 from tests.versions import START, a_round, a_version, an_answer
 

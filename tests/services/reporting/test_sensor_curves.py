@@ -11,11 +11,11 @@ import pytest
 from models.multiclass import predict_scores
 from services.contracts.asset_type import AssetType, FaultClass, Feature
 from services.contracts.lift import FourierLiftSpec, SplineLiftSpec, pinned
-from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion
 from services.contracts.report import ModelReport
 from services.contracts.run import Run
 from services.contracts.target import Target
+from services.contracts.training_spec import TrainingSpec
 from services.contracts.value_range import Ranges
 from services.reporting.curve_chart import HEIGHT, WIDTH, curve_charts
 from services.reporting.model_report import model_report
@@ -30,8 +30,11 @@ CLASSES = tuple(FaultClass(name=name, severity=k) for k, name in enumerate(("hea
 TARGET = Target(name="area", unit="mm^2", low=1.0, high=5.0)
 
 
-def version_of(n_classes: int, segments: int | None) -> ModelVersion:
-    kind = AssetType(name="pump", features=FEATURES, fault_classes=CLASSES[:n_classes], target=TARGET)
+BY_LOG = (FEATURES[0].model_copy(update={"scale": "log"}), FEATURES[1])
+
+
+def version_of(n_classes: int, segments: int | None, features: tuple[Feature, ...] = FEATURES) -> ModelVersion:
+    kind = AssetType(name="pump", features=features, fault_classes=CLASSES[:n_classes], target=TARGET)
     lift = None if segments is None else pinned(SplineLiftSpec(kind="spline", segments=segments), 2)
     heads, size = (1 if n_classes < 3 else n_classes), 2 * (segments or 1) + 1
     loss = {} if n_classes else {"loss": {"name": "huber"}}
@@ -39,6 +42,23 @@ def version_of(n_classes: int, segments: int | None) -> ModelVersion:
         kind, np.random.default_rng(3).normal(size=(heads, size)),
         spec=TrainingSpec.model_validate({"lift": lift, **loss}),
     )
+
+
+@pytest.mark.parametrize("segments", [None, 3, 4])
+def test_a_sensor_scaled_by_logarithms_has_a_curve_that_is_right_between_its_readings(segments: int | None) -> None:
+    """Knots are at equal ratios; a straight line over readings is wrong between them, so there are more places."""
+    version = version_of(2, segments, BY_LOG)
+    first = sensor_curves(version)[0]
+    for knot in 10.0 * 8.0 ** (np.arange((segments or 1) + 1) / (segments or 1)):
+        assert np.abs(np.array(first.readings) / knot - 1).min() < 1e-9
+    middle = BY_LOG[1].middle
+    readings = np.sort(np.append(first.readings, np.linspace(10.0, 80.0, 201)))
+    values = np.column_stack([readings, np.full(len(readings), middle)])
+    scores = predict_scores(version.weights, version.lifted(Ranges(BY_LOG).scale(values)))[:, 0]
+    at_middle = predict_scores(version.weights, version.lifted(np.full((1, 2), 0.5)))[0, 0]
+    drawn = np.interp(readings, first.readings, first.heights)
+    np.testing.assert_allclose(drawn, scores - at_middle, atol=2e-3 * np.ptp(scores))
+    np.testing.assert_allclose(first.heights, drawn[np.searchsorted(readings, first.readings)], atol=1e-12)
 
 
 @pytest.mark.parametrize("segments", [None, 1, 3, 4])

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from services.contracts.plan import Gates, Plan
+from services.contracts.gates import Gates
+from services.contracts.plan import Plan
 from services.contracts.run import Run, SiteAnswer, SiteTermsRecord
 from services.plant_simulator.assets import builtin_asset_type
 from services.round_store.overview import RECENT_ROUNDS

@@ -14,8 +14,9 @@ import pytest
 
 from services.contracts.asset_type import AssetType
 from services.contracts.codec import Signer, encode
-from services.contracts.messages import SiteRefusal, SiteUpdate, Task, TrainingSpec
+from services.contracts.messages import SiteRefusal, SiteUpdate, Task
 from services.contracts.signing import new_seed_file, public_key, signer
+from services.contracts.training_spec import TrainingSpec
 from services.site_agent.egress import Egress
 from services.site_agent.ledger import Ledger
 from services.site_agent.local_round import LocalRound

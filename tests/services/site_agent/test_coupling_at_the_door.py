@@ -13,7 +13,8 @@ from models.losses.joint import Softmax
 from models.problem import RobustSpec, SiteProblem
 from models.worst_case.risk import site_cut
 from services.contracts.asset_type import AssetType
-from services.contracts.messages import Kind, SiteRefusal, SiteUpdate, TrainingSpec
+from services.contracts.messages import Kind, SiteRefusal, SiteUpdate
+from services.contracts.training_spec import TrainingSpec
 from services.site_agent.ledger_check import verify
 from services.site_agent.policy import SitePolicy
 from services.site_agent.vault.guard import VaultGuard

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from models.worst_case.risk import site_risk
-from services.contracts.messages import SiteRefusal, SiteUpdate, TrainingSpec
+from services.contracts.messages import SiteRefusal, SiteUpdate
+from services.contracts.training_spec import TrainingSpec
 from services.site_agent.cli import main
 from services.site_agent.ledger_check import verify
 from services.site_agent.policy import REASONS, SitePolicy

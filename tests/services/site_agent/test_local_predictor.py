@@ -18,12 +18,12 @@ from models.methods.protocol import WORST_CASE
 from services.contracts.asset_type import AssetType
 from services.contracts.calibration import Calibration, CountedRows, Spread
 from services.contracts.errors import ConflictError
-from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion
 from services.contracts.scores import ErrorInterval
 from services.contracts.signed_documents import signature_of
 from services.contracts.signing import new_seed_file
 from services.contracts.target import Target
+from services.contracts.training_spec import TrainingSpec
 from services.predictor.estimator import Estimator
 from services.predictor.predictor import Predictor
 from services.site_agent.cli import main

@@ -12,7 +12,8 @@ import pytest
 
 from services.contracts.asset_type import AssetType
 from services.contracts.codec import decode, encode, pack_arrays
-from services.contracts.messages import Hello, RadiusRule, SiteRefusal, SiteUpdate, TrainingSpec
+from services.contracts.messages import Hello, SiteRefusal, SiteUpdate
+from services.contracts.training_spec import RadiusRule, TrainingSpec
 from services.site_agent import ledger_check
 from services.site_agent.logs import PRIVATE
 from services.site_agent.policy import REASONS, SitePolicy

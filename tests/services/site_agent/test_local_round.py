@@ -14,8 +14,9 @@ from models.problem import RobustSpec, SiteProblem
 from models.worst_case.risk import site_risk
 from services.contracts.asset_type import AssetType, Feature
 from services.contracts.codec import decode, digest, encode, unpack
-from services.contracts.messages import RadiusRule, SiteRefusal, SiteUpdate, TrainingSpec
+from services.contracts.messages import SiteRefusal, SiteUpdate
 from services.contracts.signing import verify
+from services.contracts.training_spec import RadiusRule, TrainingSpec
 from services.site_agent import ledger_check
 from services.site_agent.own_screen import data_summary
 from services.site_agent.policy import SitePolicy
@@ -126,6 +127,13 @@ def test_survey_says_whose_range_is_much_too_wide(make_site: Make, make_table: M
     asset_type = site.asset_type.model_copy(update={"features": (wide, *site.asset_type.features[1:])})
     lines = [line for line in data_summary(site.source, asset_type, policy) if "of the sensor range (" in line]
     assert len(lines) == 1 and lines[0].startswith(f"{first.name}: 98 of 100 rows read ")
+    bounds = {"low": 1e-9, "high": first.high}
+    by_log = Feature.model_validate(first.model_dump() | bounds | {"scale": "log"})
+    asset_type = site.asset_type.model_copy(update={"features": (by_log, *site.asset_type.features[1:])})
+    (line,) = (line for line in data_summary(site.source, asset_type, policy) if "of the sensor range (" in line)
+    readings = np.sort([float(row[0]) for row in make_table(80)[1:]])
+    low = float(line.split(" rows read ")[1].split(" ")[0])
+    assert readings[0] <= low <= readings[5], "in the sensor's unit"
     assert f"{first.low:g} to {wide.high:g}" in lines[0]
 
 

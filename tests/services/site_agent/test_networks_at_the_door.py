@@ -10,7 +10,8 @@ import pytest
 
 from models.methods.catalogue import check_parameters, get_method
 from models.methods.local_sgd.objectives.network import NetworkObjective
-from services.contracts.messages import SiteUpdate, TrainingSpec
+from services.contracts.messages import SiteUpdate
+from services.contracts.training_spec import TrainingSpec
 from services.site_agent.policy import SitePolicy
 from services.site_agent.vault.reader import Vault
 

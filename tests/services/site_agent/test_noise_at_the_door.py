@@ -12,9 +12,10 @@ import pytest
 from models.cohorts.accountant import rho_of
 from models.cohorts.noise import BITS, METHOD, NoiseTerms, noisy_answer, sigmas
 from services.contracts.masking import MaskedWords, MaskingCohort, MaskKeys
-from services.contracts.messages import Kind, TrainingSpec
+from services.contracts.messages import Kind
 from services.contracts.noise import CohortNoise
 from services.contracts.signing import signer
+from services.contracts.training_spec import TrainingSpec
 from services.masking.unmasking import deliveries
 from services.site_agent.local_solve import site_problems
 from services.site_agent.policy import SitePolicy

@@ -134,3 +134,31 @@ def test_all_classes_as_one_problem_have_a_floor_and_a_largest_change_that_hold(
     assert heads(site).at_zero == pytest.approx([site_risk(np.zeros(site.dimension), site).value])
     with pytest.raises(Refusal, match="not that steep"):
         check_steepness(1e4 * at[None], heads(site), 10.0)
+
+
+def test_what_is_steep_goes_by_the_risk_of_zero_weights_however_small_that_is() -> None:
+    site = problem("huber", radius=0.1, label_flip_cost=np.inf)
+    small = SiteProblem(site.features, 1e-3 * site.labels, site.spec)
+    weights = np.array([[2.0, 0.0, 0.0, 0.0]])
+    at_zero = float(heads(small).at_zero[0])
+    assert at_zero < 0.01 < risk_floor(weights[0], small) < 1.0
+    limit = 0.5 * risk_floor(weights[0], small) / at_zero
+    check_steepness(weights, heads(small), 4.0 * limit)
+    with pytest.raises(Refusal, match="not that steep"):
+        check_steepness(weights, heads(small), limit)
+
+
+@pytest.mark.parametrize("intercept_alone", [True, False])
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "huber"])
+def test_no_risk_changes_by_more_than_a_step_is_said_to_change_it(loss: str, intercept_alone: bool) -> None:
+    """A step of the intercept moves every row alike, and counts as much as it is long."""
+    rng, tightest = np.random.default_rng(9), 0.0
+    for seed in range(8):
+        site = problem(loss, seed, radius=0.05)
+        weights, step = 0.3 * rng.normal(size=4), 0.2 * rng.normal(size=4)
+        step[:3] *= not intercept_alone
+        most = float(_changes(step[np.newaxis, np.newaxis], (site,))[0])
+        moved = abs(site_risk(weights + step, site).value - site_risk(weights, site).value)
+        assert moved <= most * (1 + 1e-9)
+        tightest = max(tightest, moved / most)
+    assert tightest > 0.05

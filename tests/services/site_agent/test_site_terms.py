@@ -14,7 +14,8 @@ from models.worst_case.radius import LightTail, confidence_radius, estimated_rad
 from models.worst_case.risk import site_risk
 from services.contracts.asset_type import AssetType
 from services.contracts.lift import FourierLiftSpec, SplineLiftSpec, lift_check, lifted_size, pinned
-from services.contracts.messages import RadiusRule, SiteUpdate, TailConstants, TrainingSpec
+from services.contracts.messages import SiteUpdate
+from services.contracts.training_spec import RadiusRule, TailConstants, TrainingSpec
 from services.site_agent.policy import SitePolicy
 from services.site_agent.vault.dataset import Dataset
 from services.site_agent.vault.reader import Vault

@@ -99,7 +99,7 @@ def new_party(make_site: Callable[..., Any], tmp_path: Path) -> Callable[..., Pa
 
 def first_question(questions: int = 2, heads: int = 1) -> tuple[dict[str, FloatArray], dict[str, tuple[int, ...]]]:
     from models.methods.catalogue import get_method
-    from models.multiclass import OneVsRestServer
+    from models.one_vs_rest import OneVsRestServer
 
     parameters = {"level": 0.2, "closeness": 100.0, "questions": float(questions)}
     problem = ServerProblem(

@@ -11,8 +11,9 @@ import pytest
 
 from services.contracts.asset_type import AssetType
 from services.contracts.errors import BallastError
-from services.contracts.messages import SiteUpdate, TrainingSpec
+from services.contracts.messages import SiteUpdate
 from services.contracts.target import Target
+from services.contracts.training_spec import TrainingSpec
 from services.site_agent.own_screen import data_summary
 from services.site_agent.policy import SitePolicy
 from services.site_agent.settings import CsvSource, ParquetSource

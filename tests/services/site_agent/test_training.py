@@ -16,11 +16,12 @@ from models.basics import Arrays
 from models.methods.catalogue import METHODS, get_method
 from models.methods.protocol import Method
 from models.methods.site_answers import ProxCutSite
-from models.multiclass import OneVsRestServer
+from models.one_vs_rest import OneVsRestServer
 from models.problem import ServerProblem, SiteProblem, SiteTerms, Status
 from services.contracts.asset_type import AssetType
 from services.contracts.codec import decode, encode
-from services.contracts.messages import RadiusRule, SiteUpdate, TrainingSpec
+from services.contracts.messages import SiteUpdate
+from services.contracts.training_spec import RadiusRule, TrainingSpec
 from services.site_agent import local_solve
 from services.site_agent.policy import SitePolicy
 

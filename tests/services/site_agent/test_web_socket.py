@@ -17,7 +17,8 @@ from services.bus import server
 from services.bus.configuration import BusFiles, TlsFiles
 from services.contracts.asset_type import AssetType
 from services.contracts.codec import encode, unpack
-from services.contracts.messages import SiteUpdate, Task, TrainingSpec
+from services.contracts.messages import SiteUpdate, Task
+from services.contracts.training_spec import TrainingSpec
 from services.coordinator.nats_transport import NatsTransport
 from services.site_agent import ledger_check
 from services.site_agent.settings import SettingsError, SiteSettings

@@ -21,7 +21,8 @@ import pytest
 from models.methods.catalogue import METHODS
 from services.contracts.asset_type import AssetType
 from services.contracts.codec import decode, encode
-from services.contracts.messages import SiteUpdate, TrainingSpec
+from services.contracts.messages import SiteUpdate
+from services.contracts.training_spec import TrainingSpec
 from tests.services.site_agent.conftest import THIRD_CLASS, TWO_CLASSES
 from tests.services.site_agent.test_training import ALL, server_of
 

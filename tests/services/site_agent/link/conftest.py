@@ -21,7 +21,8 @@ from services.bus import server
 from services.bus.configuration import COORDINATOR_INBOX, BusFiles
 from services.contracts.asset_type import AssetType
 from services.contracts.codec import encode
-from services.contracts.messages import Task, TrainingSpec
+from services.contracts.messages import Task
+from services.contracts.training_spec import TrainingSpec
 from services.site_agent.site_setup import SiteSetup, create_site
 from tests.nats_server import start
 from tests.waiting import PATIENCE, wait_until

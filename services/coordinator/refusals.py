@@ -1,14 +1,14 @@
-"""What it means that plants did not answer a question of a tuning: ask again, give up, or train untuned."""
+"""What it means that plants do not answer: ask again, or give up; where they do not tune, train untuned."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from services.contracts.run import SiteAnswer
-from services.coordinator.training_state import TooFewRowsToTuneError, TooFewSitesError
+from services.coordinator.training_state import TooFewRowsToTuneError, TooFewSitesError, TuningBudgetError
 
-_PASSING = frozenset({"masks_missing", "masks_refused", "no_data", "internal_error"})
-"""Codes of refusals after which the same plant may answer the same question."""
+_PASSING = frozenset({"masks_missing", "masks_refused", "no_data", "bad_data", "internal_error"})
+"""Codes of refusals after which the same plant may answer the same question: its table may be written just then."""
 
 
 def is_final(answer: SiteAnswer) -> bool:
@@ -22,3 +22,10 @@ def without_answers(missing: Sequence[SiteAnswer]) -> TooFewSitesError:
     few = any(each.status == "refused_by_site" and each.code == "too_few_samples" for each in missing)
     kind = TooFewRowsToTuneError if few else TooFewSitesError
     return kind(f"the tuning needs the answer of every site of the run ({said or 'the masks did not come off'})")
+
+
+def untuned_for(error: TooFewRowsToTuneError | TuningBudgetError, n_folds: int) -> str:
+    """Why a run trains untuned, without a plant's name."""
+    if isinstance(error, TuningBudgetError):
+        return "trainings of the plan are so short that a tuning would cost more than three of them"
+    return f"a plant or more has too few rows for {n_folds} folds"
