@@ -32,7 +32,8 @@ from api.tokens import endpoints as tokens
 from api.web import errors, openapi
 from api.web.addresses import Addresses
 from api.web.attempts import FailedAttempts
-from api.web.auth import Authentication, TokenAuthenticator
+from api.web.auth import Authentication
+from api.web.authenticator import TokenAuthenticator
 from api.web.idempotency import Idempotency
 from api.web.limits import OnlyTls, RequestLimits, SafeHeaders
 from api.web.metering import Metering, Meters

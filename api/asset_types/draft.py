@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from pydantic import ValidationError
@@ -16,6 +17,7 @@ from models.basics import FloatArray
 from services.contracts.asset_type import AssetType, FaultClass, Feature, explain
 from services.contracts.errors import InvalidInputError
 from services.contracts.likely_range import likely_range
+from services.contracts.likely_scale import likely_log_range, speaks_for_logarithms
 from services.contracts.target import Target
 
 HEALTHY = ("healthy", "normal", "good", "ok", "none", "no_fault", "class_0")
@@ -60,7 +62,9 @@ class _Column:
 def draft_asset_type(name: str, path: Path, layout: Layout) -> DraftedType:
     """An asset type whose sensor ranges hold the readings of a CSV file with a header, without likely mistakes.
 
-    Ends are rounded outwards to a hundredth of the range. A unit is read from a header such as ``pressure [bar]``.
+    Ends are rounded outwards to a hundredth of the range, or to three digits. A unit is read from a header such as
+    ``pressure [bar]``, a scale of logarithms from how the readings spread (``services.contracts.likely_scale``) where
+    there is a target: classes gained nothing by it (decision 77).
 
     Raises
     ------
@@ -80,7 +84,7 @@ def draft_asset_type(name: str, path: Path, layout: Layout) -> DraftedType:
         if readings is None:
             remarks.append(f"{header}: not all of its cells are numbers, so it is no feature")
             continue
-        sensors.append(_sensor(header, readings))
+        sensors.append(_sensor(header, readings, is_for_target=layout.target is not None))
     if not sensors:
         raise InvalidInputError(f"{path.name} has no column of numbers that could be a feature")
     remarks += [line for each in sensors for line in each.remarks]
@@ -139,14 +143,16 @@ def _numbers(cells: list[str], decimal: str) -> FloatArray | None:
     return found if np.isfinite(found).any() else None
 
 
-def _sensor(header: str, readings: FloatArray) -> _Column:
+def _sensor(header: str, readings: FloatArray, *, is_for_target: bool) -> _Column:
     match = _WITH_UNIT.fullmatch(header)
     said, unit = (match["name"], match["unit"].strip()) if match else (header, "1")
     name, remarks = _slug(said), list[str]()
     if name != header:
         remarks.append(f'{name}: its column is called {header!r}; where a plant calls it so too, its site.toml says '
                        f'{name} = "{header}" under [data.columns]')
-    low, high = likely_range(readings)
+    spreads = speaks_for_logarithms(readings)
+    by_log = spreads and is_for_target
+    low, high = likely_log_range(readings) if by_log else likely_range(readings)
     beyond = readings[(readings < low) | (readings > high)]
     if beyond.size:
         remarks.append(
@@ -156,10 +162,18 @@ def _sensor(header: str, readings: FloatArray) -> _Column:
     if low == high:
         remarks.append(f"{name}: reads {low:g} in every row")
         high = low + 1.0
-    low, high = _outwards(low, high)
+    if by_log:
+        remarks.append(
+            f'{name}: its readings spread over decades, so equal ratios are equal steps (scale = "log"); take "linear" '
+            "where differences count"
+        )
+    elif spreads:
+        remarks.append(f'{name}: its readings spread over decades; scale = "log" makes equal ratios equal steps')
+    low, high = _outwards_by_log(low, high) if by_log else _outwards(low, high)
     if empty := int(np.isnan(readings).sum()):
         remarks.append(f"{name}: {empty} of {readings.size} cells are empty; plants train on rows that have them all")
-    return _Column(Feature(name=name, unit=unit, low=low, high=high), tuple(remarks))
+    scale: Literal["linear", "log"] = "log" if by_log else "linear"
+    return _Column(Feature(name=name, unit=unit, low=low, high=high, scale=scale), tuple(remarks))
 
 
 def _outwards(low: float, high: float) -> tuple[float, float]:
@@ -167,6 +181,15 @@ def _outwards(low: float, high: float) -> tuple[float, float]:
     digits = 2 - math.floor(math.log10(high - low))
     step = 10.0 ** -digits
     return round(math.floor(low / step) * step, max(digits, 0)), round(math.ceil(high / step) * step, max(digits, 0))
+
+
+def _outwards_by_log(low: float, high: float) -> tuple[float, float]:
+    """The ends, above 0, to three digits, none of them inwards."""
+    found = []
+    for end, rounded in ((low, math.floor), (high, math.ceil)):
+        digits = 2 - math.floor(math.log10(end))
+        found.append(round(rounded(end * 10.0**digits) / 10.0**digits, max(digits, 0)))
+    return found[0], found[1]
 
 
 def _classes(cells: list[str], remarks: list[str]) -> tuple[FaultClass, ...]:

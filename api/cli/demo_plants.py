@@ -23,8 +23,9 @@ from models.features.condition_indicators import INDICATOR_NAMES, condition_indi
 from models.methods.catalogue import get_method
 from services.contracts.documents import to_plain
 from services.contracts.errors import BallastError
+from services.contracts.gates import Gates
 from services.contracts.messages import Reveal
-from services.contracts.plan import Gates, Plan
+from services.contracts.plan import Plan
 from services.contracts.settings import Settings
 from services.plant_simulator.assets import builtin_asset_type, builtin_asset_type_path
 from services.plant_simulator.measure import SAMPLING_RATE, simulate_measurement

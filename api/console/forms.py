@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from fastapi import Depends, Request
 
-from api.web.auth import Caller
+from api.web.authenticator import Caller
 from api.web.sessions import form_token
 from services.contracts.errors import InvalidInputError
 from services.identity.errors import ForbiddenError, UnauthenticatedError

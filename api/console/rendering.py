@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from api.console import charts, formats
 from api.console.views.words import REVEALED, gate_words, reveal_words
-from api.web.auth import Caller
+from api.web.authenticator import Caller
 from api.web.sessions import form_token
 from services import looks
 from services.identity.roles import Permission, permits

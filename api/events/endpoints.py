@@ -13,7 +13,8 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from api.events.feed import Feed, Follower, Told
-from api.web.auth import Caller, Reader, TokenAuthenticator
+from api.web.auth import Reader
+from api.web.authenticator import Caller, TokenAuthenticator
 from api.web.limits import UNBUFFERED
 from services.contracts.documents import to_plain
 from services.contracts.errors import BallastError

@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from api.models.answers import Kind
-from api.web.auth import TokenAuthenticator
+from api.web.authenticator import TokenAuthenticator
 from api.web.limits import LINES, UNBUFFERED
 from services.contracts.asset_type import explain
 from services.contracts.diagnosis import DiagnoseRequest

@@ -19,7 +19,7 @@ from starlette.concurrency import run_in_threadpool
 
 from api.models import lines
 from api.models.answers import KINDS, Kind
-from api.web.auth import NO_TOKEN, Caller
+from api.web.authenticator import NO_TOKEN, Caller
 from services.contracts.diagnosis import MOST_SAMPLES, DiagnoseRequest
 from services.contracts.errors import InvalidInputError
 from services.identity.errors import UnauthenticatedError

@@ -6,18 +6,16 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import Connection, Table, create_engine, func, inspect, make_url, select
-
 from api.backend.actor import local_administrator, record
-from api.recovery.backup import folder_of
-from migrations.run import downgrade, upgrade
-from services.backup import archive, tables
+from api.recovery.restore_targets import RestoreTargets, new_registry, new_store
+from migrations.run import upgrade
+from services.backup import archive
 from services.backup.archive import Manifest
 from services.backup.home_files import below
 from services.backup.sealed_stream import SealedReader
@@ -26,9 +24,7 @@ from services.contracts.private_files import private_file, private_folder
 from services.contracts.settings import ENVIRONMENT, FILE_NAME, Settings
 from services.registry.alias_check import moved_aliases
 from services.registry.mlflow_registry import ModelRegistry
-from services.round_store.failures import describe, explained
 from services.round_store.schema import SCHEMA_REVISION
-from services.round_store.session import make_engine
 from services.round_store.store import RoundStore
 
 RESTORED: Final = "backup.restored"
@@ -105,7 +101,7 @@ class _Restore:
                 )
             restored = Restored(self._home, manifest)
             private_folder(self._scratch)
-            targets: _Targets | None = None
+            targets: RestoreTargets | None = None
             for name, data in members:
                 if name.startswith(archive.HOME):
                     self._write(self._scratch, name.removeprefix(archive.HOME), data)
@@ -135,99 +131,16 @@ class _Restore:
         private_folder(path.parent)
         private_file(path).write_bytes(data)
 
-    def _open(self, manifest: Manifest, databases: ExitStack) -> _Targets:
+    def _open(self, manifest: Manifest, databases: ExitStack) -> RestoreTargets:
         if self._self_contained:
             _keep_inside(self._scratch / FILE_NAME)
         settings = Settings.load(self._scratch, self._environment)
         final = settings.model_copy(update={"home": self._home})
-        store = databases.enter_context(_new_store(settings, manifest.schema_revision, self._undone))
+        store = databases.enter_context(new_store(settings, manifest.schema_revision, self._undone))
         registry = None
         if manifest.registry_revision is not None:
-            registry = databases.enter_context(_new_registry(settings, manifest.registry_revision))
-        return _Targets(settings, final, manifest, store, registry)
-
-
-class _Targets:
-    """The databases that are filled, each in one transaction."""
-
-    def __init__(
-        self, settings: Settings, final: Settings, manifest: Manifest, store: Connection, registry: Connection | None
-    ) -> None:
-        self.settings, self._final, self._manifest = settings, final, manifest
-        self._store, self._registry = store, registry
-        self._store_tables = {table.name: table for table in tables.reflected(store)}
-        self._registry_tables = {} if registry is None else {each.name: each for each in tables.reflected(registry)}
-        tables.empty(store, self._store_tables.values())
-        if registry is not None:
-            tables.empty(registry, self._registry_tables.values())
-
-    @property
-    def artifacts(self) -> Path:
-        """Folder that the artifacts go into for now."""
-        folder = folder_of(self.settings.artifact_root)
-        if folder is None:
-            raise ConflictError("the settings put the artifacts into another store; restore with --self-contained")
-        return folder
-
-    def fill_store(self, table: str, data: bytes) -> int:
-        """Insert rows of the store; how many."""
-        return tables.fill(self._store, _known(self._store_tables, table), data)
-
-    def fill_registry(self, table: str, data: bytes) -> None:
-        """Insert rows of the registry, in which the artifacts' address is another now."""
-        if self._registry is not None:
-            tables.fill(self._registry, _known(self._registry_tables, table), data, self._moved)
-
-    def finish(self) -> None:
-        """Let counters go on where they were; the transactions are committed by who opened them."""
-        tables.reset_counters(self._store, self._store_tables.values())
-        if self._registry is not None:
-            tables.reset_counters(self._registry, self._registry_tables.values())
-
-    def _moved(self, text: str) -> str:
-        former = self._manifest.artifact_root
-        if former is None or not (text == former or text.startswith(former.rstrip("/") + "/")):
-            return text
-        return self._final.artifact_root.rstrip("/") + text[len(former.rstrip("/")) :]
-
-
-@contextmanager
-def _new_store(settings: Settings, revision: str, undone: ExitStack) -> Iterator[Connection]:
-    if not settings.database_url:
-        private_file(settings.home / "ballast.db")
-    engine = make_engine(settings.database, create=True)
-    try:
-        with explained(engine), engine.connect() as connection:
-            if set(inspect(connection).get_table_names()) - {tables.REVISION_TABLE}:
-                raise ConflictError(f"{describe(engine)} is not empty; give an empty one, or --self-contained")
-        if settings.database_url:
-            undone.callback(downgrade, settings.database, "base")
-        upgrade(settings.database, revision)
-        with explained(engine), engine.execution_options(ballast_writes=True).begin() as connection:
-            yield connection
-    finally:
-        engine.dispose()
-
-
-@contextmanager
-def _new_registry(settings: Settings, revision: str) -> Iterator[Connection]:
-    if settings.tracking_uri.startswith(("http:", "https:")):
-        raise ConflictError("the settings name a registry server, and the backup holds a registry's database; "
-                            "restore with --self-contained")
-    ModelRegistry(settings.tracking_uri, settings.artifact_root).prepare()
-    engine = create_engine(make_url(re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", settings.tracking_uri)))
-    try:
-        with explained(engine), engine.begin() as connection:
-            if (found := tables.revision(connection)) != revision:
-                raise ConflictError(f"the backup's registry is of MLflow's schema {revision}, and this MLflow has "
-                                    f"{found}; restore with the version of Ballast that made the backup, then upgrade")
-            models = next(table for table in tables.reflected(connection) if table.name == "registered_models")
-            if connection.scalar(select(func.count()).select_from(models)):
-                raise ConflictError("the registry that the settings name is not empty; give an empty one, or "
-                                    "--self-contained")
-            yield connection
-    finally:
-        engine.dispose()
+            registry = databases.enter_context(new_registry(settings, manifest.registry_revision))
+        return RestoreTargets(settings, final, manifest, store, registry)
 
 
 def _settle(restored: Restored, environment: Mapping[str, str]) -> None:
@@ -267,9 +180,3 @@ def _keep_inside(file: Path) -> None:
 
 def _table_of(name: str) -> str:
     return name.split("/")[1]
-
-
-def _known(found: Mapping[str, Table], name: str) -> Table:
-    if name not in found:
-        raise ConflictError(f"the backup has a table {name[:60]} that its schema does not know")
-    return found[name]

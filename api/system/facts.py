@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import os
+import re
 import shutil
 import ssl
 from collections.abc import Callable, Iterator
@@ -18,13 +19,15 @@ from api.system.checks import Finding
 from services.bus.configuration import BusFiles
 from services.bus.server import check_port_free, running_pid
 from services.contracts.errors import ConflictError
-from services.contracts.settings import WILDCARDS, Settings
+from services.contracts.settings import FILE_NAME, WILDCARDS, Settings
 
 SECRET_NAMES = (
     "*.nk", "*.key", "secrets/*", "*.db", "*.db-wal", "coordinator-former.json", "ballast.toml", "prefect-client.toml",
     "prefect-server.toml", "token",
 )
 """Keys, passwords (Prefect's stand in its profiles), and the databases with the rows that SQLite has not moved yet."""
+_MAY_HOLD_A_PASSWORD = re.compile("@|passw", re.IGNORECASE)
+"""What settings have, where an address in them holds a password: ``user:password@host`` or ``?password=``."""
 ANSWER_SECONDS = 2.0
 
 
@@ -57,12 +60,20 @@ def secrets(settings: Settings) -> Finding:
         for path in settings.home.rglob(pattern):
             if path.is_file() and "mlflow-artifacts" not in path.parts:
                 found = path.stat()
-                modes[path] = (found.st_mode, found.st_uid)
+                if not _may_be_read(path, found):
+                    modes[path] = (found.st_mode, found.st_uid)
     for named in (settings.api.key, settings.nats.seed_file):
         if named is not None and named.is_file():
             found = named.stat()
             modes[named] = (found.st_mode, found.st_uid)
     return checks.permissions(modes, os.geteuid())
+
+
+def _may_be_read(path: Path, found: os.stat_result) -> bool:
+    """Whether these are our settings, without a password, that others may read, as an editor leaves them, not write."""
+    if path.name != FILE_NAME or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        return False
+    return not _MAY_HOLD_A_PASSWORD.search(path.read_text(errors="replace"))
 
 
 def certificates(settings: Settings, now: datetime) -> Iterator[Finding]:

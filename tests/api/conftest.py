@@ -26,10 +26,11 @@ from api.backend.actor import Actor
 from api.backend.wiring import Backend, open_backend
 from api.tokens import service as tokens
 from api.tokens.schemas import TokenRequest
+from services.contracts.gates import Gates
 from services.contracts.identity import Role
 from services.contracts.lift import SplineLiftSpec
 from services.contracts.model_version import ModelVersion
-from services.contracts.plan import Gates, Plan
+from services.contracts.plan import Plan
 from services.contracts.run import RoundRecord, Run, SiteAnswer, SiteTermsRecord
 from services.contracts.settings import Settings
 from services.contracts.tuning import TunedCandidate, TuningCurve

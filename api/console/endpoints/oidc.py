@@ -13,7 +13,8 @@ from api.console.endpoints.sessions import own_address, sign_in_page
 from api.console.rendering import HEADERS, page
 from api.console.sign_ins import SignIns, drop_cookie
 from api.web.attempts import TooManyAttemptsError
-from api.web.auth import CONSOLE, TokenAuthenticator
+from api.web.auth import CONSOLE
+from api.web.authenticator import TokenAuthenticator
 from api.web.dependencies import BackendDep
 from api.web.sessions import secret_of, session_id, set_cookie
 from services.contracts.errors import BallastError, NotFoundError, UnavailableError

@@ -18,7 +18,8 @@ from api.console.forms import Posted, reason_of
 from api.console.rendering import HEADERS, page
 from api.console.views.runs import SHOWN_ROUNDS, comparison, run_page, series
 from api.runs import service
-from api.web.auth import CONSOLE, Caller, Operator, Reader, TokenAuthenticator
+from api.web.auth import CONSOLE, Operator, Reader
+from api.web.authenticator import Caller, TokenAuthenticator
 from api.web.dependencies import BackendDep, Offset
 from services.contracts.errors import BallastError
 from services.contracts.run import RunStatus

@@ -11,7 +11,8 @@ from api.backend.actor import record
 from api.console.forms import Posted, PostedBySomebody
 from api.console.rendering import HEADERS, page
 from api.web.attempts import TooManyAttemptsError
-from api.web.auth import CONSOLE, Reader, TokenAuthenticator
+from api.web.auth import CONSOLE, Reader
+from api.web.authenticator import TokenAuthenticator
 from api.web.dependencies import BackendDep
 from api.web.sessions import drop_cookie, secret_of, session_id, set_cookie
 from services.contracts.settings import is_loopback

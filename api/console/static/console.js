@@ -35,12 +35,32 @@
     name();
   }
 
+  // A sensor over decades: the slider goes from 0 to 1 in the logarithm, and data-reading is the reading where it stands.
+  function decades(range) {
+    const low = Number(range.min), high = Number(range.max), ratio = high / low, first = range.value;
+    const tell = () => {
+      const reading = Number((low * ratio ** range.value).toPrecision(6));
+      range.dataset.reading = Math.min(Math.max(reading, low), high);
+      range.setAttribute("aria-valuetext", range.dataset.reading);
+    };
+    const show = (reading) => {
+      range.value = Math.log(Math.max(reading, low) / low) / Math.log(ratio);
+      tell();
+    };
+    range.min = 0;
+    range.max = 1;
+    show(first);
+    range.addEventListener("input", tell);
+    return show;
+  }
+
   function sliders(root) {
     for (const range of root.querySelectorAll("input[type=range][data-for]")) {
       const number = document.getElementById(range.dataset.for);
+      const show = range.hasAttribute("data-log") ? decades(range) : (reading) => { range.value = reading; };
       range.hidden = false;
-      range.addEventListener("input", () => { number.value = range.value; });
-      number.addEventListener("input", () => { if (number.value !== "") range.value = number.value; });
+      range.addEventListener("input", () => { number.value = range.dataset.reading || range.value; });
+      number.addEventListener("input", () => { if (number.value !== "") show(number.value); });
     }
   }
 

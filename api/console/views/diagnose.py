@@ -81,8 +81,16 @@ def _margins(features: Sequence[Feature], sample: Mapping[str, float], radius: f
     if radius is None or not math.isfinite(radius):
         return ()
     return tuple(
-        Margin(each, sample[each.name], radius * (each.high - each.low)) for each in features if each.name in sample
+        Margin(each, sample[each.name], _move(each, sample[each.name], radius)) for each in features
+        if each.name in sample
     )
+
+
+def _move(feature: Feature, reading: float, radius: float) -> float:
+    """The scaled move in the unit; of a sensor that is scaled by logarithms the way down, which is the shorter one."""
+    if not feature.is_log:
+        return radius * feature.width
+    return max(reading, feature.low) * -math.expm1(-radius * math.log(feature.high / feature.low))
 
 
 def sample_of(asset_type: AssetType, form: Mapping[str, str]) -> dict[str, float]:

@@ -85,6 +85,27 @@ def test_ends_are_rounded_outwards_on_every_scale(low: float, high: float, tmp_p
     assert low - step <= feature.low <= low and high <= feature.high <= high + step
 
 
+def test_a_sensor_over_decades_is_scaled_by_logarithms_and_its_mistyped_readings_are_not_its_ends(
+    tmp_path: Path
+) -> None:
+    draw = np.random.default_rng(3)
+    particles = np.round(np.exp(1.5 * draw.normal(size=120)) / 7.0, 5)
+    cells = np.column_stack([particles, draw.uniform(0.0, 9.0, 120)])
+    cells[3, 0] = 1e9
+    path = tmp_path / "t.csv"
+    lines = [f"{oil!r},{flow!r},{'a' if flow < 5 else 'b'},{flow!r}" for oil, flow in cells.tolist()]
+    path.write_text("\n".join(["oil,flow,label,life", *lines]) + "\n")
+    made = drafted(path, target="life")
+    oil, flow = made.asset_type.features
+    assert (oil.scale, flow.scale) == ("log", "linear")
+    own = np.delete(particles, 3)
+    assert 0.99 * own.min() <= oil.low <= own.min() and own.max() <= oil.high <= 1.01 * own.max()
+    assert any('oil: its readings spread over decades, so' in line and '"log"' in line for line in made.remarks)
+    plain = drafted(path, without=("life",))
+    assert {each.scale for each in plain.asset_type.features} == {"linear"}, "classes gain nothing by it"
+    assert any("oil: its readings spread over decades;" in line for line in plain.remarks)
+
+
 def test_a_target_is_drafted_with_decimal_commas_and_columns_left_out(tmp_path: Path) -> None:
     path = tmp_path / "wear.csv"
     path.write_text("hour;s1;life [h]\n1;0,25;10,5\n2;0,75;99\n")
@@ -128,3 +149,23 @@ def test_the_command_refuses_on_one_line(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["asset-type", "draft", str(tmp_path / "none.csv"), "--name", "pump"]) == 1
     captured = capsys.readouterr()
     assert captured.out == "" and "cannot be read" in captured.err and captured.err.count("\n") == 1
+
+
+def test_the_farthest_reading_is_the_one_farthest_from_the_middle_of_the_range(tmp_path: Path) -> None:
+    """Mistakes on both sides, around readings far from 0."""
+    readings = [*np.linspace(10.0, 16.0, 100).tolist(), -60.0, 80.0]
+    path = tmp_path / "t.csv"
+    path.write_text("s,label\n" + "".join(f"{each},{'ab'[row % 2]}\n" for row, each in enumerate(readings)))
+    remarks = "\n".join(drafted(path).remarks)
+    assert "s: 2 of 102 readings are far from all others" in remarks and "the farthest -60:" in remarks
+
+
+@pytest.mark.parametrize(("count", "is_table"), [(2, True), (20, True), (21, False), (1, False)])
+def test_two_to_twenty_words_are_classes(tmp_path: Path, count: int, is_table: bool) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("s,label\n" + "".join(f"{row},w{row % count}\n" for row in range(60)))
+    if is_table:
+        assert len(drafted(path).asset_type.fault_classes) == count
+        return
+    with pytest.raises(InvalidInputError, match=f"has {count} different words; fault classes are two to 20"):
+        drafted(path)

@@ -10,8 +10,8 @@ from api.cli.model import _notes
 from api.console.views import words
 from api.models import queries
 from api.models import service as models
+from services.contracts.gates import Gates
 from services.contracts.identity import Role
-from services.contracts.plan import Gates
 from services.contracts.report import GateResult
 from services.contracts.version_facts import PlantFreshness
 from services.plant_simulator.assets import builtin_asset_type

@@ -184,6 +184,10 @@ def test_the_fleet_says_what_wants_attention(
     ):
         assert told in text, told
     assert text.index("failed") < text.index("suspended: plant-west"), "the worst comes first"
+    page = reading(person.get(f"/console/runs/{run.run_id}"))
+    for said in ("No plant was asked.", "No round ended.", "Nobody was asked in a round so far."):
+        assert said in page
+    assert "follows by itself" not in page
 
 
 def test_errors_are_pages_in_plain_words(people: dict[Role, Any], reading: Callable[..., str]) -> None:

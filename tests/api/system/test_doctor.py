@@ -57,6 +57,21 @@ def test_a_home_that_is_well(home: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "WARN  backup" not in said and "WARN  flows process" in said and "-> `ballast up`" in said
 
 
+def test_settings_are_a_secret_where_they_hold_a_password(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever follows the guides writes them with an editor, which others may read: hosts and ports."""
+    path = home / "ballast.toml"
+    path.chmod(0o644)
+    assert examined(home, capsys)[1]["secrets"]["state"] == "ok"
+    path.chmod(0o664)
+    assert examined(home, capsys)[1]["secrets"]["state"] == "fail", "others may write them"
+    path.chmod(0o644)
+    plain = path.read_text()
+    for host in ("ada:secret@db", "db?Password=secret"):
+        path.write_text(plain.replace("[mlflow]\n", f'[mlflow]\ntracking_uri = "http://{host}"\n'))
+        found = examined(home, capsys)[1]["secrets"]
+        assert found["state"] == "fail" and "ballast.toml has mode 0644" in found["said"]
+
+
 def test_planted_faults_are_found(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = Settings.load(home, {})
     (home / "nats/server.key").chmod(0o644)
