@@ -14,15 +14,15 @@ from models.cohorts.dealing import cohort_problem, cohort_shares
 from models.cohorts.fixed_point import Words, to_words
 from models.cohorts.sums import CohortSum, cohort_answers
 from models.methods.catalogue import check_parameters, get_method
-from models.multiclass import OneVsRestServer, answer_heads_remembering
+from models.one_vs_rest import OneVsRestServer, answer_heads_remembering
 from models.problem import ServerProblem, SiteProblem, Status
 from models.simulation.federation import server_problem
 from services.auditing.auditor import AuditCase, Finding, audit
 from services.auditing.questions import Question
 from services.auditing.request import AuditRequest, SummedRound, falsehood_of_sums, opened_to
 from services.contracts.masking import Commitment, MaskingCohort, MaskingError, SealedOpenings, default_threshold
-from services.contracts.messages import TrainingSpec
 from services.contracts.signing import new_seed_file, public_key, signer
+from services.contracts.training_spec import TrainingSpec
 from services.masking.commitments import check_commitment, disagreeing
 from services.masking.committer import Committer
 from services.masking.keys import MaskKeyPair

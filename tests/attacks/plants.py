@@ -14,11 +14,12 @@ from models.basics import FloatArray
 from models.losses.catalogue import LOSS_NAMES, get_loss
 from services.contracts.asset_type import AssetType, FaultClass, Feature
 from services.contracts.codec import decode, digest, encode
-from services.contracts.messages import SiteUpdate, Task, TrainingSpec
+from services.contracts.messages import SiteUpdate, Task
 from services.contracts.plan import Plan
 from services.contracts.run import Run
 from services.contracts.signing import new_seed_file, public_key, signer
 from services.contracts.target import Target
+from services.contracts.training_spec import TrainingSpec
 from services.coordinator.evaluation import Evaluation
 from services.coordinator.ports import RawAnswer
 from services.coordinator.training import Coordinator

@@ -32,9 +32,9 @@ from api.tokens.schemas import TokenRequest
 from migrations.run import upgrade
 from models.methods.protocol import WORST_CASE
 from services.contracts.identity import Role
-from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion
 from services.contracts.settings import Settings
+from services.contracts.training_spec import TrainingSpec
 from services.plant_simulator.assets import builtin_asset_type
 from services.registry.mlflow_environment import mlflow_environment
 

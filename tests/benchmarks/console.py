@@ -32,8 +32,9 @@ from api.tokens import service as tokens
 from api.tokens.schemas import TokenRequest
 from api.web.sessions import COOKIE
 from migrations.run import upgrade
+from services.contracts.gates import Gates
 from services.contracts.identity import Role
-from services.contracts.plan import Gates, Plan
+from services.contracts.plan import Plan
 from services.contracts.run import SiteTermsRecord
 from services.contracts.settings import Settings
 from services.contracts.version_facts import SiteScore

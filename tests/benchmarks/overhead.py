@@ -30,7 +30,8 @@ from pathlib import Path  # noqa: E402
 import numpy as np  # noqa: E402
 
 from models.methods.catalogue import check_parameters, get_method  # noqa: E402
-from models.multiclass import OneVsRestServer, answer_heads, head_labels  # noqa: E402
+from models.multiclass import head_labels  # noqa: E402
+from models.one_vs_rest import OneVsRestServer, answer_heads  # noqa: E402
 from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms  # noqa: E402
 from services.contracts.plan import Plan  # noqa: E402
 from services.contracts.run import RoundRecord  # noqa: E402

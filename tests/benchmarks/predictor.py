@@ -16,8 +16,8 @@ import numpy as np
 
 from models.methods.protocol import WORST_CASE
 from services.contracts.asset_type import AssetType, FaultClass, Feature
-from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion
+from services.contracts.training_spec import TrainingSpec
 from services.predictor.predictor import Predictor
 
 TARGET_MICROSECONDS = 200.0

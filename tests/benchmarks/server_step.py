@@ -31,7 +31,7 @@ from sqlalchemy import text  # noqa: E402
 from migrations.run import upgrade  # noqa: E402
 from models.basics import Arrays, FloatArray  # noqa: E402
 from models.methods.catalogue import check_parameters, get_method  # noqa: E402
-from models.multiclass import OneVsRestServer  # noqa: E402
+from models.one_vs_rest import OneVsRestServer  # noqa: E402
 from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms  # noqa: E402
 from services.contracts.plan import Plan  # noqa: E402
 from services.contracts.run import Exchange, RoundRecord, SiteTermsRecord  # noqa: E402

@@ -19,11 +19,11 @@ from models.problem import RobustSpec, SiteProblem
 from models.worst_case.crammer_singer import crammer_singer_cut
 from services.contracts.asset_type import AssetType, FaultClass, Feature
 from services.contracts.errors import InvalidInputError
-from services.contracts.messages import TrainingSpec
 from services.contracts.model_version import ModelVersion
 from services.contracts.plan import Plan
 from services.contracts.plan_problem import check_problem
 from services.contracts.signing import public_key
+from services.contracts.training_spec import TrainingSpec
 from services.exporting.c99_header import c99_header
 from services.predictor.predictor import Predictor
 from services.reporting.model_report import model_report

@@ -53,12 +53,41 @@ def test_the_ledger_names_the_plants_and_holds_no_array_of_the_rounds(works: Any
     assert all(line["bytes"] - 8 * line["masking"]["words"] < 150 for line in masked), "hardly more than the words"
 
 
+def refused(works: Any, run_id: str) -> list[list[str]]:
+    """Codes of the refusals of a run in the ledger of each plant."""
+    ledgers = [works.context.settings.home / "plants" / site / "ledger.jsonl" for site in works.doors]
+    lines = [[json.loads(line) for line in ledger.read_text().splitlines()] for ledger in ledgers]
+    return [[line["code"] for line in each if line.get("run") == run_id and "code" in line] for each in lines]
+
+
+@pytest.mark.parametrize("tuning", [None, "auto"])
+def test_a_run_on_sums_leaves_no_refusal_in_a_ledger_where_nothing_is_wrong(works: Any, tuning: str | None) -> None:
+    plan = works.plan(f"sums-quiet-{tuning or 'plain'}", reveal="sums", max_rounds=30, tuning=tuning)
+    run, _, version = works.train(plan)
+    assert refused(works, run.run_id) == [[]] * len(works.doors)
+    assert [site.own_scores for site in works.context.store.runs.get_run(run.run_id).sites] == [False] * len(run.sites)
+    assert version.f1 is not None and version.worst_case_risk is not None and version.calibration.groups
+
+
+def test_a_plant_that_tells_its_own_scores_is_asked_for_them(works: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_one = works.doors["plant-2"]
+    monkeypatch.setattr(open_one, "_policy", open_one._policy.model_copy(update={"own_scores": True}))
+    run, _, version = works.train(works.plan("sums-own", reveal="sums", max_rounds=5))
+    assert refused(works, run.run_id) == [[]] * len(works.doors)
+    told = {site.site_id for site in version.sites if site.f1 is not None and site.worst_case_risk is not None}
+    assert told == {"plant-2"}
+    assert version.f1 is not None and version.confusion is not None
+
+
 def test_a_coordinator_of_before_gets_whole_frames_and_the_run_is_the_same(
     works: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(nats_transport, "READS", "Something-Else")
-    run, trained, _ = works.train(works.plan("sums-before", reveal="sums", max_rounds=40))
+    run, trained, version = works.train(works.plan("sums-before", reveal="sums", max_rounds=40))
     assert trained.certificate.gap <= 1e-3 and run.excluded == ()
+    assert [site.own_scores for site in run.sites] == [None] * len(run.sites), "it would not read that"
+    assert refused(works, run.run_id) == [["mode_not_allowed"] * 2] * len(works.doors), "so it asks, as before"
+    assert version.f1 is not None and version.worst_case_risk is not None
     ledger = works.context.settings.home / "plants" / "plant-1" / "ledger.jsonl"
     lines = [json.loads(line) for line in ledger.read_text().splitlines()]
     masked = [line for line in lines if line.get("run") == run.run_id and line["kind"] == "round"]

@@ -20,9 +20,10 @@ from models.worst_case import worst_case_risk
 from services.contracts.codec import decode, encode
 from services.contracts.errors import BallastError
 from services.contracts.identity import Role
-from services.contracts.messages import SiteRefusal, SiteUpdate, Task, TrainingSpec
+from services.contracts.messages import SiteRefusal, SiteUpdate, Task
 from services.contracts.model_version import ModelVersion
 from services.contracts.plan import Plan
+from services.contracts.training_spec import TrainingSpec
 from services.plant_simulator.assets import builtin_asset_type
 from services.plant_simulator.measure import SAMPLING_RATE, simulate_measurement
 from services.plant_simulator.writer import simulate_plants

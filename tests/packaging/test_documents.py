@@ -31,8 +31,9 @@ PLAN = 'name = "a-plan"\nasset_type = "triplex-pump"\n'
 
 
 def _blocks() -> list[str]:
-    """Indented blocks of the README, in order; Python as it is, what is separated by blank lines else one by one."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    """Indented blocks of README and guides; Python as it is, what is separated by blank lines else one by one."""
+    files = [ROOT / "README.md", *sorted((ROOT / "infra/guides").glob("*.md"))]
+    text = "\n".join(each.read_text(encoding="utf-8") for each in files)
     found = re.findall(r"(?:^    .*\n(?:^\n(?=    ))*)+", text, re.M)
     blocks = [textwrap.dedent(block) for block in found]
     return [part for block in blocks for part in ([block] if _kind(block) == "python" else block.split("\n\n"))]

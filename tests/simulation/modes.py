@@ -12,14 +12,15 @@ AUDITOR = nkeys.from_seed(nkeys.encode_seed(bytes(range(32)), nkeys.PREFIX_BYTE_
 SHARES = {
     "plain": 0.4, "weeks": 0.15, "waiting": 0.15, "tuning": 0.07, "noise": 0.07, "auditor": 0.08, "all classes": 0.08,
 }
-_ALSO_WEEKS = ("waiting", "auditor", "all classes", "tuning")
+_ALSO_WEEKS = ("waiting", "auditor", "all classes", "coupling", "tuning")
 _SINGLE = ("level-bundle", "level-bundle-plain")
 
 
 def draw_mode(seed: int) -> str:
     """The mode of a seed."""
-    draw = random.Random(f"{seed}/mode")
-    return draw.choices(tuple(SHARES), tuple(SHARES.values()))[0]
+    mode = random.Random(f"{seed}/mode").choices(tuple(SHARES), tuple(SHARES.values()))[0]
+    # Both have three classes: all as one problem, or planes one against the rest that are coupled at the end.
+    return "coupling" if mode == "all classes" and random.Random(f"{seed}/coupling").random() < 0.25 else mode
 
 
 def changes_of(mode: str, draw: random.Random, reveal: str, method: str) -> dict[str, Any]:
@@ -51,7 +52,9 @@ def changes_of(mode: str, draw: random.Random, reveal: str, method: str) -> dict
             "reveal": "sums", "method": "cohort-bundle", "auditor": AUDITOR,
             "audit": draw.choice(("contradictions", "every round")),
         }
-    elif mode == "all classes":
+    elif mode in ("all classes", "coupling"):
         changes = {"method": draw.choice(_SINGLE) if reveal == "each site" else "cohort-bundle"}
+        if mode == "coupling":
+            changes |= {"max_rounds": draw.randint(4, 8), "tuning": "auto"}
     changes["warm_start"] = mode == "weeks" or mode in _ALSO_WEEKS and draw.random() < 0.4
     return changes

@@ -59,7 +59,7 @@ MISTAKES = tuple(Mistake(*each) for each in (
     ("the deadline of an answer never comes", f"{COORDINATOR}.nats_transport", "NatsTransport._ask_one",
      "(left := deadline - time.monotonic())", "(left := 1e6)"),
     ("a run waits for ever for enough sites", f"{COORDINATOR}.run_parts", "RunParts.until_enough",
-     "if time.monotonic() >= deadline:", "if False:"),
+     "if final or time.monotonic() >= deadline:", "if False:"),
     ("a cancelled run goes on and completes", f"{COORDINATOR}.run_parts", "RunParts.check_cancelled",
      "if self.store.is_cancelled(run.run_id):", "if False:"),
     ("the answers of a round are taken twice", f"{COORDINATOR}.rounds", "Rounds._round_on_answers",

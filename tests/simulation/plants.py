@@ -15,13 +15,13 @@ import nkeys
 
 from models.methods.catalogue import METHODS
 from services.contracts.asset_type import AssetType, FaultClass, Feature
-from services.contracts.codec import digest, encode, unpack
+from services.contracts.codec import COMPACT, digest, encode, unpack
 from services.contracts.errors import BallastError
 from services.contracts.messages import Hello, Kind, SiteUpdate, Task
 from services.contracts.signing import public_key, signer
 from services.site_agent.egress import Egress
 from services.site_agent.ledger import Ledger
-from services.site_agent.link import PlantLink
+from services.site_agent.link import Answer, PlantLink
 from services.site_agent.link_address import Address
 from services.site_agent.local_round import LocalRound
 from services.site_agent.masked_runs import MaskedRuns
@@ -152,23 +152,23 @@ class Plant:
                 door.close()
 
 
-def _of_before(answer: Callable[[bytes, bool], bytes]) -> Callable[[bytes, bool], bytes]:
+def _of_before(answer: Answer) -> Answer:
     """An agent of before compact frames does not look at what the headers say."""
-    return lambda frame, _: answer(frame, False)
+    return lambda frame, _: answer(frame, frozenset())
 
 
 def _lying(
-    answer: Callable[[bytes, bool], bytes], lie: Callable[[Task, dict[str, Any]], dict[str, Any]],
+    answer: Answer, lie: Callable[[Task, dict[str, Any]], dict[str, Any]],
     sign: Callable[[bytes], bytes],
-) -> Callable[[bytes, bool], bytes]:
-    def falsified(frame: bytes, reads_compact: bool) -> bytes:
-        said = answer(frame, reads_compact)
+) -> Answer:
+    def falsified(frame: bytes, reads: frozenset[str]) -> bytes:
+        said = answer(frame, reads)
         task, update = unpack(frame), unpack(said).message()
         if not isinstance(update, SiteUpdate) or update.kind != "round" or not update.arrays:
             return said
         message = task.message()
         assert isinstance(message, Task) and digest(frame) == update.task_sha256
         lied = update.model_copy(update={"arrays": lie(message, dict(update.arrays))})
-        return encode(lied, sign, reads_compact=reads_compact)
+        return encode(lied, sign, reads_compact=COMPACT in reads)
 
     return falsified

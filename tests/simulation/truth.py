@@ -1,5 +1,7 @@
 """Bounds held to the rows themselves, which the simulation alone may see: ``lower <= risk of the model <= upper``.
 
+Where planes are coupled, of those before it; and what the version says of the coupling is held to the rows as well.
+
 With the risk of a run's model computed from all rows of its members as they were in that run. A cut of rows that a
 plant does not have any more, or an answer that was counted for another question, does not stay below that risk for
 long.
@@ -8,22 +10,27 @@ long.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from models.basics import FloatArray
 from models.methods.catalogue import get_method
+from models.multiclass import predict_scores
+from models.tuning.coupling import RIDGE
 from services.contracts.model_version import ModelVersion
-from services.contracts.run import Run
+from services.contracts.run import Run, SiteTermsRecord
 from services.coordinator.terms import site_spec
 from services.site_agent.local_solve import head_risks, lifted, site_problems
 from services.site_agent.settings import CsvSource
 from services.site_agent.vault.csv_source import read
-from services.site_agent.vault.dataset import build_dataset
+from services.site_agent.vault.dataset import Part, build_dataset
 
 if TYPE_CHECKING:
     from tests.simulation.works import Works
 
-ROUNDING = 1e-6
+ROUNDING, LOG_ROUNDING = 1e-6, 1e-5
 
 
 def untrue_bounds(works: Works, run: Run) -> Iterator[str]:
@@ -38,7 +45,9 @@ def untrue_bounds(works: Works, run: Run) -> Iterator[str]:
     bounded = math.isfinite(version.objective) and version.lower_bound > ROUNDING
     if bounded and not version.certificate_sha256:
         yield f"run {run.run_id[:8]} ({works.scenario.mode}, {plan.method}) leaves no file that proves its bounds"
-    risk = risk_of(works, run, version)
+    rows = [(site, rows_of(works, run, site)) for site in run.members]
+    yield from untrue_coupling(version, rows)
+    risk = risk_of(works, run, planes_before(version), rows)
     last = works.store.runs.get_rounds(run.run_id)[-1]
     about = f"run {run.run_id[:8]} ({works.scenario.mode}, {plan.method})"
     slack = ROUNDING * (1.0 + abs(risk))
@@ -60,15 +69,55 @@ def reused_of_other_rows(works: Works, run: Run) -> Iterator[str]:
                 yield f"run {run.run_id[:8]} keeps cuts of {name}, and the rows of {site} are others"
 
 
-def risk_of(works: Works, run: Run, version: ModelVersion) -> float:
-    """Worst-case risk of the version over the members of its run."""
+def rows_of(works: Works, run: Run, site: SiteTermsRecord) -> Part:
+    """The training rows that a site had when it joined a run."""
+    plant = works.plants[site.site_id]
+    path = plant.folder / "looked-at.csv"
+    path.write_text(plant.revisions[works.rows_of[run.run_id][site.site_id]])
+    return build_dataset(read(CsvSource(kind="csv", path=path), works.asset_type), works.asset_type).train
+
+
+def planes_before(version: ModelVersion) -> FloatArray:
+    """Planes (K, P + 1) of which the bounds of a version speak: those before their coupling, where they are coupled."""
+    if version.coupling is None:
+        return version.weights
+    matrix, offsets = version.coupling.array[:, :-1], version.coupling.array[:, -1]
+    shifted = version.weights.copy()
+    shifted[:, -1] -= offsets
+    return np.asarray(np.linalg.solve(matrix, shifted))
+
+
+def untrue_coupling(version: ModelVersion, rows: Sequence[tuple[SiteTermsRecord, Part]]) -> Iterator[str]:
+    """What the rows refute of what a version says of its coupling: log losses before and now, and what is least."""
+    coupling = version.coupling
+    if coupling is None:
+        return
+    away = coupling.array - np.hstack([np.eye(len(version.weights)), np.zeros((len(version.weights), 1))])
+    ridge = RIDGE / 2.0 * float((away**2).sum())
+    for name, planes, more, said in (
+        ("before", planes_before(version), 0.0, coupling.before), ("now", version.weights, ridge, coupling.objective),
+    ):
+        found = more + sum(site.weight * log_loss_of(version, planes, train) for site, train in rows)
+        if abs(found - said) > LOG_ROUNDING * (1.0 + found):
+            yield f"run {version.run_id[:8]} says that its coupling has a log loss of {said!r} {name}, it is {found!r}"
+    if not coupling.at_least <= coupling.objective <= coupling.before:
+        yield f"run {version.run_id[:8]} has a coupling of {coupling.words}"
+
+
+def log_loss_of(version: ModelVersion, planes: FloatArray, train: Part) -> float:
+    """Mean log loss of the softmax of the scores of planes."""
+    scores = predict_scores(planes, lifted(version.spec, train.features))
+    own = scores[np.arange(len(scores)), train.classes]
+    return float(np.mean(np.logaddexp.reduce(scores, axis=1) - own))
+
+
+def risk_of(
+    works: Works, run: Run, planes: FloatArray, rows: Sequence[tuple[SiteTermsRecord, Part]]
+) -> float:
+    """Worst-case risk of planes over the members of a run."""
     total = 0.0
-    for site in run.members:
-        plant = works.plants[site.site_id]
-        path = plant.folder / "looked-at.csv"
-        path.write_text(plant.revisions[works.rows_of[run.run_id][site.site_id]])
-        train = build_dataset(read(CsvSource(kind="csv", path=path), works.asset_type), works.asset_type).train
+    for site, train in rows:
         spec = site_spec(run.plan, works.asset_type, site.site_id, site.radius)
         problems = site_problems(spec, lifted(spec, train.features), train.outcomes(spec.loss.task), works.asset_type)
-        total += site.weight * float(head_risks(version.weights, problems).sum())
+        total += site.weight * float(head_risks(planes, problems).sum())
     return total

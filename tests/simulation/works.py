@@ -58,7 +58,7 @@ class Works:
     def __post_init__(self) -> None:
         scenario, world = self.scenario, self.world
         self.ledger_os = LedgerOs(world)
-        self.asset_type = GRADED if scenario.mode == "all classes" else RIG
+        self.asset_type = GRADED if scenario.mode in ("all classes", "coupling") else RIG
         self.rows_of: dict[str, dict[str, int]] = {}
         self.bus = Bus(world, scenario.weather)
         self.bus.slow = scenario.slow

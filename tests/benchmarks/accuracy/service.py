@@ -1,9 +1,9 @@
 """Ballast as the service runs a plan: the coordinator over a real store, and plants behind their doors, in one process.
 
 Each plant has a folder of its own with key, ledger, policy and table; masks, guards, signatures and budgets are those
-of a run over a network, which alone is missing. The sensor ranges of the contract are those of the training rows. All
-training rows of a plant are for training: the rows that its vault holds out are the benchmark's test rows of the plant,
-which no part of join, tuning and training looks at. Sets and intervals: ``covered``.
+of a run over a network, which alone is missing. Sensor ranges and scales of the contract are those of the training
+rows. All training rows of a plant are for training: the rows that its vault holds out are the benchmark's test rows of
+the plant, which no part of join, tuning and training looks at. Sets and intervals: ``covered``.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ from models.basics import FloatArray
 from models.methods.catalogue import METHODS
 from models.multiclass import predict_class, predict_scores
 from services.contracts.asset_type import AssetType, FaultClass, Feature
+from services.contracts.codec import COMPACT, OWN_SCORES
 from services.contracts.lift import draw_lift
 from services.contracts.likely_range import likely_range
+from services.contracts.likely_scale import likely_log_range, speaks_for_logarithms
 from services.contracts.messages import Kind, Reveal
 from services.contracts.plan import Plan
 from services.contracts.run import Run
@@ -79,7 +81,7 @@ def planned(train: Part, test: Part, reveal: Reveal, **terms: Any) -> Planned:
     })
     with _works(train, test, asset_type) as works:
         run, trained, sent = asyncio.run(works.trained(plan))
-    scaled = np.clip(_scaled(test.features, asset_type), 0.0, 1.0)
+    scaled = _scaled(test.features, asset_type)
     lift = draw_lift(run.plan.spec.lift, scaled.shape[1])
     features = scaled if lift is None else lift.apply(scaled)
     if classification:
@@ -100,7 +102,7 @@ def planned(train: Part, test: Part, reveal: Reveal, **terms: Any) -> Planned:
 
 def _as_a_vault(part: Part, asset_type: AssetType, words: NDArray[Any]) -> Part:
     """Rows with features and outcomes as a vault makes them: scaled, cut to their ranges, classes by number."""
-    features = np.clip(_scaled(part.features, asset_type), 0.0, 1.0)
+    features = _scaled(part.features, asset_type)
     if asset_type.target is None:
         return Part(features, np.searchsorted(words, part.outcomes), part.plants)
     ranges = Ranges([asset_type.target])
@@ -119,7 +121,7 @@ class _Doors:
         found = {}
         for site, frame in frames.items():
             began = time.perf_counter()
-            answer = self.doors[site].answer(frame, reads_compact=True)
+            answer = self.doors[site].answer(frame, frozenset({COMPACT, OWN_SCORES}))
             self.sent.setdefault(self.phase, {}).setdefault(site, 0)
             self.sent[self.phase][site] += len(answer)
             found[site] = RawAnswer(site, answer, "", time.perf_counter() - began)
@@ -182,11 +184,7 @@ def _works(train: Part, test: Part, asset_type: AssetType) -> Iterator[_Works]:
 
 def _asset_type(train: Part) -> AssetType:
     """The contract: sensor ranges by the training rows, and the classes, or the target, that these have."""
-    low, high = np.array([likely_range(readings) for readings in train.features.T]).T
-    high = np.where(high > low, high, low + 1.0)
-    features = tuple(
-        Feature(name=f"f{j}", unit="1", low=ends[0], high=ends[1]) for j, ends in enumerate(zip(low, high, strict=True))
-    )
+    features = tuple(_feature(f"f{j}", readings, train) for j, readings in enumerate(train.features.T))
     if train.outcomes.dtype.kind == "f":
         ends = float(train.outcomes.min()), float(train.outcomes.max())
         return AssetType(
@@ -198,9 +196,19 @@ def _asset_type(train: Part) -> AssetType:
     return AssetType(name=TYPE, features=features, fault_classes=classes)
 
 
+def _feature(name: str, readings: FloatArray, train: Part) -> Feature:
+    """A sensor by its readings, as ``ballast asset-type draft`` proposes it but for the rounding of the ends."""
+    if train.outcomes.dtype.kind == "f" and speaks_for_logarithms(readings):
+        low, high = likely_log_range(readings)
+        return Feature(name=name, unit="1", low=low, high=high, scale="log")
+    low, high = likely_range(readings)
+    return Feature(name=name, unit="1", low=low, high=high if high > low else low + 1.0)
+
+
 def _scaled(features: FloatArray, asset_type: AssetType) -> FloatArray:
-    low = np.array([each.low for each in asset_type.features])
-    return np.asarray((features - low) / np.array([each.width for each in asset_type.features]))
+    """Readings (N, P) as a vault makes them: cut to their ranges, in [0, 1]."""
+    ranges = Ranges(asset_type.features)
+    return ranges.scale(ranges.clip(features))
 
 
 def _write(path: Path, train: Part, test: Part, asset_type: AssetType, words: NDArray[Any]) -> None:
