@@ -30,7 +30,9 @@ def refuse_unknown(request: Request) -> None:
         for name in names if len(request.query_params.getlist(name)) > 1 and not _takes_many(known[name])
     ]
     if wrong:
-        raise RequestValidationError([{"type": kind, "loc": ("query", name), "msg": said} for kind, name, said in wrong])
+        raise RequestValidationError([
+            {"type": kind, "loc": ("query", name), "msg": said} for kind, name, said in wrong
+        ])
 
 
 def _kinds(dependant: Dependant) -> Iterator[tuple[str, Any]]:

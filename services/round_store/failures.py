@@ -25,7 +25,7 @@ _SQLITE = {
     sqlite3.SQLITE_NOTADB: "broken",
 }
 _NO_ROOM = frozenset({sqlite3.SQLITE_IOERR_SHMSIZE})
-"""Errors of the disk by their whole number: no room for the file that readers and writers share, so not even to read."""
+"""Errors of the disk by their whole number: no room for the file that readers and writers share, even to read."""
 _POSTGRESQL = {
     "25006": "read_only",
     "42P01": "no_table",

@@ -107,7 +107,8 @@ def test_a_folder_that_is_a_circle_of_links_and_a_name_of_two_lines_are_one_line
     circle, two_lines = tmp_path / "circle", tmp_path / "two\nlines"
     circle.symlink_to(circle)
     two_lines.write_text("no settings")
-    assert failure(capsys, "init", "--site-id", "plant-1", "--dir", str(circle)).startswith("ballast-site: cannot write")
+    said = failure(capsys, "init", "--site-id", "plant-1", "--dir", str(circle))
+    assert said.startswith("ballast-site: cannot write")
     said = failure(capsys, "check", "--config", str(two_lines))
     assert said.count("\n") == 1 and "two lines is not TOML" in said
 
