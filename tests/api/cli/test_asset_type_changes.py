@@ -66,3 +66,8 @@ def test_a_plan_is_tried_before_it_is_stored(shell: Any, behind: Any, plan_file:
     assert "no time zone" in shell.refused("plan", "update", plan_file('timezone = "Mars/Base"'), "--dry-run")
     assert behind.store.plans.get("nightly").version == 1
     assert {event.action for event in behind.store.audit.list_events()} == {"asset_type.put", "plan.create"}
+
+
+def test_a_name_that_is_none_is_told_what_one_is(shell: Any) -> None:
+    said = shell.refused("site", "enrol-code", "Plant_7")
+    assert "a name has 1 to 40 lower-case letters, digits and dashes" in said and "pattern" not in said
