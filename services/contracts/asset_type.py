@@ -176,7 +176,9 @@ def explain(error: ValidationError, kind: type[BaseModel] | None = None) -> str:
     found = []
     for item in error.errors(include_url=False, include_input=False):
         where = ".".join(str(part) for part in item["loc"])
-        message = _SLUG_WORDS if item.get("ctx", {}).get("pattern") == SLUG_PATTERN else _OTHER_KINDS.get(item["type"], item["msg"].removeprefix("Value error, "))
+        message = _OTHER_KINDS.get(item["type"], item["msg"].removeprefix("Value error, "))
+        if item.get("ctx", {}).get("pattern") == SLUG_PATTERN:
+            message = _SLUG_WORDS
         if kind is not None and item["type"] == "extra_forbidden":
             message = unknown_key(kind, item["loc"])
         found.append(f"{where}: {message}" if where else message)
