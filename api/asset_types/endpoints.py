@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request, Response
 
 from api.asset_types import service
 from api.web.auth import Administrator, Engineer
-from api.web.dependencies import BackendDep, PlainJSON
+from api.web.dependencies import BackendDep, DryRun, PlainJSON
 from api.web.paging import Cursor, WholeList, page_of
 from services.contracts.asset_type import AssetType
 from services.contracts.base import Contract
@@ -52,8 +52,13 @@ def get_asset_type(name: str, _: Engineer, backend: BackendDep) -> AssetTypeReco
 
 
 @router.put("/{name}")
-def put_asset_type(name: str, body: AssetType, caller: Administrator, backend: BackendDep) -> AssetTypeRecord:
-    """Store a version of an asset type. A stored version never changes: give another content the next number."""
+def put_asset_type(
+    name: str, body: AssetType, caller: Administrator, backend: BackendDep, dry_run: DryRun = False
+) -> AssetTypeRecord:
+    """Store a version of an asset type. A stored version never changes: give another content the next number.
+
+    Runs that begin from then on are of the newest version, and plants that have another take no part in them.
+    """
     if body.name != name:
         raise InvalidInputError(f"the address names the asset type {name[:60]}, the body {body.name}")
-    return service.put(backend, caller.actor, body)
+    return service.put(backend, caller.actor, body, dry_run=dry_run)

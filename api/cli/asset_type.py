@@ -11,6 +11,8 @@ from api.backend.actor import local_administrator
 from api.backend.wiring import Backend
 from api.cli.common import add_action, add_actions, print_list, run_action, tell
 from services.contracts.asset_type import AssetType
+from services.contracts.command_line import whole_number
+from services.contracts.errors import NotFoundError
 from services.contracts.records import AssetTypeRecord
 from services.contracts.toml_text import to_toml
 
@@ -20,6 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = add_actions(parser)
     add = add_action(actions, "add", _add, "store a version of an asset type")
     add.add_argument("file", type=Path, metavar="FILE", help="TOML file with features, and fault classes or a target")
+    add.add_argument("--dry-run", action="store_true", help="check it and say whom it concerns; nothing is stored")
+    show = add_action(actions, "show", _show, "show a version as TOML, as plants need it", "NAME", lists=True)
+    show.add_argument("--version", type=whole_number, metavar="N", help="default: the newest")
     add_action(actions, "list", _list, "list asset types in all their versions", lists=True)
     draft = actions.add_parser("draft", help="print an asset type as TOML, to be edited, from a table of measurements")
     draft.add_argument("file", type=Path, metavar="FILE", help="CSV file with a header line")
@@ -45,8 +50,38 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _add(backend: Backend, args: argparse.Namespace) -> None:
-    stored = asset_types.put(backend, local_administrator(), AssetType.from_toml(args.file)).asset_type
-    tell(args, stored, f"asset type {stored.name} version {stored.version}: {len(stored.features)} features")
+    given = AssetType.from_toml(args.file)
+    known = {item.asset_type.version for item in backend.store.asset_types.list_asset_types()
+             if item.asset_type.name == given.name}
+    stored = asset_types.put(backend, local_administrator(), given, dry_run=args.dry_run).asset_type
+    head = f"asset type {stored.name} version {stored.version}: {len(stored.features)} features"
+    newer = bool(known) and stored.version not in known
+    tell(args, stored, head, *(_whom_it_concerns(backend, stored, args.dry_run) if newer else ()),
+         *(["nothing was stored"] if args.dry_run else ()))
+
+
+def _whom_it_concerns(backend: Backend, asset_type: AssetType, dry_run: bool) -> list[str]:
+    """What a newer version asks of plans and plants."""
+    found, lines = asset_types.concerned(backend, asset_type.name), []
+    if found.plans:
+        are = "would be" if dry_run else "are"
+        lines.append(f"runs of {', '.join(found.plans)} that begin from now on {are} of it")
+    if found.sites:
+        lines.append(
+            f"{', '.join(found.sites)} {'would take' if dry_run else 'take'} no part in them until the asset type's "
+            f"file there is this version (`ballast asset-type show {asset_type.name}`) and the agent was started again"
+        )
+    return lines
+
+
+def _show(backend: Backend, args: argparse.Namespace) -> None:
+    newest = backend.store.asset_types.get(args.name).asset_type.version
+    wanted = args.version or newest
+    found = {item.asset_type.version: item.asset_type for item in backend.store.asset_types.list_asset_types()
+             if item.asset_type.name == args.name}
+    if wanted not in found:
+        raise NotFoundError(f"asset type {args.name} has no version {wanted}, but {', '.join(map(str, found))}")
+    tell(args, found[wanted], to_toml(found[wanted]).rstrip("\n"))
 
 
 def _list(backend: Backend, args: argparse.Namespace) -> None:

@@ -37,8 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     create = add_action(actions, "create", _create, "store a new plan")
     create.add_argument("file", type=Path, metavar="FILE", help=PLAN_FILE)
     create.add_argument("--paused", action="store_true", help="do not start it by its schedule yet")
+    create.add_argument("--dry-run", action="store_true", help="check it; nothing is stored")
     update = add_action(actions, "update", _update, "give a plan another content; runs keep theirs", reason=True)
     update.add_argument("file", type=Path, metavar="FILE", help=PLAN_FILE)
+    update.add_argument("--dry-run", action="store_true", help="check it and show what would change; nothing is stored")
     diff = add_action(actions, "diff", _diff, "show what a file, or the last version, changes of a plan", lists=True)
     diff.add_argument("plan", metavar="FILE_OR_NAME", help="a file: against what is stored; a name: its versions")
     diff.add_argument("--from", dest="before", type=int, metavar="N", help="version (default: the one before --to)")
@@ -84,18 +86,23 @@ def _init(backend: Backend, args: argparse.Namespace) -> None:
 
 def _create(backend: Backend, args: argparse.Namespace) -> None:
     plan = read_contract(Plan, args.file, "plan")
-    made = plans.create(backend, local_administrator(), plan, paused=args.paused)
+    made = plans.create(backend, local_administrator(), plan, paused=args.paused, dry_run=args.dry_run)
     head = f"plan {plan.name}: {plan.method} for {plan.asset_type}, schedule {plan.cron or 'none'}"
-    tell(args, made, head, *_notes(plan))
+    tell(args, made, head, *_notes(plan), *_kept(args))
 
 
 def _update(backend: Backend, args: argparse.Namespace) -> None:
     plan = read_contract(Plan, args.file, "plan")
     before = backend.store.plans.get(plan.name)
-    after = plans.update(backend, local_administrator(), plan, args.reason)
+    after = plans.update(backend, local_administrator(), plan, args.reason, dry_run=args.dry_run)
     changes = plan_changes(before.plan, after.plan)
     head = f"plan {plan.name} version {after.version}" + ("" if changes else ": nothing changes")
-    tell(args, {"record": after, "changes": _as_plain(changes)}, head, *_change_lines(changes), *_notes(plan))
+    tell(args, {"record": after, "changes": _as_plain(changes)}, head, *_change_lines(changes), *_notes(plan),
+         *_kept(args))
+
+
+def _kept(args: argparse.Namespace) -> list[str]:
+    return ["nothing was stored"] if args.dry_run else []
 
 
 def _notes(plan: Plan) -> list[str]:

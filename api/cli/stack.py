@@ -125,11 +125,12 @@ def start_bus(supervisor: Supervisor, settings: Settings) -> None:
     store = RoundStore.open(settings.database)
     try:
         keys = active_keys(store.sites)
+        known_to = sum(site.last_seen is not None for site in store.sites.list_sites() if site.status != "removed")
     finally:
         store.close()
     prepare(
         files, host=settings.nats.host, port=settings.nats.port, host_names=settings.nats.host_names, site_keys=keys,
-        websocket_port=settings.nats.websocket_port,
+        websocket_port=settings.nats.websocket_port, known_to=known_to,
     )
     supervisor.start(Child("nats", command(files), listens(settings.nats.host, settings.nats.port), 15.0))
 

@@ -20,6 +20,7 @@ WHAT_TO_DO: Final = {
     "database_too_new": "was written by a newer version; install that one",
     "database_read_only": "is read-only",
     "database_full": "has no room left on its disk",
+    "database_disk": "cannot be read or written: its disk failed",
 }
 
 

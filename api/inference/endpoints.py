@@ -22,6 +22,7 @@ from services.contracts.command_line import product_version
 from services.contracts.diagnosis import VersionName
 from services.contracts.errors import BallastError
 from services.registry.labels import CHAMPION
+from services.round_store.queries import MAX_PAGE
 
 router = APIRouter(prefix="/v2", tags=["open inference protocol"])
 ROUTERS = (router,)
@@ -62,8 +63,10 @@ def version_metadata(name: str, version: Version, _: Diagnoser, backend: Backend
 
 @router.get(MODEL)
 def model_metadata(name: str, caller: Diagnoser, backend: BackendDep) -> ModelMetadata:
-    """Tensors of a model's champion."""
-    return version_metadata(name, CHAMPION, caller, backend)
+    """Tensors of a model's champion; `versions` are those that may be asked for by number, the newest first."""
+    found = version_metadata(name, CHAMPION, caller, backend)
+    there = backend.store.model_versions.list_versions(name, limit=MAX_PAGE)
+    return found.model_copy(update={"versions": tuple(record.version for record in there) or found.versions})
 
 
 @router.get(f"{VERSION}/ready")

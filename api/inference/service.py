@@ -36,7 +36,7 @@ def outputs(served: Served) -> tuple[TensorFacts, ...]:
 def infer(served: Served, name: str, asked: InferRequest) -> InferResponse:
     """Answer to a request; ``InvalidInputError`` with one line where a tensor does not fit the contract."""
     known = {tensor.name for tensor in outputs(served)}
-    wanted = known if asked.outputs is None else {tensor.name for tensor in asked.outputs}
+    wanted = {tensor.name for tensor in asked.outputs} if asked.outputs else known  # none named: all, as for none sent
     if not wanted <= known:
         unknown, there = sorted(wanted - known)[0], ", ".join(sorted(known))
         raise InvalidInputError(f"the model has no output {unknown!r}; it has {there}")

@@ -82,8 +82,9 @@ def check_cron(text: str) -> None:
 def next_times(text: str, timezone: str, after: datetime, count: int) -> list[datetime]:
     """The next ``count`` moments of a schedule later than ``after``, in UTC; fewer where five years hold fewer.
 
-    Where both days are restricted, either is enough, as cron has it. A local time that the clocks skip does not come;
-    one that they show twice comes the first time.
+    Where both days are restricted, either is enough, as cron has it. A local time that the clocks skip comes as much
+    earlier as they skip (2:30 at 1:30, at an hour's change), as Prefect has it, which starts the runs; one that they
+    show twice comes the first time.
     """
     check_cron(text)
     parts = text.split()
@@ -97,11 +98,18 @@ def next_times(text: str, timezone: str, after: datetime, count: int) -> list[da
         fits = (day.day in days, day.isoweekday() % 7 in weekdays)
         if day.month not in months or not (any(fits) if either else all(fits)):
             continue
-        for hour, minute in product(sorted(hours), sorted(minutes)):
-            moment = datetime(day.year, day.month, day.day, hour, minute, tzinfo=zone).astimezone(UTC)
-            is_skipped = moment.astimezone(zone).hour != hour
-            if moment > after and not is_skipped:
+        times = product(sorted(hours), sorted(minutes))
+        moments = {_moment(datetime(day.year, day.month, day.day, *time), zone) for time in times}
+        for moment in sorted(moments):
+            if moment > max([after, *found[-1:]]):
                 found.append(moment)
             if len(found) >= count:
                 return found
     return found
+
+
+def _moment(local: datetime, zone: ZoneInfo) -> datetime:
+    """Local time in UTC: where the clocks skip it, by the offset that they have afterwards (PEP 495, ``fold``)."""
+    moment = local.replace(tzinfo=zone).astimezone(UTC)
+    is_skipped = moment.astimezone(zone).replace(tzinfo=None) != local
+    return local.replace(tzinfo=zone, fold=1).astimezone(UTC) if is_skipped else moment

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from api.plans import service
 from api.web.auth import Administrator, Engineer, Operator
-from api.web.dependencies import BackendDep, OptionalReason, PlainJSON, ReasonDep
+from api.web.dependencies import BackendDep, DryRun, OptionalReason, PlainJSON, ReasonDep
 from api.web.etags import IfMatch, etag_of, expecting
 from api.web.paging import Cursor, WholeList, page_of
 from services.contracts.base import Contract
@@ -119,16 +119,19 @@ def put_plan(
     response: Response,
     if_match: IfMatch = None,
     reason: Annotated[str, Query(max_length=500, description="why; it goes into the audit trail")] = "",
+    dry_run: DryRun = False,
 ) -> PlanRecord:
     """Give a plan another content, checked as a new one is.
 
     Runs keep the plan that they began with. The asset type and the task stay once there are versions of the model, or
-    while a run is unfinished. Needs the header `If-Match`: 428 without, 412 where somebody was quicker.
+    while a run is unfinished. Needs the header `If-Match`: 428 without, 412 where somebody was quicker. With `dry_run`
+    the answer is what it would be, and has no `ETag`.
     """
     if body.name != name:
         raise InvalidInputError(f"the address names the plan {name[:60]}, the body {body.name}")
-    changed = service.update(backend, caller.actor, body, reason, expecting(if_match))
-    response.headers["ETag"] = etag_of(changed)
+    changed = service.update(backend, caller.actor, body, reason, expecting(if_match), dry_run=dry_run)
+    if not dry_run:
+        response.headers["ETag"] = etag_of(changed)
     return changed
 
 
@@ -155,15 +158,18 @@ def restore_plan(name: str, caller: Administrator, backend: BackendDep, reason: 
     return service.set_archived(backend, caller.actor, name, False, reason)
 
 
-@router.post("", status_code=201)
+@router.post("", status_code=201, responses={200: {"model": PlanRecord, "description": "what it would be (`dry_run`)"}})
 def create_plan(
     body: Annotated[Plan, Body(openapi_examples=EXAMPLES)],
     caller: Administrator,
     backend: BackendDep,
+    response: Response,
     paused: Annotated[bool, Query(description="do not start it by its schedule yet")] = False,
+    dry_run: DryRun = False,
 ) -> PlanRecord:
     """Store a new plan, after checking its asset type, sites, method, parameters and schedule."""
-    return service.create(backend, caller.actor, body, paused=paused)
+    response.status_code = 200 if dry_run else 201
+    return service.create(backend, caller.actor, body, paused=paused, dry_run=dry_run)
 
 
 @router.post("/{name}/pause")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from api.backend.actor import Actor, record
+from api.backend.trial import changing
 from api.backend.wiring import Backend
 from api.plans.checks import check_plan, check_sites, check_training
 from services.contracts.errors import ConflictError
@@ -16,13 +17,15 @@ from services.contracts.records import PlanRecord
 from services.contracts.run import Run
 
 
-def create(backend: Backend, actor: Actor, plan: Plan, *, paused: bool = False) -> PlanRecord:
-    """Store a new plan.
+def create(
+    backend: Backend, actor: Actor, plan: Plan, *, paused: bool = False, dry_run: bool = False
+) -> PlanRecord:
+    """Store a new plan, or with ``dry_run`` only see whether it could be.
 
     ``InvalidInputError`` with one line of what does not fit: asset type, sites, method, parameters, schedule;
     ``ConflictError`` when the name is taken.
     """
-    with backend.store.atomic() as store:
+    with changing(backend, dry_run=dry_run) as store:
         check_plan(store, plan)
         created = store.plans.create(plan, paused=paused, actor=actor.name)
         record(store, actor, "plan.create", f"plan:{plan.name}", after=created)
@@ -30,14 +33,17 @@ def create(backend: Backend, actor: Actor, plan: Plan, *, paused: bool = False) 
 
 
 def update(
-    backend: Backend, actor: Actor, plan: Plan, reason: str = "", expected: Callable[[PlanRecord], None] | None = None
+    backend: Backend, actor: Actor, plan: Plan, reason: str = "", expected: Callable[[PlanRecord], None] | None = None,
+    *, dry_run: bool = False,
 ) -> PlanRecord:
     """Give a plan another content; the audit entry has the fields that changed, by their paths.
+
+    With ``dry_run`` nothing is changed, and the record is what it would be.
 
     ``expected`` raises where what is stored is not what the change was made from. ``InvalidInputError`` as for a new
     plan; ``ConflictError`` where it would change what a running run, or the model's versions, are of.
     """
-    with backend.store.atomic() as store:
+    with changing(backend, dry_run=dry_run) as store:
         before = store.plans.get(plan.name)
         if expected is not None:
             expected(before)

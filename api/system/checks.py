@@ -24,6 +24,18 @@ BACKUP_AGE: Final = timedelta(days=7)
 STUCK: Final = timedelta(minutes=10)
 
 
+STORE_TODO: Final = {
+    "database_no_table": "`ballast migrate`; where there were rows, it is another file or database than before",
+    "database_too_new": "install the newer version of Ballast",
+    "database_full": "make room on that disk; nothing is damaged",
+    "database_disk": "look at the disk (`dmesg`), and keep a copy of the file before anything else",
+    "database_read_only": "give the service's account the right to write there",
+    "database_busy": "find who holds it for so long, such as a copy being made, and try again",
+    "database_broken": "stop the service, keep the file, and `ballast restore` the last backup into another folder",
+}
+"""What to do where the store cannot be used, by the failure's code."""
+
+
 class Finding(Contract):
     """What one check found; ``todo`` is empty where nothing is to be done."""
 
@@ -187,6 +199,12 @@ def backup(last: datetime | None, now: datetime) -> Finding:
     if now - last <= BACKUP_AGE:
         return Finding(check="backup", state="ok", said=said)
     return Finding(check="backup", state="warn", said=said, todo="`ballast backup FILE`, by a timer at best")
+
+
+def lost_store(code: str, said: str) -> Finding:
+    """A store that cannot be used."""
+    return Finding(check="store", state="fail", said=said,
+                   todo=STORE_TODO.get(code, "start the database, or mend its address in ballast.toml"))
 
 
 def _round_time(run: Run) -> timedelta:

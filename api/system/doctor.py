@@ -9,6 +9,7 @@ from api.backend.flows_process import flows_at_work
 from api.backend.wiring import Backend
 from api.system import checks, facts
 from api.system.checks import Finding
+from api.system.keys import keys
 from services.contracts.errors import BallastError
 from services.registry.alias_check import moved_aliases
 from services.round_store.session import utc_now
@@ -26,13 +27,11 @@ def examine(backend: Backend) -> list[Finding]:
         return [Finding(check="home folder", state="fail", said=f"there is no {settings.home}",
                         todo="`ballast up` makes it, or give the right one with --home or BALLAST_HOME")]
     found = [facts.disk(settings), facts.secrets(settings), *facts.ports(settings),
-             *facts.certificates(settings, now)]
+             *facts.certificates(settings, now), *keys(settings)]
     try:
         backend.check_store()
     except BallastError as error:
-        return [*found, Finding(check="store", state="fail", said=str(error),
-                                todo="start the database or mend its address; a schema of another version: "
-                                     "`ballast migrate`, or the newer version of Ballast")]
+        return [*found, checks.lost_store(error.code, str(error))]
     found.append(Finding(check="store", state="ok", said="answers, at the newest schema"))
     return [*found, *of_store(backend, now), *of_registry(backend)]
 

@@ -42,3 +42,6 @@ BackendDep = Annotated[Backend, Depends(_backend)]
 ReasonDep = Annotated[str, Depends(_reason)]
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="most rows of the answer")]
 Offset = Annotated[int, Query(ge=0, le=2**31, description="rows to leave out at the beginning")]
+
+DryRun = Annotated[bool, Query(description="check the change and answer as if it were made; nothing is kept")]
+"""The parameter ``dry_run`` of a change (``api.backend.trial``)."""

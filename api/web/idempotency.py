@@ -164,7 +164,11 @@ def _opened(box: SecretBox, sealed: bytes) -> list[Message]:
     try:
         plain = json.loads(box.decrypt(sealed))
     except CryptoError:
-        raise ConflictError("the kept outcome cannot be read; take a new Idempotency-Key") from None
+        raise ConflictError(
+            "this change was asked for already, under another access token of yours, and its answer can be read with "
+            "that one alone; look what was done, and take a new Idempotency-Key only for another change",
+            code="idempotency_other_token",
+        ) from None
     headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in plain["headers"]]
     return [
         {"type": "http.response.start", "status": plain["status"], "headers": [*headers, REPLAYED]},

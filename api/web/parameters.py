@@ -1,8 +1,12 @@
-"""What may stand in the query of an address: a filter that a route does not know is refused, not passed over."""
+"""What may stand in the query of an address: a filter that a route does not know is refused, not passed over.
+
+So is one that is said twice where the route takes one value, for the other value would be passed over.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, get_args, get_origin
 
 from fastapi import Request
 from fastapi.dependencies.models import Dependant
@@ -18,16 +22,26 @@ def refuse_unknown(request: Request) -> None:
     if not request.query_params:
         return
     route = request.scope.get("route")
-    known = set(_names(route.dependant)) if isinstance(route, APIRoute) else set()
+    known = dict(_kinds(route.dependant)) if isinstance(route, APIRoute) else {}
     what = f"no such parameter; known here: {', '.join(sorted(known))}" if known else "this address takes no parameters"
-    unknown = [name for name in dict.fromkeys(request.query_params) if name not in known]
-    if unknown:
+    names = list(dict.fromkeys(request.query_params))
+    wrong = [("unknown_parameter", name, what) for name in names if name not in known] or [
+        ("parameter_twice", name, "this is said twice; say it once")
+        for name in names if len(request.query_params.getlist(name)) > 1 and not _takes_many(known[name])
+    ]
+    if wrong:
         raise RequestValidationError([
-            {"type": "unknown_parameter", "loc": ("query", name), "msg": what} for name in unknown
+            {"type": kind, "loc": ("query", name), "msg": said} for kind, name, said in wrong
         ])
 
 
-def _names(dependant: Dependant) -> Iterator[str]:
-    yield from (field.alias for field in dependant.query_params)
+def _kinds(dependant: Dependant) -> Iterator[tuple[str, Any]]:
+    """Name and type of each parameter."""
+    yield from ((field.alias, field.field_info.annotation) for field in dependant.query_params)
     for part in dependant.dependencies:
-        yield from _names(part)
+        yield from _kinds(part)
+
+
+def _takes_many(kind: Any) -> bool:
+    """Whether a type is a list, or may be one."""
+    return any(get_origin(part) is list for part in (kind, *get_args(kind)))

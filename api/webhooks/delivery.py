@@ -30,13 +30,15 @@ LOG = logging.getLogger("ballast.api")
 LOOK_SECONDS: Final = 2.0
 TIMEOUT_SECONDS: Final = 10.0
 """For a whole answer, however slowly it trickles in; a webhook's turn ends with the first answer after so long."""
+WORKERS: Final = 16
+"""Webhooks that have their turn at the same time: so many addresses may be slow, and hold up none of the others."""
 TURN_SECONDS: Final = 60.0
 """How long a webhook is one process's: a turn takes two answers' time at most. Who dies in its turn keeps the webhook
 for no longer."""
 MOST_FAILURES: Final = 12
 LONGEST_WAIT: Final = 3600.0
-AT_ONCE: Final = 20
-"""Events that are sent to one webhook before the next one has its turn."""
+AT_ONCE: Final = 100
+"""Events that are sent to one webhook in a turn: faster than a run has rounds, with a look every two seconds."""
 Post = Callable[[str, bytes, dict[str, str]], int]
 
 
@@ -91,13 +93,14 @@ def wait_after(failures: int) -> float:
 
 
 class Deliverer:
-    """Delivers in a thread of its own, for as long as the application lives."""
+    """Looks in a thread of its own, for as long as the application lives; each webhook has its turn in another."""
 
     def __init__(self, backend: Backend, send: Post = post) -> None:
         self._backend = backend
         self._send = send
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="webhooks", daemon=True)
+        self._turns: dict[str, threading.Thread] = {}
 
     def start(self) -> None:
         """Begin."""
@@ -109,13 +112,31 @@ class Deliverer:
         self._thread.join(timeout=1.0)
 
     def look(self) -> None:
-        """Send what is due to every webhook."""
+        """Send what is due to every webhook, and wait until all have had their turn."""
+        self.begin()
+        for turn in self._turns.values():
+            turn.join()
+
+    def begin(self) -> None:
+        """Give each webhook that something is due to its turn, but for those that still have theirs."""
         store = self._backend.store
+        self._turns = {name: turn for name, turn in self._turns.items() if turn.is_alive()}
         for webhook in store.webhooks.list_webhooks():
-            if self._stop.is_set():
+            if self._stop.is_set() or len(self._turns) >= WORKERS:
                 return
-            if webhook.disabled_at is None and store.events.span()[1] > webhook.last_number:
-                self._turn(webhook)
+            due = webhook.disabled_at is None and store.events.span()[1] > webhook.last_number
+            if due and webhook.webhook_id not in self._turns:
+                turn = threading.Thread(target=self._served, args=(webhook,), name="webhook", daemon=True)
+                self._turns[webhook.webhook_id] = turn
+                turn.start()
+
+    def _served(self, webhook: Webhook) -> None:
+        try:
+            self._turn(webhook)
+        except BallastError as error:
+            LOG.warning("webhook %s is not served: %s", webhook.webhook_id, error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the next look is made
+            LOG.error("webhook %s is not served: %s", webhook.webhook_id, type(error).__name__, exc_info=error)
 
     def _turn(self, webhook: Webhook) -> None:
         webhooks = self._backend.store.webhooks
@@ -154,7 +175,7 @@ class Deliverer:
     def _run(self) -> None:
         while not self._stop.wait(LOOK_SECONDS):
             try:
-                self.look()
+                self.begin()
             except BallastError as error:
                 LOG.warning("webhooks are not served: %s", error)
             except Exception as error:  # noqa: BLE001 - whatever it is, the next look is made

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from services.bus.configuration import BusFiles, users_text, write_atomically, write_server
+from services.bus.known_keys import check_known_files
 from services.contracts.errors import ConflictError, UnavailableError
 from services.contracts.key_chain import KeyStatement, read_statements, state_change, write_statements
 from services.contracts.private_files import private_folder
@@ -50,12 +51,16 @@ def check_port_free(host: str, port: int, purpose: str) -> None:
 
 def prepare(
     files: BusFiles, *, host: str, port: int, host_names: Sequence[str], site_keys: Mapping[str, str],
-    websocket_port: int | None = None,
+    websocket_port: int | None = None, known_to: int = 0,
 ) -> None:
-    """Write all that the server needs to start: certificates, the coordinator's key, configuration, users."""
+    """Write all that the server needs to start: certificates, the coordinator's key, configuration, users.
+
+    ``known_to`` plants were connected before: what they know of the link is not made anew (``check_known_files``).
+    """
     from services.bus.certificates import ensure_certificates  # with cryptography, for the start alone
 
     private_folder(files.folder)
+    check_known_files(files, known_to)
     own = [name for name in (host, "localhost", "127.0.0.1") if name not in WILDCARDS]  # as this host calls itself
     ensure_certificates(files, list(dict.fromkeys([*host_names, *own])))
     if not files.coordinator_seed.exists():

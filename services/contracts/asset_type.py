@@ -11,7 +11,7 @@ from typing import Literal, Self, TypeVar
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from models.losses.base import Task
-from services.contracts.base import Contract, Slug
+from services.contracts.base import SLUG_PATTERN, Contract, Slug
 from services.contracts.errors import InvalidInputError
 from services.contracts.target import Target
 from services.contracts.unknown_keys import unknown_key
@@ -163,6 +163,8 @@ _OTHER_KINDS = {
     "model_attributes_type": "give a table of keys and values", "path_type": "give a path, in quotes",
 }
 """What to give where a value of another kind stands, in the words of the files that people write."""
+_SLUG_WORDS = "a name has 1 to 40 lower-case letters, digits and dashes, and no dash at an end"
+"""What an operator reads where a name does not fit its pattern."""
 _MOST_FINDINGS = 5
 
 
@@ -172,9 +174,11 @@ def explain(error: ValidationError, kind: type[BaseModel] | None = None) -> str:
     With the ``kind`` that did not fit, a key that it does not know comes with the one that was meant.
     """
     found = []
-    for item in error.errors(include_url=False, include_input=False, include_context=False):
+    for item in error.errors(include_url=False, include_input=False):
         where = ".".join(str(part) for part in item["loc"])
         message = _OTHER_KINDS.get(item["type"], item["msg"].removeprefix("Value error, "))
+        if item.get("ctx", {}).get("pattern") == SLUG_PATTERN:
+            message = _SLUG_WORDS
         if kind is not None and item["type"] == "extra_forbidden":
             message = unknown_key(kind, item["loc"])
         found.append(f"{where}: {message}" if where else message)

@@ -7,7 +7,9 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, StringConstraints
 
-Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$")]
+SLUG_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$"
+"""What a name looks like."""
+Slug = Annotated[str, StringConstraints(pattern=SLUG_PATTERN)]
 """Lower-case name of a site, plan, asset type or method; safe in a NATS subject, a path and a URL."""
 
 RunId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]

@@ -76,7 +76,7 @@ def file_trouble(command: str, error: OSError) -> int:
         return reader_left()
     if error.filename is None:
         raise error
-    print(f"{command}: {str(error.filename)[:LONGEST]}: {error.strerror}", file=sys.stderr)
+    print(f"{command}: {' '.join(str(error.filename).split())[:LONGEST]}: {error.strerror}", file=sys.stderr)
     return 1
 
 

@@ -20,16 +20,19 @@ _SQLITE = {
     sqlite3.SQLITE_BUSY: "busy",
     sqlite3.SQLITE_LOCKED: "busy",
     sqlite3.SQLITE_FULL: "full",
-    sqlite3.SQLITE_IOERR: "broken",
+    sqlite3.SQLITE_IOERR: "disk",
     sqlite3.SQLITE_CORRUPT: "broken",
     sqlite3.SQLITE_NOTADB: "broken",
 }
+_NO_ROOM = frozenset({sqlite3.SQLITE_IOERR_SHMSIZE})
+"""Errors of the disk by their whole number: no room for the file that readers and writers share, even to read."""
 _POSTGRESQL = {
     "25006": "read_only",
     "42P01": "no_table",
     "42703": "no_table",
     "42501": "read_only",
     "53100": "full",
+    "58030": "disk",
     "55P03": "busy",
     "40P01": "busy",
 }
@@ -38,6 +41,7 @@ _SENTENCES = {
     "cannot_open": "cannot be reached or opened",
     "busy": "was locked by another process for too long; nothing was written. Try again",
     "full": "has no room left on its disk; nothing was written",
+    "disk": "could not be read or written: its disk failed; the system's log says how",
     "broken": "cannot be read: not a database of this kind, or damaged",
     "no_table": f"has not the tables that are needed; run `{UPGRADE_COMMAND}`",
 }
@@ -55,6 +59,8 @@ def kind_of(error: DBAPIError) -> str | None:
     cause = error.orig
     if isinstance(cause, sqlite3.Error):
         number = getattr(cause, "sqlite_errorcode", None)
+        if number in _NO_ROOM:
+            return "full"
         if number is not None and (kind := _SQLITE.get(number & 0xFF)):
             return kind
         return "no_table" if str(cause).startswith(("no such table", "no such column")) else None

@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = chosen.run(chosen)
         say_all()
     except BallastError as error:
-        print(f"ballast-site: {error}", file=sys.stderr)
+        print(f"ballast-site: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

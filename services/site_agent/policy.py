@@ -27,7 +27,10 @@ REASONS: dict[RefusalCode, str] = {
     "no_labels": "the site has no classes, or no values of the target, for what is asked",
     "no_data": "the site has no data at present",
     "bad_data": "the site's data do not fit the feature contract; the site's own log says where",
-    "contract_mismatch": "the site's asset type, or the lift that it draws, differs from the one in the task",
+    "contract_mismatch": (
+        "the site's asset type is another version than the task's (at the OEM `ballast asset-type show` prints the "
+        "newest), or the lift that it draws differs"
+    ),
     "wrong_site": "the task is addressed to another site",
     "bad_task": "the task cannot be read or has no meaning",
     "exposure_limit": "with this answer the site's answers would isolate more of its rows than its policy allows",

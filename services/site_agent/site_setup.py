@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -195,6 +196,9 @@ def _quoted(text: object) -> str:
 
 
 def _reference(path: Path, folder: Path) -> Path:
-    """Path as the settings name it: relative where it lies in the site's folder, else absolute."""
-    full, home = path.resolve(), folder.resolve()
+    """Path as the settings name it: relative where it lies in the site's folder, else absolute.
+
+    Links that lead in a circle stay as they are: what opens the path says so.
+    """
+    full, home = Path(os.path.realpath(path)), Path(os.path.realpath(folder))
     return full.relative_to(home) if full.is_relative_to(home) else full

@@ -247,6 +247,7 @@ def test_the_same_change_twice_by_a_service_account(world: Any, issuer: LocalIss
     assert first.status_code == again.status_code == 202 and first.json() == again.json()
     renewed = world.call(None, "POST", "/v1/admin/plans/pumps/trigger", headers=bearer(issuer.token(jti="2")) | key)
     assert renewed.status_code == 409  # not made again; the first answer is sealed with the former token
+    assert renewed.json()["code"] == "idempotency_other_token" and "look what was done" in renewed.json()["detail"]
     assert world.events().count("plan.trigger") == 1
 
 

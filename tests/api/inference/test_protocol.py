@@ -8,6 +8,7 @@ import pytest
 
 from api.models.examples import FEATURES_EXAMPLE
 from services.contracts.identity import Role
+from tests.api.conftest import a_plan
 
 ROOT = "/v2/models/pumps"
 ROW = list(FEATURES_EXAMPLE.values())
@@ -61,6 +62,18 @@ def test_both_forms_of_tensors_answer_as_a_diagnosis(shared_world: Any, path: st
 def test_only_wanted_outputs_are_given(shared_world: Any) -> None:
     found = infer(shared_world, ONE, outputs=[{"name": "scores"}]).json()
     assert [each["name"] for each in found["outputs"]] == ["scores"] and "id" not in found
+    for none in ([], None):
+        found = infer(shared_world, ONE, outputs=none).json()
+        assert [each["name"] for each in found["outputs"]] == ["class", "scores"], "who names none is given all"
+
+
+def test_metadata_of_a_model_names_all_versions_that_may_be_asked_for(world: Any) -> None:
+    known = world.backend.store.model_versions
+    first = known.list_versions("pumps", limit=9)
+    run = world.backend.store.runs.create_run(a_plan("pumps"))
+    known.add("pumps", "7", run.run_id, {})
+    found = world.call(Role.VIEWER, "GET", ROOT).json()["versions"]
+    assert found == ["7", *(record.version for record in first)] and len(found) > 1
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {

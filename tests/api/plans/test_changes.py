@@ -87,3 +87,35 @@ def test_an_archived_plan_starts_nothing_and_an_unused_one_is_deleted(any_world:
     assert send(any_world, "DELETE", f"{PATH}/nightly", {"reason": "a mistake"}).status_code == 200
     assert send(any_world, "GET", f"{PATH}/nightly").status_code == 404
     assert any_world.events() == ["plan.delete", "plan.restore", "plan.archive", "plan.create"]
+
+
+def test_a_dry_run_answers_as_the_change_would_and_keeps_nothing(any_world: Any) -> None:
+    before = any_world.snapshot()
+    tried = send(any_world, "POST", f"{PATH}?dry_run=true", PLAN)
+    assert (tried.status_code, tried.json()["version"]) == (200, 1) and any_world.snapshot() == before
+    made = send(any_world, "POST", PATH, PLAN)
+    assert made.status_code == 201 and made.json()["plan"] == tried.json()["plan"]
+    tag, before = send(any_world, "GET", f"{PATH}/nightly").headers["ETag"], any_world.snapshot()
+    taken = send(any_world, "POST", f"{PATH}?dry_run=true", PLAN)
+    assert (taken.status_code, taken.json()["code"]) == (409, "conflict")
+    change = f"{PATH}/nightly?dry_run=true"
+    tried = send(any_world, "PUT", change, PLAN | {"max_rounds": 7}, **{"If-Match": tag})
+    assert (tried.status_code, tried.json()["version"], tried.json()["plan"]["max_rounds"]) == (200, 2, 7)
+    assert "ETag" not in tried.headers, "no later change can be made from what is not there"
+    for body, header, status in (
+        (PLAN | {"cron": "0 25 * * *"}, tag, 422), (PLAN | {"max_roundz": 7}, tag, 422), (PLAN, '"other"', 412),
+    ):
+        assert send(any_world, "PUT", change, body, **{"If-Match": header}).status_code == status
+    assert send(any_world, "PUT", change, PLAN).status_code == 428
+    assert any_world.snapshot() == before
+    assert send(any_world, "PUT", f"{PATH}/nightly", PLAN, **{"If-Match": tag}).status_code == 200, "the tag still fits"
+
+
+def test_an_asset_type_is_tried_before_it_is_put(any_world: Any) -> None:
+    path = "/v1/admin/asset-types/triplex-pump"
+    stored, before = send(any_world, "GET", path).json()["asset_type"], any_world.snapshot()
+    tried = send(any_world, "PUT", f"{path}?dry_run=true", stored | {"version": 2, "description": "wider"})
+    assert (tried.status_code, tried.json()["asset_type"]["version"]) == (200, 2)
+    clash = send(any_world, "PUT", f"{path}?dry_run=true", stored | {"description": "wider"})
+    assert (clash.status_code, clash.json()["code"]) == (409, "conflict")
+    assert any_world.snapshot() == before

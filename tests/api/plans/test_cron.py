@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -73,7 +75,7 @@ MONDAY = datetime(2026, 3, 23, 12, 0, tzinfo=UTC)  # Berlin's clocks go forward 
         ("0 3 * * 1", "UTC", MONDAY, ["2026-03-30T03:00", "2026-04-06T03:00"]),
         ("30 4 24 3 *", "UTC", MONDAY, ["2026-03-24T04:30", "2027-03-24T04:30"]),
         ("0 5 * * *", "Europe/Berlin", MONDAY.replace(day=28), ["2026-03-29T03:00", "2026-03-30T03:00"]),
-        ("30 2 * * *", "Europe/Berlin", MONDAY.replace(day=28), ["2026-03-30T00:30", "2026-03-31T00:30"]),
+        ("30 2 * * *", "Europe/Berlin", MONDAY.replace(day=28), ["2026-03-29T00:30", "2026-03-30T00:30"]),
         ("0 0 25 * 2", "UTC", MONDAY, ["2026-03-24T00:00", "2026-03-25T00:00"]),
         ("*/20 12 * * *", "UTC", MONDAY, ["2026-03-23T12:20", "2026-03-23T12:40"]),
         ("0 0 * * 0", "UTC", MONDAY, ["2026-03-29T00:00", "2026-04-05T00:00"]),
@@ -83,3 +85,21 @@ MONDAY = datetime(2026, 3, 23, 12, 0, tzinfo=UTC)  # Berlin's clocks go forward 
 def test_when_a_schedule_comes_next(text: str, zone: str, after: datetime, expected: list[str]) -> None:
     found = next_times(text, zone, after, 2)
     assert [moment.isoformat()[:16] for moment in found] == expected
+
+
+@pytest.mark.parametrize("text", ["30 2 * * *", "0 2 * * *", "30 1 * * *", "0 0 * * *", "0 */6 * * *", "*/20 * * * *"])
+@pytest.mark.parametrize(("zone", "before"), [
+    ("Europe/Berlin", "2027-03-27"), ("Europe/Berlin", "2027-10-30"), ("America/New_York", "2027-03-13"),
+    ("America/New_York", "2027-11-06"), ("Africa/Cairo", "2027-04-29"), ("Australia/Lord_Howe", "2027-10-02"),
+    ("Australia/Lord_Howe", "2027-04-03"), ("Asia/Kathmandu", "2027-03-27"),
+])
+def test_what_is_announced_is_when_prefect_starts_it_also_where_clocks_change(
+    text: str, zone: str, before: str
+) -> None:
+    """Clocks that skip an hour, half an hour, midnight, and that show an hour twice."""
+    from prefect.server.schemas.schedules import CronSchedule
+
+    start = datetime.fromisoformat(f"{before}T12:00").replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
+    dates = asyncio.run(CronSchedule(cron=text, timezone=zone).get_dates(n=100, start=start))
+    wanted = sorted({date.astimezone(UTC) for date in dates} - {start})
+    assert next_times(text, zone, start, len(wanted)) == wanted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 from collections.abc import Callable
 from contextlib import closing
@@ -15,10 +16,12 @@ from sqlalchemy import text
 
 from api.backend.wiring import open_backend
 from api.cli.main import main
+from api.cli.stack import make_secrets
 from api.recovery.backup import MADE
 from api.system.doctor import BACKUP_MADE, last_backup
 from services.bus.certificates import ensure_certificates
 from services.bus.configuration import BusFiles
+from services.bus.server import prepare, rotate_coordinator
 from services.contracts.process_lock import held
 from services.contracts.settings import Settings
 from tests.ports import free_port
@@ -98,7 +101,97 @@ def test_planted_faults_are_found(home: Path, capsys: pytest.CaptureFixture[str]
 def test_a_lost_database_is_said_and_the_rest_goes_on(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (home / "ballast.db").unlink()
     code, found = examined(home, capsys)
-    assert code == 1 and found["store"]["state"] == "fail" and "ballast migrate" in found["store"]["todo"]
+    assert code == 1 and found["store"]["state"] == "fail"
+    assert found["store"]["todo"] == "start the database, or mend its address in ballast.toml"
     assert found["disk"]["state"] == "ok"
     code, found = examined(home / "nowhere", capsys)
     assert code == 1 and "ballast up" in found["home folder"]["todo"]
+
+
+@pytest.fixture
+def started(home: Path) -> Path:
+    """A home whose service was started once: keys, certificates, passwords."""
+    settings, bus = Settings.load(home, {}), BusFiles(home / "nats")
+    for path in (bus.authority, bus.certificate, bus.key):
+        path.unlink()
+    prepare(bus, host="127.0.0.1", port=settings.nats.port, host_names=["127.0.0.1"], site_keys={})
+    make_secrets(settings)
+    for name in ("webhooks.key", "pseudonyms.key"):
+        (home / name).write_text("ab" * 32 + "\n")
+        (home / name).chmod(0o600)
+    return home
+
+
+def with_file_of_another(name: str) -> Callable[[Path], None]:
+    """One file of another authority's came to this home."""
+    def damage(home: Path) -> None:
+        other = BusFiles(home.with_name(f"{home.name}-another"))
+        other.folder.mkdir(mode=0o700)
+        ensure_certificates(other, ["localhost"])
+        (home / "nats" / name).write_bytes((other.folder / name).read_bytes())
+    return damage
+
+
+def other_key(home: Path) -> None:
+    """The key of an older copy: the statements of its changes go on behind it."""
+    seed, kept = home / "nats/coordinator.nk", (home / "nats/coordinator.nk").read_bytes()
+    rotate_coordinator(BusFiles(home / "nats"), datetime.now(UTC) + timedelta(hours=1))
+    rotate_coordinator(BusFiles(home / "nats"), datetime.now(UTC) + timedelta(hours=1))
+    seed.write_bytes(kept)
+
+
+def gone(name: str) -> Callable[[Path], None]:
+    return lambda home: (home / name).unlink()
+
+
+def holds(name: str, text: str) -> Callable[[Path], None]:
+    def damage(home: Path) -> None:
+        (home / name).write_text(text)
+    return damage
+
+
+KEY, PAIR, PASSWORDS = "the OEM's key", "pair of the plant link", "servers' passwords"
+DAMAGES: dict[str, tuple[Callable[[Path], None], str, str]] = {
+    "no key": (gone("nats/coordinator.nk"), KEY, "no key at"),
+    "an empty key": (holds("nats/coordinator.nk", ""), KEY, "does not hold an nkey seed"),
+    "a key of before": (other_key, KEY, "plants trust the latter"),
+    "no server.key": (gone("nats/server.key"), PAIR, "No such file"),
+    "an empty server.key": (holds("nats/server.key", ""), PAIR, "no certificate and its key"),
+    "another server.key": (with_file_of_another("server.key"), PAIR, "no certificate and its key"),
+    "another ca.pem": (with_file_of_another("ca.pem"), PAIR, "no plant would connect"),
+    "a password cut short": (holds("secrets/mlflow", "ab"), PASSWORDS, "cut short"),
+    "no password": (gone("secrets/prefect"), PASSWORDS, "cannot be read"),
+    "an empty webhooks.key": (holds("webhooks.key", ""), "webhooks.key", "cut short"),
+    "a torn pseudonyms.key": (holds("pseudonyms.key", "a" * 31), "pseudonyms.key", "no key"),
+}
+
+
+def test_keys_that_are_there_and_whole_are_said_to_be(started: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = examined(started, capsys)[1]
+    looked_at = {check for _, check, _ in DAMAGES.values()}
+    assert {check: found[check]["state"] for check in looked_at} == dict.fromkeys(looked_at, "ok")
+    rotate_coordinator(BusFiles(started / "nats"), datetime.now(UTC) + timedelta(hours=1))
+    assert examined(started, capsys)[1]["the OEM's key"]["state"] == "ok", "the line ends at the key that is there"
+
+
+@pytest.mark.parametrize("damage", sorted(DAMAGES))
+def test_a_lost_or_strange_key_is_found(damage: str, started: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    do, check, said = DAMAGES[damage]
+    do(started)
+    code, found = examined(started, capsys)
+    wrong = {name for name, each in found.items() if each["state"] == "fail"}
+    assert (code, wrong) == (1, {check})
+    assert re.search(said, found[check]["said"]), found[check]["said"]
+    assert found[check]["todo"]
+
+
+@pytest.mark.parametrize(("content", "todo"), [
+    (b"", "`ballast migrate`; where there were rows, it is another file"),
+    (b"these are notes, and no database\n" * 200, "`ballast restore` the last backup"),
+])
+def test_what_to_do_with_a_store_goes_by_what_it_has(
+    home: Path, capsys: pytest.CaptureFixture[str], content: bytes, todo: str
+) -> None:
+    (home / "ballast.db").write_bytes(content)
+    found = examined(home, capsys)[1]["store"]
+    assert found["state"] == "fail" and todo in found["todo"], found

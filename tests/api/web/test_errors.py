@@ -150,6 +150,14 @@ def test_a_body_that_is_no_text_does_not_fit(shared_world: Any) -> None:
     assert answer.json()["detail"] == "the body cannot be read: send JSON in UTF-8"
 
 
+def test_a_parameter_that_takes_one_value_is_said_once(shared_world: Any) -> None:
+    for path in ("/v1/runs?plan=pumps&plan=valves", "/v1/runs?limit=1&limit=1"):
+        answer = shared_world.call(Role.VIEWER, "GET", path)
+        assert (answer.status_code, answer.json()["code"]) == (422, "invalid_input"), path
+        assert answer.json()["errors"][0]["what"] == "this is said twice; say it once"
+    assert shared_world.call(Role.VIEWER, "HEAD", "/v1/events?kind=run.failed&kind=run.begun").status_code == 200
+
+
 def test_a_parameter_that_a_route_does_not_know_is_named_with_those_that_it_knows(lasting_world: Any) -> None:
     answer = lasting_world.call(Role.VIEWER, "GET", "/v1/runs?state=failed&plan=pumps&State=x")
     known = "no such parameter; known here: cursor, limit, offset, plan, status"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -13,10 +14,12 @@ from pathlib import Path
 import psycopg
 import pytest
 from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 
 from migrations.run import downgrade, head, upgrade
 from services.contracts.errors import ConflictError, InvalidInputError, UnavailableError
 from services.contracts.plan import Plan
+from services.round_store.failures import kind_of
 from services.round_store.schema import SCHEMA_REVISION
 from services.round_store.session import make_engine
 from services.round_store.store import RoundStore
@@ -138,6 +141,31 @@ def test_a_write_protected_file_is_refused_and_left_alone(write_protected: Path)
     assert done.stdout.startswith(wanted), done.stderr
     assert done.stdout.count("\n") == 1
     assert write_protected.read_bytes() == before
+
+
+def test_a_full_disk_is_no_damage(new_sqlite: Callable[[], str]) -> None:
+    """Readers and writers of SQLite share a file that is made at the first look: without room for it none can look."""
+    script = """
+        import resource, sys
+        from services.contracts.errors import UnavailableError
+        from services.round_store.store import RoundStore
+        import sqlalchemy.dialects.sqlite
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+        try:
+            RoundStore.open(sys.argv[1])
+        except UnavailableError as error:
+            print(error.code, error)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script), new_sqlite()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.stdout.startswith("database_full the database "), done.stderr
+    assert done.stdout.endswith("has no room left on its disk; nothing was written\n")
+
+
+def test_a_disk_that_fails_is_no_damage_either() -> None:
+    cause = sqlite3.OperationalError("disk I/O error")
+    cause.sqlite_errorcode = sqlite3.SQLITE_IOERR_READ
+    assert kind_of(OperationalError("SELECT 1", {}, cause)) == "disk"
 
 
 def test_a_server_that_is_not_there(tmp_path: Path) -> None:

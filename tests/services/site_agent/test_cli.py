@@ -101,6 +101,18 @@ def test_init_into_a_place_that_cannot_be_written_says_so(tmp_path: Path, capsys
     assert "cannot write to" in failure(capsys, "init", "--site-id", "p", "--dir", str(tmp_path / "file" / "p"))
 
 
+def test_a_folder_that_is_a_circle_of_links_and_a_name_of_two_lines_are_one_line(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    circle, two_lines = tmp_path / "circle", tmp_path / "two\nlines"
+    circle.symlink_to(circle)
+    two_lines.write_text("no settings")
+    said = failure(capsys, "init", "--site-id", "plant-1", "--dir", str(circle))
+    assert said.startswith("ballast-site: cannot write")
+    said = failure(capsys, "check", "--config", str(two_lines))
+    assert said.count("\n") == 1 and "two lines is not TOML" in said
+
+
 def test_check_says_on_the_plants_own_screen_what_does_not_fit(
     home: Path, capsys: Capture, write_csv: Any, make_table: Any
 ) -> None:

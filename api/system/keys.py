@@ -1,0 +1,103 @@
+"""Keys, certificates and secrets of the home folder for ``ballast doctor``: there, whole, and fitting one another."""
+
+from __future__ import annotations
+
+import re
+import ssl
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+
+from api.system.checks import Finding
+from services.bus.configuration import BusFiles, TlsFiles
+from services.bus.server import coordinator_line
+from services.contracts.errors import BallastError
+from services.contracts.settings import Settings
+from services.contracts.signing import public_key
+from services.identity.server_secrets import ServerSecrets
+
+FROM_BACKUP: Final = "put it back from a backup: `ballast restore` into another folder, then copy it from there"
+OWN_KEYS: Final = {
+    "webhooks.key": "the secrets of all webhooks follow from it; without it, remove the file and add the webhooks anew",
+    "pseudonyms.key": "plants' pseudonyms follow from it; without it, remove the file, and they change",
+}
+_HEXADECIMAL = re.compile(r"[0-9a-fA-F]{64,}")
+
+
+def keys(settings: Settings) -> Iterator[Finding]:
+    """Each key and secret that the service would start with; nothing of a service that was never started."""
+    bus = BusFiles(settings.bus_folder)
+    if settings.nats.seed_file is not None:
+        yield _checked("the OEM's key", lambda: public_key(settings.nats_seed), "give the file that holds it")
+    elif not settings.nats.servers and bus.configuration.exists():
+        yield _checked("the OEM's key", lambda: _line_ends_at(bus), FROM_BACKUP)
+        yield _checked("pair of the plant link", lambda: _pair(bus), (
+            f"put the files back from a backup, or delete ca.pem, server.pem and server.key in {bus.folder}, start "
+            "again, and give all plants the new ca.pem"))
+    if settings.api.certificate is not None and settings.api.key is not None:
+        yield _checked("pair of the API", lambda: _matches(settings.api.certificate, settings.api.key),
+                       "give certificate and key that were made together, in [api] of ballast.toml")
+    elif settings.api.uses_tls and settings.tls_folder.exists():
+        yield _checked("pair of the API", lambda: _pair(TlsFiles(settings.tls_folder)),
+                       f"delete the files in {settings.tls_folder} and start again")
+    if settings.secrets_folder.exists():
+        yield _checked("servers' passwords", ServerSecrets(settings.secrets_folder).check,
+                       "delete the file and start again, and it is made anew")
+    for name, meaning in OWN_KEYS.items():
+        path = settings.home / name
+        if path.exists():
+            yield _checked(name, lambda path=path: _key_text(path), f"{FROM_BACKUP}; {meaning}")  # type: ignore[misc]
+
+
+def _checked(check: str, look: Callable[[], object], todo: str) -> Finding:
+    try:
+        look()
+    except (BallastError, OSError, ValueError) as error:
+        said = " ".join(str(error).split()) if isinstance(error, BallastError | ssl.SSLError) else _plainly(error)
+        return Finding(check=check, state="fail", said=said, todo=todo)
+    return Finding(check=check, state="ok", said="there and whole")
+
+
+def _plainly(error: OSError | ValueError) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _line_ends_at(bus: BusFiles) -> None:
+    """Raise where the key is not there or no key, or is none that the statements of its changes lead to."""
+    present, line = public_key(bus.coordinator_seed), coordinator_line(bus)
+    if line and line[-1].next != present:
+        raise ValueError(f"{bus.coordinator_seed} holds {present}, and {bus.coordinator_line.name} ends at "
+                         f"{line[-1].next}: plants trust the latter")
+
+
+def _pair(files: TlsFiles) -> None:
+    """Raise where the certificate has another key than the one beside it, or is of another authority."""
+    _matches(files.certificate, files.key)
+    server, authority = (
+        x509.load_pem_x509_certificate(path.read_bytes()) for path in (files.certificate, files.authority)
+    )
+    try:
+        server.verify_directly_issued_by(authority)
+    except (InvalidSignature, ValueError, TypeError):
+        raise ValueError(f"{files.certificate} is not of the authority {files.authority}: no plant would connect"
+                         ) from None
+
+
+def _matches(certificate: Path | None, key: Path | None) -> None:
+    for path in (certificate, key):
+        if path is not None:
+            path.read_bytes()
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(str(certificate), str(key), password=lambda: "")
+    except ssl.SSLError:
+        raise ValueError(f"{certificate} and {key} are no certificate and its key") from None
+
+
+def _key_text(path: Path) -> None:
+    if not _HEXADECIMAL.fullmatch(path.read_text(encoding="ascii", errors="replace").strip()):
+        raise ValueError(f"{path} is cut short or no key")
