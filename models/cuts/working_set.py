@@ -9,11 +9,15 @@ the proof at the end.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import FloatArray
-from models.cuts.cut_model import CutModel
+
+if TYPE_CHECKING:
+    from models.cuts.cut_model import CutModel
 
 _FEW = 600
 """Cuts up to which all are taken at once."""

@@ -11,8 +11,9 @@ The quadratic programs go to DAQP (Arnstrom, Bemporad, Axehill 2022, "A dual act
 programming using recursive LDL' updates"), a compiled dual active set method: where an interior point takes some
 twenty steps of two hundred microseconds, all of it calls, this takes some fifty exchanges of rows in three hundred
 microseconds. With a linear objective the Hessian is that of the cones alone, and of few columns that is enough: three
-steps near the end of a run, ten at its beginning. It may be missing, and it may fail where many rows tie. So nothing is taken from it on trust: a solution
-is one that meets all conditions of optimality of the cone program to the tolerance, and without one there is None.
+steps near the end of a run, ten at its beginning. It may be missing, and it may fail where many rows tie. So nothing is
+taken from it on trust: a solution is one that meets all conditions of optimality of the cone program to the tolerance,
+and without one there is None.
 """
 
 from __future__ import annotations
