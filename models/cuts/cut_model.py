@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import FloatArray, TransportNorm, rounded
-from models.cuts.working_set import distinct_cuts
+from models.cuts.distinct import distinct_cuts
 from models.geometry.norms import dual_norms
 from models.site_ambiguity.ball import MixtureBall, worst_mixture
 
@@ -138,7 +138,7 @@ class CutModel:
     @cached_property
     def distinct(self) -> NDArray[np.bool_]:
         """Mask (m,) of one of each cut that a site told more than once: looked for once, whatever is asked of them."""
-        return distinct_cuts(self)
+        return distinct_cuts(self.site, self.offset, self.norm_weight, self.slope, self.swing)
 
     def floors_left(self, multipliers: FloatArray) -> FloatArray:
         """What the cuts' multipliers (m,) leave of each ``a_g`` for the floor of the site, (G,)."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from models.basics import Arrays
-from models.cuts import cut_model, evidence, working_set
+from models.cuts import cut_model
 from models.cuts.contradiction import find_contradiction
 from models.cuts.evidence import Evidence, with_answers, with_exchange
 from models.methods.bundle import cohort as cohort_module
@@ -98,13 +98,6 @@ def test_copies_of_cuts_are_looked_for_once_for_all_levels(
     calls, projected = counted(monkeypatch, cut_model, "distinct_cuts"), counted(monkeypatch, cohort_module, "project")
     run.server.step(run.state, run.problem, answers)
     assert len(projected) == 6 and len(calls) == 2
-
-
-def test_the_mask_of_distinct_cuts_is_that_of_their_search(make_sites: MakeSites, server_view: ServerView) -> None:
-    run = run_of(make_sites, server_view)
-    run.round()
-    model = evidence.cut_model(run.state.evidence, run.problem)
-    assert np.array_equal(model.distinct, working_set.distinct_cuts(model))
 
 
 def test_minima_of_few_weights_are_found_without_an_interior_point(
