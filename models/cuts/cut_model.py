@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import FloatArray, TransportNorm, rounded
+from models.cuts.distinct import distinct_cuts
 from models.geometry.norms import dual_norms
 from models.site_ambiguity.ball import MixtureBall, worst_mixture
 
@@ -133,6 +134,11 @@ class CutModel:
             self, floor=rounded(self.floor, _LAST_DIGIT), offset=rounded(self.offset, _LAST_DIGIT),
             slope=rounded(self.slope, _LAST_DIGIT), norm_weight=rounded(self.norm_weight, _LAST_DIGIT), swing=swing,
         )
+
+    @cached_property
+    def distinct(self) -> NDArray[np.bool_]:
+        """Mask (m,) of one of each cut that a site told more than once: looked for once, whatever is asked of them."""
+        return distinct_cuts(self.site, self.offset, self.norm_weight, self.slope, self.swing)
 
     def floors_left(self, multipliers: FloatArray) -> FloatArray:
         """What the cuts' multipliers (m,) leave of each ``a_g`` for the floor of the site, (G,)."""

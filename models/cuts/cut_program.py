@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from models.basics import FloatArray
 from models.cuts.cut_model import CutModel, ModelPoint
 from models.cuts.program_start import Goal
-from models.cuts.working_set import distinct_cuts, first_cuts, missed_cuts
+from models.cuts.working_set import first_cuts, missed_cuts
 from models.geometry.norms import DUAL_NORM
 from models.solvers.solution import SolverStatus
 
@@ -86,7 +86,7 @@ def _on_working_set(
     solve: Callable[[CutModel], ModelPoint],
 ) -> ModelPoint:
     """Solution of a program over all cuts, from those that count."""
-    distinct = distinct_cuts(model)
+    distinct = model.distinct
     chosen = None if rule is not None else first_cuts(model, centre, distinct, least)
     for sweep in range(_SWEEPS):
         if chosen is None:

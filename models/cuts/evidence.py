@@ -185,18 +185,30 @@ def with_answers(
     evidence: Evidence, problem: ServerProblem, point: FloatArray, answers: Mapping[str, Arrays]
 ) -> Evidence:
     """Add a round: risks and cuts at ``point``, and the prox minorants where the answers have them; not its bounds."""
-    new, number = answered(problem, point, answers), evidence.exchanges + 1
-    came = np.full(len(new.sites), number)
+    return with_exchange(evidence, problem, point[None], [answers])
+
+
+def with_exchange(
+    evidence: Evidence, problem: ServerProblem, points: FloatArray, answers: Sequence[Mapping[str, Arrays]]
+) -> Evidence:
+    """The same of several points (q, D) asked in one exchange, with the answers at each: one copy of what is known."""
+    new = [answered(problem, point, told) for point, told in zip(points, answers, strict=True)]
+    number = evidence.exchanges + 1
+    sites, offsets, slopes, norm_weights, swings = (
+        [part for each in new for part in getattr(each, name)]
+        for name in ("sites", "offsets", "slopes", "norm_weights", "swings")
+    )
+    came = np.full(len(sites), number)
     return replace(
         evidence,
-        points=np.vstack([evidence.points, point]),
-        risks=np.vstack([evidence.risks, new.risks]),
-        point_round=np.append(evidence.point_round, number),
-        cut_site=np.append(evidence.cut_site, new.sites),
-        cut_offset=np.append(evidence.cut_offset, new.offsets),
-        cut_slope=np.vstack([evidence.cut_slope, *new.slopes]),
-        cut_norm_weight=np.append(evidence.cut_norm_weight, new.norm_weights),
-        cut_swing=with_swings(evidence.cut_swing, new.swings),
+        points=np.vstack([evidence.points, points]),
+        risks=np.vstack([evidence.risks, *(each.risks for each in new)]),
+        point_round=np.append(evidence.point_round, np.full(len(new), number)),
+        cut_site=np.append(evidence.cut_site, sites),
+        cut_offset=np.append(evidence.cut_offset, offsets),
+        cut_slope=np.vstack([evidence.cut_slope, *slopes]),
+        cut_norm_weight=np.append(evidence.cut_norm_weight, norm_weights),
+        cut_swing=with_swings(evidence.cut_swing, swings),
         cut_round=np.append(evidence.cut_round, came),
         cut_used=np.append(evidence.cut_used, came),
         exchanges=number,

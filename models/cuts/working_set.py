@@ -14,49 +14,16 @@ from numpy.typing import NDArray
 
 from models.basics import FloatArray
 from models.cuts.cut_model import CutModel
+from models.cuts.distinct import FEW
 
-_FEW = 600
-"""Cuts up to which all are taken at once."""
 _NEWEST, _HIGHEST = 2, 2
 """Cuts of a site that a working set starts with beside those that counted: its last, and the highest at the centre."""
 _REMEMBERED = 2
 """Exchanges for which a cut that counted is expected to count again."""
 _ADDED = 4
 """Cuts of a site that are taken in at a time."""
-_SAME = 1e-13
-"""By how much numbers of one cut told twice may differ, in the units of the largest number of a cut and 1."""
 _ROUNDING = 1e-11
 """By how much a cut may lie above its site's height, in the units of the model's value and 1."""
-
-
-def distinct_cuts(model: CutModel) -> NDArray[np.bool_]:
-    """Mask (m,) of one of each cut that a site told more than once but for rounding: the newest.
-
-    A site whose points lie on one piece of its risk answers with that piece again and again. All, where they are few.
-    """
-    if model.site.shape[0] <= _FEW:
-        return np.ones(model.site.shape[0], dtype=np.bool_)
-    parts = [model.slope, *([] if model.swing is None else [model.swing])]
-    columns = np.column_stack([model.offset, model.norm_weight])
-    widths = [part.shape[1] for part in (columns, *parts)]
-    # Equal cuts have equal products with any vector, so they are neighbours in the order of such a product.
-    along = np.split(np.random.default_rng(0).normal(size=sum(widths)), np.cumsum(widths)[:-1])
-    keys = np.asarray(sum(part @ vector for part, vector in zip((columns, *parts), along, strict=True)))
-    size = max(1.0, *(max(float(part.max()), -float(part.min())) for part in (columns, *parts)))
-    order = np.lexsort((keys, model.site))
-    near = (np.diff(keys[order]) <= _SAME * size * np.sqrt(sum(widths))) & (np.diff(model.site[order]) == 0)
-    first, second = order[:-1][near], order[1:][near]
-    equal = np.ones(first.size, dtype=np.bool_)
-    for part in (columns, *parts):
-        equal &= (np.abs(part[first] - part[second]) <= _SAME * size).all(axis=1)
-    firm = np.zeros(order.shape[0], dtype=np.bool_)
-    firm[np.flatnonzero(near)[equal] + 1] = True  # the same cut as the one before in that order
-    group = np.cumsum(~firm) - 1
-    newest = np.zeros(int(group[-1]) + 1 if group.size else 0, dtype=np.intp)
-    np.maximum.at(newest, group, order)
-    distinct = np.zeros(order.shape[0], dtype=np.bool_)
-    distinct[newest] = True
-    return distinct
 
 
 def first_cuts(
@@ -67,7 +34,7 @@ def first_cuts(
     With the cuts that held up a solution last where there would be fewer than ``least``.
     """
     n_sites = model.site_weights.shape[0]
-    if np.count_nonzero(distinct) <= max(_FEW, 2 * (_NEWEST + _HIGHEST) * n_sites):
+    if np.count_nonzero(distinct) <= max(FEW, 2 * (_NEWEST + _HIGHEST) * n_sites):
         return None
     places = _ranks(model, np.where(distinct, -model.heights(centre[None])[0], np.inf))
     newest = _ranks(model, np.where(distinct, -np.arange(distinct.size, dtype=np.float64), np.inf)) < _NEWEST

@@ -10,8 +10,10 @@ the Hessian of the Lagrangian, to which a cone with the multiplier y adds ``y / 
 The quadratic programs go to DAQP (Arnstrom, Bemporad, Axehill 2022, "A dual active-set solver for embedded quadratic
 programming using recursive LDL' updates"), a compiled dual active set method: where an interior point takes some
 twenty steps of two hundred microseconds, all of it calls, this takes some fifty exchanges of rows in three hundred
-microseconds. It may be missing, and it may fail where many rows tie. So nothing is taken from it on trust: a solution
-is one that meets all conditions of optimality of the cone program to the tolerance, and without one there is None.
+microseconds. With a linear objective the Hessian is that of the cones alone, and of few columns that is enough: three
+steps near the end of a run, ten at its beginning. It may be missing, and it may fail where many rows tie. So nothing is
+taken from it on trust: a solution is one that meets all conditions of optimality of the cone program to the tolerance,
+and without one there is None.
 """
 
 from __future__ import annotations
@@ -31,9 +33,13 @@ try:
 except ImportError:  # a plant does without
     daqp = None
 
-_ROUNDS, _EXCHANGES, _MORE = 8, 300, 100
-"""Quadratic programs for one cone program, and exchanges of rows in the first and in a later one: several times what
-they take."""
+_ROUNDS, _ROUNDS_LINEAR, _EXCHANGES, _MORE = 8, 12, 300, 100
+"""Quadratic programs for one cone program, for one with a linear objective, and exchanges of rows in the first and in a
+later one: several times what they take."""
+_FEW_COLUMNS = 12
+"""Columns up to which a cone may hold up a linear objective: of more the first tangents lead too far away."""
+_LINEAR_TOLERANCE = 1e-11
+"""Tolerance of these, which the last of their steps meets at no price."""
 _PROXIMAL, _PROXIMAL_LINEAR = -1.0, -1e-4
 """Curvature of the proximal steps with which columns without one are met; a linear objective wants long steps."""
 _FEASIBLE, _POSITIVE = 1e-11, 1e-12
@@ -47,22 +53,28 @@ _SOLVED = 1
 
 
 def solve_by_active_sets(program: ConeProgram, tolerance: float) -> Solution | None:
-    """Solution at the tolerance, or None: there is no DAQP, it failed, or a cone holds up a linear objective.
+    """Solution at the tolerance, or None: there is no DAQP, it failed, or a linear objective of many columns has cones.
 
     ``program.rows`` is a matrix. Deterministic. ``iterations`` counts the quadratic programs.
 
-    With a linear objective the tangents are far apart in the first steps, and an interior point is the quicker way.
+    With a linear objective the tangents are far apart in the first steps, and of more than some columns an interior
+    point is the quicker way. Of few the solution is to all digits, whatever the tolerance.
     """
     if daqp is None or not isinstance(program.rows, np.ndarray) or program.start is None:
         return None
+    curved, linear = bool(program.curvature.any()), False
+    if program.cones and not curved:
+        if program.start.size > _FEW_COLUMNS:
+            return None
+        linear, tolerance = True, min(tolerance, _LINEAR_TOLERANCE)
     rows, limits, point = program.rows, program.limits, program.start
     cones = Cones.of(rows.shape[0], program.cones)
     heads = rows[[part.start for part in cones.parts]]
     plain = _Tangents(np.vstack([rows[: cones.split], heads]), [(c, None) for c in range(len(cones.parts))])
     tangents = plain
-    curved, bent = bool(program.curvature.any()), np.zeros((point.size, point.size))
-    duals, accuracy = np.zeros(0), _ACCURACY
-    for taken in range(1, _ROUNDS + 1):
+    bent, duals = np.zeros((point.size, point.size)), np.zeros(0)
+    accuracy = _SHARPER * tolerance if linear else _ACCURACY  # proximal steps that end early hold the point back
+    for taken in range(1, (_ROUNDS_LINEAR if linear else _ROUNDS) + 1):
         slack = limits - rows @ point
         tangents = tangents.at(slack, rows, cones)
         held = np.zeros(tangents.rows.shape[0], dtype=np.intc)
@@ -80,8 +92,6 @@ def solve_by_active_sets(program: ConeProgram, tolerance: float) -> Solution | N
             return found
         if found.primal_residual <= tolerance:
             accuracy = _SHARPER * tolerance
-        elif not curved and duals[cones.split :].sum() > _ACCURACY:
-            return None
         if found.primal_residual <= _NEAR:
             tangents, duals = plain, duals[: plain.rows.shape[0]]
         bent = _bent(found.multipliers, limits - rows @ point, rows, cones)

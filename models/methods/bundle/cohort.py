@@ -27,9 +27,9 @@ import numpy as np
 
 from models.basics import Arrays, FloatArray, without_needless_digits
 from models.cuts.bounds import enough, tighten_lower_bound
-from models.cuts.contradiction import Contradiction, find_contradiction
+from models.cuts.contradiction import Contradiction, find_contradiction, suspected
 from models.cuts.cut_program import project
-from models.cuts.evidence import Evidence, cut_model, with_answers
+from models.cuts.evidence import Evidence, cut_model, with_exchange
 from models.cuts.reuse import reused_cuts, without_reused
 from models.methods.bundle.cohort_questions import counted_shares, question_of
 from models.methods.bundle.level import bottom
@@ -170,7 +170,8 @@ class CohortServer(CertifiedServer[CohortState]):
         """Cohorts whose sums belong to no convex risk: some plant of such a cohort lied, or its data changed."""
         grown = _recorded(state, problem, answers)
         ids = [site.site_id for site in problem.sites]
-        found = {cohort: find_contradiction(grown, problem, ids.index(cohort)) for cohort in answers}
+        suspects = {ids[c] for c in suspected(grown, problem)}
+        found = {each: find_contradiction(grown, problem, ids.index(each)) for each in answers if each in suspects}
         return {cohort: each for cohort, each in found.items() if each is not None}
 
     def anew(self, state: CohortState, cohort: int) -> CohortState:
@@ -219,11 +220,11 @@ class CohortServer(CertifiedServer[CohortState]):
 
 def _recorded(state: CohortState, problem: ServerProblem, answers: Mapping[str, Arrays]) -> Evidence:
     """Evidence with the answers to all questions, which came in one exchange; the bounds left as they were."""
-    evidence, before = state.evidence, state.evidence.exchanges
-    for k, point in enumerate(state.points):
-        single = {cohort: {name: array[k] for name, array in answer.items()} for cohort, answer in answers.items()}
-        evidence = with_answers(replace(evidence, exchanges=before), problem, point, single)
-    return evidence
+    single = [
+        {cohort: {name: array[k] for name, array in answer.items()} for cohort, answer in answers.items()}
+        for k in range(len(state.points))
+    ]
+    return with_exchange(state.evidence, problem, state.points, single)
 
 
 def _bounded(evidence: Evidence, problem: ServerProblem) -> Evidence:

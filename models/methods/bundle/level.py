@@ -53,6 +53,8 @@ _SOFTEST, _STIFFEST = 1e-6, 1e9
 """Penalties at which a centre is so far off that rounding spoils the cut, and a prox point is its centre, risks and
 features being of order one."""
 
+_FEW_HELD = 200
+"""Cuts with a multiplier up to which their sums are made as they stand: a sparse matrix costs more to make."""
 _APART = 1e-3
 """Share of the risk by which bounds are apart where more than the last digits decides which of two points is lower."""
 
@@ -194,8 +196,12 @@ def _site_slopes(model: CutModel, found: ModelPoint, best: FloatArray) -> FloatA
     model = model.with_mixture(found.mixture)
     of_norm, sides = norm_and_sides(model, found, best)
     m, n_sites = model.site.shape[0], model.site_weights.shape[0]
-    shares = sparse.csc_array((found.multipliers, model.site, np.arange(m + 1)), shape=(n_sites, m))
-    slopes = shares @ (model.slope if model.swing is None else model.flat(sides).slope)
+    of_cuts, held = model.slope if model.swing is None else model.flat(sides).slope, found.multipliers.nonzero()[0]
+    if held.size <= _FEW_HELD:
+        slopes = np.zeros((n_sites, of_cuts.shape[1]))
+        np.add.at(slopes, model.site[held], found.multipliers[held, None] * of_cuts[held])
+    else:
+        slopes = sparse.csc_array((found.multipliers, model.site, np.arange(m + 1)), shape=(n_sites, m)) @ of_cuts
     norm_weights = model.floors_left(found.multipliers) * model.floor
     np.add.at(norm_weights, model.site, found.multipliers * model.norm_weight)
     slopes = slopes + np.outer(norm_weights, of_norm)

@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from models.basics import FloatArray, TransportNorm
-from models.cuts import cut_program, stated_program, working_set
+from models.cuts import cut_program, distinct, stated_program, working_set
 from models.cuts.cut_model import CutModel, ModelPoint
 from models.cuts.cut_program import minimise, project
 from models.cuts.lower_bound import lower_bound
@@ -58,9 +58,10 @@ def way(name: str) -> Iterator[None]:
         if name == "dense":
             patch.setattr(active_set, "daqp", None)
         patch.setattr(cut_program, "_SPANNED", 10**9 if name == "span" else 0.0)
-        for constant, value in (("_FEW", 0), ("_NEWEST", 0), ("_HIGHEST", 1)):
+        for constant, value in (("FEW", 0), ("_NEWEST", 0), ("_HIGHEST", 1)):
             if name == "working set":
                 patch.setattr(working_set, constant, value)
+                patch.setattr(distinct, "FEW", 0)
         yield
 
 

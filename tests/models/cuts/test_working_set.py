@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from models.cuts import working_set
+from models.cuts import distinct
 from models.cuts.cut_model import CutModel
 from models.cuts.cut_program import minimise, project
 from tests.models.cuts.test_cut_program import MODELS, drawn
@@ -31,8 +31,8 @@ def test_one_of_each_cut_is_left_and_it_is_the_newest(**kind: object) -> None:
     model, centre = drawn(**kind)  # type: ignore[arg-type]
     again, which = told_again(model, np.random.default_rng(int(str(kind["seed"]))))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(working_set, "_FEW", 0)
-        left = np.flatnonzero(working_set.distinct_cuts(again))
+        patch.setattr(distinct, "FEW", 0)
+        left = np.flatnonzero(again.distinct)
         assert sorted(which[left]) == list(range(model.site.size))
         assert all(j == np.flatnonzero(which == which[j])[-1] for j in left)
         found = minimise(again, centre)
@@ -50,7 +50,7 @@ def test_cuts_that_differ_in_one_number_are_two(name: str) -> None:
     changed = getattr(twice, name).copy()
     changed[1] = (changed[1] + 1) % 2 if name == "site" else changed[1] + 1e-9
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(working_set, "_FEW", 0)
+        patch.setattr(distinct, "FEW", 0)
         both = replace(twice, **{name: changed})
-        assert np.count_nonzero(working_set.distinct_cuts(twice)) == model.site.size
-        assert np.count_nonzero(working_set.distinct_cuts(both)) == model.site.size + 1
+        assert np.count_nonzero(twice.distinct) == model.site.size
+        assert np.count_nonzero(both.distinct) == model.site.size + 1

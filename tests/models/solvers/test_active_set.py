@@ -72,6 +72,26 @@ def test_most_programs_are_solved() -> None:
         assert sum(each is not None for each in solved) >= least, (cones, curved)
 
 
+def test_a_cone_holds_up_a_linear_objective_of_few_columns() -> None:
+    """To all digits, whatever the tolerance; of many columns it is left to the interior point, without a try."""
+    solved = 0
+    for seed in range(40):
+        program = drawn(seed, 5, 20, [5], False)
+        found = solve_by_active_sets(program, 1e-4)
+        if found is not None:
+            solved += 1
+            wanted = value(program, solve_cone_program(program).point)
+            assert value(program, found.point) == pytest.approx(wanted, rel=1e-9, abs=1e-10)
+            assert max(found.primal_residual, found.dual_residual, found.gap) <= 1e-11
+    assert solved >= 36
+
+
+def test_a_linear_objective_of_many_columns_with_a_cone_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(active_set, "daqp", SimpleNamespace(solve=lambda *_, **__: asked.append(1)))
+    assert solve_by_active_sets(drawn(1, 13, 20, [5], False), _TOLERANCE) is None and not asked
+
+
 def test_the_same_program_has_the_same_solution_to_the_last_bit() -> None:
     for seed in range(10):
         first, second = (solve_by_active_sets(drawn(seed, 8, 20, [4], True), _TOLERANCE) for _ in range(2))
