@@ -12,12 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from models.basics import FloatArray, ProblemError
+import numpy as np
+
+from models.basics import FloatArray
 from models.cohorts.fixed_point import Words, asked_points, to_words
 from models.methods.catalogue import get_method
 from models.methods.guard import Guard
 from models.methods.row_account import Accounted
-from models.problem import SiteProblem
 from services.contracts.all_scores import objective_of
 from services.contracts.asset_type import AssetType
 from services.contracts.codec import COMPACT, OWN_SCORES, Frame, FrameError
@@ -35,6 +36,7 @@ from services.site_agent.local_coupling import coupling_answer, coupling_words
 from services.site_agent.local_solve import (
     head_risks,
     join_answer,
+    lift_box,
     lifted,
     site_problems,
     solve_round,
@@ -48,7 +50,7 @@ from services.site_agent.questions import Heads, Questions, asked_weights, check
 from services.site_agent.refusals import as_refusals
 from services.site_agent.settings import DataSource
 from services.site_agent.task_frame import read_task, salvage
-from services.site_agent.told_models import check_told
+from services.site_agent.told_models import CountModels, check_problem_count, check_told
 from services.site_agent.vault.dataset import Dataset
 from services.site_agent.vault.drift import DriftRecord, drift
 from services.site_agent.vault.exposure_gate import NOTHING, ExposureGate, data_digest
@@ -167,6 +169,7 @@ class LocalRound:
         """Words with noise in them: they isolate nothing, and stand in the account of noise."""
         with as_refusals(task):
             whole, dataset = self._data(task)
+            check_problem_count(task, self._counting(task, whole))
             heads = self._heads(task, dataset)
             if "point" in task.arrays:
                 check_steepness(task.arrays["point"], heads, self._policy.steepness_limit)
@@ -180,7 +183,7 @@ class LocalRound:
             whole, dataset = self._data(task)
             known = whole.train.known(task.spec.loss.task)
             guard = self._gate.guard(whole.train, known)
-            check_told(task, partial(self._gate.count_models, whole.train, task.run_id))
+            check_told(task, self._counting(task, whole))
             found = self._found(task, dataset, guard)
             figures = self._gate.admit(whole.train, known, task.run_id, found.account, guard.choices)
             if task.kind == "round":
@@ -196,6 +199,10 @@ class LocalRound:
             dataset.refuse_one_class()
         self._gate.check_budget(whole.train, task.run_id)
         return whole, dataset
+
+    def _counting(self, task: Task, whole: Dataset) -> CountModels:
+        """What writes down of which problems and models the task's run is told."""
+        return partial(self._gate.count_models, whole.train, task.run_id)
 
     def _found(self, task: Task, dataset: Dataset, guard: Guard) -> Accounted:
         match task.kind:
@@ -237,13 +244,10 @@ class LocalRound:
         if not self._policy.tell_unchanged:
             return ""
         ball = RadiusRule(rule="fixed", value=float(joined["radius"]))
-        settled = task.model_copy(update={"spec": task.spec.model_copy(update={"radius": ball})})
         with as_refusals(task):
-            try:
-                problems = self._heads(settled, self._data(settled)[1]).problems
-            except ProblemError:
-                return ""  # what the rows lack is said where a round asks about them
-            return row_digest(self._record.secret(), self._site_id, task.contract, problems)
+            train, spec = self._data(task)[1].train, task.spec.model_copy(update={"radius": ball})
+            rows, outcomes = train.features, np.asarray(train.outcomes(spec.loss.task), dtype=np.float64)
+            return row_digest(self._record.secret(), self._site_id, task.contract, spec, rows, outcomes)
 
     def _heads(self, task: Task, dataset: Dataset) -> Heads:
         """Problem of each head; the last ones are kept, for every round of a run asks about the same."""
@@ -251,7 +255,8 @@ class LocalRound:
         if kept is None or kept[0] is not dataset or kept[1] != task.spec:
             spec, train = task.spec, dataset.train
             rows, outcomes = lifted(spec, train.features), train.outcomes(spec.loss.task)
-            kept = self._kept = (dataset, spec, Heads(site_problems(spec, rows, outcomes, self._asset_type)))
+            problems = site_problems(spec, rows, outcomes, self._asset_type)
+            kept = self._kept = (dataset, spec, Heads(problems, lift_box(spec.lift, train.features)))
         return kept[2]
 
     def _round(self, task: Task, dataset: Dataset, guard: Guard) -> Accounted:
@@ -267,7 +272,9 @@ class LocalRound:
             for weights in asked_weights(task.arrays):
                 check_steepness(weights, heads, self._policy.steepness_limit)
         if "point" in task.arrays and objective is None:  # nothing bounds what those of all scores change by
-            self._questions.check_nearness(task.run_id, task.arrays, heads, self._policy.nearness_limit)
+            self._questions.check_nearness(
+                task.run_id, task.arrays, heads, self._policy.nearness_limit, hidden=task.masking is not None
+            )
         if self._masks is not None and memory is not None:
             self._masks.remember(task.run_id, kept)
         if isinstance(task.spec.lift, SplineLiftSpec):
@@ -275,12 +282,13 @@ class LocalRound:
             return replace(found, account=replace(found.account, whole=False))
         return found
 
-    def _check_tuned(self, task: Task, part: str, points: FloatArray, problems: tuple[SiteProblem, ...]) -> None:
+    def _check_tuned(self, task: Task, part: str, points: FloatArray, heads: Heads) -> None:
         """The same of a part of a tuning: each candidate and fold is a risk of its own."""
-        heads, name, message = Heads(problems), f"{task.run_id} {part}", {"point": points}
+        name, message = f"{task.run_id} {part}", {"point": points}
         check_steepness(points, heads, self._policy.steepness_limit)
-        self._tuned.check_nearness(name, message, heads, self._policy.nearness_limit)
-        self._tuned.note(name, message, head_risks(points, problems, whole=True))
+        hidden = task.masking is not None
+        self._tuned.check_nearness(name, message, heads, self._policy.nearness_limit, hidden=hidden)
+        self._tuned.note(name, message, head_risks(points, heads.problems, whole=True))
 
     def _refuse(self, refusal: Refusal, reply_to: dict[str, Any]) -> bytes:
         """Refusal with the fixed sentence of its code; the detail goes to the site's own log alone."""

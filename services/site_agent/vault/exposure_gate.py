@@ -119,8 +119,12 @@ class ExposureGate:
             raise Refusal("budget_spent", f"{spent.other_runs} runs began in the last 24 hours")
 
     def count_models(self, train: Part, run_id: str, part: str, models: Collection[bytes], most: int) -> None:
-        """Raise :class:`Refusal` where a run would be told of more than ``most`` models, by digest, of a part."""
-        if not self._record.count_models(self._digest_of(train), run_id, part, models, most):
+        """Raise :class:`Refusal` where a run would be told of more than ``most`` models, by digest, of a part.
+
+        From here on the run is one of the day's, for a refusal that follows may say something of the rows too.
+        """
+        now = self._clock().astimezone(UTC).isoformat()
+        if not self._record.count_models(self._digest_of(train), run_id, now, part, models, most):
             raise Refusal("question_refused", f"no honest run asks of more than {most} models: {part}")
 
     def guard(self, train: Part, known: NDArray[np.bool_]) -> VaultGuard:
