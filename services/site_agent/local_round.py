@@ -6,7 +6,8 @@ goes out has the shape of the model, whatever the number of rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -46,11 +47,11 @@ from services.site_agent.logs import LOG, PRIVATE
 from services.site_agent.masked_runs import MaskedRuns
 from services.site_agent.noisy_round import NoisyAnswers
 from services.site_agent.policy import Refusal, SitePolicy
-from services.site_agent.questions import Heads, Questions, asked_weights, check_steepness
+from services.site_agent.questions import Heads, Questions, asked_weights, check_steepness, check_sums
 from services.site_agent.refusals import as_refusals
 from services.site_agent.settings import DataSource
 from services.site_agent.task_frame import read_task, salvage
-from services.site_agent.told_models import CountModels, check_problem_count, check_told
+from services.site_agent.told_models import OF_THE_ROWS, CountModels, check_problem_count, check_told, question_digest
 from services.site_agent.vault.dataset import Dataset
 from services.site_agent.vault.drift import DriftRecord, drift
 from services.site_agent.vault.exposure_gate import NOTHING, ExposureGate, data_digest
@@ -152,22 +153,30 @@ class LocalRound:
             raise Refusal("mode_not_allowed", "no masks are made here")
         if not isinstance(task.masking, Delivery):
             return {"masking": self._masks.answer(task.masking)}, None
-        cohort, share = self._masks.cohort(task.run_id), self._masks.share(task.run_id)
+        cohort = self._masks.cohort(task.run_id)
         if task.kind == "round" and cohort.noise is not None:
             noisy, exposure = self._noisy(task, cohort)
             return {"masking": self._masks.mask(task.masking, noisy)}, exposure
         found, exposure = self._compute(task)
-        if task.kind == "evaluate":
-            return {"masking": self._masks.mask(task.masking, score_words(found, share))}, exposure
-        if task.kind == "tune":
-            tuned = coupling_words if isinstance(task.tuning, CouplingTask) else tuning_words
-            return {"masking": self._masks.mask(task.masking, tuned(task, found, share))}, exposure
-        words = to_words(found, share, asked_points(task.arrays))
-        return {"masking": self._masks.mask(task.masking, words, self._masks.question(task, found))}, exposure
+        with self._few_refused(task), as_refusals(task):
+            words = _words(task, found, self._masks.share(task.run_id))
+        question = self._masks.question(task, found) if task.kind == "round" else None
+        return {"masking": self._masks.mask(task.masking, words, question)}, exposure
+
+    @contextmanager
+    def _few_refused(self, task: Task) -> Iterator[None]:
+        """Writes down refusals that may depend on the rows: halving would make numbers of them, under no mask."""
+        try:
+            yield
+        except Refusal as refusal:
+            if refusal.refusal_code in OF_THE_ROWS:
+                with as_refusals(task):
+                    self._gate.note_refused(self._data(task)[0].train, task.run_id, question_digest(task))
+            raise
 
     def _noisy(self, task: Task, cohort: MaskingCohort) -> tuple[Words, dict[str, float]]:
         """Words with noise in them: they isolate nothing, and stand in the account of noise."""
-        with as_refusals(task):
+        with self._few_refused(task), as_refusals(task):
             whole, dataset = self._data(task)
             check_problem_count(task, self._counting(task, whole))
             heads = self._heads(task, dataset)
@@ -179,7 +188,7 @@ class LocalRound:
 
     def _compute(self, task: Task) -> tuple[dict[str, FloatArray], dict[str, float]]:
         """Arrays of the answer, and what the answers isolate with it, which stands in the record then."""
-        with as_refusals(task):
+        with self._few_refused(task), as_refusals(task):
             whole, dataset = self._data(task)
             known = whole.train.known(task.spec.loss.task)
             guard = self._gate.guard(whole.train, known)
@@ -268,6 +277,8 @@ class LocalRound:
             task.method, task.parameters, task.arrays, heads.problems, self._policy.min_samples, memory, guard,
             objective,
         )
+        if task.masking is not None and objective is None:
+            check_sums(asked_weights(task.arrays), heads)
         if not get_method(task.method).ignores_radius:
             for weights in asked_weights(task.arrays):
                 check_steepness(weights, heads, self._policy.steepness_limit)
@@ -287,6 +298,8 @@ class LocalRound:
         name, message = f"{task.run_id} {part}", {"point": points}
         check_steepness(points, heads, self._policy.steepness_limit)
         hidden = task.masking is not None
+        if hidden:
+            check_sums([points], heads)
         self._tuned.check_nearness(name, message, heads, self._policy.nearness_limit, hidden=hidden)
         self._tuned.note(name, message, head_risks(points, heads.problems, whole=True))
 
@@ -295,3 +308,13 @@ class LocalRound:
         LOG.warning("refused %s of run %s: %s", reply_to["kind"], reply_to["run_id"][:8], refusal.reason)
         PRIVATE.warning("%s: %s", refusal.refusal_code, refusal)
         return self._egress.release(SiteRefusal(**reply_to, code=refusal.refusal_code, reason=refusal.reason))
+
+
+def _words(task: Task, found: Mapping[str, FloatArray], share: float) -> Words:
+    """An answer as what a cohort sums, by the plant's share."""
+    if task.kind == "evaluate":
+        return score_words(dict(found), share)
+    if task.kind == "tune":
+        tuned = coupling_words if isinstance(task.tuning, CouplingTask) else tuning_words
+        return tuned(task, dict(found), share)
+    return to_words(dict(found), share, asked_points(task.arrays))

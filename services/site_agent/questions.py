@@ -50,6 +50,9 @@ from services.site_agent.policy import Refusal
 _RUNS_KEPT = 4  # as many as a plant takes part in at once
 _QUESTIONS_KEPT = 32  # of a run: its latest, which say how far it is
 _LEAST_SPREAD = 1e-3  # of the risk of zero weights: a run that has asked little has not progressed yet
+_LARGEST_SCORE = 1.0  # of a target, or of a margin's own 1
+_LARGEST_SUMMED = 2.0**18
+"""Of risks in units of the loss: a sixteenth of what ``models.cohorts.fixed_point`` takes, for slopes of squares."""
 _VECTORS = ("point", "centre", "correction")  # what of a message moves; its scalars are the method's own
 
 
@@ -135,6 +138,32 @@ def check_steepness(points: FloatArray, heads: Heads, limit: float) -> None:
                 f"head {head} is asked at weights whose risk is {floor:.3g} at least for any rows, "
                 f"that of zero weights is {heads.at_zero[head]:.3g}: a robust optimum is not that steep",
             )
+
+
+def check_sums(weights: Sequence[FloatArray], heads: Heads) -> None:
+    """Raise :class:`Refusal` at weights (K, D) where a risk of any rows might be too large for a masked sum.
+
+    It goes by the weights alone: that an answer did not fit would tell how large the site's own is, by halving.
+    """
+    for each in weights:
+        largest = _LARGEST_SCORE + float(_largest_scores(each, heads).sum())
+        if not largest <= _LARGEST_SUMMED:
+            raise Refusal(
+                "question_refused", f"risks up to {largest:.3g} are possible there, and sums hold {_LARGEST_SUMMED:g}"
+            )
+
+
+def _largest_scores(weights: FloatArray, heads: Heads) -> FloatArray:
+    """What the scores of any rows in the box may be, by head (K,), and what the ball adds."""
+    found = []
+    for of_head, problem in zip(weights, heads.problems, strict=True):
+        n_features, spec = problem.features.shape[1], problem.spec
+        planes = _planes(of_head, problem) if isinstance(spec.loss, JointLoss) else of_head[np.newaxis]
+        intercepts = planes[:, -1] if planes.shape[1] > n_features else np.zeros(len(planes))
+        scores = _largest(planes[:, :n_features], intercepts, heads.box)
+        norms = dual_norms(planes[:, :n_features], spec.transport_norm)
+        found.append(2.0 * float((scores + spec.radius * norms).max()))
+    return np.array(found)
 
 
 @dataclass(frozen=True)

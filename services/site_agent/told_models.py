@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from models.basics import FloatArray
-from services.contracts.messages import Task
+from services.contracts.messages import RefusalCode, Task
 from services.contracts.tuning import MOST_CANDIDATES, TuningTask
 
 CALIBRATED: Final = 3
@@ -30,6 +30,10 @@ PROBLEMS: Final = 4
 EXCHANGES: Final = 3
 """In which a fold is scored: all that are left in the race at once, so that no model is chosen by what was counted at
 another; once more where a killed coordinator races anew, and one to spare."""
+
+REFUSED: Final = 2
+"""Questions of a run that are refused for what may be a matter of the rows: honest runs have none. Then all are."""
+OF_THE_ROWS: Final[frozenset[RefusalCode]] = frozenset({"bad_task", "internal_error", "exposure_limit"})
 
 CountModels = Callable[[str, Collection[bytes], int], None]
 """Writes down of which models a part of the rows is told something; refuses where a run has more than so many."""
@@ -47,6 +51,13 @@ def check_told(task: Task, count: CountModels) -> None:
 def check_problem_count(task: Task, count: CountModels) -> None:
     """Refuse a task about one problem more than its run has."""
     count("problem", [_digest(task.spec.model_dump_json())], PROBLEMS)
+
+
+def question_digest(task: Task) -> bytes:
+    """What a task asks of the rows, whichever masks and round it is for."""
+    asked = task.model_copy(update={"masking": None, "arrays": {}, "round": 0, "site_id": "", "run_id": ""})
+    names = sorted(task.arrays)
+    return _digest(f"{asked.model_dump_json()} {names}", *(task.arrays[name] for name in names))
 
 
 def _check_evaluated(task: Task, count: CountModels) -> None:

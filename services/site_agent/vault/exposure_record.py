@@ -173,6 +173,11 @@ class ExposureRecord:
         except sqlite3.Error as error:
             raise self._error(error) from None
 
+    def told(self, digest: str, run_id: str, part: str) -> int:
+        """Of how many models, or the like, a run was told something."""
+        found = self._rows("SELECT count(*) FROM told WHERE digest = ? AND run = ? AND part = ?", digest, run_id, part)
+        return int(found[0][0])
+
     def add(
         self, digest: str, run_id: str, now: str, forget_before: str, addition: Addition,
         choices: Mapping[bytes, int | bytes] = MappingProxyType({}),

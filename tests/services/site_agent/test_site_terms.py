@@ -16,6 +16,7 @@ from services.contracts.asset_type import AssetType
 from services.contracts.lift import FourierLiftSpec, SplineLiftSpec, lift_check, lifted_size, pinned
 from services.contracts.messages import SiteUpdate
 from services.contracts.training_spec import RadiusRule, TailConstants, TrainingSpec
+from services.site_agent.local_solve import rounded_up
 from services.site_agent.policy import SitePolicy
 from services.site_agent.vault.dataset import Dataset
 from services.site_agent.vault.reader import Vault
@@ -47,9 +48,17 @@ def test_without_constants_the_radius_is_estimated_says_so_and_is_the_same_again
         train.features, np.where(train.classes == 1, 1.0, -1.0), label_flip_cost=1.0, transport_norm="l1",
         confidence=0.9, seed=5,
     )
-    assert answers[0]["radius"] == answers[1]["radius"] == expected.radius > 0
+    assert answers[0]["radius"] == answers[1]["radius"] == rounded_up(expected.radius, 3) > expected.radius > 0
     assert answers[2]["radius"] != answers[0]["radius"]
     assert (answers[0]["confidence"], answers[0]["radius_is_estimate"]) == (0.9, 1.0)
+
+
+def test_an_estimate_is_told_to_three_digits_and_never_below_itself() -> None:
+    """All digits of it, for seeds and confidences of the asker's choice, would be distances between single rows."""
+    for value in (1e-12, 0.0123401, 0.9999, 1.0, 12.3, 123.0, 12345.6789, 9.995e7):
+        found = rounded_up(value, 3)
+        assert value <= found <= value * 1.0101 and float(f"{found:.2e}") == found
+    assert rounded_up(0.0, 3) == 0.0 and rounded_up(0.125, 3) == 0.125
 
 
 def test_an_estimate_for_many_classes_is_at_least_that_of_each_head(

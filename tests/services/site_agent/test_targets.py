@@ -196,7 +196,8 @@ def test_a_polytope_in_the_contracts_units_is_the_box_of_the_sensor_ranges(make_
         risks = []
         for support in ("sensor_ranges", walls, "unbounded"):
             spec = TrainingSpec.model_validate({**ball, "loss": loss, "support": support})
-            answer = site.ask("evaluate", spec=spec, arrays={
+            run = ("a" if loss == "hinge" else "b") * 32
+            answer = site.ask("evaluate", run_id=run, spec=spec, arrays={
                 "weights": weights, **({"interval": np.array([-1.0, 1.0])} if ends else {}),
             })
             assert isinstance(answer, SiteUpdate), answer
@@ -205,4 +206,4 @@ def test_a_polytope_in_the_contracts_units_is_the_box_of_the_sensor_ranges(make_
         narrow = {**walls, "limits": [50.0, *walls["limits"][1:]]}
         spec = TrainingSpec.model_validate({**ball, "loss": loss, "support": narrow})
         arrays = {"weights": weights, "interval": np.array([-1.0, 1.0])}
-        assert site.refusal_code("evaluate", spec=spec, arrays=arrays) == "bad_task"
+        assert site.refusal_code("evaluate", run_id=run, spec=spec, arrays=arrays) == "bad_task"
