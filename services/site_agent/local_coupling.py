@@ -25,7 +25,7 @@ from models.validation import check_site_problem
 from models.worst_case.joint_risk import joint_planes, joint_weights
 from services.contracts.asset_type import AssetType
 from services.contracts.coupling import CouplingTask
-from services.contracts.lift import SplineLiftSpec
+from services.contracts.lift import has_local_features
 from services.contracts.messages import Task
 from services.site_agent.local_scores import check_weights
 from services.site_agent.local_solve import lift_box, lifted, radius_of
@@ -69,7 +69,7 @@ def coupling_answer(task: Task, rows: Part, asset_type: AssetType, guard: Guard,
         found = answer_cuts((problem,), point, guard)
         arrays |= {f"{name}_{j}": array for name, array in found.arrays.items()}
         # As in a round: a segment of a spline that few rows reach has a slope of these few.
-        is_whole = found.account.whole and not isinstance(spec.lift, SplineLiftSpec)
+        is_whole = found.account.whole and not has_local_features(spec.lift)
         accounts.append(replace(found.account, whole=is_whole))
     return Accounted(arrays, joined(accounts))
 

@@ -24,7 +24,7 @@ from services.contracts.all_scores import objective_of
 from services.contracts.asset_type import AssetType
 from services.contracts.codec import COMPACT, OWN_SCORES, Frame, FrameError
 from services.contracts.coupling import CouplingTask
-from services.contracts.lift import SplineLiftSpec, draw_lift, lift_check
+from services.contracts.lift import draw_lift, has_local_features, lift_check
 from services.contracts.log_lines import about
 from services.contracts.masking import Delivery, MaskingCohort
 from services.contracts.messages import SiteRefusal, SiteUpdate, Task
@@ -288,7 +288,7 @@ class LocalRound:
             )
         if self._masks is not None and memory is not None:
             self._masks.remember(task.run_id, kept)
-        if isinstance(task.spec.lift, SplineLiftSpec):
+        if has_local_features(task.spec.lift):
             # A segment that few rows reach has a slope of these few, whatever the count of rows in the whole vector.
             return replace(found, account=replace(found.account, whole=False))
         return found

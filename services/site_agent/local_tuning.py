@@ -23,7 +23,7 @@ from models.tuning.fold_guard import FoldGuard, over_all
 from models.tuning.folds import check_folds, deal_rows
 from models.tuning.scores import class_counts, error_sums, without_rare
 from services.contracts.asset_type import AssetType
-from services.contracts.lift import SplineLiftSpec
+from services.contracts.lift import has_local_features
 from services.contracts.messages import Task
 from services.contracts.training_spec import RadiusRule, TrainingSpec
 from services.contracts.tuning import TuningPart, TuningTask
@@ -124,7 +124,7 @@ def _cuts(
     found = answer_cuts(problems, points, FoldGuard(guard, kept))
     account = over_all(found.account, kept)
     # As in a round: a segment of a spline that few rows reach has a slope of these few.
-    return Accounted(found.arrays, replace(account, whole=account.whole and not isinstance(spec.lift, SplineLiftSpec)))
+    return Accounted(found.arrays, replace(account, whole=account.whole and not has_local_features(spec.lift)))
 
 
 def _score(

@@ -13,7 +13,7 @@ from models.problem import RobustSpec, SiteProblem
 from models.worst_case.radius import LightTail, confidence_radius, estimated_radius
 from models.worst_case.risk import site_risk
 from services.contracts.asset_type import AssetType
-from services.contracts.lift import FourierLiftSpec, SplineLiftSpec, lift_check, lifted_size, pinned
+from services.contracts.lift import FourierLiftSpec, NystromLiftSpec, SplineLiftSpec, lift_check, lifted_size, pinned
 from services.contracts.messages import SiteUpdate
 from services.contracts.training_spec import RadiusRule, TailConstants, TrainingSpec
 from services.site_agent.local_solve import rounded_up
@@ -100,8 +100,15 @@ def test_a_lifted_round_has_the_size_of_the_lift(make_site: Make) -> None:
     assert site.ask("join", spec=spec).arrays["lift_check"] == lift_check(fourier_lift(3, 8, bandwidth=0.5, seed=3))
 
 
-def test_rounds_of_splines_count_as_ones_that_may_tell_single_readings(make_site: Make, policy: SitePolicy) -> None:
-    spec = TrainingSpec(lift=pinned(SplineLiftSpec(kind="spline", segments=4), 3))
+@pytest.mark.parametrize("lift", [
+    SplineLiftSpec(kind="spline", segments=4),
+    NystromLiftSpec(kind="nystrom", points=((0.5, 0.5, 0.5),) * 9, bandwidth=1e-3),
+])
+def test_rounds_of_local_features_count_as_ones_that_may_tell_single_readings(
+    make_site: Make, policy: SitePolicy, lift: Any
+) -> None:
+    """A kernel that is narrow enough is 0 at all rows but one, whose distance the slope then tells."""
+    spec = TrainingSpec(lift=pinned(lift, 3))
     message = {"point": np.zeros((1, 13)), "centre": np.zeros((1, 13)), "penalty": np.ones(1)}
     strict = make_site(policy=policy.model_copy(update={"allow_unaccounted": False, "exposure_limit": 0.0}))
     assert strict.refusal_code("round", spec=spec, arrays=message) == "exposure_limit"
