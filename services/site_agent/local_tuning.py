@@ -27,6 +27,7 @@ from services.contracts.lift import has_local_features
 from services.contracts.messages import Task
 from services.contracts.training_spec import RadiusRule, TrainingSpec
 from services.contracts.tuning import TuningPart, TuningTask
+from services.site_agent.held_out import few_digits
 from services.site_agent.local_scores import check_weights
 from services.site_agent.local_solve import lift_box, lifted, site_problems
 from services.site_agent.policy import Refusal, SitePolicy
@@ -134,7 +135,9 @@ def _score(
     """Counts, or sums of errors, of the parts at some places together; each row is held out by one of them."""
     told = [_counted(task, asked, j, rows.chosen(folds == asked.parts[j].fold), asset_type) for j in places]
     total = np.asarray(np.add.reduce(told))
-    return without_rare(total, policy.min_class_samples) if task.spec.loss.task == "classification" else total
+    if task.spec.loss.task == "classification":
+        return without_rare(total, policy.min_class_samples)
+    return np.array([total[0], few_digits({"absolute_error": total[1:]})["absolute_error"][0]])
 
 
 def _counted(task: Task, asked: TuningTask, j: int, test: Part, asset_type: AssetType) -> FloatArray:
