@@ -33,7 +33,8 @@ another; once more where a killed coordinator races anew, and one to spare."""
 
 REFUSED: Final = 2
 """Questions of a run that are refused for what may be a matter of the rows: honest runs have none. Then all are."""
-OF_THE_ROWS: Final[frozenset[RefusalCode]] = frozenset({"bad_task", "internal_error", "exposure_limit"})
+OF_THE_ROWS: Final[frozenset[RefusalCode]] = frozenset({"bad_task", "internal_error"})
+"""Not a limit of exposure: a method without other answers in place of its own is refused now and then, and goes on."""
 
 CountModels = Callable[[str, Collection[bytes], int], None]
 """Writes down of which models a part of the rows is told something; refuses where a run has more than so many."""
