@@ -181,6 +181,14 @@ LiftSpec = Annotated[
 """A lift of one of these kinds; the field ``kind`` says which."""
 
 
+def has_local_features(spec: LiftSpec | None) -> bool:
+    """Whether features are 0 but for rows in a place: what a vector says along one is then of these few rows alone.
+
+    Segments of a spline, and a Nystrom kernel at a point of the asker's choice with a bandwidth as small.
+    """
+    return isinstance(spec, SplineLiftSpec | NystromLiftSpec)
+
+
 class LiftMismatchError(ProblemError):
     """The lift drawn here is not the one that was pinned."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from models.basics import FloatArray
 from models.methods.local_sgd.objectives.network import NetworkObjective
 from services.contracts.all_scores import joint_loss, objective_of
@@ -21,6 +23,24 @@ from services.site_agent.local_solve import head_risks, lifted
 from services.site_agent.policy import SitePolicy
 from services.site_agent.questions import Heads
 from services.site_agent.vault.dataset import Dataset
+
+_DIGITS = 4
+"""Of held-out losses and errors, rounded down: where a model is made for it one row alone has a loss, and all digits of
+a few such models are that row."""
+_EPS = 4 * float(np.finfo(np.float64).eps)
+_OF_ERRORS = frozenset({"loss", "absolute_error", "squared_error", "pinball_loss"})
+
+
+def rounded_down(values: FloatArray, digits: int) -> FloatArray:
+    """The largest numbers of so many significant digits at or below values of 0 or more, of any shape."""
+    whole = 10.0 ** (np.floor(np.log10(values, where=values > 0, out=np.zeros_like(values))) - (digits - 1))
+    # A value that has so few digits stays what it is: 0.3 is 2999.9... of its last ones.
+    return np.asarray(np.floor(values / whole * (1.0 + _EPS)) * whole)
+
+
+def few_digits(told: dict[str, FloatArray]) -> dict[str, FloatArray]:
+    """The same, losses and sums of errors to as many digits as reports have."""
+    return {name: rounded_down(array, _DIGITS) if name in _OF_ERRORS else array for name, array in told.items()}
 
 
 def told_of_model(
@@ -51,7 +71,7 @@ def told_of_model(
     }
     if loss.task == "regression":
         interval, quantile = check_interval(task.arrays.get("interval")), task.spec.loss.quantile or 0.5
-        return answer | regression_sums(weights, held_out, test.targets, interval, quantile)
+        return few_digits(answer | regression_sums(weights, held_out, test.targets, interval, quantile))
     least = policy.min_class_samples
     counts = confusion_counts(weights, held_out, test.classes, n_classes, least, objective)
-    return answer | {"confusion": counts}
+    return few_digits(answer) | {"confusion": counts}

@@ -25,11 +25,12 @@ from models.validation import check_site_problem
 from models.worst_case.joint_risk import joint_planes, joint_weights
 from services.contracts.asset_type import AssetType
 from services.contracts.coupling import CouplingTask
-from services.contracts.lift import SplineLiftSpec
+from services.contracts.lift import has_local_features
 from services.contracts.messages import Task
 from services.site_agent.local_scores import check_weights
-from services.site_agent.local_solve import lifted, radius_of
+from services.site_agent.local_solve import lift_box, lifted, radius_of
 from services.site_agent.local_tuning import Check
+from services.site_agent.questions import Heads
 from services.site_agent.vault.dataset import Part
 
 NAME = "coupling"
@@ -54,6 +55,7 @@ def coupling_answer(task: Task, rows: Part, asset_type: AssetType, guard: Guard,
     loss, classes = Softmax(n_classes), rows.outcomes(spec.loss.task).astype(np.float64)
     ball = partial(RobustSpec, label_flip_cost=spec.label_flip_cost, transport_norm=spec.transport_norm, loss=loss)
     whole = SiteProblem(features, classes, ball(radius_of(spec, features, rows.outcomes(spec.loss.task)).radius))
+    box = lift_box(spec.lift, rows.features)
     problem = SiteProblem(predict_scores(heads, features), classes, ball(0.0))
     check_site_problem(problem)
     arrays: dict[str, FloatArray] = {}
@@ -63,11 +65,11 @@ def coupling_answer(task: Task, rows: Part, asset_type: AssetType, guard: Guard,
         if point is None or point.shape != (1, problem.dimension) or not np.isfinite(point).all():
             raise ProblemError(f"point {j} of a coupling must be finite and of shape {(1, problem.dimension)}")
         planes = coupled_planes(heads, joint_planes(point[0], loss, n_classes, True))
-        check(f"{NAME} of {features.shape[1]} features", joint_weights(planes, True)[np.newaxis], (whole,))
+        check(f"{NAME} of {features.shape[1]} features", joint_weights(planes, True)[np.newaxis], Heads((whole,), box))
         found = answer_cuts((problem,), point, guard)
         arrays |= {f"{name}_{j}": array for name, array in found.arrays.items()}
         # As in a round: a segment of a spline that few rows reach has a slope of these few.
-        is_whole = found.account.whole and not isinstance(spec.lift, SplineLiftSpec)
+        is_whole = found.account.whole and not has_local_features(spec.lift)
         accounts.append(replace(found.account, whole=is_whole))
     return Accounted(arrays, joined(accounts))
 

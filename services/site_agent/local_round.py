@@ -6,23 +6,25 @@ goes out has the shape of the model, whatever the number of rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from models.basics import FloatArray, ProblemError
+import numpy as np
+
+from models.basics import FloatArray
 from models.cohorts.fixed_point import Words, asked_points, to_words
 from models.methods.catalogue import get_method
 from models.methods.guard import Guard
 from models.methods.row_account import Accounted
-from models.problem import SiteProblem
 from services.contracts.all_scores import objective_of
 from services.contracts.asset_type import AssetType
 from services.contracts.codec import COMPACT, OWN_SCORES, Frame, FrameError
 from services.contracts.coupling import CouplingTask
-from services.contracts.lift import SplineLiftSpec, draw_lift, lift_check
+from services.contracts.lift import draw_lift, has_local_features, lift_check
 from services.contracts.log_lines import about
 from services.contracts.masking import Delivery, MaskingCohort
 from services.contracts.messages import SiteRefusal, SiteUpdate, Task
@@ -35,6 +37,7 @@ from services.site_agent.local_coupling import coupling_answer, coupling_words
 from services.site_agent.local_solve import (
     head_risks,
     join_answer,
+    lift_box,
     lifted,
     site_problems,
     solve_round,
@@ -44,11 +47,11 @@ from services.site_agent.logs import LOG, PRIVATE
 from services.site_agent.masked_runs import MaskedRuns
 from services.site_agent.noisy_round import NoisyAnswers
 from services.site_agent.policy import Refusal, SitePolicy
-from services.site_agent.questions import Heads, Questions, asked_weights, check_steepness
+from services.site_agent.questions import Heads, Questions, asked_weights, check_steepness, check_sums
 from services.site_agent.refusals import as_refusals
 from services.site_agent.settings import DataSource
 from services.site_agent.task_frame import read_task, salvage
-from services.site_agent.told_models import check_told
+from services.site_agent.told_models import OF_THE_ROWS, CountModels, check_problem_count, check_told, question_digest
 from services.site_agent.vault.dataset import Dataset
 from services.site_agent.vault.drift import DriftRecord, drift
 from services.site_agent.vault.exposure_gate import NOTHING, ExposureGate, data_digest
@@ -150,23 +153,32 @@ class LocalRound:
             raise Refusal("mode_not_allowed", "no masks are made here")
         if not isinstance(task.masking, Delivery):
             return {"masking": self._masks.answer(task.masking)}, None
-        cohort, share = self._masks.cohort(task.run_id), self._masks.share(task.run_id)
+        cohort = self._masks.cohort(task.run_id)
         if task.kind == "round" and cohort.noise is not None:
             noisy, exposure = self._noisy(task, cohort)
             return {"masking": self._masks.mask(task.masking, noisy)}, exposure
         found, exposure = self._compute(task)
-        if task.kind == "evaluate":
-            return {"masking": self._masks.mask(task.masking, score_words(found, share))}, exposure
-        if task.kind == "tune":
-            tuned = coupling_words if isinstance(task.tuning, CouplingTask) else tuning_words
-            return {"masking": self._masks.mask(task.masking, tuned(task, found, share))}, exposure
-        words = to_words(found, share, asked_points(task.arrays))
-        return {"masking": self._masks.mask(task.masking, words, self._masks.question(task, found))}, exposure
+        with self._few_refused(task), as_refusals(task):
+            words = _words(task, found, self._masks.share(task.run_id))
+        question = self._masks.question(task, found) if task.kind == "round" else None
+        return {"masking": self._masks.mask(task.masking, words, question)}, exposure
+
+    @contextmanager
+    def _few_refused(self, task: Task) -> Iterator[None]:
+        """Writes down refusals that may depend on the rows: halving would make numbers of them, under no mask."""
+        try:
+            yield
+        except Refusal as refusal:
+            if refusal.refusal_code in OF_THE_ROWS:
+                with as_refusals(task):
+                    self._gate.note_refused(self._data(task)[0].train, task.run_id, question_digest(task))
+            raise
 
     def _noisy(self, task: Task, cohort: MaskingCohort) -> tuple[Words, dict[str, float]]:
         """Words with noise in them: they isolate nothing, and stand in the account of noise."""
-        with as_refusals(task):
+        with self._few_refused(task), as_refusals(task):
             whole, dataset = self._data(task)
+            check_problem_count(task, self._counting(task, whole))
             heads = self._heads(task, dataset)
             if "point" in task.arrays:
                 check_steepness(task.arrays["point"], heads, self._policy.steepness_limit)
@@ -176,11 +188,11 @@ class LocalRound:
 
     def _compute(self, task: Task) -> tuple[dict[str, FloatArray], dict[str, float]]:
         """Arrays of the answer, and what the answers isolate with it, which stands in the record then."""
-        with as_refusals(task):
+        with self._few_refused(task), as_refusals(task):
             whole, dataset = self._data(task)
             known = whole.train.known(task.spec.loss.task)
             guard = self._gate.guard(whole.train, known)
-            check_told(task, partial(self._gate.count_models, whole.train, task.run_id))
+            check_told(task, self._counting(task, whole))
             found = self._found(task, dataset, guard)
             figures = self._gate.admit(whole.train, known, task.run_id, found.account, guard.choices)
             if task.kind == "round":
@@ -196,6 +208,10 @@ class LocalRound:
             dataset.refuse_one_class()
         self._gate.check_budget(whole.train, task.run_id)
         return whole, dataset
+
+    def _counting(self, task: Task, whole: Dataset) -> CountModels:
+        """What writes down of which problems and models the task's run is told."""
+        return partial(self._gate.count_models, whole.train, task.run_id)
 
     def _found(self, task: Task, dataset: Dataset, guard: Guard) -> Accounted:
         match task.kind:
@@ -237,13 +253,10 @@ class LocalRound:
         if not self._policy.tell_unchanged:
             return ""
         ball = RadiusRule(rule="fixed", value=float(joined["radius"]))
-        settled = task.model_copy(update={"spec": task.spec.model_copy(update={"radius": ball})})
         with as_refusals(task):
-            try:
-                problems = self._heads(settled, self._data(settled)[1]).problems
-            except ProblemError:
-                return ""  # what the rows lack is said where a round asks about them
-            return row_digest(self._record.secret(), self._site_id, task.contract, problems)
+            train, spec = self._data(task)[1].train, task.spec.model_copy(update={"radius": ball})
+            rows, outcomes = train.features, np.asarray(train.outcomes(spec.loss.task), dtype=np.float64)
+            return row_digest(self._record.secret(), self._site_id, task.contract, spec, rows, outcomes)
 
     def _heads(self, task: Task, dataset: Dataset) -> Heads:
         """Problem of each head; the last ones are kept, for every round of a run asks about the same."""
@@ -251,7 +264,8 @@ class LocalRound:
         if kept is None or kept[0] is not dataset or kept[1] != task.spec:
             spec, train = task.spec, dataset.train
             rows, outcomes = lifted(spec, train.features), train.outcomes(spec.loss.task)
-            kept = self._kept = (dataset, spec, Heads(site_problems(spec, rows, outcomes, self._asset_type)))
+            problems = site_problems(spec, rows, outcomes, self._asset_type)
+            kept = self._kept = (dataset, spec, Heads(problems, lift_box(spec.lift, train.features)))
         return kept[2]
 
     def _round(self, task: Task, dataset: Dataset, guard: Guard) -> Accounted:
@@ -263,27 +277,44 @@ class LocalRound:
             task.method, task.parameters, task.arrays, heads.problems, self._policy.min_samples, memory, guard,
             objective,
         )
+        if task.masking is not None and objective is None:
+            check_sums(asked_weights(task.arrays), heads)
         if not get_method(task.method).ignores_radius:
             for weights in asked_weights(task.arrays):
                 check_steepness(weights, heads, self._policy.steepness_limit)
         if "point" in task.arrays and objective is None:  # nothing bounds what those of all scores change by
-            self._questions.check_nearness(task.run_id, task.arrays, heads, self._policy.nearness_limit)
+            self._questions.check_nearness(
+                task.run_id, task.arrays, heads, self._policy.nearness_limit, hidden=task.masking is not None
+            )
         if self._masks is not None and memory is not None:
             self._masks.remember(task.run_id, kept)
-        if isinstance(task.spec.lift, SplineLiftSpec):
+        if has_local_features(task.spec.lift):
             # A segment that few rows reach has a slope of these few, whatever the count of rows in the whole vector.
             return replace(found, account=replace(found.account, whole=False))
         return found
 
-    def _check_tuned(self, task: Task, part: str, points: FloatArray, problems: tuple[SiteProblem, ...]) -> None:
+    def _check_tuned(self, task: Task, part: str, points: FloatArray, heads: Heads) -> None:
         """The same of a part of a tuning: each candidate and fold is a risk of its own."""
-        heads, name, message = Heads(problems), f"{task.run_id} {part}", {"point": points}
+        name, message = f"{task.run_id} {part}", {"point": points}
         check_steepness(points, heads, self._policy.steepness_limit)
-        self._tuned.check_nearness(name, message, heads, self._policy.nearness_limit)
-        self._tuned.note(name, message, head_risks(points, problems, whole=True))
+        hidden = task.masking is not None
+        if hidden:
+            check_sums([points], heads)
+        self._tuned.check_nearness(name, message, heads, self._policy.nearness_limit, hidden=hidden)
+        self._tuned.note(name, message, head_risks(points, heads.problems, whole=True))
 
     def _refuse(self, refusal: Refusal, reply_to: dict[str, Any]) -> bytes:
         """Refusal with the fixed sentence of its code; the detail goes to the site's own log alone."""
         LOG.warning("refused %s of run %s: %s", reply_to["kind"], reply_to["run_id"][:8], refusal.reason)
         PRIVATE.warning("%s: %s", refusal.refusal_code, refusal)
         return self._egress.release(SiteRefusal(**reply_to, code=refusal.refusal_code, reason=refusal.reason))
+
+
+def _words(task: Task, found: Mapping[str, FloatArray], share: float) -> Words:
+    """An answer as what a cohort sums, by the plant's share."""
+    if task.kind == "evaluate":
+        return score_words(dict(found), share)
+    if task.kind == "tune":
+        tuned = coupling_words if isinstance(task.tuning, CouplingTask) else tuning_words
+        return tuned(task, dict(found), share)
+    return to_words(dict(found), share, asked_points(task.arrays))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -24,10 +25,22 @@ from models.worst_case.radius import LightTail, confidence_radius, estimated_rad
 from models.worst_case.risk import site_risk
 from services.contracts.all_scores import joint_loss
 from services.contracts.asset_type import AssetType
-from services.contracts.lift import draw_lift
+from services.contracts.lift import LiftSpec, draw_lift
 from services.contracts.support import scaled_support
 from services.contracts.training_spec import SiteRadius, TrainingSpec
 from services.site_agent.local_scores import IntArray, scores_at
+
+_RADIUS_DIGITS = 3
+"""Of an estimate: resampling leaves it uncertain in the second."""
+
+
+def rounded_up(value: float, digits: int) -> float:
+    """The least number of so many significant digits at or above a value of 0 or more."""
+    if value <= 0 or not math.isfinite(value):
+        return value
+    places = digits - 1 - math.floor(math.log10(value))
+    found = float(f"{value:.{digits - 1}e}")
+    return found if found >= value else float(f"{found + 10.0**-places:.{digits - 1}e}")
 
 
 def radius_of(spec: TrainingSpec, features: FloatArray, outcomes: FloatArray | IntArray) -> SiteRadius:
@@ -37,8 +50,9 @@ def radius_of(spec: TrainingSpec, features: FloatArray, outcomes: FloatArray | I
 
     ``ProblemError`` for a rule by confidence that has none.
 
-    An estimate resamples rows from the rule's seed, so the same data give the same radius. One estimate serves all
-    heads: a change of class costs a flip, which is at least what it costs in any of them.
+    An estimate resamples rows from the rule's seed, so the same data give the same radius. It is told at the join, so
+    it is rounded up to three digits: further ones would be of single rows. One estimate serves all heads: a change of
+    class costs a flip, which is at least what it costs in any of them.
     """
     rule, n_samples = spec.radius, features.shape[0]
     if rule.rule == "fixed":
@@ -52,7 +66,8 @@ def radius_of(spec: TrainingSpec, features: FloatArray, outcomes: FloatArray | I
             features, outcomes.astype(np.float64), label_flip_cost=spec.label_flip_cost,
             transport_norm=spec.transport_norm, confidence=rule.confidence, seed=rule.seed, task=spec.loss.task,
         )
-        return SiteRadius(radius=found.radius, confidence=rule.confidence, radius_is_estimate=True)
+        radius = rounded_up(found.radius, _RADIUS_DIGITS)
+        return SiteRadius(radius=radius, confidence=rule.confidence, radius_is_estimate=True)
     tail = LightTail(rule.tail.exponent, rule.tail.c1, rule.tail.c2, rule.tail.c3)
     radius = confidence_radius(rule.confidence, n_samples, features.shape[1], tail)
     return SiteRadius(radius=radius, confidence=rule.confidence)
@@ -62,6 +77,12 @@ def lifted(spec: TrainingSpec, features: FloatArray) -> FloatArray:
     """Scaled features (N, P) as the method sees them; ``LiftMismatchError`` where the lift is not the asked one."""
     lift = draw_lift(spec.lift, features.shape[1])
     return features if lift is None else lift.apply(features)
+
+
+def lift_box(spec: LiftSpec | None, features: FloatArray) -> BoxSupport | None:
+    """Box that holds what a lift makes of any scaled features (N, P); None: no lift, and [0, 1]^P."""
+    lift = draw_lift(spec, features.shape[1])
+    return None if lift is None else lift.support
 
 
 def join_answer(

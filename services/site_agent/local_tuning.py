@@ -18,22 +18,23 @@ from models.basics import Arrays, FloatArray, ProblemError
 from models.cohorts.fixed_point import Words, asked_points, to_words
 from models.methods.guard import Guard
 from models.methods.row_account import Accounted, RowAccount, joined
-from models.problem import SiteProblem
 from models.tuning.at_hand import answer_cuts
 from models.tuning.fold_guard import FoldGuard, over_all
 from models.tuning.folds import check_folds, deal_rows
 from models.tuning.scores import class_counts, error_sums, without_rare
 from services.contracts.asset_type import AssetType
-from services.contracts.lift import SplineLiftSpec
+from services.contracts.lift import has_local_features
 from services.contracts.messages import Task
 from services.contracts.training_spec import RadiusRule, TrainingSpec
 from services.contracts.tuning import TuningPart, TuningTask
+from services.site_agent.held_out import few_digits
 from services.site_agent.local_scores import check_weights
-from services.site_agent.local_solve import lifted, site_problems
+from services.site_agent.local_solve import lift_box, lifted, site_problems
 from services.site_agent.policy import Refusal, SitePolicy
+from services.site_agent.questions import Heads
 from services.site_agent.vault.dataset import Part
 
-Check = Callable[[str, FloatArray, tuple[SiteProblem, ...]], None]
+Check = Callable[[str, FloatArray, Heads], None]
 """Refuses weights (K, D) of a part, by its name, that no honest run asks about."""
 
 _UNMASKED = np.zeros(1)  # scores belong to no point
@@ -120,11 +121,11 @@ def _cuts(
     points = task.arrays.get(f"point_{j}")
     if points is None or points.shape != (len(problems), size) or not np.isfinite(points).all():
         raise ProblemError(f"part {j} of a tuning needs finite points of shape {(len(problems), size)}")
-    check(f"{part.model_dump_json()}", points, problems)
+    check(f"{part.model_dump_json()}", points, Heads(problems, lift_box(spec.lift, train.features)))
     found = answer_cuts(problems, points, FoldGuard(guard, kept))
     account = over_all(found.account, kept)
     # As in a round: a segment of a spline that few rows reach has a slope of these few.
-    return Accounted(found.arrays, replace(account, whole=account.whole and not isinstance(spec.lift, SplineLiftSpec)))
+    return Accounted(found.arrays, replace(account, whole=account.whole and not has_local_features(spec.lift)))
 
 
 def _score(
@@ -134,7 +135,9 @@ def _score(
     """Counts, or sums of errors, of the parts at some places together; each row is held out by one of them."""
     told = [_counted(task, asked, j, rows.chosen(folds == asked.parts[j].fold), asset_type) for j in places]
     total = np.asarray(np.add.reduce(told))
-    return without_rare(total, policy.min_class_samples) if task.spec.loss.task == "classification" else total
+    if task.spec.loss.task == "classification":
+        return without_rare(total, policy.min_class_samples)
+    return np.array([total[0], few_digits({"absolute_error": total[1:]})["absolute_error"][0]])
 
 
 def _counted(task: Task, asked: TuningTask, j: int, test: Part, asset_type: AssetType) -> FloatArray:

@@ -51,7 +51,6 @@ class _MaskedRun:
     key: MaskKey
     member: Member | None = None
     committer: Committer | None = None
-    opened: bool = False
     memory: Arrays = field(default_factory=dict)
 
 
@@ -64,6 +63,8 @@ class MaskedRuns:
     def __init__(self, site_id: str, public_key: str, sign: Callable[[bytes], bytes], policy: SitePolicy) -> None:
         self._site_id, self._public_key, self._sign, self._policy = site_id, public_key, sign, policy
         self._runs: OrderedDict[str, _MaskedRun] = OrderedDict()
+        # Of all runs since the agent started: one that is let go of for others, and comes back, opened all the same.
+        self._opened = set[str]()
 
     def answer(self, task: MaskingTask) -> MaskingAnswer:
         """Answer to a task that asks for keys, shares or the taking off of masks: nothing made from data.
@@ -134,7 +135,6 @@ class MaskedRuns:
         made = _MaskedRun(cohort, pair, pair.signed(cohort, self._site_id, self._sign))
         if known is not None and known.cohort.members == cohort.members:
             made.memory = known.memory
-        made.opened = known is not None and known.opened
         self._runs[cohort.run_id] = made
         self._runs.move_to_end(cohort.run_id)
         if len(self._runs) > _RUNS_KEPT:
@@ -148,7 +148,7 @@ class MaskedRuns:
         if run.member is None:
             run.member = Member(run.cohort, self._site_id, run.pair, task.keys)
             if run.cohort.auditor:
-                most = 0 if run.opened else MOST_AUDITS
+                most = 0 if task.run_id in self._opened else MOST_AUDITS
                 run.committer = Committer(run.cohort, self._site_id, run.member, self._sign, most)
         return run.member.prepare(task.round)
 
@@ -173,7 +173,7 @@ class MaskedRuns:
             )
         except (ValidationError, InvalidInputError) as error:
             raise Refusal("bad_task", str(error)) from None
-        run.opened = True
+        self._opened.add(task.run_id)
         return sealed
 
     def _member(self, run_id: str) -> Member:

@@ -16,6 +16,8 @@ from services.site_agent.settings import SettingsError
 
 _LEAST_SHARE = 1e-3
 """A plant with less counts for nothing in a sum: the others' part would show nearly alone."""
+_LEAST_OF_OWN = 1e-2
+"""Of the site's own share; where the others have less, the sum is the site's own answer to as many digits."""
 
 REASONS: dict[RefusalCode, str] = {
     "method_not_allowed": "the site's policy does not allow this method",
@@ -77,9 +79,10 @@ class SitePolicy(Contract):
     are budgets. ``steepness_limit`` and ``nearness_limit`` say which questions have no honest purpose (``questions``).
 
     ``reveal`` lists what a run may show the coordinator: masked sums, or each site's own answers. On sums a cohort has
-    ``min_cohort`` plants or more with a share of 1 in 1000 or more; ``peers`` are the plants, with their keys, that the
-    site masks with, any where it is empty. ``own_scores``: whether the scalars of an evaluation may be told by
-    themselves in a run on sums; they go into the cohort's sums in any case. ``calibration_counts``: whether counts
+    ``min_cohort`` plants or more with a share of 1 in 1000 or more, and of a hundredth of the site's or more; ``peers``
+    are the plants, with their keys, that the site masks with, any where it is empty. ``own_scores``: whether the
+    scalars of an evaluation may be told by themselves in a run on sums; they go into the cohort's sums in any case.
+    ``calibration_counts``: whether counts
     of held-out scores, and for a target of residuals of training rows, on the fixed grids are told, by themselves
     or in sums as the scores are. ``tell_unchanged``: whether a keyed digest tells at a join that the rows and terms
     are those of an earlier run. ``tell_drift`` and ``tell_exposure``: whether two figures are told at a join, how
@@ -158,11 +161,12 @@ class SitePolicy(Contract):
                 raise Refusal("cohort_not_allowed", f"the policy's peers do not have {peer} with the key {key}")
         if cohort.noise is None and self.noise_epsilon is not None:
             raise Refusal("noise_limit", f"policy has noise_epsilon, and cohort {cohort.name} has no noise")
-        counted = sum(cohort.share(peer) >= _LEAST_SHARE for peer in cohort.members)
+        least = max(_LEAST_SHARE, _LEAST_OF_OWN * cohort.share(site_id))
+        counted = sum(cohort.share(peer) >= least for peer in cohort.members)
         if counted < self.min_cohort or cohort.share(site_id) > 1.0 - _LEAST_SHARE:
             raise Refusal(
                 "cohort_not_allowed",
-                f"{counted} plants of cohort {cohort.name} have a share of {_LEAST_SHARE:g} or more, "
+                f"{counted} plants of cohort {cohort.name} have a share of {least:g} or more, "
                 f"the policy asks for {self.min_cohort}",
             )
 

@@ -99,9 +99,9 @@ one_class = false
 exposure_limit = 0.0
 
 # Whether answers may leave of which the plant cannot say all that they isolate: on a support (sensor ranges, a
-# polytope) what the adversary moves adds to a vector, drflm and feddro mix rows, and with a lift by splines a segment
-# that few rows reach has a slope of its own. Such an answer may tell single cells; all rows
-# count in `ballast-site exposure` then.
+# polytope) what the adversary moves adds to a vector, drflm and feddro mix rows, and with a lift by splines, or by
+# kernels at points that the OEM chooses, a feature that few rows reach has a slope of its own. Such an answer may tell
+# single cells; all rows count in `ballast-site exposure` then.
 allow_unaccounted = true
 
 # Share of the rows that any combination of all answers may isolate. It takes numbers that only this plant has, so it is

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from models.basics import FloatArray
 from models.methods.row_account import RowAccount
 from services.site_agent.policy import Refusal, SitePolicy
+from services.site_agent.told_models import REFUSED
 from services.site_agent.vault.dataset import Part
 from services.site_agent.vault.exposure import Differences
 from services.site_agent.vault.exposure_record import (
@@ -29,6 +30,7 @@ from services.site_agent.vault.exposure_record import (
 from services.site_agent.vault.guard import Choice, Left, VaultGuard
 from services.site_agent.vault.span import Figures, Span, leveraged_rows
 
+_REFUSED_PART = "refused"  # of the record of what a run was told
 NOTHING = RowAccount()
 """Account of an answer without vectors: scalars and counts."""
 
@@ -110,6 +112,8 @@ class ExposureGate:
 
     def check_budget(self, train: Part, run_id: str) -> None:
         """Raise :class:`Refusal` where the answers of the run, or the runs of the last 24 hours, are used up."""
+        if self._record.told(self._digest_of(train), run_id, _REFUSED_PART) >= REFUSED:
+            raise Refusal("budget_spent", f"{REFUSED} questions of this run were refused for a matter of the rows")
         since = self._clock().astimezone(UTC) - timedelta(days=1)
         spent = self._record.budget(self._digest_of(train), run_id, since.isoformat())
         most, runs = self._policy.max_answers_per_run, self._policy.max_runs_per_day
@@ -119,9 +123,18 @@ class ExposureGate:
             raise Refusal("budget_spent", f"{spent.other_runs} runs began in the last 24 hours")
 
     def count_models(self, train: Part, run_id: str, part: str, models: Collection[bytes], most: int) -> None:
-        """Raise :class:`Refusal` where a run would be told of more than ``most`` models, by digest, of a part."""
-        if not self._record.count_models(self._digest_of(train), run_id, part, models, most):
+        """Raise :class:`Refusal` where a run would be told of more than ``most`` models, by digest, of a part.
+
+        From here on the run is one of the day's, for a refusal that follows may say something of the rows too.
+        """
+        now = self._clock().astimezone(UTC).isoformat()
+        if not self._record.count_models(self._digest_of(train), run_id, now, part, models, most):
             raise Refusal("question_refused", f"no honest run asks of more than {most} models: {part}")
+
+    def note_refused(self, train: Part, run_id: str, question: bytes) -> None:
+        """Write down that a question of a run was refused for what may be a matter of the rows."""
+        now = self._clock().astimezone(UTC).isoformat()
+        self._record.count_models(self._digest_of(train), run_id, now, _REFUSED_PART, [question], REFUSED)
 
     def guard(self, train: Part, known: NDArray[np.bool_]) -> VaultGuard:
         """What chooses the vectors of one answer; ``known`` as in :meth:`admit`."""

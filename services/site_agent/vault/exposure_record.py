@@ -149,13 +149,18 @@ class ExposureRecord:
         found = self._rows("SELECT candidate FROM choice WHERE question = ?", question)
         return found[0][0] if found else None
 
-    def count_models(self, digest: str, run_id: str, part: str, models: Collection[bytes], most: int) -> bool:
+    def count_models(
+        self, digest: str, run_id: str, now: str, part: str, models: Collection[bytes], most: int
+    ) -> bool:
         """Write down models that a run is told of, a part of the rows by its name; False, and nothing, beyond ``most``.
+
+        The run is known from then on, before its first answer.
 
         On the disk when this returns.
         """
         try:
             with self._base:
+                self._base.execute("INSERT OR IGNORE INTO run VALUES (?, ?, ?, 0)", (digest, run_id, now))
                 for model in models:
                     self._base.execute("INSERT OR IGNORE INTO told VALUES (?, ?, ?, ?)", (digest, run_id, part, model))
                 ((known,),) = self._base.execute(
@@ -167,6 +172,11 @@ class ExposureRecord:
                 return True
         except sqlite3.Error as error:
             raise self._error(error) from None
+
+    def told(self, digest: str, run_id: str, part: str) -> int:
+        """Of how many models, or the like, a run was told something."""
+        found = self._rows("SELECT count(*) FROM told WHERE digest = ? AND run = ? AND part = ?", digest, run_id, part)
+        return int(found[0][0])
 
     def add(
         self, digest: str, run_id: str, now: str, forget_before: str, addition: Addition,

@@ -241,7 +241,9 @@ def test_a_plant_opens_nothing_where_it_finds_no_falsehood_itself(works: FakeWor
             masks.answer(OpenRounds(run_id=run.run_id, request=text))
 
 
-def test_a_plant_opens_once_a_run_whatever_is_agreed_on_anew(works: FakeWorks, key: Path) -> None:
+@pytest.mark.parametrize("between", ["", "12345"])
+def test_a_plant_opens_once_a_run_whatever_is_agreed_on_anew(works: FakeWorks, key: Path, between: str) -> None:
+    """Nor do other runs ``between``, more than a plant keeps, make it forget."""
     run = audited(works, key)
     _, case = ended(works, run)
     assert case is not None
@@ -256,6 +258,8 @@ def test_a_plant_opens_once_a_run_whatever_is_agreed_on_anew(works: FakeWorks, k
         for each in case.request.rounds
     )
     masks: dict[str, Any] = {site: each.masks for site, each in works.plants.items()}
+    for other in between:
+        plant.masks.answer(anew.model_copy(update={"run_id": other * 32}))
     keys = {site: each.answer(anew) for site, each in masks.items()}
     for each in rounds:
         asked = MaskKeys(run_id=run.run_id, round=each.asked.round, keys=keys)

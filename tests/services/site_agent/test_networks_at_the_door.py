@@ -84,4 +84,5 @@ def test_parameters_of_another_size_are_refused(make_site: Make, rules: SitePoli
     for wrong in (np.zeros(4), np.zeros(OBJECTIVE.size(3) + 1)):
         asked = {"spec": SPEC, "method": METHOD, "arrays": message(wrong), "parameters": parameters}
         assert site.refusal_code("round", **asked) == "bad_task"
-    assert site.refusal_code("evaluate", spec=SPEC, method=METHOD, arrays={"weights": np.ones((1, 4))}) == "bad_task"
+    asked = {"spec": SPEC, "method": METHOD, "arrays": {"weights": np.ones((1, 4))}}
+    assert site.refusal_code("evaluate", run_id="b" * 32, **asked) == "bad_task"

@@ -162,3 +162,50 @@ def test_no_risk_changes_by_more_than_a_step_is_said_to_change_it(loss: str, int
         assert moved <= most * (1 + 1e-9)
         tightest = max(tightest, moved / most)
     assert tightest > 0.05
+
+
+def test_a_refusal_is_the_same_whatever_the_rows_and_on_sums_whatever_the_risks() -> None:
+    """Else halving the step would give the largest reading along it, which is one row's, under no mask."""
+    start, along = np.zeros((1, 4)), np.array([[0.3, -1.0, 0.2, 0.1]])
+    verdicts = set()
+    for seed, scale in ((0, 1.0), (1, 0.2), (2, 0.01)):
+        site, asked = problem(seed=seed), Questions()
+        rows = SiteProblem(scale * site.features, site.labels, site.spec)
+        asked.note(RUN, message(start), np.array([1.0]))
+        asked.note(RUN, message(start + 1.0), np.array([7.0 * scale]))
+        verdicts.add(tuple(
+            refuses(asked, start + size * along, rows) for size in np.geomspace(1e-12, 1e-8, 200)
+        ))
+    (verdict,) = verdicts
+    assert any(verdict) and not all(verdict)
+
+
+def refuses(asked: Questions, point: np.ndarray, site: SiteProblem) -> bool:
+    try:
+        asked.check_nearness(RUN, message(point), heads(site), 1e-7, hidden=True)
+    except Refusal:
+        return True
+    return False
+
+
+def test_how_steep_is_too_steep_tells_a_power_of_two_of_the_rows() -> None:
+    """The risk of zero weights of a target, and the share of a class on a box, to no digit more."""
+    for loss, boxed in (("huber", False), ("hinge", True)):
+        steps = []
+        for seed in range(8):
+            site = problem(loss, 0, support=box() if boxed else None, radius=0.5, label_flip_cost=np.inf)
+            count = 5 + seed % 4
+            labels = np.where(np.arange(40) < count, 1.0, -1.0) if boxed else site.labels / (1.0 + seed / 8)
+            site = SiteProblem(site.features, labels, site.spec)
+            held, sizes = heads(site), np.geomspace(1e-3, 1e4, 2000)
+            steps.append(sum(not too_steep(size * np.array([[1.0, 1.0, 1.0, 0.0]]), held) for size in sizes))
+        assert 0 < min(steps) and max(steps) < 2000
+        assert len(set(steps)) <= 3, "halving would find the rows' own number"
+
+
+def too_steep(weights: np.ndarray, held: Heads) -> bool:
+    try:
+        check_steepness(weights, held, 3.0)
+    except Refusal:
+        return True
+    return False

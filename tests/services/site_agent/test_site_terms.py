@@ -13,9 +13,10 @@ from models.problem import RobustSpec, SiteProblem
 from models.worst_case.radius import LightTail, confidence_radius, estimated_radius
 from models.worst_case.risk import site_risk
 from services.contracts.asset_type import AssetType
-from services.contracts.lift import FourierLiftSpec, SplineLiftSpec, lift_check, lifted_size, pinned
+from services.contracts.lift import FourierLiftSpec, NystromLiftSpec, SplineLiftSpec, lift_check, lifted_size, pinned
 from services.contracts.messages import SiteUpdate
 from services.contracts.training_spec import RadiusRule, TailConstants, TrainingSpec
+from services.site_agent.local_solve import rounded_up
 from services.site_agent.policy import SitePolicy
 from services.site_agent.vault.dataset import Dataset
 from services.site_agent.vault.reader import Vault
@@ -47,9 +48,17 @@ def test_without_constants_the_radius_is_estimated_says_so_and_is_the_same_again
         train.features, np.where(train.classes == 1, 1.0, -1.0), label_flip_cost=1.0, transport_norm="l1",
         confidence=0.9, seed=5,
     )
-    assert answers[0]["radius"] == answers[1]["radius"] == expected.radius > 0
+    assert answers[0]["radius"] == answers[1]["radius"] == rounded_up(expected.radius, 3) > expected.radius > 0
     assert answers[2]["radius"] != answers[0]["radius"]
     assert (answers[0]["confidence"], answers[0]["radius_is_estimate"]) == (0.9, 1.0)
+
+
+def test_an_estimate_is_told_to_three_digits_and_never_below_itself() -> None:
+    """All digits of it, for seeds and confidences of the asker's choice, would be distances between single rows."""
+    for value in (1e-12, 0.0123401, 0.9999, 1.0, 12.3, 123.0, 12345.6789, 9.995e7):
+        found = rounded_up(value, 3)
+        assert value <= found <= value * 1.0101 and float(f"{found:.2e}") == found
+    assert rounded_up(0.0, 3) == 0.0 and rounded_up(0.125, 3) == 0.125
 
 
 def test_an_estimate_for_many_classes_is_at_least_that_of_each_head(
@@ -91,8 +100,15 @@ def test_a_lifted_round_has_the_size_of_the_lift(make_site: Make) -> None:
     assert site.ask("join", spec=spec).arrays["lift_check"] == lift_check(fourier_lift(3, 8, bandwidth=0.5, seed=3))
 
 
-def test_rounds_of_splines_count_as_ones_that_may_tell_single_readings(make_site: Make, policy: SitePolicy) -> None:
-    spec = TrainingSpec(lift=pinned(SplineLiftSpec(kind="spline", segments=4), 3))
+@pytest.mark.parametrize("lift", [
+    SplineLiftSpec(kind="spline", segments=4),
+    NystromLiftSpec(kind="nystrom", points=((0.5, 0.5, 0.5),) * 9, bandwidth=1e-3),
+])
+def test_rounds_of_local_features_count_as_ones_that_may_tell_single_readings(
+    make_site: Make, policy: SitePolicy, lift: Any
+) -> None:
+    """A kernel that is narrow enough is 0 at all rows but one, whose distance the slope then tells."""
+    spec = TrainingSpec(lift=pinned(lift, 3))
     message = {"point": np.zeros((1, 13)), "centre": np.zeros((1, 13)), "penalty": np.ones(1)}
     strict = make_site(policy=policy.model_copy(update={"allow_unaccounted": False, "exposure_limit": 0.0}))
     assert strict.refusal_code("round", spec=spec, arrays=message) == "exposure_limit"

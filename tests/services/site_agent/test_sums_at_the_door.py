@@ -171,10 +171,17 @@ def test_peers_are_those_whose_keys_the_policy_names(new_party: Callable[..., Pa
     assert party.ask("agree", party.cohort).code == "cohort_not_allowed", "the names are right, the keys are not"
 
 
-@pytest.mark.parametrize("shares", [(0.9997, 1e-4, 1e-4, 1e-4), (0.5, 0.4998, 1e-4, 1e-4)])
+@pytest.mark.parametrize("shares", [
+    (0.9997, 1e-4, 1e-4, 1e-4), (0.5, 0.4998, 1e-4, 1e-4), (0.994, 2e-3, 2e-3, 2e-3), (0.5, 2e-3, 2e-3, 2e-3),
+])
 def test_plants_that_count_for_nothing_are_no_peers(new_party: Callable[..., Party], shares: tuple[float, ...]) -> None:
     party = new_party(dict(zip(("plant-1", *PEERS), shares, strict=True)))
     assert party.ask("agree", party.cohort).code == "cohort_not_allowed"
+
+
+def test_a_small_plant_is_a_peer_of_a_large_one(new_party: Callable[..., Party]) -> None:
+    party = new_party(dict(zip(("plant-1", *PEERS), (0.5, 0.48, 0.01, 0.01), strict=True)))
+    assert isinstance(party.ask("agree", party.cohort), SiteUpdate)
 
 
 def test_a_cohort_that_knows_the_plant_by_another_key_is_refused(

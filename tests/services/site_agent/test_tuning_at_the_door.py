@@ -169,7 +169,8 @@ def test_a_question_next_to_an_earlier_one_of_the_same_candidate_and_fold_is_ref
 
 
 def test_a_message_that_does_not_fit_is_no_task(make_site: Any) -> None:
-    site = make_site(policy=rules(exposure_limit=1.0))
-    for arrays in ({}, {"point_0": np.zeros((1, 3))}, {"point_0": np.full((1, 4), np.nan)}):
+    policy, wrong = rules(exposure_limit=1.0), ({}, {"point_0": np.zeros((1, 3))}, {"point_0": np.full((1, 4), np.nan)})
+    for number, arrays in enumerate(wrong):
+        site = make_site(policy=policy, folder=f"site-{number}")
         answer = asked(site, arrays, part(0))
         assert isinstance(answer, SiteRefusal) and answer.code == "bad_task"
