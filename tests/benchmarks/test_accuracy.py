@@ -131,7 +131,7 @@ def test_a_mark_at_the_beginning_of_a_file_and_blank_lines_are_no_part_of_a_tabl
 def test_a_learner_that_cannot_learn_a_table_is_a_line_and_the_others_go_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cells: list[list[object]] = [[float(number % 7), "ab"[number % 2]] for number in range(40)]
+    cells: list[list[object]] = [[float(number % 7), 0.5 * number] for number in range(24)]
     written(tmp_path / "few.csv", ["x", "label"], cells)
     learners = ["ballast-default", "linear-svm-pooled"]
     out = tmp_path / "rows.json"
@@ -139,6 +139,33 @@ def test_a_learner_that_cannot_learn_a_table_is_a_line_and_the_others_go_on(
     assert [row["learner"] for row in json.loads(out.read_text())] == ["linear-svm-pooled"]
     said = capsys.readouterr().err
     assert "left out: few, ballast-default: " in said and "fewer samples than its policy asks for" in said
+
+
+def test_eighty_rows_are_enough_for_every_learner(tmp_path: Path) -> None:
+    draw, cells = np.random.default_rng(8), list[list[object]]()
+    for _ in range(80):
+        heat, load = draw.standard_normal(2)
+        cells.append([heat, load, "worn" if heat > 0.5 * load else "sound"])
+    written(tmp_path / "small.csv", ["heat", "load", "label"], cells)
+    out, learners = tmp_path / "rows.json", ["ballast-default", "ballast-auto", "alone"]
+    assert main(["--json", str(out), "--data", str(tmp_path), "--learners", *learners, "--seeds", "1"]) == 0
+    rows = json.loads(out.read_text())
+    assert [row["learner"] for row in rows] == learners, "a plant of 14 training rows is not refused"
+    assert all(row["score"] > 0.85 for row in rows[:2])
+
+
+def test_few_missing_words_among_numbers_cost_rows_and_an_empty_column_costs_itself(tmp_path: Path) -> None:
+    words = ["N/A", "null", "None", "-", "inf", "#N/A", "NaN", ""]
+    cells: list[list[object]] = [
+        [0.5 * number if number % 20 else words[number // 20], "" if number % 3 else 1.0,
+         ["none", "-", "much"][number % 3], "none" if number % 2 else "bearing"] for number in range(160)
+    ]
+    table = read_table(written(tmp_path / "gaps.csv", ["heat", "old", "noise", "label"], cells))
+    assert table.features.shape == (152, 4), "one column of numbers and one for each of three words"
+    assert set(table.outcomes) == {"none", "bearing"}, "of a label none is a class"
+    assert table.left_out == ("8 rows with a missing cell", "columns that are mostly empty: old")
+    with pytest.raises(ValueError, match="no row has all its cells"):
+        read_table(written(tmp_path / "header.csv", ["heat", "label"], []))
 
 
 def test_made_tables_are_the_same_each_time_and_can_be_read_and_dealt(tmp_path: Path) -> None:

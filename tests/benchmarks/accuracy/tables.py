@@ -17,6 +17,10 @@ MACHINE = "unit_number"
 """Column that names the machine of a row; it is no feature."""
 
 _MISSING = ("", "?", "na", "nan")
+_MISSING_NUMBERS = ("n/a", "#n/a", "null", "none", "nil", "-", "--", "inf", "+inf", "-inf")
+"""Missing too where all other cells of a column are numbers; in a column of words they may be a value."""
+_MOST_EMPTY = 0.5
+"""A column with a larger share of its cells missing is left out, and not nearly all rows with it."""
 _MOST_CLASSES = 10
 """Whole numbers with more different values than that are a target."""
 _MOST_WORDS = 20
@@ -66,14 +70,20 @@ def read_table(path: Path) -> Table:
             f"{path.name}: the last column must be 'label', cells divided by ',', "
             f"it is {header[-1] if header else 'nothing'!r}"
         )
-    whole = [line for line in lines if not any(cell.strip().lower() in _MISSING for cell in line)]
-    if not whole:
+    if not lines:
         raise ValueError(f"{path.name}: no row has all its cells")
-    said = [f"{len(lines) - len(whole)} rows with a missing cell"] if len(whole) < len(lines) else []
-    columns = np.array(whole, dtype=object).T
-    machines = columns[header.index(MACHINE)].astype(str) if MACHINE in header else None
+    empty = _empty(lines)
+    hollow = [j for j in range(len(header) - 1) if header[j] != MACHINE and empty[:, j].mean() > _MOST_EMPTY]
+    kept = [j for j in range(len(header)) if j not in hollow]
+    missing = empty[:, kept].any(axis=1)
+    if missing.all():
+        raise ValueError(f"{path.name}: no row has all its cells")
+    said = [f"{missing.sum()} rows with a missing cell"] if missing.any() else []
+    said += [f"columns that are mostly empty: {', '.join(header[j] for j in hollow)}"] if hollow else []
+    columns, names = np.array(lines, dtype=object)[~missing].T[kept], [header[j] for j in kept]
+    machines = columns[names.index(MACHINE)].astype(str) if MACHINE in names else None
     parts, dropped = [], []
-    for name, cells in zip(header[:-1], columns[:-1], strict=True):
+    for name, cells in zip(names[:-1], columns[:-1], strict=True):
         found = None if name == MACHINE else _numbers(cells)
         if found is None and name != MACHINE:
             dropped.append(name)
@@ -92,6 +102,27 @@ def read_table(path: Path) -> Table:
         return _learnable(table, path)
     kept = table.take(np.flatnonzero(~np.isin(outcomes, rare)))
     return _learnable(_said(kept, f"classes of fewer than {_FEWEST_ROWS} rows: {', '.join(rare)}"), path)
+
+
+def _empty(lines: list[list[str]]) -> NDArray[np.bool_]:
+    """Which cells (N, C) are missing: those of :data:`_MISSING`, and of numbers :data:`_MISSING_NUMBERS`.
+
+    The last column is the label, of which "none" is a class.
+    """
+    said = np.array([[cell.strip().lower() for cell in line] for line in lines], dtype=object)
+    found = np.isin(said, _MISSING)
+    for j in range(said.shape[1] - 1):
+        words = np.isin(said[:, j], _MISSING_NUMBERS)
+        if words.any() and all(map(_is_number, said[~words & ~found[:, j], j])):
+            found[:, j] |= words
+    return found
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        return math.isfinite(float(cell))
+    except ValueError:
+        return False
 
 
 def _read(path: Path) -> tuple[list[str], list[list[str]]]:
