@@ -25,9 +25,10 @@ from services.site_agent.questions import Heads
 from services.site_agent.vault.dataset import Dataset
 
 _DIGITS = 4
-"""Of held-out losses and errors, rounded down: where a model is made for it one row alone has a loss, and all digits of
-a few such models are that row."""
+"""Of held-out losses and errors, rounded down, and on sums of the risk, rounded up: where a model is made for it one
+row alone has a loss, and all digits of a few such models are that row."""
 _EPS = 4 * float(np.finfo(np.float64).eps)
+"""What a division leaves of a number that has so few digits."""
 _OF_ERRORS = frozenset({"loss", "absolute_error", "squared_error", "pinball_loss"})
 
 
@@ -36,6 +37,13 @@ def rounded_down(values: FloatArray, digits: int) -> FloatArray:
     whole = 10.0 ** (np.floor(np.log10(values, where=values > 0, out=np.zeros_like(values))) - (digits - 1))
     # A value that has so few digits stays what it is: 0.3 is 2999.9... of its last ones.
     return np.asarray(np.floor(values / whole * (1.0 + _EPS)) * whole)
+
+
+def rounded_up(values: FloatArray, digits: int) -> FloatArray:
+    """The smallest numbers of so many significant digits at or above values of 0 or more; what is not finite stays."""
+    some = np.isfinite(values) & (values > 0)
+    whole = 10.0 ** (np.floor(np.log10(values, where=some, out=np.zeros_like(values))) - (digits - 1))
+    return np.where(some, np.ceil(values / whole * (1.0 - _EPS)) * whole, values)
 
 
 def few_digits(told: dict[str, FloatArray]) -> dict[str, FloatArray]:
@@ -65,8 +73,10 @@ def told_of_model(
         if not by_estimate:
             return told
         return told | spread_counts(weights, held_out, test.targets, heads[0], policy.min_samples)
+    # On sums nothing tells a made model from the run's. A bound that is higher is one; single answers have theirs told.
+    risk = head_risks(weights, heads, objective=objective)
     answer = {
-        "risk": head_risks(weights, heads, objective=objective),
+        "risk": rounded_up(risk, _DIGITS) if task.reveal == "sums" else risk,
         "loss": held_out_loss(weights, held_out, test.outcomes(loss.task), joint or loss, n_classes, objective),
     }
     if loss.task == "regression":

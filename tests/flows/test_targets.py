@@ -116,11 +116,14 @@ def test_a_leaks_area_is_estimated_in_its_unit_with_an_interval_that_covers(
 
 
 def test_the_interval_follows_from_the_worst_case_risk(rest: Any, models: dict[str, Any]) -> None:
-    outcome, sample = models["leak-pinball"][1], fresh_sample()
+    _, outcome, version = models["leak-pinball"]
+    risk, sample = version.worst_case_risk, fresh_sample()
+    # A risk that a plant told in a round may be a little above its own.
+    assert risk * (1 - 1e-9) <= outcome.certificate.upper <= risk * 1.001
     for confidence in (0.5, 0.9, 0.99):
         _, answer = rest("POST", "/v1/models/leak-pinball/estimate", {"sample": sample, "confidence": confidence})
         (found,) = answer["estimates"]
-        half = 2.0 * 2.0 * outcome.certificate.upper / (1.0 - confidence)  # range 2 mm^2, quantile 1/2
+        half = 2.0 * 2.0 * risk / (1.0 - confidence)  # range 2 mm^2, quantile 1/2
         assert found["interval"]["high"] == pytest.approx(min(found["value"] + half, 2.0)), "cut to the target's range"
         assert found["interval"]["low"] == pytest.approx(max(found["value"] - half, 0.0))
         conformal = found["conformal"]
