@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from models.basics import FloatArray
 from models.methods.local_sgd.objectives.network import NetworkObjective
@@ -33,17 +34,23 @@ _OF_ERRORS = frozenset({"loss", "absolute_error", "squared_error", "pinball_loss
 
 
 def rounded_down(values: FloatArray, digits: int) -> FloatArray:
-    """The largest numbers of so many significant digits at or below values of 0 or more, of any shape."""
-    whole = 10.0 ** (np.floor(np.log10(values, where=values > 0, out=np.zeros_like(values))) - (digits - 1))
+    """The largest numbers of so many significant digits at or below values of 0 or more; what is not finite stays."""
+    some, whole = _last_places(values, digits)
     # A value that has so few digits stays what it is: 0.3 is 2999.9... of its last ones.
-    return np.asarray(np.floor(values / whole * (1.0 + _EPS)) * whole)
+    return np.where(some, np.floor(values / whole * (1.0 + _EPS)) * whole, values)
 
 
 def rounded_up(values: FloatArray, digits: int) -> FloatArray:
     """The smallest numbers of so many significant digits at or above values of 0 or more; what is not finite stays."""
-    some = np.isfinite(values) & (values > 0)
-    whole = 10.0 ** (np.floor(np.log10(values, where=some, out=np.zeros_like(values))) - (digits - 1))
+    some, whole = _last_places(values, digits)
     return np.where(some, np.ceil(values / whole * (1.0 - _EPS)) * whole, values)
+
+
+def _last_places(values: FloatArray, digits: int) -> tuple[NDArray[np.bool_], FloatArray]:
+    """Which values are above 0 and finite, and what 1 in the last of their digits is; 1 for all others."""
+    some = np.isfinite(values) & (values > 0)
+    places = np.log10(values, where=some, out=np.full_like(values, digits - 1.0))
+    return some, np.asarray(10.0 ** (np.floor(places) - (digits - 1)))
 
 
 def few_digits(told: dict[str, FloatArray]) -> dict[str, FloatArray]:

@@ -96,12 +96,12 @@ def read_table(path: Path) -> Table:
     table = Table(path.stem, np.column_stack(parts), outcomes, machines, tuple(said))
     if table.task == "regression":
         return _learnable(table, path)
-    names, counts = np.unique(outcomes, return_counts=True)
-    rare = names[counts < _FEWEST_ROWS]
+    classes, counts = np.unique(outcomes, return_counts=True)
+    rare = classes[counts < _FEWEST_ROWS]
     if not rare.size:
         return _learnable(table, path)
-    kept = table.take(np.flatnonzero(~np.isin(outcomes, rare)))
-    return _learnable(_said(kept, f"classes of fewer than {_FEWEST_ROWS} rows: {', '.join(rare)}"), path)
+    common = table.take(np.flatnonzero(~np.isin(outcomes, rare)))
+    return _learnable(_said(common, f"classes of fewer than {_FEWEST_ROWS} rows: {', '.join(rare)}"), path)
 
 
 def _empty(lines: list[list[str]]) -> NDArray[np.bool_]:

@@ -16,9 +16,9 @@ BARE = TrainingSpec.model_validate({"radius": {"rule": "fixed", "value": 0.0}})
 
 
 def test_four_digits_at_or_below_and_what_has_few_stays() -> None:
-    values = np.array([0.0, 1.0, 0.3, 0.1, 1e-7, 123456.0, 2.99999, 0.00123456, 7e11])
+    values = np.array([0.0, 1.0, 0.3, 0.1, 1e-7, 123456.0, 2.99999, 0.00123456, 7e11, np.inf])
     found = rounded_down(values, 4)
-    np.testing.assert_allclose(found, [0.0, 1.0, 0.3, 0.1, 1e-7, 123400.0, 2.999, 0.001234, 7e11], rtol=1e-12)
+    np.testing.assert_allclose(found, [0.0, 1.0, 0.3, 0.1, 1e-7, 123400.0, 2.999, 0.001234, 7e11, np.inf], rtol=1e-12)
     drawn = np.random.default_rng(0).lognormal(sigma=8.0, size=2000)
     told = rounded_down(drawn, 4)
     assert (told <= drawn * (1 + 1e-15)).all() and (told >= drawn * (1 - 1.0001e-3)).all()
