@@ -53,8 +53,8 @@ AnswerT = TypeVar("AnswerT")
 class Minorant:
     """``offset + <slope, u> + norm_weight ||u||_* + <swing, |u|> <= r(u)`` for every u, with the rows of the slope.
 
-    ``swing`` (P,) None: nothing. ``rows`` (N,), or (C - 1, N) of all classes; None: not known. ``above``: of one in
-    place of an exact cut, the share of what it is too low by, by which the risk is told too high.
+    ``swing`` (P,) None: nothing. ``rows`` (N,), or (C - 1, N) of all classes; None: not known. ``above``: in place of an
+    exact cut, the share of what it is too low by, by which the risk is told too high.
     """
 
     offset: float
@@ -128,8 +128,7 @@ def guarded_cut(point: FloatArray, problem: SiteProblem, guard: Guard | None, ex
     if found is known:
         return exact
     height = min(height_at(found, point, near.norm), exact.height)
-    risk = exact.risk + found.above * (exact.risk - height)
-    return RiskCut(risk, height, found.slope, found.norm_weight, found.swing, found.rows)
+    return RiskCut(exact.risk + found.above * (exact.risk - height), height, found.slope, found.norm_weight, found.swing, found.rows)
 
 
 def guarded_minorant(
