@@ -13,7 +13,6 @@ import hashlib
 import zlib
 from collections import deque
 from collections.abc import Callable, MutableMapping, Sequence
-from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
@@ -35,8 +34,6 @@ RISKS_KEPT = 8  # of heads and of plans: the last ones
 _NEGLIGIBLE = 1e-5
 """Share of the risk that an earlier cut may be below the exact one and be told again at once: a tenth of the gap that a
 benchmark asks for, a hundredth of a plan's; it saves the local steps of looking for a mean."""
-MOST_ABOVE = 1.0
-"""Of what a cut in place of the exact one is too low by: the risk is told too high by up to so much."""
 _NEW_OF_256 = 64
 """Of the questions that the exact cut may not answer, so many are told a mean even where an earlier cut is tighter at
 the point: a run in which every plant only repeats itself learns nothing more and stalls short of its gap."""
@@ -114,16 +111,6 @@ class VaultGuard:
         return found
 
     def choose_cut(self, question: bytes, near: Near, exact: Minorant, other: Other) -> Minorant:
-        """What :meth:`_chosen_cut` gives, and where it is not the exact one how far above it the risk is told.
-
-        Drawn by the secret and the question, so the same question is told the same.
-        """
-        found = self._chosen_cut(question, near, exact, other)
-        if found is exact:
-            return exact
-        return replace(found, above=MOST_ABOVE * float(_drawn(self._key(question + b"risk"), 0).uniform()))
-
-    def _chosen_cut(self, question: bytes, near: Near, exact: Minorant, other: Other) -> Minorant:
         """The exact cut, else a mean that is tighter at the point than all that left before, else the tightest.
 
         The tightest that may be told again, that is: with what came since, one that left long ago may isolate a row.
