@@ -215,7 +215,7 @@ def test_what_is_exported_and_unlearned_is_told_as_json_too(
     for site in SITES:
         behind.store.sites.enrol(site, new_key(), ["triplex-pump"])
     behind.store.plans.create(a_plan(name, sites=SITES))
-    assert "site: a name has 1 to 40 lower-case letters" in shell.refused("model", "unlearn", name, "--site", "Plant_East")
+    assert "site: a name has 1 to 40 lower-case" in shell.refused("model", "unlearn", name, "--site", "Plant_East")
     gone = shell.read("model", "unlearn", name, "--site", SITES[0])
     assert (gone["model"], gone["versions"], gone["purge"]) == (name, [number], "promotion")
 
