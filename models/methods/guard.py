@@ -53,7 +53,8 @@ AnswerT = TypeVar("AnswerT")
 class Minorant:
     """``offset + <slope, u> + norm_weight ||u||_* + <swing, |u|> <= r(u)`` for every u, with the rows of the slope.
 
-    ``swing`` (P,) None: nothing. ``rows`` (N,), or (C - 1, N) of all classes; None: not known.
+    ``swing`` (P,) None: nothing. ``rows`` (N,), or (C - 1, N) of all classes; None: not known. ``above``: of one in
+    place of an exact cut, the share of what it is too low by, by which the risk is told too high.
     """
 
     offset: float
@@ -61,6 +62,7 @@ class Minorant:
     norm_weight: float
     swing: FloatArray | None = None
     rows: FloatArray | None = None
+    above: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,10 @@ def asked(problem: SiteProblem, *parts: FloatArray) -> bytes:
 
 
 def guarded_cut(point: FloatArray, problem: SiteProblem, guard: Guard | None, exchange: int = 0) -> RiskCut:
-    """The cut of the risk at a point (D,), or what leaves in its place; ``risk`` is exact whichever it is."""
+    """The cut of the risk at a point (D,), or what leaves in its place, with a ``risk`` at or above the exact one.
+
+    Exact risks at D + 1 points, where the same rows have a part, would be the very slope that may not leave.
+    """
     exact = site_cut(point, problem)
     if guard is None or exact.rows is None:
         return exact
@@ -123,7 +128,8 @@ def guarded_cut(point: FloatArray, problem: SiteProblem, guard: Guard | None, ex
     if found is known:
         return exact
     height = min(height_at(found, point, near.norm), exact.height)
-    return RiskCut(exact.risk, height, found.slope, found.norm_weight, found.swing, found.rows)
+    risk = exact.risk + found.above * (exact.risk - height)
+    return RiskCut(risk, height, found.slope, found.norm_weight, found.swing, found.rows)
 
 
 def guarded_minorant(

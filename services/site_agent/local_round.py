@@ -191,7 +191,7 @@ class LocalRound:
         with self._few_refused(task), as_refusals(task):
             whole, dataset = self._data(task)
             known = whole.train.known(task.spec.loss.task)
-            guard = self._gate.guard(whole.train, known)
+            guard = self._gate.guard(whole.train, known, on_sums=task.masking is not None)
             check_told(task, self._counting(task, whole))
             found = self._found(task, dataset, guard)
             figures = self._gate.admit(whole.train, known, task.run_id, found.account, guard.choices)

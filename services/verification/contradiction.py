@@ -81,15 +81,18 @@ def verify_evidence(data: bytes) -> list[str]:
     raise NotProvenError(f"the answers of {site_id} contradict one another nowhere")
 
 
-def contradiction_of(answers: Sequence[Answer], lower: Sequence[Answer] | None = None) -> str:
+def contradiction_of(
+    answers: Sequence[Answer], lower: Sequence[Answer] | None = None, *, above: bool = False
+) -> str:
     """What of answers of one convex risk cannot be true, in words; empty where nothing speaks against them.
 
     ``lower``: answers of a risk that is nowhere above, whose cuts the risks of ``answers`` are held to instead.
+    ``above``: a risk may be told too high by as much as the cut beside it is too low, as on sums.
     """
     for of_risk in answers:
         for of_cut in answers if lower is None else lower:
             for head in range(min(len(of_risk.said["risk"]), len(of_cut.said["risk"]))):
-                found = _unequal(of_risk, of_cut, head) if lower is None else ""
+                found = _unequal(of_risk, of_cut, head, above=above) if lower is None else ""
                 if found := found or _broken(of_risk, of_cut, head):
                     return found
     return ""
@@ -146,14 +149,23 @@ def _evaluated(asked: Task, said: SiteUpdate) -> Answer:
     return Answer("the evaluation", asked.spec, {"point": point}, {"risk": risk})
 
 
-def _unequal(one: Answer, other: Answer, head: int) -> str:
+def _unequal(one: Answer, other: Answer, head: int, *, above: bool) -> str:
     """Two risks told at one point that differ, in words; empty where they do not. Others are left to their cuts."""
     if one is other or not np.array_equal(one.asked["point"][head], other.asked["point"][head]):
         return ""
     low, high = float(one.said["risk"][head]), float(other.said["risk"][head])
-    if high - low <= TOLERANCE * (1.0 + abs(low) + abs(high)):
+    least = high - _above(other, head) if above else high
+    if least - low <= TOLERANCE * (1.0 + abs(low) + abs(high)):
         return ""
-    return f"its risk at one point is {low:.6g} in {one.when} and {high:.6g} in {other.when}"
+    beyond = f", of which its cut explains {high - least:.3g}" if least < high else ""
+    return f"its risk at one point is {low:.6g} in {one.when} and {high:.6g} in {other.when}{beyond}"
+
+
+def _above(answer: Answer, head: int) -> float:
+    """How far a risk that is told from above may be above the plant's own, by the cut beside it."""
+    if "cut_height" not in answer.said:
+        return 0.0
+    return max(float(answer.said["risk"][head]) - float(answer.said["cut_height"][head]), 0.0) / 2
 
 
 def _broken(of_risk: Answer, of_cut: Answer, head: int) -> str:

@@ -27,7 +27,7 @@ from services.site_agent.vault.exposure_record import (
     Stored,
     directions_kept,
 )
-from services.site_agent.vault.guard import Choice, Left, VaultGuard
+from services.site_agent.vault.guard import MOST_ABOVE, Choice, Left, VaultGuard
 from services.site_agent.vault.span import Figures, Span, leveraged_rows
 
 _REFUSED_PART = "refused"  # of the record of what a run was told
@@ -136,13 +136,16 @@ class ExposureGate:
         now = self._clock().astimezone(UTC).isoformat()
         self._record.count_models(self._digest_of(train), run_id, now, _REFUSED_PART, [question], REFUSED)
 
-    def guard(self, train: Part, known: NDArray[np.bool_]) -> VaultGuard:
-        """What chooses the vectors of one answer; ``known`` as in :meth:`admit`."""
+    def guard(self, train: Part, known: NDArray[np.bool_], *, on_sums: bool = False) -> VaultGuard:
+        """What chooses the vectors of one answer; ``known`` as in :meth:`admit`.
+
+        ``on_sums``: beside a cut that is not the exact one the risk is told above the exact one.
+        """
         exposure = self._exposure(train)
         secret = self._record.secret() + exposure.digest.encode()
         return VaultGuard(
             exposure.differences, secret, lambda rows: _over_all(RowAccount((rows,)), known).rows[0],
-            self._record.choice, exposure.left,
+            self._record.choice, exposure.left, most_above=MOST_ABOVE if on_sums else 0.0,
         )
 
     def admit(

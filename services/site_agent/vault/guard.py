@@ -13,6 +13,7 @@ import hashlib
 import zlib
 from collections import deque
 from collections.abc import Callable, MutableMapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
@@ -34,6 +35,8 @@ RISKS_KEPT = 8  # of heads and of plans: the last ones
 _NEGLIGIBLE = 1e-5
 """Share of the risk that an earlier cut may be below the exact one and be told again at once: a tenth of the gap that a
 benchmark asks for, a hundredth of a plan's; it saves the local steps of looking for a mean."""
+MOST_ABOVE = 1.0
+"""On sums: by how much of what a cut in place of the exact one is too low by the risk may be told too high."""
 _NEW_OF_256 = 64
 """Of the questions that the exact cut may not answer, so many are told a mean even where an earlier cut is tighter at
 the point: a run in which every plant only repeats itself learns nothing more and stalls short of its gap."""
@@ -46,15 +49,18 @@ class VaultGuard:
 
     def __init__(
         self, differences: Differences, secret: bytes, spread: Callable[[FloatArray], FloatArray],
-        chosen: Callable[[bytes], Choice | None], left: Left | None = None,
+        chosen: Callable[[bytes], Choice | None], left: Left | None = None, *, most_above: float = 0.0,
     ) -> None:
         """``spread`` puts the coefficients of a task's rows over all training rows; ``chosen`` finds earlier choices.
+
+        ``most_above``: of what a cut in place of the exact one is too low by, the risk is told too high by up to so much.
 
         ``left`` is shared by the guards of one version of the data and grows with every cut that is chosen; what is
         told again is held to the differences as any other, so one that was not admitted does no harm.
         """
         self._trial, self._secret, self._spread, self._chosen = differences.copy(), secret, spread, chosen
         self._left: Left = {} if left is None else left
+        self._most_above = most_above
         self.choices: dict[bytes, Choice] = {}
         self.asked = 0
 
@@ -111,6 +117,16 @@ class VaultGuard:
         return found
 
     def choose_cut(self, question: bytes, near: Near, exact: Minorant, other: Other) -> Minorant:
+        """What :meth:`_chosen_cut` gives, and where it is not the exact one how far above it the risk is told.
+
+        Drawn by the secret and the question, so the same question is told the same.
+        """
+        found = self._chosen_cut(question, near, exact, other)
+        if found is exact or not self._most_above:
+            return found
+        return replace(found, above=self._most_above * float(_drawn(self._key(question + b"risk"), 0).uniform()))
+
+    def _chosen_cut(self, question: bytes, near: Near, exact: Minorant, other: Other) -> Minorant:
         """The exact cut, else a mean that is tighter at the point than all that left before, else the tightest.
 
         The tightest that may be told again, that is: with what came since, one that left long ago may isolate a row.

@@ -7,14 +7,14 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 
 from services.contracts.asset_type import AssetType
 from services.contracts.codec import Signer, encode
-from services.contracts.messages import SiteRefusal, SiteUpdate, Task
+from services.contracts.messages import Kind, SiteRefusal, SiteUpdate, Task
 from services.contracts.signing import new_seed_file, public_key, signer
 from services.contracts.training_spec import TrainingSpec
 from services.site_agent.egress import Egress
@@ -23,6 +23,7 @@ from services.site_agent.local_round import LocalRound
 from services.site_agent.masked_runs import MaskedRuns
 from services.site_agent.policy import SitePolicy
 from services.site_agent.settings import CsvSource
+from tests.services.site_agent.party import METHOD, Party
 from tests.services.site_agent.proxy import HOST, Proxy
 
 RUN = "a" * 32
@@ -179,3 +180,14 @@ def proxy() -> Iterator[Proxy]:
         yield made
         listener.shutdown(socket.SHUT_RDWR)
         made.cut()
+
+
+@pytest.fixture
+def new_party(make_site: Callable[..., Any], tmp_path: Path) -> Callable[..., Party]:
+    def new(shares: dict[str, float] | None = None, known_as: str = "", **policy: Any) -> Party:
+        rules: dict[str, Any] = {
+            "methods": (METHOD,), "asset_types": ("pump",), "messages": get_args(Kind), "exposure_limit": 1.0
+        }
+        return Party(make_site(policy=SitePolicy(**(rules | policy))), tmp_path, shares or {}, known_as)
+
+    return new

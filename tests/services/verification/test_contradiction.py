@@ -1,0 +1,43 @@
+"""Two risks at one point: a contradiction where they are exact, and where they are told from above as far as cuts say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from services.contracts.training_spec import TrainingSpec
+from services.verification.contradiction import Answer, contradiction_of
+
+
+def answer(when: str, risk: float, height: float) -> Answer:
+    """What a plant says at one point: a risk, and a flat cut of that height."""
+    said = {
+        "risk": np.array([risk]), "cut_height": np.array([height]), "slope": np.zeros((1, 3)),
+        "norm_weight": np.zeros(1),
+    }
+    return Answer(when, TrainingSpec(), {"point": np.array([[1.0, -2.0, 0.5]])}, said)
+
+
+def test_exact_risks_at_one_point_are_one_number() -> None:
+    one, other = answer("round 1", 0.5, 0.4), answer("round 2", 0.51, 0.4)
+    assert "its risk at one point is 0.5 in round 1 and 0.51 in round 2" in contradiction_of([one, other])
+    assert "its risk at one point is 0.5 in round 1 and 0.51 in round 2" in contradiction_of([other, one])
+    assert not contradiction_of([one, answer("round 2", 0.5, 0.3)])
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_risks_from_above_may_differ_by_as_much_as_the_cut_beside_the_higher_is_too_low(swapped: bool) -> None:
+    """The higher tells of a risk of .46 at least, the lower of one of .45 or .47 at most."""
+    higher = answer("round 2", 0.52, 0.4)
+    for risk, false in ((0.45, True), (0.47, False)):
+        pair = [answer("round 1", risk, 0.3), higher]
+        found = contradiction_of(pair[::-1] if swapped else pair, above=True)
+        assert bool(found) == false
+    assert found == "" and "of which its cut explains 0.06" in contradiction_of(
+        [higher, answer("round 1", 0.45, 0.3)], above=True
+    )
+
+
+def test_a_risk_from_above_is_held_to_all_cuts_as_it_stands() -> None:
+    found = contradiction_of([answer("round 1", 0.52, 0.4), answer("round 2", 0.6, 0.53)], above=True)
+    assert "its risk 0.52 in round 1 lies below 0.53, which its answer of round 2 proves" in found
