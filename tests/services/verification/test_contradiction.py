@@ -9,13 +9,13 @@ from services.contracts.training_spec import TrainingSpec
 from services.verification.contradiction import Answer, contradiction_of
 
 
-def answer(when: str, risk: float, height: float) -> Answer:
-    """What a plant says at one point: a risk, and a flat cut of that height."""
+def answer(when: str, risk: float, height: float, at: float = 0.5) -> Answer:
+    """What a plant says at a point: a risk, and a flat cut of that height."""
     said = {
         "risk": np.array([risk]), "cut_height": np.array([height]), "slope": np.zeros((1, 3)),
         "norm_weight": np.zeros(1),
     }
-    return Answer(when, TrainingSpec(), {"point": np.array([[1.0, -2.0, 0.5]])}, said)
+    return Answer(when, TrainingSpec(), {"point": np.array([[1.0, -2.0, at]])}, said)
 
 
 def test_exact_risks_at_one_point_are_one_number() -> None:
@@ -39,5 +39,5 @@ def test_risks_from_above_may_differ_by_as_much_as_the_cut_beside_the_higher_is_
 
 
 def test_a_risk_from_above_is_held_to_all_cuts_as_it_stands() -> None:
-    found = contradiction_of([answer("round 1", 0.52, 0.4), answer("round 2", 0.6, 0.53)], above=True)
+    found = contradiction_of([answer("round 1", 0.52, 0.4), answer("round 2", 0.6, 0.53, at=0.6)], above=True)
     assert "its risk 0.52 in round 1 lies below 0.53, which its answer of round 2 proves" in found
