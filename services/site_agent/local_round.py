@@ -13,10 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from models.basics import FloatArray
-from models.cohorts.fixed_point import Words, asked_points, to_words
+from models.cohorts.fixed_point import Words
 from models.methods.catalogue import get_method
 from models.methods.guard import Guard
 from models.methods.row_account import Accounted
@@ -24,25 +22,24 @@ from services.contracts.all_scores import objective_of
 from services.contracts.asset_type import AssetType
 from services.contracts.codec import COMPACT, OWN_SCORES, Frame, FrameError
 from services.contracts.coupling import CouplingTask
-from services.contracts.lift import draw_lift, has_local_features, lift_check
+from services.contracts.lift import has_local_features
 from services.contracts.log_lines import about
 from services.contracts.masking import Delivery, MaskingCohort
 from services.contracts.messages import SiteRefusal, SiteUpdate, Task
 from services.contracts.tracing import span
-from services.contracts.training_spec import RadiusRule, TrainingSpec
-from services.masking.scores import score_words
+from services.contracts.training_spec import TrainingSpec
 from services.site_agent.egress import Egress, TooLargeError
 from services.site_agent.held_out import told_of_model
-from services.site_agent.local_coupling import coupling_answer, coupling_words
+from services.site_agent.local_coupling import coupling_answer
+from services.site_agent.local_join import ToldBeside, joined
 from services.site_agent.local_solve import (
     head_risks,
-    join_answer,
     lift_box,
     lifted,
     site_problems,
     solve_round,
 )
-from services.site_agent.local_tuning import tuning_answer, tuning_words
+from services.site_agent.local_tuning import tuning_answer
 from services.site_agent.logs import LOG, PRIVATE
 from services.site_agent.masked_runs import MaskedRuns
 from services.site_agent.noisy_round import NoisyAnswers
@@ -53,12 +50,11 @@ from services.site_agent.settings import DataSource
 from services.site_agent.task_frame import read_task, salvage
 from services.site_agent.told_models import OF_THE_ROWS, CountModels, check_problem_count, check_told, question_digest
 from services.site_agent.vault.dataset import Dataset
-from services.site_agent.vault.drift import DriftRecord, drift
+from services.site_agent.vault.drift import DriftRecord
 from services.site_agent.vault.exposure_gate import NOTHING, ExposureGate, data_digest
 from services.site_agent.vault.exposure_record import ExposureRecord
 from services.site_agent.vault.noise_account import NoiseRecord
 from services.site_agent.vault.reader import Vault
-from services.site_agent.vault.row_digest import row_digest
 from services.site_agent.vault.table import VaultError
 
 _TUNED_KEPT = 2000  # candidates and folds of the last tunings, for as many runs as a plant takes part in at once
@@ -89,7 +85,7 @@ class LocalRound:
         self._gate = ExposureGate(self._record, policy)
         self._noise_record = NoiseRecord(exposure)
         self._noise = NoisyAnswers(self._noise_record, policy)
-        self._drift = DriftRecord(exposure)
+        self._beside = ToldBeside(site_id, policy, self._record, self._gate, DriftRecord(exposure))
         self._questions, self._tuned = Questions(), Questions(_TUNED_KEPT)
         self._masks = masks
         self._kept: tuple[Dataset, TrainingSpec, Heads] | None = None
@@ -130,7 +126,7 @@ class LocalRound:
         """Let go of the records."""
         self._record.close()
         self._noise_record.close()
-        self._drift.close()
+        self._beside.close()
 
     def warm_up(self) -> None:
         """Read the data before the first task asks; what does not fit goes to the log."""
@@ -159,9 +155,13 @@ class LocalRound:
             return {"masking": self._masks.mask(task.masking, noisy)}, exposure
         found, exposure = self._compute(task)
         with self._few_refused(task), as_refusals(task):
-            words = _words(task, found, self._masks.share(task.run_id))
+            words = self._masks.words(task, found)
         question = self._masks.question(task, found) if task.kind == "round" else None
         return {"masking": self._masks.mask(task.masking, words, question)}, exposure
+
+    def _told(self, task: Task, arrays: Mapping[str, FloatArray]) -> dict[str, Any]:
+        with as_refusals(task):
+            return self._beside.told(task, *self._data(task), arrays)
 
     @contextmanager
     def _few_refused(self, task: Task) -> Iterator[None]:
@@ -216,7 +216,7 @@ class LocalRound:
     def _found(self, task: Task, dataset: Dataset, guard: Guard) -> Accounted:
         match task.kind:
             case "join":
-                return Accounted(self._join(task, dataset), NOTHING)
+                return Accounted(joined(task, dataset), NOTHING)
             case "round":
                 return self._round(task, dataset, guard)
             case "tune":
@@ -230,33 +230,6 @@ class LocalRound:
                 return Accounted(told, NOTHING)
             case "agree" | "prepare" | "unmask" | "open":
                 raise Refusal("bad_task", f"a task {task.kind} asks nothing of the data")
-
-    def _join(self, task: Task, dataset: Dataset) -> dict[str, FloatArray]:
-        train, spec = dataset.train, task.spec
-        check = lift_check(draw_lift(spec.lift, train.features.shape[1]))
-        return join_answer(spec, lifted(spec, train.features), train.outcomes(spec.loss.task), check)
-
-    def _told(self, task: Task, joined: Mapping[str, FloatArray]) -> dict[str, Any]:
-        """What a join tells beside its arrays, as far as the policy allows."""
-        told: dict[str, Any] = {"data_digest": self._digest(task, joined)}
-        with as_refusals(task):
-            train = self._data(task)[0].train
-            first = self._drift.begin(task.contract, train.features)
-            if self._policy.tell_drift:
-                told["drift"] = drift(first, train.features)
-            if self._policy.tell_exposure:
-                told["exposed"] = round(self._gate.figures(train).by_differences / len(train), 4)
-        return told
-
-    def _digest(self, task: Task, joined: Mapping[str, FloatArray]) -> str:
-        """Keyed digest of the rows and terms with the radius that the site joined with; empty: it tells none."""
-        if not self._policy.tell_unchanged:
-            return ""
-        ball = RadiusRule(rule="fixed", value=float(joined["radius"]))
-        with as_refusals(task):
-            train, spec = self._data(task)[1].train, task.spec.model_copy(update={"radius": ball})
-            rows, outcomes = train.features, np.asarray(train.outcomes(spec.loss.task), dtype=np.float64)
-            return row_digest(self._record.secret(), self._site_id, task.contract, spec, rows, outcomes)
 
     def _heads(self, task: Task, dataset: Dataset) -> Heads:
         """Problem of each head; the last ones are kept, for every round of a run asks about the same."""
@@ -308,13 +281,3 @@ class LocalRound:
         LOG.warning("refused %s of run %s: %s", reply_to["kind"], reply_to["run_id"][:8], refusal.reason)
         PRIVATE.warning("%s: %s", refusal.refusal_code, refusal)
         return self._egress.release(SiteRefusal(**reply_to, code=refusal.refusal_code, reason=refusal.reason))
-
-
-def _words(task: Task, found: Mapping[str, FloatArray], share: float) -> Words:
-    """An answer as what a cohort sums, by the plant's share."""
-    if task.kind == "evaluate":
-        return score_words(dict(found), share)
-    if task.kind == "tune":
-        tuned = coupling_words if isinstance(task.tuning, CouplingTask) else tuning_words
-        return tuned(task, dict(found), share)
-    return to_words(dict(found), share, asked_points(task.arrays))

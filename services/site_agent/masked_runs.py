@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from pydantic import ValidationError
 
 from models.basics import Arrays
-from models.cohorts.fixed_point import asked_points
+from models.cohorts.fixed_point import asked_points, to_words
 from services.auditing.questions import Question
 from services.auditing.request import AuditRequest, opened_to
+from services.contracts.coupling import CouplingTask
 from services.contracts.errors import InvalidInputError
 from services.contracts.masking import (
     Delivery,
@@ -37,6 +38,9 @@ from services.contracts.messages import Task
 from services.masking.committer import MOST_AUDITS, Committer
 from services.masking.keys import MaskKeyPair, Words
 from services.masking.member import Member
+from services.masking.scores import score_words
+from services.site_agent.local_coupling import coupling_words
+from services.site_agent.local_tuning import tuning_words
 from services.site_agent.policy import Refusal, SitePolicy
 
 _RUNS_KEPT = 4  # as many as a plant takes part in at once
@@ -103,9 +107,21 @@ class MaskedRuns:
         except MaskingError as error:
             raise Refusal("masks_refused", str(error)) from None
 
-    def share(self, run_id: str) -> float:
-        """The plant's share in the sums of a run."""
-        return self.cohort(run_id).share(self._site_id)
+    def words(self, task: Task, answer: Arrays) -> Words:
+        """An answer as what the run's cohort sums, by the plant's share.
+
+        Raises
+        ------
+        ProblemError
+            A number does not fit a sum.
+        """
+        share = self.cohort(task.run_id).share(self._site_id)
+        if task.kind == "evaluate":
+            return score_words(answer, share)
+        if task.kind == "tune":
+            tuned = coupling_words if isinstance(task.tuning, CouplingTask) else tuning_words
+            return tuned(task, answer, share)
+        return to_words(answer, share, asked_points(task.arrays))
 
     def cohort(self, run_id: str) -> MaskingCohort:
         """The cohort that was agreed on last in a run; :class:`Refusal` where none was."""

@@ -53,10 +53,9 @@ class VaultGuard:
     ) -> None:
         """``spread`` puts the coefficients of a task's rows over all training rows; ``chosen`` finds earlier choices.
 
-        ``most_above``: of what a cut in place of the exact one is too low by, the risk is told too high by up to so much.
-
         ``left`` is shared by the guards of one version of the data and grows with every cut that is chosen; what is
-        told again is held to the differences as any other, so one that was not admitted does no harm.
+        told again is held to the differences as any other, so one that was not admitted does no harm. ``most_above``:
+        by so much of what a cut in place of the exact one is too low by the risk is told too high at most.
         """
         self._trial, self._secret, self._spread, self._chosen = differences.copy(), secret, spread, chosen
         self._left: Left = {} if left is None else left

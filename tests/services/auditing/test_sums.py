@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from models.cohorts.fixed_point import to_words
 from models.problem import RobustSpec, SiteProblem
 from services.auditing.auditor import audit
+from services.auditing.questions import Question, falsehood
 from services.auditing.request import falsehood_of_sums
+from services.contracts.training_spec import TrainingSpec
 from services.masking.commitments import signed
 from services.masking.masks import words_from_bytes, words_to_bytes
 from tests.attacks.cohort import Cohort
@@ -51,6 +54,24 @@ def test_the_risk_of_more_plants_is_held_to_the_cuts_of_fewer_and_not_the_other_
         "answered": ("plant-1", "plant-2", "plant-3"), "total": words_to_bytes(_lowered(plants, np.add.reduce(first))),
     })
     assert not falsehood_of_sums((fewer_low, other)) and not falsehood_of_sums((other, fewer_low))
+
+
+def test_a_plant_that_tells_a_point_from_above_as_its_cut_allows_is_no_liar_and_beyond_is() -> None:
+    """A risk of .46: told exactly once, and again beside a looser cut; too high by up to what that is too low by."""
+    shapes: dict[str, tuple[int, ...]] = {"risk": (1,), "cut_height": (1,), "slope": (1, 3), "norm_weight": (1,)}
+    point = np.array([[1.0, -2.0, 0.5]])
+
+    def told(number: int, risk: float, height: float) -> tuple[Question, Any]:
+        said = {"risk": [risk], "cut_height": [height], "slope": [[0.0] * 3], "norm_weight": [0.0]}
+        words = to_words({name: np.array(each) for name, each in said.items()}, 1.0, point)
+        return Question("ab" * 16, "c" * 64, number, TrainingSpec(), shapes, point), words
+
+    def false(*rounds: tuple[Question, Any]) -> str:
+        return falsehood([question for question, _ in rounds], [words for _, words in rounds])
+
+    assert not false(told(1, 0.46, 0.46), told(2, 0.51, 0.4))
+    assert "its risk at one point" in false(told(1, 0.46, 0.46), told(2, 0.53, 0.4))
+    assert "its risk at one point" in false(told(1, 0.53, 0.4), told(2, 0.46, 0.46))
 
 
 def _lowered(plants: Cohort, words: Any) -> Any:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from models.basics import FloatArray
-from models.cohorts.fixed_point import asked_points, to_words
 from models.methods.growth import Added
 from services.contracts.asset_type import AssetType, FaultClass, Feature
 from services.contracts.codec import decode, digest, encode
@@ -25,11 +24,10 @@ from services.contracts.run import Exchange, ExcludedSite, RoundRecord, Run, Run
 from services.contracts.signing import new_seed_file, signer
 from services.coordinator.ports import RawAnswer
 from services.coordinator.training import Coordinator
-from services.masking.scores import score_words
-from services.site_agent.local_coupling import coupling_answer, coupling_words
+from services.site_agent.local_coupling import coupling_answer
 from services.site_agent.local_scores import confusion_counts, held_out_loss
 from services.site_agent.local_solve import head_risks, join_answer, lifted, site_problems, solve_round
-from services.site_agent.local_tuning import tuning_answer, tuning_words
+from services.site_agent.local_tuning import tuning_answer
 from services.site_agent.masked_runs import MaskedRuns
 from services.site_agent.noisy_round import NoisyAnswers
 from services.site_agent.policy import REASONS, Refusal, SitePolicy
@@ -100,14 +98,9 @@ class FakePlant:
         if task.kind == "round" and cohort.noise is not None:
             heads = site_problems(task.spec, self.features, self.classes, RIG)
             return self.masks.mask(task.masking, self.noise.words(task, cohort, heads, "digest"))
-        share, found = self.masks.share(task.run_id), self.falsify(task, self.honest(task))
-        if task.kind == "evaluate":
-            return self.masks.mask(task.masking, score_words(found, share))
-        if task.kind == "tune":
-            words_of = coupling_words if isinstance(task.tuning, CouplingTask) else tuning_words
-            return self.masks.mask(task.masking, words_of(task, found, share))
-        words = to_words(found, share, asked_points(task.arrays))
-        return self.masks.mask(task.masking, words, self.masks.question(task, found))
+        found = self.falsify(task, self.honest(task))
+        question = self.masks.question(task, found) if task.kind == "round" else None
+        return self.masks.mask(task.masking, self.masks.words(task, found), question)
 
     def honest(self, task: Task) -> dict[str, FloatArray]:
         if task.kind == "tune":

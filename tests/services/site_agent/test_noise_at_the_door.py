@@ -22,7 +22,7 @@ from services.site_agent.policy import SitePolicy
 from services.site_agent.vault.exposure_gate import data_digest
 from services.site_agent.vault.noise_account import NoiseRecord
 from services.site_agent.vault.reader import Vault
-from tests.services.site_agent.test_sums_at_the_door import RUN, Party
+from tests.services.site_agent.party import RUN, Party
 
 POINT = {"point": np.array([[0.5, -0.2, 0.1, 0.05]])}
 

@@ -214,6 +214,24 @@ def test_a_cut_that_left_many_times_and_may_not_leave_does_not_stand_before_all_
     assert door.choose_cut(b"q", near, exact, lambda number, random: zero if number > MOVES else many[0]) is lower
 
 
+def test_how_far_above_a_risk_is_told_is_the_secrets_and_the_questions() -> None:
+    near, exact = Near(np.zeros(2), 0.0), cut(1.0, np.eye(20)[4] / 20)
+
+    def above(secret: bytes = b"secret", question: bytes = b"q", most_above: float = 0.5) -> float:
+        door = VaultGuard(
+            Differences(20, 1, np.zeros((0, SKETCH)), set(), set()), secret, lambda rows: rows, lambda each: None,
+            most_above=most_above,
+        )
+        found = door.choose_cut(question, near, exact, lambda number, random: cut(0.9, np.full(20, 0.05)))
+        assert found.rows is not exact.rows, "one row alone may not leave"
+        assert found.above <= most_above
+        return found.above
+
+    assert above() == above() > 0
+    assert len({above(), above(b"another"), above(question=b"r")}) == 3
+    assert above(most_above=0.0) == 0
+
+
 def cut(height: float, rows: np.ndarray) -> Minorant:
     return Minorant(height, np.zeros(2), 0.0, None, rows)
 

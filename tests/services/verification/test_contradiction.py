@@ -1,4 +1,4 @@
-"""Two risks at one point: a contradiction where they are exact, and where they are told from above as far as cuts say."""
+"""Two risks at one point: a contradiction where they are exact, and where told from above by what cuts explain."""
 
 from __future__ import annotations
 
