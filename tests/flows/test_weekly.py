@@ -133,7 +133,7 @@ def test_a_digest_is_keyed_stable_and_only_told_where_the_policy_says_so(works: 
     joins = [line for line in map(json.loads, ledger.read_text().splitlines()) if line.get("kind") == "join"]
     assert {line["data_digest"] for line in joins} == {told[0]["plant-1"]}
     door = works.doors["plant-1"]
-    door._policy = door._policy.model_copy(update={"tell_unchanged": False})
+    door._beside._policy = door._beside._policy.model_copy(update={"tell_unchanged": False})
     _, _, version = works.train(plan)
     assert set(version.reused.sites) == set(PLANTS) - {"plant-1"}
 
@@ -142,12 +142,12 @@ def test_a_plant_that_lies_about_its_digest_loses_its_old_cuts_and_convicts_nobo
     plan = works.plan("liar", gap=1e-4)
     works.train(plan)
     door = works.doors["plant-3"]
-    said = door._digest
+    said = door._beside._digest
     task_digest = works.context.store.runs.get_digests(works.context.store.runs.list_runs(plan="liar")[0].run_id)
-    door._digest = lambda *given: task_digest["plant-3"]
+    door._beside._digest = lambda *given: task_digest["plant-3"]
     write_rows(works.sources["plant-3"].path, 2, 90)
     run, warm, version = works.train(plan)
-    door._digest = said
+    door._beside._digest = said
     assert run.excluded == () and warm.certificate.gap <= 1e-4
     assert "plant-3" not in version.reused.sites
     assert warm.certificate.lower <= least_risk(works) <= warm.certificate.upper * (1 + 1e-9)
