@@ -22,9 +22,9 @@ from models.tuning.at_hand import race
 from models.tuning.automatic import AUTO_FOLDS, AUTO_RULE, AUTO_SEGMENTS, automatic_radii, tries_products
 from models.tuning.budget import MOST_TRAININGS, Budget, OneTraining, reference
 from models.tuning.candidates import Candidate, grid
-from models.tuning.choice import Rule, Scored
+from models.tuning.choice import Rule, Scored, untuned
 from models.tuning.coupling import coupling_cost
-from models.tuning.folds import check_folds, deal_rows
+from models.tuning.folds import TooFewRowsError, check_folds, deal_rows
 from models.tuning.racing import Tuner
 from models.tuning.reference import one_training
 from models.tuning.rungs import race_numbers, rungs
@@ -107,7 +107,8 @@ def tuned(
     Raises
     ------
     ProblemError
-        Not such a mapping, a grid of one, a budget below one training, too few folds or rows, or no radius to tune.
+        Not such a mapping, a grid of one, a budget below one training, too few folds, or no radius to tune; of a
+        mapping too few rows, where "auto" takes the terms as they are, as a plan does.
     """
     asked = _asked(given)
     if not any(spec.radius > 0 for spec in specs):
@@ -123,13 +124,19 @@ def tuned(
     tables = [table if each is None else replace(table, features=each.apply(table.features)) for each in lifts]
     units = CommonUnits.of(_stated(table, heads, specs))
     scaled = [units.stated(_stated(each, heads, specs)) for each in tables]
-    sites = {
-        str(g): _site(
-            table, g, [tuple(each[f"{g} {k}"] for k in range(len(heads))) for each in scaled], n_folds,
-            whole_number("seed", asked.get("seed", 0), least=0),
-        )
-        for g in range(len(specs))
-    }
+    try:
+        sites = {
+            str(g): _site(
+                table, g, [tuple(each[f"{g} {k}"] for k in range(len(heads))) for each in scaled], n_folds,
+                whole_number("seed", asked.get("seed", 0), least=0),
+            )
+            for g in range(len(specs))
+        }
+    except TooFewRowsError:
+        if not isinstance(given, str):
+            raise
+        own = untuned(candidates, "the estimator's", f"a site or more has too few rows for {n_folds} folds")
+        return Tuned(tuple(specs), client_radius, lifts[0], lifts, tuple(map(Scored, candidates)), own.why, 0, 0)
     each_cost = units.target / units.feature
     racing = {replace(each, label_flip_cost=each.label_flip_cost * each_cost): each for each in candidates}
     firsts = [{name: site.rows[number][0] for name, site in sites.items()} for number in range(len(lifts))]

@@ -24,7 +24,7 @@ from models.methods.catalogue import get_method
 from models.problem import ServerProblem
 from models.tuning.budget import Budget, OneTraining, reference
 from models.tuning.candidates import Candidate
-from models.tuning.choice import Scored
+from models.tuning.choice import Scored, untuned
 from models.tuning.coupling import coupling_cost
 from models.tuning.racing import Tuner
 from models.tuning.reference import FIRST_ROUNDS, one_training
@@ -234,8 +234,8 @@ class PlanTuning:
 
         ``why`` names no plant, for reports show it to who sees pseudonyms.
         """
-        own = next(each for each in self._grid if each.radius == 1.0 and each.lift == 0)
-        return self._curve(own, f"the plan's own terms, untuned: {why}", [Scored(each) for each in self._grid], 0, 0)
+        own = untuned(self._grid, "the plan's", why)
+        return self._curve(own.candidate, own.why, [Scored(each) for each in self._grid], 0, 0)
 
     def _curve(
         self, found: Candidate, why: str, scored: Sequence[Scored], sent: int, received: int

@@ -12,6 +12,7 @@ from models.features.fourier import fourier_lift
 from models.features.lift import Lift
 from models.features.nystrom import drawn_points, nystrom_lift
 from models.features.products import product_lift
+from models.features.scaled import ScaledProducts
 from models.features.spline import spline_between, spline_lift
 from models.geometry.norms import DUAL_NORM, vector_norm
 from models.problem import RobustSpec, SiteProblem
@@ -22,6 +23,9 @@ LIFTS: dict[str, Lift] = {
     "spline": spline_lift(3, 5),
     "products": product_lift(3, (2, 0, 1)),
     "squares": product_lift(3, (0, 2), squares=True),
+    "scaled products": ScaledProducts(
+        product_lift(3, (0, 1, 2), squares=True), np.array([0.0, -1.0, -0.5]), np.array([1.5, 2.5, 1.5])
+    ),
     "nystrom": nystrom_lift(drawn_points(3, 20, 5), bandwidth=0.4),
     "nystrom bare": nystrom_lift(drawn_points(3, 9, 5), bandwidth=0.2, keep_linear=False),
 }
