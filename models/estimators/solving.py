@@ -106,7 +106,8 @@ class RobustFit:
         """The statement with the terms that the tuning chose from held-out rows of the heads (K, N); as it is without.
 
         Keeps ``tuning_curve_``, one entry a candidate: factor on the radius, flip cost, client radius, lift and
-        segments of splines (0: none), mean score (None: not scored), standard error, number of folds; and
+        segments of splines (0: none), mean score (macro F-1, or minus the mean error in the target's unit; None: not
+        scored), standard error, number of folds; and
         ``tuning_why_``; rounds and the bytes that a site sent as ``tuning_rounds_`` and ``tuning_bytes_per_site_``;
         ``lift_`` is the chosen one.
         """

@@ -83,6 +83,24 @@ def test_what_no_plane_can_tell_is_told_by_the_chosen_splines() -> None:
         FederatedDRSVC(tuning={"segments": [0, 4]}, support=(-50.0, 50.0)).fit(features, labels, groups=groups)
 
 
+def test_one_number_of_segments_is_a_grid_with_radii() -> None:
+    features, labels, groups = ring()
+    model = FederatedDRSVC(tuning={"segments": 3, "folds": 3}, gap=1e-2, calibration_folds=0)
+    model.fit(features, labels, groups=groups)
+    assert {each["segments"] for each in model.tuning_curve_} == {3} and len(model.tuning_curve_) == 4
+
+
+@pytest.mark.parametrize("loss", ["huber", "pinball"])
+def test_a_score_is_the_error_in_the_unit_of_the_target(loss: str) -> None:
+    features, _, groups = ring()
+    targets = 1000.0 + features @ [0.3, 0.0, 1.0] + np.random.default_rng(1).normal(size=150)
+    model = FederatedDRRegressor(loss=loss, tuning={"radius": [1.0, 2.0], "folds": 3}, gap=1e-2, calibration_folds=0)
+    model.fit(features, targets, groups=groups)
+    errors = np.abs(model.predict(features) - targets)
+    share = 0.5 if loss == "pinball" else 1.0  # of the median, half of the absolute error
+    assert -max(each["score"] for each in model.tuning_curve_) == pytest.approx(share * errors.mean(), rel=0.3)
+
+
 def test_a_regression_is_judged_by_its_error() -> None:
     features, _, groups = ring()
     targets = features @ [0.3, 0.0, 1.0] + np.random.default_rng(1).normal(size=150)
