@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from models.losses.catalogue import LossName
+from models.losses.catalogue import LossName, get_loss
 from models.tuning.automatic import AUTO_FOLDS, AUTO_RULE, AUTO_SEGMENTS, automatic_radii, tries_products
 from models.tuning.budget import MOST_TRAININGS, check_trainings
 from models.tuning.candidates import Candidate, grid
@@ -217,6 +217,14 @@ class TuningCurve(Contract):
     def terms(self) -> TunedCandidate:
         """The chosen candidate."""
         return self.candidates[self.chosen]
+
+
+def score_words(loss: LossName) -> str:
+    """What the scores of a curve are, higher being better."""
+    if get_loss(loss).task == "classification":
+        return "macro F-1"
+    kind = "pinball loss" if loss == "pinball" else "absolute error"
+    return f"minus the mean {kind}, in shares of the target's range"
 
 
 def candidate_words(each: TunedCandidate) -> str:

@@ -10,9 +10,11 @@ import pytest
 from models.basics import ProblemError
 from models.estimators import DRSVC, FederatedDRClassifier, FederatedDRRegressor, FederatedDRSVC
 from models.estimators.scaling import RangeScaling
+from models.features.lift import Lift
 from models.features.products import product_lift
 from models.features.scaled import ScaledProducts
-from models.features.spline import SplineLift
+from models.features.spline import SplineLift, spline_lift
+from models.multiclass import predict_scores
 from models.problem import RobustSpec, SiteProblem
 from models.worst_case.risk import site_risk
 
@@ -29,6 +31,16 @@ def rows(kind: str, count: int = 90) -> tuple[Any, Any, Any]:
     x, y = features.T - 0.5
     score = {"plane": x - 0.5 * y, "spline": np.abs(x) - 0.25, "products": x * y}[kind]
     return features, np.where(score > 0.0, "leak", "whole"), np.arange(count) % 2
+
+
+@pytest.mark.parametrize("lift", [None, spline_lift(2, 3), product_lift(2, (0, 1), squares=True)], ids=type)
+def test_planes_score_alike_in_both_units(lift: Lift | None) -> None:
+    features = FROM + UNITS * rows("plane")[0]
+    scaling, draw = RangeScaling.of(features, moved=True), np.random.default_rng(1)
+    planes, own = draw.normal(size=(3, (2 if lift is None else lift.n_outputs) + 1)), scaling.lift(lift)
+    scaled = scaling.scale(features)
+    given = predict_scores(scaling.planes(planes, lift), features if own is None else own.apply(features))
+    np.testing.assert_allclose(given, predict_scores(planes, scaled if lift is None else lift.apply(scaled)), atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["plane", "spline", "products"])

@@ -122,6 +122,24 @@ def test_a_spline_in_units_of_its_own_is_the_same_in_other_words(norm: Transport
     np.testing.assert_allclose(far.min(axis=1), width * near.min(axis=1), rtol=1e-3)
 
 
+@pytest.mark.parametrize("norm", NORMS)
+def test_products_in_units_of_their_own_are_the_same_in_other_words(norm: TransportNorm) -> None:
+    draw, low, width = np.random.default_rng(7), np.array([-5.0, 2.0, 0.0]), np.array([8.0, 0.25, 1e-2])
+    lift = product_lift(3, (0, 1, 2), squares=True)
+    own, rows, slopes = ScaledProducts(lift, low, width), draw.uniform(size=(500, 3)), draw.normal(size=(500, 9))
+    given = low + width * rows
+    np.testing.assert_allclose(own.apply(given), lift.apply(rows), atol=1e-12)
+    np.testing.assert_allclose(own.gradient(given, slopes) * width, lift.gradient(rows, slopes), atol=1e-9)
+    np.testing.assert_allclose(own.shares(given, slopes), lift.shares(rows, slopes), atol=1e-9)
+    bound = own.steepness(slopes, norm)
+    assert (vector_norm(own.gradient(given, slopes), DUAL_NORM[norm]) <= bound * (1.0 + 1e-12)).all()
+    alike = ScaledProducts(lift, low, np.full(3, 0.25))
+    np.testing.assert_allclose(alike.steepness(slopes, norm), 4.0 * lift.steepness(slopes, norm))
+    lead = draw.uniform(size=(20, 2))
+    moves = [each.least_move(slopes[:2], given[:20], lead, norm) for each in (alike, lift)]
+    np.testing.assert_allclose(moves[0], 0.25 * moves[1])
+
+
 def test_nystrom_features_are_the_kernel_on_their_points() -> None:
     points = drawn_points(2, 12, 7)
     found = 2.0 * nystrom_lift(points, bandwidth=0.3, keep_linear=False).apply(points) - 1.0
