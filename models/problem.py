@@ -59,9 +59,10 @@ class RobustSpec:
         if math.isnan(self.label_flip_cost) or self.label_flip_cost <= 0:
             raise ProblemError(f"label_flip_cost must be above 0 (infinity allowed), got {self.label_flip_cost}")
         if self.radius > 0 and not math.isfinite(self.loss.lipschitz):
+            like = "logistic" if self.loss.task == "classification" else "huber"
             raise ProblemError(
                 f"the {self.loss.name} loss has no worst case over a ball: its radius must be 0, got {self.radius}; "
-                "huber is a loss like it that has one"
+                f"{like} is a loss like it that has one"
             )
         if self.transport_norm not in get_args(TransportNorm):
             raise ProblemError(f"transport_norm must be one of {get_args(TransportNorm)}, got {self.transport_norm!r}")

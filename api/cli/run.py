@@ -12,10 +12,11 @@ from api.backend.actor import local_administrator
 from api.backend.wiring import Backend
 from api.cli.common import add_action, add_actions, print_fields, print_json, print_list, run_action, tell
 from api.runs import service as runs
+from models.losses.catalogue import LossName
 from services.contracts.command_line import whole_number
 from services.contracts.documents import to_plain
 from services.contracts.run import RunStatus
-from services.contracts.tuning import TuningCurve, candidate_words
+from services.contracts.tuning import TuningCurve, candidate_words, score_words
 
 run = run_action
 
@@ -53,7 +54,7 @@ def _show(backend: Backend, args: argparse.Namespace) -> None:
         ("plan", found.plan.name),
         *([("for this run alone", _pairs(found.plan.overrides))] if found.plan.overrides else []),
         *((name, getattr(found, name)) for name in shown),
-        *_tuning(found.plan.tuned),
+        *_tuning(found.plan.tuned, found.plan.spec.loss.name),
         ("sites", [site.site_id for site in found.sites]),
         ("absentees", [f"{answer.site_id} ({answer.code})" for answer in found.absentees]),
         ("at work", [
@@ -65,7 +66,7 @@ def _show(backend: Backend, args: argparse.Namespace) -> None:
     ])
 
 
-def _tuning(curve: TuningCurve | None) -> list[tuple[str, object]]:
+def _tuning(curve: TuningCurve | None, loss: LossName) -> list[tuple[str, object]]:
     """What a tuning chose, cost and tried (radius by factor, cost of a flip, lift); nothing where there was none."""
     if curve is None:
         return []
@@ -79,6 +80,7 @@ def _tuning(curve: TuningCurve | None) -> list[tuple[str, object]]:
         ("why", curve.why),
         ("tuning cost", f"{curve.rounds} rounds, {curve.bytes_sent} bytes to the plants, {curve.bytes_received} back"),
         ("candidates", "; ".join(tried)),
+        ("scores", score_words(loss)),
     ]
 
 

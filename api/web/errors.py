@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 from starlette.types import Scope
 
+from services.contracts.base import place_of
 from services.contracts.errors import BallastError
 from services.contracts.unknown_keys import unknown_key
 
@@ -152,13 +153,21 @@ def _follows(item: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> bo
     )
 
 
+_OF_JSON = {
+    "tuple_type": "Input should be a list", "model_type": "Input should be an object",
+    "model_attributes_type": "Input should be an object", "dict_type": "Input should be an object",
+}
+"""What is wanted where JSON has another kind of value: it knows no tuples, and no dictionaries."""
+
+
 def _finding(item: Mapping[str, Any], body: type[BaseModel] | None) -> Finding:
     if item["type"] == "json_invalid":
         return Finding(where="body", what=f"not JSON: {item['ctx']['error']} at character {item['loc'][-1]}")
-    where = ".".join(str(part)[:80] for part in item["loc"])
+    where = ".".join(str(part)[:80] for part in place_of(item["loc"]))
     if item["type"] == "extra_forbidden" and body is not None and item["loc"][0] == "body":
         return Finding(where=where, what=unknown_key(body, item["loc"][1:]))
-    return Finding(where=where, what=str(item["msg"]).removeprefix("Value error, "))
+    what = _OF_JSON.get(item["type"], str(item["msg"]).removeprefix("Value error, "))
+    return Finding(where=where, what=what)
 
 
 def install(

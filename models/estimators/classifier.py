@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -20,9 +19,9 @@ from models.conformal.scores import own_margins
 from models.estimators.calibration import deal_folds, likely_scale, probabilities, scores_of_classes
 from models.estimators.choices import chosen_loss, mixture_ball, stated_support
 from models.estimators.coupled import coupled
-from models.estimators.folds import ROUGH, fold_models
+from models.estimators.folds import ROUGH, calibration_folds, fold_models
 from models.estimators.lifting import fitted_lift
-from models.estimators.sites import Sites, number, one_site, sites_of, whole_number
+from models.estimators.sites import Sites, number, one_site, present, sites_of, whole_number
 from models.estimators.solving import RobustFit, Statement
 from models.estimators.table import Table, class_weights, sample_counts
 from models.evaluation.robustness_radius import robustness_radius
@@ -60,26 +59,31 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
         indices = predict_class(self._planes(), self._lifted(self._features(X)))
         return np.asarray(self.classes_[indices])
 
-    @available_if(lambda self: self.calibration_folds != 0)  # type: ignore[untyped-decorator]  # as above
-    def predict_proba(self, X: ArrayLike) -> FloatArray:
+    @property
+    def predict_proba(self) -> Callable[[ArrayLike], FloatArray]:
         r"""Probability of each class (n, C), the most probable one being the predicted one.
 
         ``softmax(probability_scale_ * scores)``: one scale, fitted to the scores of rows that a model of the other
         folds has not seen (``models.estimators.calibration``). The rows' own weights count, class weights do not.
+        Without ``calibration_folds`` there is no such method (``AttributeError``), as scikit-learn asks.
         """
+        if self.calibration_folds == 0:
+            raise AttributeError("predict_proba needs calibration_folds, and there are 0: set 2 or more, and fit anew")
+        return self._probabilities
+
+    def _probabilities(self, X: ArrayLike) -> FloatArray:
         features = self._features(X)
         self._folds()
         scores = predict_scores(self._planes(), self._lifted(features))
         return probabilities(scores_of_classes(scores), self.probability_scale_)
 
-    @available_if(lambda self: self.calibration_folds != 0)  # type: ignore[untyped-decorator]  # as above
     def predict_set(self, X: ArrayLike, coverage: float = 0.9) -> NDArray[np.bool_]:
         """Set of classes of each row at a coverage in (0, 1): truth values (n, C), a column for each of ``classes_``.
 
         A set holds the true class of a share ``coverage`` of all new rows of every group, on the average over the draw
         of the data: cross-conformal, from the scores of the ``calibration_folds`` (``models.conformal.cross`` says what
         is proven). The predicted class is always in it. ``ProblemError`` for a coverage that is not between 0 and 1, or
-        where a group has too few rows for it.
+        where a group has too few rows for it, or of a fit without folds.
         """
         features, coverage = self._lifted(self._features(X)), number("coverage", coverage)
         held = self._folds()
@@ -121,6 +125,8 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
             raise ProblemError("the data hold one class only; a classifier needs rows of at least two classes")
         self._is_joint()  # what does not go together is refused before any terms are tuned
         weights = counts * class_weights(self.class_weight, self.classes_, indices, counts)[indices]
+        scaling = self._scaling_of(features)
+        features = scaling.scale(features)
         self.lift_ = fitted_lift(self.lift, self.lift_size, features, self.support)
         table = Table(features, indices.astype(np.float64), sites.index, counts, weights)
         if self._merges(sample_weight is not None or self.class_weight is not None):
@@ -131,16 +137,18 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
         table = replace(table, features=self._lifted(table.features))
         runs, heads = self._runs(table, stated, self._wanted_gap())
         planes = self._weights(runs)
-        self.coupling_ = coupled(planes, table, stated) if self._couples(stated) else None
-        if self.coupling_ is not None:
-            planes = self.coupling_.planes
+        found = coupled(planes, table, stated) if self._couples(stated) else None
+        if found is not None:
+            planes = found.planes
             runs = [replace(run, weights=weights) for run, weights in zip(runs, planes, strict=True)]
-        self.coef_ = planes[:, : table.features.shape[1]]
-        self.intercept_ = planes[:, table.features.shape[1]] if self.fit_intercept else np.zeros(planes.shape[0])
         self._held_out = None
         if self.calibration_folds != 0:
             self.probability_scale_, self._held_out = self._calibrated(table, stated)
         self._keep(runs, heads, table, stated)
+        own = self._in_own_units(scaling)
+        ends = own(planes if self.fit_intercept else np.pad(planes, ((0, 0), (0, 1))))
+        self.coef_, self.intercept_ = ends[:, :-1], ends[:, -1]
+        self.coupling_ = found and replace(found, planes=ends, trained=own(found.trained))
         return self
 
     def _runs(self, table: Table, stated: Statement, gap: float) -> tuple[list[Training], FloatArray]:
@@ -215,7 +223,7 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
 
     def _calibrated(self, table: Table, stated: Statement) -> tuple[float, OutOfFold]:
         """Scale of the probabilities and what sets are made of: each fold's scores under a model of the others."""
-        n_folds = whole_number("calibration_folds", self.calibration_folds, least=2)
+        n_folds = calibration_folds(self.calibration_folds)
         folds = deal_folds(table, n_folds)
         rough = max(self._wanted_gap(), ROUGH)
         found = fold_models(
@@ -249,14 +257,3 @@ class FederatedClassifier(RobustClassifier):
 
     def _sites(self, groups: ArrayLike | None, n_rows: int) -> Sites:
         return sites_of(groups, n_rows)
-
-
-def present(
-    features: FloatArray, outcomes: NDArray[Any], sites: Sites, counts: FloatArray
-) -> tuple[FloatArray, NDArray[Any], Sites, FloatArray]:
-    """Rows that count at all; a site whose rows all count 0 times is as if it were not there."""
-    if counts.all():
-        return features, outcomes, sites, counts
-    rows = np.flatnonzero(counts)
-    here, index = np.unique(sites.index[rows], return_inverse=True)
-    return features[rows], outcomes[rows], Sites(tuple(sites.names[g] for g in here), index), counts[rows]

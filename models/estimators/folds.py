@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from models.basics import FloatArray
+from models.basics import FloatArray, ProblemError
 from models.conformal.cross import Ends, OutOfFold
 from models.estimators.table import Table
 from models.multiclass import predict_scores
@@ -19,6 +19,13 @@ ROUGH: Final = 1e-2
 
 FitHeads = Callable[[Table], Sequence[FloatArray]]
 """Weights of each head of a model of some rows."""
+
+
+def calibration_folds(given: object) -> int:
+    """How many folds a fit has that has some; ``ProblemError`` where that is no number of folds."""
+    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < 2:
+        raise ProblemError(f"calibration_folds must be a whole number at or above 2, or 0 for none, got {given!r}")
+    return int(given)
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from models.basics import FloatArray, ProblemError
+from models.estimators.scaling import wide_enough
 from models.estimators.sites import whole_number
 from models.features.lift import Lift
 from models.features.products import ProductLift
@@ -40,9 +39,7 @@ def fitted_lift(given: LiftArgument, size: object, features: FloatArray, support
 def spline_of(features: FloatArray, segments: int) -> Lift:
     """Splines over the ranges of features (N, P), as :func:`fitted_lift` has them."""
     low, high = features.min(axis=0), features.max(axis=0)
-    # A range too narrow for as many knots counts as none.
-    width = np.where(high - low > 1e-9 * np.maximum(np.abs(low), np.abs(high)), high - low, np.abs(low) + 1.0)
-    return spline_between(low, low + width, segments)
+    return spline_between(low, low + wide_enough(low, high), segments)
 
 
 def segments_of(lift: Lift | None) -> int:

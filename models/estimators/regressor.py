@@ -12,12 +12,12 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from models.basics import FloatArray, ProblemError, TransportNorm
+from models.conformal.coverage import asked_level
 from models.conformal.cross import OutOfFold, cross_interval
 from models.estimators.choices import ClientWeights, SupportArgument, check_client_weights, chosen_loss
-from models.estimators.classifier import present
-from models.estimators.folds import ROUGH, deal_targets, fold_models
+from models.estimators.folds import ROUGH, calibration_folds, deal_targets, fold_models
 from models.estimators.lifting import LiftArgument, fitted_lift
-from models.estimators.sites import number, sites_of, whole_number
+from models.estimators.sites import number, present, sites_of
 from models.estimators.solving import RobustFit, Statement
 from models.estimators.table import Table, sample_counts
 from models.evaluation.intervals import residual_interval
@@ -49,17 +49,16 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
         Box, or polytope ``C x + c y <= d``; with the epsilon-insensitive and the pinball loss only.
     radius, client_radius, client_norm, client_weights, transport_norm, fit_intercept, method, gap, absolute_gap,
     max_rounds, method_parameters, lift, lift_size, tuning, random_state
-        As in the classifier; a tuning scores by the mean absolute error, or the pinball loss.
-
+        As in the classifier; a tuning scores by the mean absolute error, or the pinball loss. Targets are never scaled.
     calibration_folds : int, default 3
-        Folds whose errors make conformal intervals, each a further fit (to a gap of 1e-2, on the other folds); 0: there
-        are none but those by Markov's inequality.
+        Folds whose errors make conformal intervals, each a further fit (to a gap of 1e-2, on the other folds), from 2;
+        0: there are none but those by Markov's inequality.
 
     Attributes
     ----------
     coef_ : (P,). intercept_ : float. lift_ : with a lift P counts the lifted features.
     worst_case_risk_, objective_, objective_lower_bound_, certified_gap_, objective_name_, n_rounds_, site_risks_,
-    radius_, client_weights_ : as in the classifier.
+    radius_, feature_scale_, client_weights_ : as in the classifier.
     """
 
     task: ClassVar[Task] = "regression"
@@ -101,6 +100,8 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
         targets = np.asarray(targets, dtype=np.float64)
         sites, counts = sites_of(groups, features.shape[0]), sample_counts(sample_weight, features)
         features, targets, sites, counts = present(features, targets, sites, counts)
+        scaling = self._scaling_of(features)
+        features = scaling.scale(features)
         self.lift_ = fitted_lift(self.lift, self.lift_size, features, self.support)
         self._middle = _middle(targets) if self.fit_intercept and self.support is None else 0.0
         table = Table(features, targets - self._middle, sites.index, counts, counts)
@@ -110,12 +111,12 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
         stated = self._tuned(table, stated, table.outcomes[None])
         table = replace(table, features=self._lifted(table.features))
         run = self._solve(table, stated, table.outcomes, self._wanted_gap())
-        self.coef_ = run.weights[: table.features.shape[1]]
-        self.intercept_ = self._middle + float(run.weights[-1]) if self.fit_intercept else 0.0
         self._held_out, self._fitted_loss = None, stated.specs[0].loss
         if self.calibration_folds != 0:
             self._held_out = self._out_of_fold(table, stated)
         self._keep([run], table.outcomes[None], table, stated)
+        plane = self._in_own_units(scaling)(run.weights if self.fit_intercept else np.append(run.weights, 0.0))
+        self.coef_, self.intercept_ = plane[:-1], self._middle + float(plane[-1])
         return self
 
     def predict(self, X: ArrayLike) -> FloatArray:
@@ -140,7 +141,7 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
         ProblemError
             Another coverage or method, no folds, or a group with too few rows for the coverage.
         """
-        value, coverage = self.predict(X), number("coverage", coverage)
+        value, coverage = self.predict(X), asked_level(number("coverage", coverage))
         if method == "markov":
             below, above = residual_interval(self._fitted_loss, self.worst_case_risk_, coverage)
             return np.column_stack([value - above, value - below])
@@ -152,7 +153,7 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
 
     def _out_of_fold(self, table: Table, stated: Statement) -> OutOfFold:
         """Errors of each fold under a model of the others, to a rough gap."""
-        n_folds = whole_number("calibration_folds", self.calibration_folds, least=2)
+        n_folds = calibration_folds(self.calibration_folds)
         rough = max(self._wanted_gap(), ROUGH)
         folds = deal_targets(table, n_folds)
         found = fold_models(

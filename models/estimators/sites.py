@@ -69,6 +69,16 @@ def _objects(groups: Any) -> NDArray[Any]:
     except ValueError:
         raise ProblemError("groups must be a vector with the name of each row's site, got a ragged list") from None
 
+def present(
+    features: FloatArray, outcomes: NDArray[Any], sites: Sites, counts: FloatArray
+) -> tuple[FloatArray, NDArray[Any], Sites, FloatArray]:
+    """Rows that count at all; a site whose rows all count 0 times is as if it were not there."""
+    if counts.all():
+        return features, outcomes, sites, counts
+    rows = np.flatnonzero(counts)
+    here, index = np.unique(sites.index[rows], return_inverse=True)
+    return features[rows], outcomes[rows], Sites(tuple(sites.names[g] for g in here), index), counts[rows]
+
 
 def site_weights(given: str | Mapping[Any, float] | None, names: Names, rows: FloatArray) -> FloatArray:
     """Weights (G,): alike ("uniform" or None), by how many ``rows`` (G,) there are ("samples"), or by a mapping."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from models.conformal.cross import OutOfFold
 from models.cuts.certificate import combined_certificate
 from models.estimators.choices import SupportArgument, chosen_loss, mixture_ball, stated_support
 from models.estimators.lifting import LiftArgument, kind_of, segments_of, spline_of
+from models.estimators.scaling import RangeScaling
 from models.estimators.sites import Names, number, site_radii, site_weights, truth, whole_number
 from models.estimators.table import Table
 from models.estimators.tuned import tuned
@@ -61,6 +62,14 @@ class RobustFit:
     tuning: str | Mapping[str, Any] | None = None
     _held_out: OutOfFold | None = None
 
+    def _scaling_of(self, features: FloatArray) -> RangeScaling:
+        """By the ranges of features (N, P) where "auto" does what a plan does; else, and of what is given, none."""
+        truth("fit_intercept", self.fit_intercept)
+        given = self.support is not None or not (self.lift is None or isinstance(self.lift, str))
+        if not isinstance(self.tuning, str) or given:
+            return RangeScaling.none(features.shape[1])
+        return RangeScaling.of(features, moved=bool(self.fit_intercept))
+
     def _loss(self) -> Loss:
         return chosen_loss(self.loss or "hinge", self.task)
 
@@ -97,8 +106,10 @@ class RobustFit:
         """The statement with the terms that the tuning chose from held-out rows of the heads (K, N); as it is without.
 
         Keeps ``tuning_curve_``, one entry a candidate: factor on the radius, flip cost, client radius, lift and
-        segments of splines (0: none), mean score, standard error, number of folds; and ``tuning_why_``; rounds and the
-        bytes that a site sent as ``tuning_rounds_`` and ``tuning_bytes_per_site_``; ``lift_`` is the chosen one
+        segments of splines (0: none), mean score (macro F-1, or minus the mean error in the target's unit; None: not
+        scored), standard error, number of folds; and
+        ``tuning_why_``; rounds and the bytes that a site sent as ``tuning_rounds_`` and ``tuning_bytes_per_site_``;
+        ``lift_`` is the chosen one.
         """
         if self.tuning is None:
             return stated
@@ -116,7 +127,7 @@ class RobustFit:
                 "radius": each.candidate.radius, "label_flip_cost": each.candidate.label_flip_cost,
                 "client_radius": each.candidate.mixture_radius,
                 "lift": kind_of(found.lifts[each.candidate.lift]),
-                "segments": segments_of(found.lifts[each.candidate.lift]), "score": each.mean,
+                "segments": segments_of(found.lifts[each.candidate.lift]), "score": each.mean if each.scores else None,
                 "standard_error": each.standard_error, "folds": len(each.scores),
             }
             for each in found.curve
@@ -170,6 +181,14 @@ class RobustFit:
                 ConvergenceWarning,
                 stacklevel=4,
             )
+
+    def _in_own_units(self, scaling: RangeScaling) -> Callable[[FloatArray], FloatArray]:
+        """What planes (..., K + 1) of scaled features are of the features as given; lift and folds become so here."""
+        lift = self.lift_
+        if self._held_out is not None:
+            self._held_out = replace(self._held_out, planes=scaling.planes(self._held_out.planes, lift))
+        self.lift_, self.feature_scale_ = scaling.lift(lift), scaling.width
+        return lambda planes: scaling.planes(planes, lift)
 
     def _folds(self) -> OutOfFold:
         """What the fit's folds said; ``ProblemError`` of a fit without folds, whatever the parameter says now."""

@@ -1,7 +1,8 @@
 r"""The scikit-learn face of the core: :class:`DRSVC` on one data set, :class:`FederatedDRSVC` on several sites.
 
 Both minimise the exact worst-case hinge risk over Wasserstein balls (FDR problem 5) and say with every fit how far from
-the optimum it can be at most. Features are taken as given: nothing is scaled behind a radius or a label flip cost.
+the optimum it can be at most. Features are taken as given: nothing is scaled behind a radius or a label flip cost,
+unless ``tuning="auto"`` leaves the terms to the rows.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class DRSVC(RobustClassifier):
         How much a row of a class weighs, times its sample weight, in its site's distribution and in every head.
     calibration_folds : int, default 3
         Folds in which the scale of ``predict_proba`` and the sets of ``predict_set`` are found, each a further fit (to
-        a gap of 1e-2, on the other folds); 0: there are neither.
+        a gap of 1e-2, on the other folds), from 2; 0: there are neither.
     lift : None, "spline", or a lift of ``models.features``, default None
         "spline": each feature's part of a score is a line with ``lift_size`` segments of equal width between its least
         and its largest value in X, over all sites (``models.features.spline``); beyond them it is constant. Radius and
@@ -73,8 +74,13 @@ class DRSVC(RobustClassifier):
         No method draws random numbers at present; here so that code that sets it works.
     tuning : None, "auto" or mapping, default None
         Choose the terms by cross-validation inside the sites (``models.tuning``): "auto" tries the stated radius 0.3,
-        1, 3 and 10 times, and where no lift is given splines of 6 segments too, and for 21 features and fewer, all
-        between 0 and 1, products of all pairs and squares, and takes the best of three folds; a mapping gives
+        1, 3 and 10 times, and where no lift is given splines of 6 segments too, and for 21 features and fewer (without
+        an intercept only of features between 0 and 1) products of all pairs and squares, and takes the best of three
+        folds; where a site has too few rows for them, or of a class, the terms as they are, and ``tuning_why_`` says
+        so. Features are trained on by their ranges in X, as a plan has them by those of the asset type, unless there
+        is a support or a given lift: radius and label_flip_cost are then in shares of ``feature_scale_``; planes,
+        lift and ``robustness_radius`` stay in the features' own units. A mapping takes the features as they are, and
+        gives
         ``radius`` (factors), ``label_flip_cost``, ``client_radius``, ``segments`` (0: no splines), ``folds`` (5),
         ``seed``, ``rule`` ("one-standard-error", "best" or "paired") and ``budget`` (2 trainings; 3 of "auto").
         The loss stays the hinge, and planes of several classes are not coupled (``FederatedDRClassifier`` does both).
@@ -99,7 +105,8 @@ class DRSVC(RobustClassifier):
         for that objective; only where that is the worst-case risk it speaks of the robust optimum.
     n_rounds_ : rounds that were run (1 when solved at once).
     site_risks_ : worst-case risk by site; here ``{"all": worst_case_risk_}``.
-    radius_ : dict of site to the radius of its ball.
+    radius_ : dict of site to the radius of its ball, of moves in shares of ``feature_scale_``.
+    feature_scale_ : (P,) what counts as a move of 1 of each feature: its range in X where "auto" tunes, else 1.
     probability_scale_ : scale of the scores in ``predict_proba``.
     n_features_in_, feature_names_in_ : as in every estimator.
     """

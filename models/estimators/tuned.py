@@ -22,9 +22,9 @@ from models.tuning.at_hand import race
 from models.tuning.automatic import AUTO_FOLDS, AUTO_RULE, AUTO_SEGMENTS, automatic_radii, tries_products
 from models.tuning.budget import MOST_TRAININGS, Budget, OneTraining, reference
 from models.tuning.candidates import Candidate, grid
-from models.tuning.choice import Rule, Scored
+from models.tuning.choice import Rule, Scored, untuned
 from models.tuning.coupling import coupling_cost
-from models.tuning.folds import check_folds, deal_rows
+from models.tuning.folds import TooFewRowsError, check_folds, deal_rows
 from models.tuning.racing import Tuner
 from models.tuning.reference import one_training
 from models.tuning.rungs import race_numbers, rungs
@@ -58,13 +58,14 @@ class Tuned:
 
 @dataclass(frozen=True)
 class _Site:
-    """Rows of one site in the units of the race: problems of the heads, by lift."""
+    """Rows of one site in the units of the race: problems of the heads, by lift; errors are told by ``unit``."""
 
     rows: tuple[tuple[SiteProblem, ...], ...]
     outcomes: FloatArray
     counts: FloatArray
     folds: Any
     classes: int
+    unit: float
 
     def problems(self, candidate: Candidate, fold: int) -> Sequence[SiteProblem]:
         kept = self.folds != fold
@@ -85,7 +86,7 @@ class _Site:
             weights = np.hstack([weights, np.zeros((len(weights), 1))])
         features, counts = first.features[held], self.counts[held]
         if first.spec.loss.task == "regression":
-            return error_sums(weights, features, first.labels[held], first.spec.loss, counts)
+            return error_sums(weights, features, first.labels[held], first.spec.loss, counts) * [1.0, self.unit]
         classes = self.outcomes[held].astype(np.intp)
         return class_counts(weights, features, classes, self.classes, row_weights=counts)
 
@@ -107,7 +108,8 @@ def tuned(
     Raises
     ------
     ProblemError
-        Not such a mapping, a grid of one, a budget below one training, too few folds or rows, or no radius to tune.
+        Not such a mapping, a grid of one, a budget below one training, too few folds, or no radius to tune; of a
+        mapping too few rows, where "auto" takes the terms as they are, as a plan does.
     """
     asked = _asked(given)
     if not any(spec.radius > 0 for spec in specs):
@@ -123,13 +125,19 @@ def tuned(
     tables = [table if each is None else replace(table, features=each.apply(table.features)) for each in lifts]
     units = CommonUnits.of(_stated(table, heads, specs))
     scaled = [units.stated(_stated(each, heads, specs)) for each in tables]
-    sites = {
-        str(g): _site(
-            table, g, [tuple(each[f"{g} {k}"] for k in range(len(heads))) for each in scaled], n_folds,
-            whole_number("seed", asked.get("seed", 0), least=0),
-        )
-        for g in range(len(specs))
-    }
+    try:
+        sites = {
+            str(g): _site(
+                table, g, [tuple(each[f"{g} {k}"] for k in range(len(heads))) for each in scaled], n_folds,
+                whole_number("seed", asked.get("seed", 0), least=0), units.target,
+            )
+            for g in range(len(specs))
+        }
+    except TooFewRowsError:
+        if not isinstance(given, str):
+            raise
+        own = untuned(candidates, "the estimator's", f"a site or more has too few rows for {n_folds} folds")
+        return Tuned(tuple(specs), client_radius, lifts[0], lifts, tuple(map(Scored, candidates)), own.why, 0, 0)
     each_cost = units.target / units.feature
     racing = {replace(each, label_flip_cost=each.label_flip_cost * each_cost): each for each in candidates}
     firsts = [{name: site.rows[number][0] for name, site in sites.items()} for number in range(len(lifts))]
@@ -181,7 +189,7 @@ def _lifts(
         )
     if splines is None:
         raise ProblemError("segments are tuned with lift None or 'spline', and without a support")
-    sizes = [whole_number("segments", each, least=0) for each in asked["segments"]]
+    sizes = [whole_number("segments", each, least=0) for each in _listed(asked["segments"])]
     return tuple(splines(each) if each else None for each in dict.fromkeys(sizes))
 
 
@@ -204,15 +212,21 @@ def _asked(given: Any) -> Mapping[str, Any]:
 
 
 def _numbers(name: str, given: Any) -> list[float]:
-    values = given if isinstance(given, list | tuple | np.ndarray) else [given]
-    return [number(name, each) for each in values]
+    return [number(name, each) for each in _listed(given)]
 
 
-def _site(table: Table, site: int, rows: Sequence[tuple[SiteProblem, ...]], n_folds: int, seed: int) -> _Site:
+def _listed(given: Any) -> Sequence[Any]:
+    """One value as a list of one."""
+    return given if isinstance(given, list | tuple) else given.tolist() if isinstance(given, np.ndarray) else [given]
+
+
+def _site(
+    table: Table, site: int, rows: Sequence[tuple[SiteProblem, ...]], n_folds: int, seed: int, unit: float
+) -> _Site:
     own = np.flatnonzero(table.site == site)
     outcomes, classes = table.outcomes[own], rows[0][0].spec.loss.task == "classification"
     strata = outcomes.astype(np.intp) if classes else np.zeros(len(own), dtype=np.intp)
     folds = deal_rows(table.features[own], strata, n_folds, seed)
     check_folds(folds, strata, n_folds, least_train=1, least_test=1)
     n_classes = int(table.outcomes.max()) + 1 if classes else 0
-    return _Site(tuple(rows), outcomes, table.counts[own], folds, n_classes)
+    return _Site(tuple(rows), outcomes, table.counts[own], folds, n_classes, unit)

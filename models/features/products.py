@@ -66,9 +66,13 @@ class ProductLift:
 
     def steepness(self, slopes: FloatArray, transport_norm: TransportNorm) -> FloatArray:
         """Bound on the dual norm of the gradient, from those of the partial derivatives."""
-        check_slopes(slopes, self.n_outputs)
-        by_feature = np.abs(slopes[..., : self.n_inputs]) + np.abs(slopes[..., self.n_inputs :]) @ self._bounds
+        by_feature = self.partial_bounds(slopes)
         return lesser_steepness(by_feature, slopes, self.lipschitz(transport_norm), transport_norm)
+
+    def partial_bounds(self, slopes: FloatArray) -> FloatArray:
+        """Bound (..., P) on the size of each partial derivative of ``<s, z(x)>`` over all x, s along the last axis."""
+        check_slopes(slopes, self.n_outputs)
+        return np.asarray(np.abs(slopes[..., : self.n_inputs]) + np.abs(slopes[..., self.n_inputs :]) @ self._bounds)
 
     def lipschitz(self, transport_norm: TransportNorm) -> float:
         """The constant of the formula above."""

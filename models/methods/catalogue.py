@@ -169,7 +169,7 @@ def check_method_problem(
     if loss is not None and not math.isfinite(loss.lipschitz) and not method.ignores_radius:
         raise ProblemError(
             f"the {loss.name} loss has no worst case over a ball; take a method without one (fedavg, scaff-pd-ia, ..), "
-            f"not {method.name}, or the loss huber"
+            f"not {method.name}, or the loss {'hinge' if loss.task == 'classification' else 'huber'}"
         )
     if supported and method.needs_unbounded:
         raise ProblemError(f"method {method.name} is for features without bounds: leave the support out")

@@ -105,6 +105,12 @@ def chosen(finalists: Sequence[Scored], rule: Rule, sizes: Sequence[int]) -> Cho
     return Choice(found.candidate, why)
 
 
+def untuned(candidates: Sequence[Candidate], whose: str, why: str) -> Choice:
+    """Where a tuning cannot be: the candidate of the terms as they stand, on whose word, and why."""
+    own = next(each for each in candidates if each.radius == 1.0 and each.lift == 0)
+    return Choice(own, f"{whose} own terms, untuned: {why}")
+
+
 def _within_paired_error(best: Scored, other: Scored) -> bool:
     """Whether the best leads by no more than the standard error of its lead over the folds that both have."""
     folds = sorted(best.scores.keys() & other.scores.keys())

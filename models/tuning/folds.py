@@ -17,13 +17,17 @@ from models.basics import FloatArray, ProblemError
 Folds = NDArray[np.intp]
 
 
+class TooFewRowsError(ProblemError):
+    """A site has too few rows, in all or of a class, to hold some of them out; it may well be trained on."""
+
+
 def deal_rows(features: FloatArray, strata: NDArray[np.intp], n_folds: int, seed: int) -> Folds:
     """Fold (N,) in 0..n_folds-1 of rows with features (N, P) and strata (N,): classes, all alike for a regression.
 
     Raises
     ------
     ProblemError
-        Fewer than two folds, or fewer distinct rows than folds.
+        Fewer than two folds; :class:`TooFewRowsError` where there are fewer distinct rows than folds.
     """
     check_n_folds(n_folds)
     key = seed.to_bytes(8, "little")
@@ -39,7 +43,7 @@ def deal_rows(features: FloatArray, strata: NDArray[np.intp], n_folds: int, seed
         found[members] = [(dealt + order[digest]) % n_folds for digest in digests]
         dealt += len(order)
     if dealt < n_folds:
-        raise ProblemError(f"{n_folds} folds need as many distinct rows, there are {dealt}")
+        raise TooFewRowsError(f"{n_folds} folds need as many distinct rows, there are {dealt}")
     return found
 
 
@@ -54,16 +58,18 @@ def check_folds(folds: Folds, strata: NDArray[np.intp], n_folds: int, least_trai
 
     Raises
     ------
-    ProblemError
+    TooFewRowsError
         Without some fold fewer than ``least_train`` rows are left, or a class is missing that the rows have; or a fold
         has fewer than ``least_test`` rows.
     """
     sizes = np.bincount(folds, minlength=n_folds)
     if len(folds) - sizes.max() < least_train or sizes.min() < least_test:
-        raise ProblemError(
+        raise TooFewRowsError(
             f"{len(folds)} rows are too few for {n_folds} folds: a fold needs {least_test} rows and the others "
             f"{least_train}; take fewer folds, or leave out the tuning"
         )
     for stratum in np.unique(strata):
         if len(np.unique(folds[strata == stratum])) < 2:
-            raise ProblemError("a class has too few distinct rows for the folds: without one fold it would be gone")
+            raise TooFewRowsError(
+                "a class has too few distinct rows for the folds: without one fold it would be gone"
+            )

@@ -11,7 +11,7 @@ from typing import Literal, Self, TypeVar
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from models.losses.base import Task
-from services.contracts.base import SLUG_PATTERN, Contract, Slug
+from services.contracts.base import SLUG_PATTERN, Contract, Slug, place_of
 from services.contracts.errors import InvalidInputError
 from services.contracts.target import Target
 from services.contracts.unknown_keys import unknown_key
@@ -175,7 +175,7 @@ def explain(error: ValidationError, kind: type[BaseModel] | None = None) -> str:
     """
     found = []
     for item in error.errors(include_url=False, include_input=False):
-        where = ".".join(str(part) for part in item["loc"])
+        where = ".".join(str(part) for part in place_of(item["loc"]))
         message = _OTHER_KINDS.get(item["type"], item["msg"].removeprefix("Value error, "))
         if item.get("ctx", {}).get("pattern") == SLUG_PATTERN:
             message = _SLUG_WORDS

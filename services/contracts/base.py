@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Self
 
@@ -16,6 +17,10 @@ RunId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
 """A run's id: 32 hexadecimal digits."""
 
 
+WORD, TABLE = "(word)", "(table)"
+"""Tags of a value that is a word or a table; where it does not fit, they are no part of its place."""
+
+
 def in_utc(moment: datetime) -> datetime:
     """The same moment in UTC; ``ValueError`` for one that UTC has in no year from 1 to 9999."""
     try:
@@ -26,6 +31,11 @@ def in_utc(moment: datetime) -> datetime:
 
 Moment = Annotated[AwareDatetime, AfterValidator(in_utc)]
 """A moment that somebody gives, with its zone; held in UTC."""
+
+
+def place_of(parts: Sequence[int | str]) -> tuple[int | str, ...]:
+    """Where a finding is, as whoever wrote the value knows it: without the tags that tell kinds of values apart."""
+    return tuple(part for part in parts if part not in (WORD, TABLE))
 
 
 class Contract(BaseModel):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Literal, Self
 
@@ -164,8 +164,7 @@ def _with(kept: bool) -> str:
 
 def _kind(given: Any) -> str:
     """The kind of a lift, ``fourier`` where none is said: so it was when there was no other."""
-    kind = given.get("kind", "fourier") if isinstance(given, dict) else getattr(given, "kind", "fourier")
-    return str(kind)
+    return str(given.get("kind", "fourier") if isinstance(given, Mapping) else getattr(given, "kind", ""))
 
 
 LiftSpec = Annotated[
@@ -175,7 +174,8 @@ LiftSpec = Annotated[
     | Annotated[NystromLiftSpec, Tag("nystrom")],
     Discriminator(
         _kind, custom_error_type="unknown_lift",
-        custom_error_message="the kind of a lift is fourier, spline, products or nystrom",
+        custom_error_message='the kind of a lift is fourier, spline, products or nystrom, as in '
+        '{ kind = "spline", segments = 6 }',
     ),
 ]
 """A lift of one of these kinds; the field ``kind`` says which."""

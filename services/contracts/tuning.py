@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from models.losses.catalogue import LossName
+from models.losses.catalogue import LossName, get_loss
 from models.tuning.automatic import AUTO_FOLDS, AUTO_RULE, AUTO_SEGMENTS, automatic_radii, tries_products
 from models.tuning.budget import MOST_TRAININGS, check_trainings
 from models.tuning.candidates import Candidate, grid
 from models.tuning.choice import Rule
 from models.tuning.folds import check_n_folds
-from services.contracts.base import Contract
+from services.contracts.base import TABLE, WORD, Contract
 from services.contracts.lift import LiftSpec, ProductLiftSpec, SplineLiftSpec, lifted_size
 
 MOST_CANDIDATES: Final = 60
@@ -23,12 +23,22 @@ AUTO: Final = "auto"
 Factor = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-def _is_text(given: object) -> str:
-    return "word" if isinstance(given, str) else "table"
+def _word_or_table(word: str, said: str) -> Discriminator:
+    """Tells a table from the one word that may stand in its place; anything else is told both."""
+
+    def place(given: object) -> str | None:
+        if isinstance(given, str):
+            return WORD if given == word else None
+        return TABLE if isinstance(given, Mapping | Contract) else None
+
+    return Discriminator(place, custom_error_type="word_or_table", custom_error_message=said)
 
 
 LiftOrNone = Annotated[
-    Annotated[LiftSpec, Tag("table")] | Annotated[Literal["none"], Tag("word")], Discriminator(_is_text)
+    Annotated[LiftSpec, Tag(TABLE)] | Annotated[Literal["none"], Tag(WORD)],
+    _word_or_table(
+        "none", 'a lift to be tried is "none", or a table with its kind, as in { kind = "spline", segments = 6 }'
+    ),
 ]
 """TOML has no null: no lift is written "none"."""
 
@@ -62,7 +72,8 @@ class TuningSpec(Contract):
 
 
 TuningChoice = Annotated[
-    Annotated[TuningSpec, Tag("table")] | Annotated[Literal["auto"], Tag("word")], Discriminator(_is_text)
+    Annotated[TuningSpec, Tag(TABLE)] | Annotated[Literal["auto"], Tag(WORD)],
+    _word_or_table("auto", 'a tuning is "auto", or a table of what is tried, as in { radius = [1.0, 10.0] }'),
 ] | None
 """What a plan says of tuning: a table, "auto" (``models.tuning.automatic``), or nothing."""
 
@@ -206,6 +217,14 @@ class TuningCurve(Contract):
     def terms(self) -> TunedCandidate:
         """The chosen candidate."""
         return self.candidates[self.chosen]
+
+
+def score_words(loss: LossName) -> str:
+    """What the scores of a curve are, higher being better."""
+    if get_loss(loss).task == "classification":
+        return "macro F-1"
+    kind = "pinball loss" if loss == "pinball" else "absolute error"
+    return f"minus the mean {kind}, in shares of the target's range"
 
 
 def candidate_words(each: TunedCandidate) -> str:

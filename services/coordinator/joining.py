@@ -12,12 +12,12 @@ from functools import partial
 from services.contracts.plan_problem import check_cohort_size, check_problem, with_automatic_loss
 from services.contracts.run import Run
 from services.contracts.tuning import AUTO, TuningCurve, settled
-from services.coordinator.refusals import is_final, untuned_for, without_answers
+from services.coordinator.refusals import UNTUNED, is_final, untuned_for, without_answers
 from services.coordinator.run_parts import RunParts, shortage, sites_needed
 from services.coordinator.sample_counts import with_samples_held
 from services.coordinator.summed_rounds import RETRY_SECONDS
 from services.coordinator.terms import JOIN_SHAPES, check_asked, joined_terms, with_figures
-from services.coordinator.training_state import TooFewRowsToTuneError, TooFewSitesError, TuningBudgetError
+from services.coordinator.training_state import TooFewSitesError, TuningBudgetError
 from services.coordinator.tuning import (
     PlanTuning,
     TuningAnswers,
@@ -71,7 +71,7 @@ class Joining:
             tuning = PlanTuning(run, self._parts.asset_type, whole)
             try:
                 curve = await tuning.race(partial(self.ask_tuning, run))
-            except (TooFewRowsToTuneError, TuningBudgetError) as error:
+            except UNTUNED as error:
                 if run.plan.tuning != AUTO or run.plan.tunes_only:
                     raise
                 LOG.warning("run %s does not tune: %s", run.run_id, error)

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from services.contracts.run import SiteAnswer
-from services.coordinator.training_state import TooFewRowsToTuneError, TooFewSitesError, TuningBudgetError
+from services.coordinator.training_state import (
+    NothingCountedError,
+    TooFewRowsToTuneError,
+    TooFewSitesError,
+    TuningBudgetError,
+)
 
 _PASSING = frozenset({"masks_missing", "masks_refused", "no_data", "bad_data", "internal_error"})
 """Codes of refusals after which the same plant may answer the same question: its table may be written just then."""
@@ -24,8 +29,14 @@ def without_answers(missing: Sequence[SiteAnswer]) -> TooFewSitesError:
     return kind(f"the tuning needs the answer of every site of the run ({said or 'the masks did not come off'})")
 
 
-def untuned_for(error: TooFewRowsToTuneError | TuningBudgetError, n_folds: int) -> str:
+UNTUNED = (TooFewRowsToTuneError, NothingCountedError, TuningBudgetError)
+"""Why a run of "auto" trains with its own terms in place of ending."""
+
+
+def untuned_for(error: TooFewRowsToTuneError | NothingCountedError | TuningBudgetError, n_folds: int) -> str:
     """Why a run trains untuned, without a plant's name."""
     if isinstance(error, TuningBudgetError):
         return "trainings of the plan are so short that a tuning would cost more than three of them"
+    if isinstance(error, NothingCountedError):
+        return "no plant has rows enough of a class for its policy to count them"
     return f"a plant or more has too few rows for {n_folds} folds"

@@ -44,6 +44,12 @@ class TooFewRowsToTuneError(TooFewSitesError):
     """A plant has too few rows to hold some of them out for a tuning; it may well be trained on."""
 
 
+class NothingCountedError(InvalidInputError):
+    """No plant has held-out rows enough of any class for its policy to count them, so no candidate has a score."""
+
+    code = "tuning_scores"
+
+
 class TuningBudgetError(InvalidInputError):
     """A training costs so little that a tuning of the grid would cost more than its budget of such trainings."""
 

@@ -24,7 +24,7 @@ from models.methods.catalogue import get_method
 from models.problem import ServerProblem
 from models.tuning.budget import Budget, OneTraining, reference
 from models.tuning.candidates import Candidate
-from models.tuning.choice import Scored
+from models.tuning.choice import Scored, untuned
 from models.tuning.coupling import coupling_cost
 from models.tuning.racing import Tuner
 from models.tuning.reference import FIRST_ROUNDS, one_training
@@ -33,7 +33,6 @@ from models.tuning.scores import fold_score, score_shape
 from models.tuning.shared_cuts import TuningTerms
 from services.contracts.asset_type import AssetType
 from services.contracts.coupling import CouplingTask
-from services.contracts.errors import InvalidInputError
 from services.contracts.lift import numbered, pinned
 from services.contracts.plan import MixtureSpec, Plan
 from services.contracts.plan_problem import couples, grid_of
@@ -41,7 +40,7 @@ from services.contracts.run import Run, SiteAnswer, SiteTermsRecord
 from services.contracts.training_spec import RadiusRule
 from services.contracts.tuning import TuningCurve, TuningPart, TuningTask, settled, tuned_candidates
 from services.coordinator.terms import cohorts_of, server_problem
-from services.coordinator.training_state import TuningBudgetError
+from services.coordinator.training_state import NothingCountedError, TuningBudgetError
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -157,6 +156,7 @@ class PlanTuning:
             kept = coupling_cost(len(asset_type.fault_classes), max(self._sizes), int(spec.budget * rounds))
         self.one = reference(self._trainings(problem, rounds), wanted + kept.numbers, spec.budget)
         self._grid, self._budget = grid.candidates, Budget(self.one, spec.budget, kept=kept)
+        self._sent = self._received = 0  # bytes of whole frames, of all plants
         self._new_tuner = partial(
             Tuner, terms, self._grid, self._sizes, self._heads, spec.folds, self._budget, spec.rule, scores
         )
@@ -176,19 +176,19 @@ class PlanTuning:
         ------
         TuningBudgetError
             The budget does not pay for the grid.
-        InvalidInputError
+        NothingCountedError
             Nothing could be scored.
         """
         try:
             tuner = self._new_tuner()
         except ProblemError as error:
             raise TuningBudgetError(f"plan {self._run.plan.name}: {error}") from None
-        number, sent, received = 0, 0, 0
+        number = 0
         while (exchange := tuner.exchange()) is not None:
             number += 1
             said = await ask(self.question(exchange, number))
-            sent += sum(each.bytes_out for each in said.accounts)
-            received += sum(each.bytes_in for each in said.accounts)
+            self._sent += sum(each.bytes_out for each in said.accounts)
+            self._received += sum(each.bytes_in for each in said.accounts)
             parts = [{site: told[j] for site, told in said.parts.items()} for j in range(len(exchange.asked))]
             if not exchange.scored:
                 tuner.tell_cuts(parts)
@@ -197,9 +197,9 @@ class PlanTuning:
             try:
                 tuner.tell_scores([fold_score(total, self._loss) for total in totals])
             except ProblemError as error:
-                raise InvalidInputError(f"plan {self._run.plan.name}: {error}", code="tuning_scores") from None
+                raise NothingCountedError(f"plan {self._run.plan.name}: {error}") from None
         assert tuner.choice is not None
-        return self._curve(tuner.choice.candidate, tuner.choice.why, tuner.scored, sent, received)
+        return self._curve(tuner.choice.candidate, tuner.choice.why, tuner.scored)
 
     def question(self, exchange: Exchange, number: int) -> TuningQuestion:
         """An exchange as a task has it."""
@@ -234,12 +234,10 @@ class PlanTuning:
 
         ``why`` names no plant, for reports show it to who sees pseudonyms.
         """
-        own = next(each for each in self._grid if each.radius == 1.0 and each.lift == 0)
-        return self._curve(own, f"the plan's own terms, untuned: {why}", [Scored(each) for each in self._grid], 0, 0)
+        own = untuned(self._grid, "the plan's", why)
+        return self._curve(own.candidate, own.why, [Scored(each) for each in self._grid])
 
-    def _curve(
-        self, found: Candidate, why: str, scored: Sequence[Scored], sent: int, received: int
-    ) -> TuningCurve:
+    def _curve(self, found: Candidate, why: str, scored: Sequence[Scored]) -> TuningCurve:
         spec, budget = self._spec, self._budget
         rows = [
             (
@@ -251,7 +249,7 @@ class PlanTuning:
         return TuningCurve(
             candidates=tuned_candidates(self._lifts, rows), chosen=self._grid.index(found),
             why=why, rule=spec.rule, folds=spec.folds, seed=spec.seed, rounds=budget.rounds,
-            numbers=budget.numbers, bytes_sent=sent, bytes_received=received, budget=spec.budget,
+            numbers=budget.numbers, bytes_sent=self._sent, bytes_received=self._received, budget=spec.budget,
             reference_rounds=self.one.rounds, reference_numbers=self.one.numbers, base=base_of(self._run.plan),
         )
 

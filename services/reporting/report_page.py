@@ -35,7 +35,7 @@ def report_page(report: ModelReport) -> str:
         f"<p>{escape(_verdict(report))}</p>",
         *(f"<p><strong>{escape(each)}</strong></p>" for each in undiagnosed(report.classes, report.confusion)),
         _certificate(report),
-        tuning_section(report.certificate.tuning),
+        tuning_section(report.certificate.tuning, report.certificate.spec.loss.name),
         *_gaps(report),
         _gates(report.gates),
         sites_table(report),

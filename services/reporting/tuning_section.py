@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from html import escape
 
-from services.contracts.tuning import TuningCurve, candidate_words
+from models.losses.catalogue import LossName
+from services.contracts.tuning import TuningCurve, candidate_words, score_words
 from services.reporting.html import figure, table
 
 TITLE = "How the terms were chosen"
-CAPTION = "Candidates: radius by factor, cost of a flip, lift, ball over the sites"
 HEAD = ("candidate", "held-out score", "standard error", "folds", "gap", "")
 WIDTH, LINE, LEFT, RIGHT = 640, 18, 210, 20
 
 
-def tuning_section(curve: TuningCurve | None) -> str:
+def caption(loss: LossName) -> str:
+    """What the columns of the table are."""
+    return f"Candidates: radius by factor, cost of a flip, lift, ball over the sites; scores: {score_words(loss)}"
+
+
+def tuning_section(curve: TuningCurve | None, loss: LossName) -> str:
     """Heading, what it cost and chose, chart and table; empty for a model whose terms were not tuned."""
     if curve is None:
         return ""
     return "\n".join((
         f"<h2>{TITLE}</h2>", f"<p>{escape(tuning_account(curve))}</p>", tuning_chart(curve),
-        table(CAPTION, HEAD, tuning_rows(curve)),
+        table(caption(loss), HEAD, tuning_rows(curve)),
     ))
 
 

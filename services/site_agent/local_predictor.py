@@ -81,9 +81,16 @@ def header(version: ModelVersion) -> str:
 
 def answers(version: ModelVersion, features: FloatArray, coverage: float | None = None) -> Iterator[dict[str, Any]]:
     """Answers to scaled features (N, P), by the names of the table's columns; errors are those of :func:`diagnose`."""
-    if version.calibration is None and coverage is not None:
-        raise ConflictError(f"model {version.name} carries no calibration, so it gives no answer of a stated coverage")
+    check_coverage(version, coverage)
     return (_estimates if version.task == "regression" else _classes)(version, features, coverage)
+
+
+def check_coverage(version: ModelVersion, coverage: float | None) -> None:
+    """Refuse a coverage before anything is written; errors are those of :func:`diagnose`."""
+    if version.calibration is not None:
+        version.calibration.check(coverage)
+    elif coverage is not None:
+        raise ConflictError(f"model {version.name} carries no calibration, so it gives no answer of a stated coverage")
 
 
 def _word(name: str, value: Any) -> str:

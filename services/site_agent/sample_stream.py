@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from services.contracts.errors import InvalidInputError
 from services.contracts.model_version import ModelVersion
-from services.site_agent.local_predictor import answers
+from services.site_agent.local_predictor import answers, check_coverage
 from services.site_agent.settings import CsvSource
 from services.site_agent.vault.json_line import LONGEST_LINE, scaled_line
 from services.site_agent.vault.table import VaultError
@@ -61,6 +61,7 @@ def diagnose_lines(
     InvalidInputError, ConflictError
         The coverage cannot be had of this version, see :func:`services.site_agent.local_predictor.diagnose`.
     """
+    check_coverage(version, coverage)
     number = answered = refused = 0
     for number, line in enumerate(lines, start=1):
         if not line.strip():

@@ -42,7 +42,8 @@ class RunPage:
         if curve is None:
             return None
         return {
-            "title": tuning_section.TITLE, "caption": tuning_section.CAPTION, "head": tuning_section.HEAD,
+            "title": tuning_section.TITLE, "head": tuning_section.HEAD,
+            "caption": tuning_section.caption(self.run.plan.spec.loss.name),
             "account": tuning_section.tuning_account(curve), "rows": tuning_section.tuning_rows(curve),
             "chart": Markup(tuning_section.tuning_chart(curve)),  # the words in it are escaped there
         }

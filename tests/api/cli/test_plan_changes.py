@@ -127,6 +127,6 @@ def test_a_plans_terms_are_chosen_by_a_run_of_their_own(shell: Any, behind: Any,
     shown = " ".join(shell.good("run", "show", run_id).split())
     assert "for this run alone tune_only = true" in shown
     assert "terms chosen x3, 1, spline 6 why best of 2 with 0.9" in shown
-    assert "candidates x1, 1, no lift 0.8; x3, 1, spline 6 0.9" in shown
+    assert "candidates x1, 1, no lift 0.8; x3, 1, spline 6 0.9 scores macro F-1" in shown
     assert "tuning cost 15 rounds, 4000 bytes to the plants, 5000 back" in shown
     assert shell.read("run", "show", run_id)["plan"]["tuned"]["candidates"][1]["score"] == 0.9

@@ -92,6 +92,7 @@ def test_a_tuning_alone_is_asked_for_and_its_curve_is_drawn(
     said = reading(shown)
     assert "best of 2 with 0.9; rule best, 3 folds. It cost 15 rounds" in said
     assert "x3, 1, spline 6 0.9 not known 3 not known chosen" in said
+    assert "lift, ball over the sites; scores: macro F-1" in said
     assert "completed tuning" in reading(person.get("/console/runs")) and world.events().count("plan.tune") == 1
     assert "How the terms were chosen" not in person.get(f"/console/runs/{RUN}").text
 

@@ -191,6 +191,19 @@ REFUSED = {
         {"tuning": {"radius": [1.0, 3.0], "budget": 0.5}}, 422, "invalid_input",
         "a tuning costs from 1 to 3 trainings, got a budget of 0.5",
     ),
+    "a tuning by another word": (
+        {"tuning": "often"}, 422, "invalid_input", 'body.tuning: a tuning is "auto", or a table of what is tried',
+    ),
+    "a grid that is no list": (
+        {"tuning": {"radius": 3.0}}, 422, "invalid_input", "body.tuning.radius: Input should be a list",
+    ),
+    "a lift by its kind alone": (
+        {"spec": {"lift": "spline"}}, 422, "invalid_input", "body.spec.lift: the kind of a lift is fourier, spline,",
+    ),
+    "a loss of networks by a method with a ball": (
+        {"spec": {"loss": "cross_entropy"}}, 422, "unknown_method_or_parameter", "or the loss hinge",
+    ),
+    "a coverage of nothing": ({"coverage": 0}, 422, "invalid_input", "body.coverage: Input should be greater than 0"),
     "a lift under a polytope": (
         {"spec": {"support": SLAB, "lift": {"kind": "spline", "segments": 3}}}, 422, "invalid_input",
         "spec: a polytope speaks of the features themselves: leave out the lift, or the polytope",

@@ -46,9 +46,11 @@ def lifted(model: Any, features: Any) -> Any:
 
 def test_bounds_are_of_the_trained_planes_and_risks_of_the_coupled_ones(model: Any) -> None:
     features, labels, groups = between()
-    seen = lifted(model, features)
+    # The balls are of features in shares of their ranges, as are the ramps of the one segment that each has.
+    seen = lifted(model, features) / model.feature_scale_
 
-    def risk(planes: Any) -> float:
+    def risk(own: Any) -> float:
+        planes = own * np.append(model.feature_scale_, 1.0)
         total = 0.0
         for place, name in enumerate(model.classes_):
             for site, share in SHARES.items():
@@ -113,7 +115,7 @@ def gain(planes: Any, model: Any) -> float:
 def test_sets_are_of_models_that_were_made_alike(model: Any) -> None:
     """Else the scores of held-out rows say nothing of those of new ones."""
     folds = [gain(planes, model) for planes in model._held_out.planes]
-    assert len(folds) == 3 and np.mean(folds) < 0.5 * gain(model.coupling_.trained, model)
+    assert len(folds) == 3 and np.mean(folds) < 0.6 * gain(model.coupling_.trained, model)
     rows, truth, _ = between(2, 400)
     inside = model.predict_set(rows, 0.8)
     assert inside[np.arange(400), np.searchsorted(model.classes_, model.predict(rows))].all()

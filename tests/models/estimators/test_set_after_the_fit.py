@@ -42,6 +42,24 @@ def test_folds_that_are_asked_for_after_the_fit_are_not_there(kind: Any, ask: st
         getattr(model, ask)(X)
 
 
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_without_folds_each_question_says_what_is_missing(kind: Any) -> None:
+    model = kind(gap=1e-2, calibration_folds=0).fit(X, SCORE > 0.5, **given(kind))
+    with pytest.raises(ProblemError, match="this needs calibration_folds, and the estimator was fitted with 0: fit it"):
+        model.predict_set(X)
+    assert not hasattr(model, "predict_proba") and hasattr(kind(), "predict_proba"), "as scikit-learn asks"
+    with pytest.raises(AttributeError, match="predict_proba needs calibration_folds, and there are 0: set 2 or more"):
+        model.predict_proba(X)
+
+
+@pytest.mark.parametrize("wrong", [1, -1, 2.0, True, "three"])
+def test_another_number_of_folds_is_refused(wrong: Any) -> None:
+    for model, outcomes in ((DRSVC(), SCORE > 0.5), (FederatedDRRegressor(), SCORE)):
+        more = {} if isinstance(model, DRSVC) else {"groups": GROUPS}
+        with pytest.raises(ProblemError, match="calibration_folds must be a whole number at or above 2, or 0 for none"):
+            model.set_params(calibration_folds=wrong).fit(X, outcomes, **more)
+
+
 @pytest.mark.parametrize("before", [False, True])
 def test_intervals_need_the_folds_of_the_fit(before: bool) -> None:
     model = FederatedDRRegressor(gap=1e-2)

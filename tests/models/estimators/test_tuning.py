@@ -43,12 +43,13 @@ def test_the_fit_is_that_of_the_chosen_terms() -> None:
 
 
 @pytest.mark.parametrize("estimator", [DRSVC, FederatedDRSVC, FederatedDRClassifier])
-def test_auto_tries_planes_and_splines(estimator: Any) -> None:
+def test_auto_tries_planes_splines_and_products(estimator: Any) -> None:
     features, labels, groups = ring()
     given = {} if estimator is DRSVC else {"groups": groups}
     model = estimator(tuning="auto", calibration_folds=0).fit(features, labels, **given)
-    segments = [each["segments"] for each in model.tuning_curve_]
-    assert {size: segments.count(size) for size in segments} == {0: 4, 6: 4}
+    lifts = [each["lift"] for each in model.tuning_curve_]
+    assert {kind: lifts.count(kind) for kind in lifts} == {"none": 4, "spline": 4, "products": 4}
+    assert {each["segments"] for each in model.tuning_curve_ if each["lift"] == "spline"} == {6}
     assert {each["folds"] for each in model.tuning_curve_} == {3}
     assert model.score(features, labels) > 0.7
     assert not hasattr(estimator(calibration_folds=0).fit(features, labels, **given), "tuning_curve_")
@@ -61,8 +62,9 @@ def test_what_two_sensors_tell_together_is_told_by_products_where_auto_tries_the
     model = FederatedDRSVC(tuning="auto", calibration_folds=0).fit(features[:180], labels[:180], groups=groups[:180])
     assert {each["lift"] for each in model.tuning_curve_} == {"none", "spline", "products"}
     assert model.score(features[180:], labels[180:]) > 0.9, "no curve by sensor can tell these classes"
-    apart = FederatedDRSVC(tuning="auto", calibration_folds=0).fit(40 * features, labels, groups=groups)
-    assert {each["lift"] for each in apart.tuning_curve_} == {"none", "spline"}, "products are of features in [0, 1]"
+    far = FederatedDRSVC(tuning="auto", calibration_folds=0, fit_intercept=False)
+    far.fit(features - 0.5, labels, groups=groups)
+    assert {each["lift"] for each in far.tuning_curve_} == {"none", "spline"}, "products are of features in [0, 1]"
     sent = model.tuning_bytes_per_site_
     assert sent < 3 * max(model.bytes_per_site_, 20 * 8 * 3 * 13), "three trainings of the largest lift, with prox cuts"
 
@@ -79,6 +81,24 @@ def test_what_no_plane_can_tell_is_told_by_the_chosen_splines() -> None:
     assert {each["segments"] for each in chosen.tuning_curve_} == {0, 4}
     with pytest.raises(ProblemError, match="segments are tuned with lift None"):
         FederatedDRSVC(tuning={"segments": [0, 4]}, support=(-50.0, 50.0)).fit(features, labels, groups=groups)
+
+
+def test_one_number_of_segments_is_a_grid_with_radii() -> None:
+    features, labels, groups = ring()
+    model = FederatedDRSVC(tuning={"segments": 3, "folds": 3}, gap=1e-2, calibration_folds=0)
+    model.fit(features, labels, groups=groups)
+    assert {each["segments"] for each in model.tuning_curve_} == {3} and len(model.tuning_curve_) == 4
+
+
+@pytest.mark.parametrize("loss", ["huber", "pinball"])
+def test_a_score_is_the_error_in_the_unit_of_the_target(loss: str) -> None:
+    features, _, groups = ring()
+    targets = 1000.0 + features @ [0.3, 0.0, 1.0] + np.random.default_rng(1).normal(size=150)
+    model = FederatedDRRegressor(loss=loss, tuning={"radius": [1.0, 2.0], "folds": 3}, gap=1e-2, calibration_folds=0)
+    model.fit(features, targets, groups=groups)
+    errors = np.abs(model.predict(features) - targets)
+    share = 0.5 if loss == "pinball" else 1.0  # of the median, half of the absolute error
+    assert -max(each["score"] for each in model.tuning_curve_) == pytest.approx(share * errors.mean(), rel=0.3)
 
 
 def test_a_regression_is_judged_by_its_error() -> None:
@@ -103,6 +123,24 @@ def test_a_tuning_without_meaning_is_refused(tuning: Any, line: str) -> None:
     features, labels, groups = ring()
     with pytest.raises(ProblemError, match=line):
         FederatedDRSVC(tuning=tuning).fit(features, labels, groups=groups)
+
+
+@pytest.mark.parametrize("rare", [False, True])
+def test_where_rows_are_too_few_for_folds_auto_takes_the_terms_as_they_are(rare: bool) -> None:
+    """As a plan does: 24 rows at eight sites, or a class of three rows at three."""
+    features, labels, groups = ring()
+    if rare:
+        labels = np.where(np.arange(150) < 3, 2, labels)
+    else:
+        features, labels, groups = features[:24], labels[:24], np.arange(24) % 12
+    model = FederatedDRClassifier(tuning="auto", loss="hinge", gap=1e-2, calibration_folds=0)
+    model.fit(features, labels, groups=groups)
+    assert model.tuning_why_ == "the estimator's own terms, untuned: a site or more has too few rows for 3 folds"
+    assert {(each["score"], each["folds"]) for each in model.tuning_curve_} == {(None, 0)}
+    assert model.lift_ is None and model.tuning_rounds_ == model.tuning_bytes_per_site_ == 0
+    assert model.radius_[0] == pytest.approx(1.0 / (10 * np.sum(groups == 0)))
+    with pytest.raises(ProblemError, match="too few distinct rows|as many distinct rows"):
+        FederatedDRClassifier(tuning={"radius": [1.0, 3.0], "folds": 3}).fit(features, labels, groups=groups)
 
 
 def test_a_radius_of_zero_has_nothing_to_tune() -> None:

@@ -12,6 +12,7 @@ from models.features.fourier import fourier_lift
 from models.features.lift import Lift
 from models.features.nystrom import drawn_points, nystrom_lift
 from models.features.products import product_lift
+from models.features.scaled import ScaledProducts
 from models.features.spline import spline_between, spline_lift
 from models.geometry.norms import DUAL_NORM, vector_norm
 from models.problem import RobustSpec, SiteProblem
@@ -22,6 +23,9 @@ LIFTS: dict[str, Lift] = {
     "spline": spline_lift(3, 5),
     "products": product_lift(3, (2, 0, 1)),
     "squares": product_lift(3, (0, 2), squares=True),
+    "scaled products": ScaledProducts(
+        product_lift(3, (0, 1, 2), squares=True), np.array([0.0, -1.0, -0.5]), np.array([1.5, 2.5, 1.5])
+    ),
     "nystrom": nystrom_lift(drawn_points(3, 20, 5), bandwidth=0.4),
     "nystrom bare": nystrom_lift(drawn_points(3, 9, 5), bandwidth=0.2, keep_linear=False),
 }
@@ -116,6 +120,24 @@ def test_a_spline_in_units_of_its_own_is_the_same_in_other_words(norm: Transport
     np.testing.assert_allclose(own.apply(-5.0 + width * rows), width * lift.apply(rows), atol=1e-12)
     near, far = lift.least_move(slopes, rows, lead, norm), own.least_move(slopes, -5 + width * rows, width * lead, norm)
     np.testing.assert_allclose(far.min(axis=1), width * near.min(axis=1), rtol=1e-3)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_products_in_units_of_their_own_are_the_same_in_other_words(norm: TransportNorm) -> None:
+    draw, low, width = np.random.default_rng(7), np.array([-5.0, 2.0, 0.0]), np.array([8.0, 0.25, 1e-2])
+    lift = product_lift(3, (0, 1, 2), squares=True)
+    own, rows, slopes = ScaledProducts(lift, low, width), draw.uniform(size=(500, 3)), draw.normal(size=(500, 9))
+    given = low + width * rows
+    np.testing.assert_allclose(own.apply(given), lift.apply(rows), atol=1e-12)
+    np.testing.assert_allclose(own.gradient(given, slopes) * width, lift.gradient(rows, slopes), atol=1e-9)
+    np.testing.assert_allclose(own.shares(given, slopes), lift.shares(rows, slopes), atol=1e-9)
+    bound = own.steepness(slopes, norm)
+    assert (vector_norm(own.gradient(given, slopes), DUAL_NORM[norm]) <= bound * (1.0 + 1e-12)).all()
+    alike = ScaledProducts(lift, low, np.full(3, 0.25))
+    np.testing.assert_allclose(alike.steepness(slopes, norm), 4.0 * lift.steepness(slopes, norm))
+    lead = draw.uniform(size=(20, 2))
+    moves = [each.least_move(slopes[:2], given[:20], lead, norm) for each in (alike, lift)]
+    np.testing.assert_allclose(moves[0], 0.25 * moves[1])
 
 
 def test_nystrom_features_are_the_kernel_on_their_points() -> None:

@@ -21,6 +21,7 @@ from services.contracts.model_version import ModelVersion
 from services.contracts.plan import Plan
 from services.contracts.training_spec import TrainingSpec
 
+A_TUNING = 'a tuning is "auto", or a table of what is tried'
 PLAN: dict[str, Any] = {"name": "nightly", "asset_type": "pump", "sites": ["a", "b"]}
 
 
@@ -72,6 +73,22 @@ def test_what_has_no_meaning_is_refused_in_one_line(changes: dict[str, Any], sai
         ({"gates": 3}, "gates: give a table of keys and values"),
         ({"sites": "plant-1"}, "sites: give a list, in brackets"),
         ({"parameters": [1]}, "parameters: give a table of keys and values"),
+        ({"tuning": {"radius": 3.0}}, "tuning.radius: give a list, in brackets"),
+        *(
+            ({"tuning": wrong}, f"tuning: {A_TUNING}, as in {{ radius = [1.0, 10.0] }}") for wrong in ("often", True, 5)
+        ),
+        (
+            {"tuning": {"lifts": ["none", "spline"]}}, 'tuning.lifts.1: a lift to be tried is "none", or a table with '
+            'its kind, as in { kind = "spline", segments = 6 }',
+        ),
+        (
+            {"tuning": {"lifts": ["none", {"kind": "spline", "segments": 65}]}},
+            "tuning.lifts.1.spline.segments: Input should be less than or equal to 64",
+        ),
+        (
+            {"spec": {"lift": "spline"}}, "spec.lift: the kind of a lift is fourier, spline, products or nystrom, as "
+            'in { kind = "spline", segments = 6 }',
+        ),
     ],
 )
 def test_another_kind_of_value_is_told_in_the_words_of_the_file(changes: dict[str, Any], said: str) -> None:

@@ -15,7 +15,7 @@ from services.contracts.plan import Plan
 from services.contracts.plan_problem import grid_of, with_automatic_loss
 from services.contracts.run import Run
 from services.contracts.tuning import TuningSpec
-from services.coordinator.training_state import TooFewSitesError, TuningBudgetError
+from services.coordinator.training_state import NothingCountedError, TooFewSitesError, TuningBudgetError
 from services.coordinator.tuning import earlier_choice
 from services.reporting.tuning_section import tuning_account, tuning_rows
 from tests.services.coordinator import fake_ports
@@ -55,6 +55,25 @@ def test_plants_too_small_to_tune_by_are_trained_on_with_the_plans_own_terms(wor
     assert run.plan.spec.radius.value == pytest.approx(0.02) and run.plan.spec.lift is None
     trained = asyncio.run(works.coordinator().train(run))
     assert trained.certificate.gap <= 1e-3
+
+
+def uncounted(works: FakeWorks) -> None:
+    """Plants of which none has rows enough of a class: counts are without it."""
+    for plant in works.plants.values():
+        plant.falsify = lambda task, arrays: {
+            name: 0.0 * each if name.startswith("score") else each for name, each in arrays.items()
+        }
+
+
+@pytest.mark.parametrize("reveal", ["sums", "each site"])
+def test_plants_that_count_no_class_are_trained_on_with_the_plans_own_terms(works: FakeWorks, reveal: str) -> None:
+    uncounted(works)
+    run = tuned(works, works.run(tuning="auto", reveal=reveal))
+    curve = run.plan.tuned
+    assert curve is not None and "untuned: no plant has rows enough of a class" in curve.why
+    assert (curve.terms.radius, curve.terms.lift) == (1.0, None) and curve.rounds > 1 and curve.bytes_sent > 0
+    with pytest.raises(NothingCountedError, match="too few rows of a class in a fold"):
+        tuned(works, works.run(tuning={"radius": [1.0, 10.0]}, reveal=reveal))
 
 
 def test_who_asks_for_a_grid_or_for_a_tuning_alone_is_told_that_rows_are_too_few(works: FakeWorks) -> None:

@@ -180,7 +180,11 @@ def test_a_calibrated_version_says_at_the_plant_what_it_says_at_the_oem(
     ]
     likely = [(each.probabilities or {})[each.fault_class] for each in expected]
     assert [each["probability"] for each in told] == pytest.approx(likely, rel=1e-12)
-    assert main([*ask, "--coverage", "0.999"]) == 1 and "needs 999 held-out rows" in capsys.readouterr().err
+    for wrong, said in (("0.999", "needs 999 held-out rows"), ("1.5", "coverage must lie between 0 and 1")):
+        for form in ([], ["--json"]):
+            assert main([*ask, *form, "--coverage", wrong]) == 1
+            told_of = capsys.readouterr()
+            assert said in told_of.err and told_of.out == "", "no header of a table that does not come"
 
 
 def test_a_version_of_before_has_no_coverage_to_give(
@@ -287,3 +291,5 @@ def test_a_coverage_that_cannot_be_had_ends_the_stream(version: ModelVersion, ma
     line = json.dumps(dict(zip(make_table(1)[0][:3], map(float, make_table(1)[1][:3]), strict=True))).encode()
     with pytest.raises(ConflictError, match="carries no calibration"):
         list(diagnose_lines(version, [line], CsvSource(kind="csv", path=Path("-")), 0.9))
+    with pytest.raises(ConflictError, match="carries no calibration"):
+        next(diagnose_lines(version, [b"no sample", line], CsvSource(kind="csv", path=Path("-")), 0.9))

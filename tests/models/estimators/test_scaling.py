@@ -1,0 +1,126 @@
+"""Tuned by "auto" an estimator has its features by their ranges, as a plan has; what it tells is in their own units."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from models.basics import ProblemError
+from models.estimators import DRSVC, FederatedDRClassifier, FederatedDRRegressor, FederatedDRSVC
+from models.estimators.scaling import RangeScaling
+from models.features.lift import Lift
+from models.features.products import product_lift
+from models.features.scaled import ScaledProducts
+from models.features.spline import SplineLift, spline_lift
+from models.multiclass import predict_scores
+from models.problem import RobustSpec, SiteProblem
+from models.worst_case.risk import site_risk
+
+UNITS, FROM = np.array([2.0**12, 2.0**-9]), np.array([2.0**20, -(2.0**-3)])
+"""Powers of two: scaled back, the rows are the same to the last bit, and so are their folds."""
+ROUGH: dict[str, Any] = {"tuning": "auto", "gap": 1e-2}
+
+
+def rows(kind: str, count: int = 90) -> tuple[Any, Any, Any]:
+    """Features (N, 2) over all of [0, 1], classes that planes, splines or products tell, and groups."""
+    draw = np.random.default_rng(7)
+    features = draw.integers(0, 257, size=(count, 2)) / 256.0
+    features[:2] = [[0.0, 1.0], [1.0, 0.0]]
+    x, y = features.T - 0.5
+    score = {"plane": x - 0.5 * y, "spline": np.abs(x) - 0.25, "products": x * y}[kind]
+    return features, np.where(score > 0.0, "leak", "whole"), np.arange(count) % 2
+
+
+@pytest.mark.parametrize("lift", [None, spline_lift(2, 3), product_lift(2, (0, 1), squares=True)], ids=type)
+def test_planes_score_alike_in_both_units(lift: Lift | None) -> None:
+    features = FROM + UNITS * rows("plane")[0]
+    scaling, draw = RangeScaling.of(features, moved=True), np.random.default_rng(1)
+    planes, own = draw.normal(size=(3, (2 if lift is None else lift.n_outputs) + 1)), scaling.lift(lift)
+    scaled = scaling.scale(features)
+    given = predict_scores(scaling.planes(planes, lift), features if own is None else own.apply(features))
+    np.testing.assert_allclose(given, predict_scores(planes, scaled if lift is None else lift.apply(scaled)), atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["plane", "spline", "products"])
+def test_units_of_the_features_change_nothing_and_what_is_told_is_in_them(kind: str) -> None:
+    features, labels, groups = rows(kind)
+    given = FROM + UNITS * features
+    scaled = FederatedDRSVC(**ROUGH).fit(features, labels, groups=groups)
+    model = FederatedDRSVC(**ROUGH).fit(given, labels, groups=groups)
+    np.testing.assert_array_equal(model.feature_scale_, UNITS)
+    assert model.tuning_why_ == scaled.tuning_why_ and model.radius_ == scaled.radius_
+    assert model.worst_case_risk_ == pytest.approx(scaled.worst_case_risk_)
+    np.testing.assert_allclose(model.decision_function(given), scaled.decision_function(features), atol=1e-6)
+    np.testing.assert_array_equal(model.predict_set(given, 0.8), scaled.predict_set(features, 0.8))
+    np.testing.assert_allclose(model.predict_proba(given), scaled.predict_proba(features), atol=1e-6)
+
+    own = model.lift_
+    if kind != "plane":
+        assert isinstance(own, SplineLift if kind == "spline" else ScaledProducts)
+    seen = given if own is None else own.apply(given)
+    np.testing.assert_allclose(model.decision_function(given), seen @ model.coef_[0] + model.intercept_[0])
+
+    radius, told, draw = model.robustness_radius(given), model.predict(given), np.random.default_rng(0)
+    assert (radius > 0).any() and (radius[np.isfinite(radius)] < 2.0 * np.linalg.norm(UNITS)).all()
+    for way in (draw.normal(size=given.shape), np.array([0.0, 1.0]) * draw.choice([-1.0, 1.0], (len(given), 1))):
+        step = np.where(np.isfinite(radius), 0.999 * radius, 0.0) / np.linalg.norm(way, axis=1)
+        assert (model.predict(given + way * step[:, None]) == told).all()
+
+
+def test_the_risk_is_over_balls_of_shares_of_the_ranges() -> None:
+    features, labels, groups = rows("plane")
+    given = FROM + UNITS * features
+    model = FederatedDRSVC(lift="spline", lift_size=3, calibration_folds=0, **ROUGH).fit(given, labels, groups=groups)
+    unit = np.repeat(model.feature_scale_, 3)
+    ramps, plane = model.lift_.apply(given) / unit, np.append(model.coef_[0] * unit, model.intercept_)
+    signs = np.where(labels == "whole", 1.0, -1.0)
+    risks = [
+        site_risk(plane, SiteProblem(ramps[groups == g], signs[groups == g], RobustSpec(model.radius_[g], 1.0))).value
+        for g in (0, 1)
+    ]
+    assert model.worst_case_risk_ == pytest.approx(np.mean(risks), rel=1e-9)
+    assert model.objective_lower_bound_ <= model.worst_case_risk_
+
+
+def test_intervals_are_those_of_scaled_features() -> None:
+    features, _, groups = rows("plane")
+    targets = 300.0 * np.abs(features[:, 0] - 0.5) + features[:, 1]
+    model = FederatedDRRegressor(loss="pinball", **ROUGH).fit(FROM + UNITS * features, targets, groups=groups)
+    scaled = FederatedDRRegressor(loss="pinball", **ROUGH).fit(features, targets, groups=groups)
+    given = FROM + UNITS * features
+    np.testing.assert_allclose(model.predict(given), scaled.predict(features), rtol=1e-6)
+    np.testing.assert_allclose(model.predict_interval(given, 0.8), scaled.predict_interval(features, 0.8), rtol=1e-6)
+
+
+@pytest.mark.parametrize("terms", [
+    {"tuning": None}, {"tuning": {"radius": [1.0, 3.0], "folds": 3}},
+    {"tuning": "auto", "lift": product_lift(2, (0, 1))}, {"tuning": "auto", "support": (-1e7, 1e7)},
+], ids=["stated", "grid", "lift", "support"])
+def test_stated_terms_are_of_the_features_as_they_are(terms: dict[str, Any]) -> None:
+    features, labels, groups = rows("plane")
+    model = FederatedDRSVC(gap=1e-2, calibration_folds=0, **terms).fit(features, labels, groups=groups)
+    assert model.feature_scale_.tolist() == [1.0, 1.0]
+
+
+def test_without_an_intercept_there_is_none_and_ranges_begin_at_nothing() -> None:
+    features, labels, groups = rows("plane")
+    model = FederatedDRSVC(fit_intercept=False, calibration_folds=0, **ROUGH)
+    model.fit(UNITS * (features - 0.5), labels, groups=groups)
+    assert model.intercept_.tolist() == [0.0] and model.feature_scale_ == pytest.approx(0.5 * UNITS)
+
+
+def test_a_feature_that_never_changes_tells_nothing_and_one_beyond_all_numbers_is_refused() -> None:
+    features, labels, groups = rows("plane")
+    still = np.column_stack([features, np.full(len(features), 3e9)])
+    model = DRSVC(calibration_folds=0, **ROUGH).fit(still, labels)
+    assert model.score(still, labels) > 0.9
+    features[:2, 0] = [-1e308, 1e308]
+    with pytest.raises(ProblemError, match="range is beyond what can be computed with"):
+        FederatedDRClassifier(**ROUGH).fit(features, labels, groups=groups)
+
+
+def test_ranges_too_narrow_for_their_values_count_as_none() -> None:
+    ranges = RangeScaling.of(np.array([[1.0, 5.0], [1.0 + 1e-12, 7.0]]), moved=True)
+    np.testing.assert_allclose(ranges.width, [2.0, 2.0])
