@@ -15,8 +15,8 @@ from models.worst_case.risk import RiskCut
 _NO_WEIGHT = 1e-9
 """Share of a site's radius up to which a norm weight is what rounding left of none.
 
-The proof of a bound counts on the norm to carry what is left of the slopes (``models.cuts.lower_bound``). Where both are
-what rounding left, that would take all off the bound."""
+The proof of a bound counts on the norm to carry what is left of the slopes (``models.cuts.lower_bound``); where both
+are what rounding left, that would take all off the bound."""
 
 
 @dataclass(frozen=True)
