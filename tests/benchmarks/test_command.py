@@ -34,6 +34,7 @@ def test_a_file_that_cannot_be_written_is_told_before_the_measuring(
     ("overhead", ["--sites", "0"]), ("overhead", ["--rounds", "1"]), ("server_step", ["--only", "7"]),
     ("unlearning", ["--seeds", "0"]), ("unlearning", ["--questions", "9"]), ("weekly", ["--draws", "0"]),
     ("waiting", ["--seeds", "-1"]), ("rounds", ["--seed", "one"]), ("scale.__main__", ["--cohort", "2"]),
+    ("scale.__main__", ["--sites", "2"]),
 ])
 def test_numbers_that_measure_nothing_are_refused(name: str, arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:

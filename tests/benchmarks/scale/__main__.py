@@ -79,7 +79,7 @@ def measure(plants: int, cohort: int, kinds: int, network: Network) -> dict[str,
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table, write rows and page where asked; 1 where a run did not come to 1e-3."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("--sites", type=at_least(), nargs="+", default=[1000], metavar="N", help="plants (1000)")
+    parser.add_argument("--sites", type=at_least(3), nargs="+", default=[1000], metavar="N", help="plants (1000)")
     parser.add_argument("--cohort", type=at_least(3), default=20, metavar="SIZE", help="plants in a cohort (20)")
     parser.add_argument("--kinds", type=at_least(), default=20, metavar="K", help="unlike plants in it, at most (20)")
     parser.add_argument("--json", type=output_file, metavar="FILE", help="write the rows there")
