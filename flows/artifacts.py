@@ -12,7 +12,7 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 from uuid import UUID
 
@@ -20,8 +20,10 @@ from httpx import HTTPError
 from prefect.artifacts import acreate_image_artifact, acreate_link_artifact, acreate_table_artifact
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import ArtifactUpdate
-from prefect.exceptions import PrefectException
+from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
+from prefect.exceptions import ObjectNotFound, PrefectException
 
+from services.contracts.errors import UnavailableError
 from services.contracts.model_version import ModelVersion
 from services.contracts.run import RoundPoint, RoundRecord, Run
 from services.reporting.gap_chart import gap_chart
@@ -29,6 +31,8 @@ from services.reporting.gap_chart import gap_chart
 LOG = logging.getLogger("ballast.flows")
 MOST_POINTS: Final = 200
 """Rounds that the chart draws: of a longer run each n-th, and the last."""
+PAGE: Final = 100
+"""Tables that are read at once."""
 MISSED: Final = ("absent", "late", "refused_by_site", "rejected", "excluded")
 
 
@@ -78,7 +82,7 @@ class RunBoard:
         said = f"Plants of run {run_id}: rounds answered and missed, and weight"
         table, chart = self.table(), self.chart()
         async with unless_away(f"table of run {run_id}"):
-            await self._put("table", json.dumps(table), lambda: acreate_table_artifact(table, f"plants-{plan}", said))
+            await self._put("table", json.dumps(table), lambda: acreate_table_artifact(table, table_key(plan), said))
         drawn = f"Certified gap of run {run_id} by round; the dashed line is the wanted one"
         async with unless_away(f"chart of run {run_id}"):
             await self._put("chart", chart, lambda: acreate_image_artifact(chart, f"gap-{plan}", drawn))
@@ -89,6 +93,36 @@ class RunBoard:
             return
         async with get_client() as client:
             await client.update_artifact(self._written[name], ArtifactUpdate(data=data))
+
+
+def table_key(plan: str) -> str:
+    """Key of the tables of a plan's runs."""
+    return f"plants-{plan}"
+
+
+def forget_tables(plan: str, site_id: str) -> int:
+    """Delete the tables of a plan's runs that have a plant in them; how many there were.
+
+    ``UnavailableError`` where Prefect does not answer. For a thread without an event loop.
+    """
+    ours = ArtifactFilter(key=ArtifactFilterKey(any_=[table_key(plan)]))
+    try:
+        with get_client(sync_client=True) as client:
+            found, offset = list[UUID](), 0
+            while read := client.read_artifacts(artifact_filter=ours, limit=PAGE, offset=offset):
+                found += [each.id for each in read if each.id is not None and _has_plant(each.data, site_id)]
+                offset += len(read)
+            for artifact in found:
+                with suppress(ObjectNotFound):
+                    client.delete_artifact(artifact)
+    except (HTTPError, OSError, PrefectException) as error:
+        raise UnavailableError(f"Prefect does not forget the tables of plan {plan}: {error}") from None
+    return len(found)
+
+
+def _has_plant(data: Any, site_id: str) -> bool:
+    rows = json.loads(data) if isinstance(data, str) else data
+    return isinstance(rows, list) and any(row.get("plant") == site_id for row in rows)
 
 
 async def link_to_version(version: ModelVersion, console: str, outcome: str) -> None:

@@ -18,7 +18,7 @@ from prefect.client.orchestration import get_client
 from prefect.logging import get_run_logger
 from prefect.runtime import flow_run as this_flow_run
 
-from flows.artifacts import link_to_version, unless_away
+from flows.artifacts import forget_tables, link_to_version, unless_away
 from flows.endings import ending, is_passing
 from flows.labels import run_name, run_tags
 from flows.lease import held_lease, new_owner
@@ -157,7 +157,7 @@ async def conclude(context: FlowContext, run: Run, draft: VersionDraft) -> dict[
     outcome = await step("promote", to_champion, REGISTRY_WAITS)
     await link_to_version(version, f"{context.settings.api.url}/console", outcome)
     context.store.runs.finish_run(run.run_id, "completed", closing_note(run, draft.stopped, outcome))
-    await asyncio.to_thread(forget_those_due, context)
+    await asyncio.to_thread(forget_those_due, context, forget_tables)
     get_run_logger().info("model %s: %s", version.name, outcome)
     return {"run_id": run.run_id, "model": version.name, "version": version.version, "outcome": outcome}
 

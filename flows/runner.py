@@ -23,6 +23,7 @@ from prefect.states import Crashed
 from prefect.types.entrypoint import EntrypointType
 
 from flows.alias_watch import watch_aliases
+from flows.artifacts import forget_tables
 from flows.labels import plan_tags, run_name, run_tags
 from flows.retention import watch_retention
 from flows.retrain import retrain
@@ -77,7 +78,7 @@ class Watcher:
         lease_seconds = self.context.settings.lease_seconds
         for run in self.context.store.runs.stale_runs(grace_seconds=0.0, lease_seconds=lease_seconds):
             await self._start(run)
-        await asyncio.to_thread(forget_those_due, self.context)
+        await asyncio.to_thread(forget_those_due, self.context, forget_tables)
 
     async def _deploy(self, record: PlanRecord) -> UUID:
         plan = record.plan

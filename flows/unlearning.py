@@ -8,6 +8,8 @@ be done again: whoever is killed in between leaves it due, and the flows process
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from typing import Final
 
 from flows.wiring import FlowContext
 from services.contracts.errors import BallastError, NotFoundError
@@ -17,14 +19,17 @@ from services.registry.labels import CHAMPION, PREVIOUS
 from services.round_store.leavings import Forgotten
 
 LOG = logging.getLogger("ballast.flows")
+TABLES: Final = "tables in Prefect"
+ForgetTables = Callable[[str, str], int]
+"""Deletes what a workflow's pages show of a plan's plant, by both names; says how much (``flows.artifacts``)."""
 
 
-def forget_those_due(context: FlowContext) -> None:
+def forget_those_due(context: FlowContext, forget_tables: ForgetTables) -> None:
     """Forget every plant whose time has come; what cannot be done now stays due, with a line in the log."""
     for run in context.store.leavings.due():
         try:
             if is_due(context, run):
-                forget(context, run)
+                forget(context, run, forget_tables)
         except BallastError as error:
             LOG.warning("model %s: a plant that left cannot be forgotten yet: %s", run.plan.name, error)
 
@@ -57,8 +62,11 @@ def _is_back(context: FlowContext, site: str) -> bool:
         return False
 
 
-def forget(context: FlowContext, run: Run) -> Forgotten:
-    """Delete the versions with the plant, then all else that the store has of it; with an audit entry at the end."""
+def forget(context: FlowContext, run: Run, forget_tables: ForgetTables) -> Forgotten:
+    """Delete the versions with the plant, then all else that is there of it; with an audit entry at the end.
+
+    The store comes last: what could not be deleted elsewhere keeps the forgetting due.
+    """
     assert run.leaving is not None
     name, site = run.plan.name, run.leaving.site_id
     numbers = versions_with(context, name, site)
@@ -69,8 +77,11 @@ def forget(context: FlowContext, run: Run) -> Forgotten:
             if last is not None and last.version in numbers:
                 unit.model_versions.record_alias(name, alias, None, "flows", reason)
     left = context.registry.forget(name, numbers)
+    tables = forget_tables(name, site)
     with context.store.atomic() as unit:
         found = unit.leavings.forget(name, site)
+        if tables:
+            found.deleted[TABLES] = tables
         if found.deleted or found.pseudonymised:  # another process may have done it meanwhile, and have said so
             unit.audit.append(
                 actor="flows", role=None, action="model.unlearned", target=f"model:{name}", reason=reason,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import chain
 
 import numpy as np
@@ -90,12 +91,15 @@ def _numbers(tensor: InputTensor) -> FloatArray:
         data = list(chain.from_iterable(data))
     if not set(map(type, data)) <= {float, int}:
         raise InvalidInputError(f"the data of tensor {tensor.name!r} must be numbers")
-    if len(data) != int(np.prod(shape)):
+    if len(data) != math.prod(shape):
         raise InvalidInputError(f"tensor {tensor.name!r} of the shape {shape} has {len(data)} numbers")
     try:
         values = np.array(data, dtype=np.float64).reshape(shape)
     except OverflowError:
         raise InvalidInputError(f"the data of tensor {tensor.name!r} must be finite numbers") from None
     if tensor.datatype == "FP32":
-        values = values.astype(np.float32).astype(np.float64)
+        with np.errstate(over="ignore"):
+            values = values.astype(np.float32).astype(np.float64)
+        if not np.isfinite(values).all():
+            raise InvalidInputError(f"the data of tensor {tensor.name!r} must be numbers of FP32")
     return values

@@ -46,7 +46,9 @@ def without_site(plan: Plan, site: str) -> Plan:
 
     ``ConflictError`` where it names no other.
     """
-    if site not in plan.sites and site not in plan.site_settings:
+    waiting = plan.waiting
+    waited_for = waiting is not None and site in waiting.sites
+    if site not in plan.sites and site not in plan.site_settings and not waited_for:
         return plan
     sites = tuple(each for each in plan.sites if each != site)
     if plan.sites and not sites:
@@ -56,7 +58,10 @@ def without_site(plan: Plan, site: str) -> Plan:
         each: own if own.weight is None or not total else own.model_copy(update={"weight": own.weight / total})
         for each, own in plan.site_settings.items() if each != site
     }
-    return Plan.model_validate(dict(plan) | {"sites": sites, "site_settings": settings})
+    if waiting is not None and waited_for:
+        others = {each: seconds for each, seconds in waiting.sites.items() if each != site}
+        waiting = waiting.model_copy(update={"sites": others})
+    return Plan.model_validate(dict(plan) | {"sites": sites, "site_settings": settings, "waiting": waiting})
 
 
 def _end_enrolment(store: Repositories, actor: Actor, site: str, reason: str) -> None:

@@ -7,11 +7,14 @@ import json
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.web.auth import PROTOCOL
-from api.web.errors import MEDIA_TYPE
+from api.web.errors import MEDIA_TYPE, unexpected_problem
 
 
 class ProtocolErrors:
-    """Turns every problem document of these addresses, whoever made it; a request that does not fit answers 400."""
+    """Turns every problem document of these addresses, whoever made it; a request that does not fit answers 400.
+
+    What nobody expected is answered here too: the framework's own answer to it is made outside of all of this.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -23,10 +26,11 @@ class ProtocolErrors:
             await self._app(scope, receive, send)
             return
         held: Message | None = None
-        body = b""
+        body, begun = b"", False
 
         async def turned(message: Message) -> None:
-            nonlocal held, body
+            nonlocal held, body, begun
+            begun = True
             if message["type"] == "http.response.start" and _is_problem(message):
                 held = message
             elif held is None:
@@ -38,7 +42,12 @@ class ProtocolErrors:
                     await send(_start(held, len(text)))
                     await send({"type": "http.response.body", "body": text})
 
-        await self._app(scope, receive, turned)
+        try:
+            await self._app(scope, receive, turned)
+        except Exception as error:
+            if begun:
+                raise
+            await unexpected_problem(error)(scope, receive, turned)
 
 
 def _is_problem(message: Message) -> bool:

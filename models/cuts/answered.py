@@ -9,8 +9,14 @@ import numpy as np
 
 from models.basics import Arrays, FloatArray
 from models.geometry.norms import dual_norm
-from models.problem import ServerProblem
+from models.problem import ServerProblem, SiteTerms
 from models.worst_case.risk import RiskCut
+
+_NO_WEIGHT = 1e-9
+"""Share of a site's radius up to which a norm weight is what rounding left of none.
+
+The proof of a bound counts on the norm to carry what is left of the slopes (``models.cuts.lower_bound``); where both
+are what rounding left, that would take all off the bound."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,10 @@ class Answered:
 
 
 def answered(problem: ServerProblem, point: FloatArray, answers: Mapping[str, Arrays]) -> Answered:
-    """Risks and cuts at ``point`` (D,), by site id."""
+    """Risks and cuts at ``point`` (D,), by site id.
+
+    A norm weight that is none but for rounding is taken for 0: what is left is a cut still.
+    """
     risks = np.full(len(problem.sites), np.nan)
     cuts: list[tuple[int, float, FloatArray, float, FloatArray | None]] = []
     stretched = point[: problem.n_features] * (1.0 if problem.feature_scale is None else problem.feature_scale)
@@ -43,12 +52,17 @@ def answered(problem: ServerProblem, point: FloatArray, answers: Mapping[str, Ar
             float(answer["risk"]), float(answer["cut_height"]), answer["slope"], float(answer["norm_weight"]),
             answer.get("swing"),
         )
-        cuts.append((g, cut.offset(point, norm), cut.slope, cut.norm_weight, cut.swing))
+        cuts.append((g, cut.offset(point, norm), cut.slope, _carried(cut.norm_weight, site), cut.swing))
         if "minorant_slope" in answer:
-            offset, norm_weight = float(answer["minorant_offset"]), float(answer["minorant_norm_weight"])
-            cuts.append((g, offset, answer["minorant_slope"], norm_weight, answer.get("minorant_swing")))
+            norm_weight = _carried(float(answer["minorant_norm_weight"]), site)
+            offset, swing = float(answer["minorant_offset"]), answer.get("minorant_swing")
+            cuts.append((g, offset, answer["minorant_slope"], norm_weight, swing))
     sites, offsets, slopes, norm_weights, swings = zip(*cuts, strict=True) if cuts else ((),) * 5
     return Answered(risks, sites, offsets, slopes, norm_weights, swings)
+
+
+def _carried(norm_weight: float, site: SiteTerms) -> float:
+    return norm_weight if norm_weight > _NO_WEIGHT * site.radius else 0.0
 
 
 def with_swings(known: FloatArray, new: Sequence[FloatArray | None]) -> FloatArray:

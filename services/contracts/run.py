@@ -121,7 +121,8 @@ class RunStart(Contract):
 
 STAYS = (
     "the audit trail; backups made before (delete them when their time is over, or restore none of them); pages that "
-    "the databases have freed, until they are vacuumed"
+    "the databases have freed, until they are vacuumed; lines of logs that name it, in files and in runs of Prefect's "
+    "pages, until these are deleted"
 )
 """Where a plant that left still stands after it was forgotten."""
 

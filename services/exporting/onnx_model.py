@@ -131,6 +131,11 @@ def _properties(version: ModelVersion) -> dict[str, str]:
 def _lifted(graph: _Graph, model: PlainModel, scaled: str) -> str:
     """What the planes see."""
     lift = model.lift
+    if model.hidden is not None:
+        inner, bias = model.hidden
+        reached = graph.node("Add", graph.node("MatMul", scaled, graph.constant(inner.T)), graph.constant(bias))
+        # Max and no Relu: runtimes have the first in float64 and not all the second. A NaN stays one in both.
+        return graph.node("Max", reached, graph.constant([0.0]))
     if isinstance(lift, FourierLift):
         turned = graph.node("MatMul", graph.node("Sub", scaled, graph.constant([0.5])),
                             graph.constant(lift.frequencies.T))

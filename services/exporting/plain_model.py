@@ -2,7 +2,7 @@
 
     values --clip to [low, high]--> (v - low) / width --lift--> <w_k, z> + b_k --> scores, class or estimate
 
-with the logarithms of v and of the ends where the contract scales by them.
+with the logarithms of v and of the ends where the contract scales by them, and ``z = max(U x + b, 0)`` of a network.
 
 A missing optional feature (NaN) is the middle of its range. What an export cannot do is to refuse: a value outside its
 range is clipped also where the contract refuses it, and a missing required feature makes every score NaN.
@@ -20,7 +20,6 @@ from models.features.fourier import FourierLift
 from models.features.nystrom import NystromLift
 from models.features.products import ProductLift
 from models.features.spline import SplineLift
-from models.multiclass import predict_scores
 from services.contracts.errors import ConflictError
 from services.contracts.model_version import ModelVersion
 from services.contracts.value_range import Ranges
@@ -40,16 +39,15 @@ class TestVectors:
 
 
 class PlainModel:
-    """Arrays of a version.
+    """Arrays of a version; ``ConflictError`` where its lift is of a kind that no export knows.
 
     ``weights`` (C, K + 1): a plane for each class, the intercept last; one for a target, whose ``target_low`` and
     ``target_width`` turn its score into the unit. ``middle`` is NaN for a required feature. ``is_log``, ``start`` and
-    ``width`` (P,) as ``Ranges`` has them.
+    ``width`` (P,) as ``Ranges`` has them. ``hidden``: U (K, P) and b (K,) of a network, whose outer layer then is
+    ``weights``; None where there is none.
     """
 
     def __init__(self, version: ModelVersion) -> None:
-        if version.network is not None:
-            raise ConflictError("a network is not exported yet: export a version of planes", code="not_exportable")
         lift = version.lift
         if lift is not None and not isinstance(lift, EXPORTED):
             raise ConflictError(f"a lift of the kind {type(lift).__name__} cannot be exported", code="not_exportable")
@@ -60,7 +58,7 @@ class PlainModel:
         self.low, self.high, self.is_log = self._ranges.low, self._ranges.high, self._ranges.is_log
         self.start, self.width = self._ranges.start, self._ranges.width
         self.middle = np.where([feature.required for feature in features], np.nan, self._ranges.middle)
-        heads = version.weights
+        heads, self.hidden = _layers(version)
         self.target = version.asset_type.target if version.task == "regression" else None
         # Two classes share one plane; the first has its far side.
         self.weights = np.vstack([-heads, heads]) if self.target is None and len(heads) == 1 else heads
@@ -70,7 +68,7 @@ class PlainModel:
         """Scores (n, C), or estimates (n, 1) in the unit, as the version itself has them."""
         filled = np.where(np.isnan(values), self.middle, values)
         scaled = self._ranges.scale(self._ranges.clip(filled))
-        heads = predict_scores(self.version.weights, self.version.lifted(scaled))
+        heads = self.version.head_scores(scaled)
         if self.target is None:
             return class_scores(heads)
         return np.clip(self.target.unscale(heads), self.target.low, self.target.high)
@@ -86,3 +84,11 @@ class PlainModel:
         scores = self.scores(values)
         classes = scores.argmax(axis=1).tolist() if self.target is None else [0] * n
         return TestVectors(values, scores, classes)
+
+
+def _layers(version: ModelVersion) -> tuple[FloatArray, tuple[FloatArray, FloatArray] | None]:
+    """Planes (C, K + 1) of what they see, and the hidden layer that they see it through, where there is one."""
+    if version.network is None:
+        return version.weights, None
+    inner, bias, outer, last = version.network.layers(version.weights[0], len(version.asset_type.features))
+    return np.column_stack([outer, last]), (inner, bias)

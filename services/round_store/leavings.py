@@ -6,9 +6,7 @@ and kept nowhere, so that shares still sum to 1 and a sentence still reads. The 
 
 from __future__ import annotations
 
-import re
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +18,7 @@ from services.contracts.run import Leaving, Run
 from services.round_store.documents import document
 from services.round_store.operation_tables import EnrolmentCodeRow, EventRow
 from services.round_store.queries import rows_touched
+from services.round_store.renaming import Renaming
 from services.round_store.run_rows import FINAL
 from services.round_store.run_states import drop_state
 from services.round_store.session import Repository
@@ -75,9 +74,9 @@ class LeavingRepository(Repository):
     def forget(self, plan: str, site_id: str) -> Forgotten:
         """Forget a plant in all that is of a plan, and its enrolment where no other plan's run had it; once more: none.
 
-        An unfinished run is left alone: it is one without the plant.
+        An unfinished run is left alone: it is one without the plant. So is the enrolment of a plant that is back.
         """
-        renamed = _Renaming(site_id, f"left-{secrets.token_hex(4)}")
+        renamed = Renaming(site_id, f"left-{secrets.token_hex(4)}")
         with self._scope.write() as session:
             deleted, named = dict[str, int](), dict[str, int]()
             others = set[str]()
@@ -85,12 +84,12 @@ class LeavingRepository(Repository):
                 if row.plan_name != plan:
                     others |= {row.plan_name} if _names(row, site_id) else set()
                     continue
-                if not _names(row, site_id) and not (row.leaving or {}).get("site_id") == site_id:
+                if row.status not in FINAL:
                     continue
-                if row.status in FINAL and row.leaving is None:
+                if _names(row, site_id) and row.leaving is None:
                     drop_state(session, row.run_id)
-                _count(deleted, "evidence files", _evidence(session, row.run_id, site_id))
-                _count(named, "runs", _change_run(row, renamed, site_id))
+                _count(deleted, "evidence files", _evidence(session, row.run_id, renamed))
+                _count(named, "runs", _change_run(row, renamed))
             for kind, table in (("answers", SiteUpdateRow), ("frames", RunExchangeRow)):
                 ours = select(RunRow.run_id).where(RunRow.plan_name == plan)
                 gone = session.execute(delete(table).where(table.site_id == site_id, table.run_id.in_(ours)))
@@ -104,26 +103,11 @@ class LeavingRepository(Repository):
             ):
                 _count(named, kind, _rename(session, table_, mine, ("reason",), renamed))
             _events(session, site_id, None if not others else plan, renamed, deleted, named)
-            if not others:
+            if not others and not _is_enrolled(session, site_id):
                 for kind, enrolled in (("enrolment codes", EnrolmentCodeRow), ("enrolments", SiteRow)):
                     gone = session.execute(delete(enrolled).where(enrolled.site_id == site_id))
                     _count(deleted, kind, rows_touched(gone))
             return Forgotten(deleted, named, tuple(sorted(others)))
-
-
-class _Renaming:
-    """Puts a pseudonym in the place of a site's name, wherever it stands as a word; says whether it did."""
-
-    def __init__(self, site_id: str, pseudonym: str) -> None:
-        self._word = re.compile(rf"(?<![a-z0-9-]){re.escape(site_id)}(?![a-z0-9-])")
-        self.pseudonym = pseudonym
-
-    def __call__(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self._word.sub(self.pseudonym, value)
-        if isinstance(value, dict):
-            return {self(name): self(item) for name, item in value.items()}
-        return [self(item) for item in value] if isinstance(value, list) else value
 
 
 def _names(row: RunRow, site_id: str) -> bool:
@@ -131,42 +115,49 @@ def _names(row: RunRow, site_id: str) -> bool:
     return any(each.get("site_id") == site_id for each in asked)
 
 
-def _change_run(row: RunRow, renamed: Callable[[Any], Any], site_id: str) -> int:
+def _is_enrolled(session: Session, site_id: str) -> bool:
+    status = session.scalar(select(SiteRow.status).where(SiteRow.site_id == site_id))
+    return status is not None and status != "removed"
+
+
+def _change_run(row: RunRow, renamed: Renaming) -> int:
+    """1 where the run named the plant: a member, one that was away, a term of its plan, a word of its reason."""
     before = {name: getattr(row, name) for name in _RUN_DOCUMENTS}
-    for name, value in before.items():
-        setattr(row, name, renamed(value))
+    after = renamed.document(before)
+    for name, value in after.items():
+        setattr(row, name, value)
     if row.digests:
-        row.digests = {site: each for site, each in row.digests.items() if site != site_id}
-    if row.leaving is not None and row.leaving.get("site_id") == site_id:
+        row.digests = {site: each for site, each in row.digests.items() if site != renamed.site_id}
+    leaving = row.leaving is not None and row.leaving.get("site_id") == renamed.site_id
+    if leaving:
         left = Leaving.model_validate(row.leaving)
-        row.leaving = document(left.model_copy(update={"site_id": renamed(site_id), "done": True}))
-    return 1
+        row.leaving = document(left.model_copy(update={"site_id": renamed.pseudonym, "done": True}))
+    return int(leaving or after != before)
 
 
-def _evidence(session: Session, run_id: str, site_id: str) -> int:
+def _evidence(session: Session, run_id: str, renamed: Renaming) -> int:
     """Delete the files against the site, and cases of cohorts that have its answers in them."""
     gone = 0
     for row in session.scalars(select(EvidenceRow).where(EvidenceRow.run_id == run_id)):
-        if row.site_id == site_id or site_id.encode() in row.document:
+        if row.site_id == renamed.site_id or renamed.stands_in(row.document.decode("latin-1")):
             session.delete(row)
             gone += 1
     return gone
 
 
-def _rename(session: Session, table: Any, ours: Any, columns: tuple[str, ...], renamed: Callable[[Any], Any]) -> int:
+def _rename(session: Session, table: Any, ours: Any, columns: tuple[str, ...], renamed: Renaming) -> int:
     changed = 0
     for row in session.scalars(select(table).where(ours)):
-        for name in columns:
-            before = getattr(row, name)
-            after = renamed(before)
-            if after != before:
-                setattr(row, name, after)
+        before = {name: getattr(row, name) for name in columns}
+        for name, value in renamed.document(before).items():
+            if value != before[name]:
+                setattr(row, name, value)
                 changed += 1
     return changed
 
 
 def _events(
-    session: Session, site_id: str, plan: str | None, renamed: Callable[[Any], Any], deleted: dict[str, int],
+    session: Session, site_id: str, plan: str | None, renamed: Renaming, deleted: dict[str, int],
     named: dict[str, int],
 ) -> None:
     """Delete the events of the site, rename it in those of others; ``plan``: in that one's alone."""
@@ -177,7 +168,7 @@ def _events(
             session.delete(row)
             _count(deleted, "events", 1)
             continue
-        after = renamed(row.document)
+        after = renamed.document(row.document)
         if after != row.document:
             row.document = after
             _count(named, "events", 1)

@@ -37,6 +37,7 @@ from services.contracts.settings import Settings
 from services.contracts.training_spec import TrainingSpec
 from services.plant_simulator.assets import builtin_asset_type
 from services.registry.mlflow_environment import mlflow_environment
+from tests.benchmarks.command import output_file
 
 TARGET_MILLISECONDS = 5.0
 CASES = (("asgi", 1, 1, 500), ("http", 1, 1, 500), ("http", 1, 8, 800), ("http", 100, 1, 100), ("http", 10_000, 1, 5))
@@ -111,7 +112,7 @@ async def all_rows(settings: Settings, token: str, url: str) -> list[dict[str, A
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, write; 1 when a diagnosis in the same process misses the target."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows as JSON")
+    parser.add_argument("--json", type=output_file, metavar="FILE", help="write the rows as JSON")
     chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as scratch:
         settings, token = prepare(Path(scratch))

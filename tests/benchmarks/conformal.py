@@ -22,7 +22,6 @@ import sys
 import time
 import warnings
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from models.conformal.grid import counts_at_or_below, counts_within, score_grid
 from models.conformal.scores import class_margins, class_scores, class_sets, own_margins
 from models.conformal.spread import residual_counts, shape_of, tenth_of
 from models.estimators import FederatedDRClassifier, FederatedDRRegressor
+from tests.benchmarks.command import at_least, in_words, output_file
 from tests.benchmarks.unlike_plants import CLASSES, PLANTS, IntArray, class_table, parts, target_table, unlike_plants
 
 COVERAGE, LEAST, NARROWER = 0.9, 0.88, 4.0
@@ -230,9 +230,9 @@ def _aps(model: FederatedDRClassifier) -> Any:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; 1 where a plant is below the wanted coverage, or the intervals are not narrow enough."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--draws", type=at_least(), default=20)
     parser.add_argument("--scores", action="store_true", help="compare nonconformity scores instead")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=output_file)
     chosen = parser.parse_args(arguments)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -257,4 +257,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(in_words(main))

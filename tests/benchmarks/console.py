@@ -41,6 +41,7 @@ from services.contracts.version_facts import SiteScore
 from services.plant_simulator.assets import builtin_asset_type
 from services.round_store.documents import document
 from tests import versions
+from tests.benchmarks.command import output_file
 
 TARGET_MILLISECONDS = 150.0
 PLANTS, PLANS, RUNS, ROUNDS, ANSWERING, TIMES = 200, 20, 1000, 100, 10, 40
@@ -157,7 +158,7 @@ async def measure(settings: Settings, token: str, pages: dict[str, str]) -> list
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; 1 when the first page took longer than it may."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", type=Path, help="file for the rows")
+    parser.add_argument("--json", type=output_file, help="file for the rows")
     wanted = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()

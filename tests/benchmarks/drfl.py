@@ -24,7 +24,6 @@ import itertools  # noqa: E402
 import json  # noqa: E402
 import time  # noqa: E402
 from collections.abc import Sequence  # noqa: E402
-from pathlib import Path  # noqa: E402
 
 import cvxpy as cp  # noqa: E402
 import numpy as np  # noqa: E402
@@ -37,6 +36,7 @@ from models.problem import RobustSpec, SiteProblem  # noqa: E402
 from models.prox.bundle import RiskPenalty, local_step  # noqa: E402
 from models.simulation.federation import server_problem, train  # noqa: E402
 from models.site_ambiguity.ball import MixtureBall  # noqa: E402
+from tests.benchmarks.command import at_least, output_file  # noqa: E402
 from tests.benchmarks.prox import skewed_sites  # noqa: E402
 from tests.oracles.worst_case import risk_model  # noqa: E402
 
@@ -159,8 +159,8 @@ def missed(rows: Sequence[dict[str, object]], client: dict[str, object]) -> list
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; 1 where a target is missed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there")
-    parser.add_argument("--sites", type=int, nargs="+", default=list(SITES), help="numbers of sites")
+    parser.add_argument("--json", type=output_file, metavar="FILE", help="write the rows there")
+    parser.add_argument("--sites", type=at_least(), nargs="+", default=list(SITES), help="numbers of sites")
     options = parser.parse_args(arguments)
     client = client_step()
     print(

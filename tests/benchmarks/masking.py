@@ -37,6 +37,7 @@ from services.contracts.signing import new_seed_file, signer  # noqa: E402
 from services.masking.keys import MaskKeyPair  # noqa: E402
 from services.masking.member import Member  # noqa: E402
 from services.masking.unmasking import deliveries, unmask_request, unmasked_sum  # noqa: E402
+from tests.benchmarks.command import at_least, output_file  # noqa: E402
 
 TARGET_MS = 15.0
 """What a plant may spend on masks in a round."""
@@ -76,9 +77,9 @@ def timed(seconds: list[float], call: Callable[..., Any], *arguments: Any) -> An
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table, write its rows where asked; 1 when a plant took longer than it may."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("--plants", type=int, default=200)
-    parser.add_argument("--numbers", type=int, default=101)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there")
+    parser.add_argument("--plants", type=at_least(3), default=200)
+    parser.add_argument("--numbers", type=at_least(), default=101)
+    parser.add_argument("--json", type=output_file, metavar="FILE", help="write the rows there")
     options = parser.parse_args(arguments)
     cohort, plants, agreeing = members(options.plants)
     words = np.random.default_rng(0).integers(0, 2**64, (options.plants, options.numbers), dtype=np.uint64)

@@ -13,7 +13,6 @@ import math
 import random
 import statistics
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from models.problem import RobustSpec, SiteProblem
 from models.simulation.federation import train
 from models.simulation.noisy_rounds import train_with_noise
 from models.worst_case.risk import site_risk
+from tests.benchmarks.command import output_file
 from tests.benchmarks.data import load_binary
 
 TABLES = {"breast_cancer_wisconsin_diagnostic": ("M",), "rice_cammeo_osmancik": ("Cammeo",), "drawn": ()}
@@ -85,7 +85,7 @@ def measured(name: str, positive: tuple[str, ...]) -> list[dict[str, float | str
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure all tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=output_file)
     chosen = parser.parse_args(arguments)
     rows = [row for name, positive in TABLES.items() for row in measured(name, positive)]
     if chosen.json is not None:

@@ -10,7 +10,6 @@ import json
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from services.contracts.asset_type import AssetType, FaultClass, Feature
 from services.contracts.model_version import ModelVersion
 from services.contracts.training_spec import TrainingSpec
 from services.predictor.predictor import Predictor
+from tests.benchmarks.command import output_file
 
 TARGET_MICROSECONDS = 200.0
 CASES = ((2, 14, 1), (4, 14, 1), (6, 60, 1), (4, 14, 100), (4, 14, 10_000))
@@ -78,7 +78,7 @@ def measure(n_classes: int, n_features: int, n_samples: int) -> dict[str, float]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, write; 1 when a single diagnosis of 14 features misses the target."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows as JSON")
+    parser.add_argument("--json", type=output_file, metavar="FILE", help="write the rows as JSON")
     chosen = parser.parse_args(arguments)
     rows = [measure(*case) for case in CASES]
     print(f"{'classes':>8}{'features':>9}{'samples':>8}{'us a call':>12}{'p99':>12}{'us a sample':>13}")

@@ -24,6 +24,7 @@ import numpy as np  # noqa: E402
 from models.basics import TransportNorm  # noqa: E402
 from models.problem import RobustSpec, SiteProblem  # noqa: E402
 from models.simulation.federation import Training, train  # noqa: E402
+from tests.benchmarks.command import at_least, in_words, output_file  # noqa: E402
 from tests.benchmarks.data import load_binary  # noqa: E402
 
 ROWS, SITES, MAX_ROUNDS = 398, 4, 220
@@ -106,10 +107,10 @@ def plot(runs: Mapping[str, Training], path: Path) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table; write rows and plot where asked."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="write the plot there (default: beside the JSON)")
+    parser.add_argument("--json", type=output_file, metavar="FILE", help="write the rows there")
+    parser.add_argument("--plot", type=output_file, metavar="FILE", help="write the plot there (else beside --json)")
     parser.add_argument("--norm", choices=("l1", "l2", "linf"), default="linf", help="transport norm (default linf)")
-    parser.add_argument("--seed", type=int, default=1, help="draw of the rows (default 1)")
+    parser.add_argument("--seed", type=at_least(0), default=1, help="draw of the rows (default 1)")
     parser.add_argument("--intercept", action="store_true", help="train an intercept too")
     parser.add_argument("--bundles", action="store_true", help="the level bundles alone")
     parser.add_argument("--cohort", action="store_true", help="sums over all sites in place of their answers")
@@ -150,4 +151,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(in_words(main))

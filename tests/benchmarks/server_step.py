@@ -36,6 +36,7 @@ from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms  # 
 from services.contracts.plan import Plan  # noqa: E402
 from services.contracts.run import Exchange, RoundRecord, SiteTermsRecord  # noqa: E402
 from services.round_store.store import RoundStore  # noqa: E402
+from tests.benchmarks.command import output_file  # noqa: E402
 
 METHOD, LAST, ENOUGH = "level-bundle", 5, 1e-4
 CASES = ((4, 30, 25, 100, True), (200, 50, 25, 40, True), (50, 500, 25, 200, False))
@@ -159,8 +160,9 @@ def _answer(method: Any, site: SiteProblem, message: Arrays, problem: ServerProb
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table; write the rows where asked."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there")
-    parser.add_argument("--only", type=int, metavar="SITES", help="the case with so many sites alone; 0: storage")
+    parser.add_argument("--json", type=output_file, metavar="FILE", help="write the rows there")
+    only = (0, *(case[0] for case in CASES))
+    parser.add_argument("--only", type=int, choices=only, help="the case with so many sites alone; 0: storage")
     parser.add_argument("--database", metavar="URL", help="commit there in place of a SQLite file")
     options = parser.parse_args(arguments)
     columns = ("sites", "features", "rounds", "step_ms", "until_ms", "memory_mb", "commit_ms", "stored_mb", "gap")

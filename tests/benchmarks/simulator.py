@@ -6,6 +6,7 @@ import argparse
 import json
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from models.features.condition_indicators import condition_indicators
 from services.plant_simulator.measure import simulate_measurement
 from services.plant_simulator.writer import simulate_plants
+from tests.benchmarks.command import output_file
 
 LIMIT_SECONDS = 60.0
 
@@ -36,11 +38,11 @@ def measure_once() -> dict[str, float]:
     return {**simulated, "feature_seconds": features, "fresh_measurement_seconds": time.perf_counter() - wall}
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Print the figures, write them where ``--json`` says; 1 when 400 + 1,000 measurements took over a minute."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here as JSON")
-    args = parser.parse_args()
+    parser.add_argument("--json", type=output_file, metavar="FILE", help="write the figures here as JSON")
+    args = parser.parse_args(arguments)
     figures = measure_once()
     print(
         f"simulate 400 + 1000 measurements: {figures['seconds']:.1f} s "

@@ -19,7 +19,6 @@ import argparse  # noqa: E402 - the lines above must come first
 import json  # noqa: E402
 import time  # noqa: E402
 from collections.abc import Sequence  # noqa: E402
-from pathlib import Path  # noqa: E402
 from typing import Any  # noqa: E402
 
 import numpy as np  # noqa: E402
@@ -31,6 +30,7 @@ from models.features.spline import SplineLift, spline_lift  # noqa: E402
 from models.multiclass import head_labels  # noqa: E402
 from models.problem import RobustSpec, SiteProblem  # noqa: E402
 from models.simulation.federation import train  # noqa: E402
+from tests.benchmarks.command import in_words, output_file  # noqa: E402
 from tests.benchmarks.data import load_binary, load_table  # noqa: E402
 
 GAP, MOST_ROUNDS, PLANTS = 1e-3, 60, 10
@@ -170,7 +170,7 @@ def mean_f1(true: Any, told: Any) -> float:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and write JSON where asked; 1 where a target is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=output_file)
     parser.add_argument("--steel", action="store_true", help="the seven classes too, which take minutes")
     wanted = parser.parse_args(arguments)
     trained, weights, rows = rounds(6)
@@ -190,4 +190,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(in_words(main))

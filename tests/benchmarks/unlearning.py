@@ -15,11 +15,11 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 import argparse  # noqa: E402 - the lines above must come first
 import json  # noqa: E402
 from collections.abc import Sequence  # noqa: E402
-from pathlib import Path  # noqa: E402
 from statistics import median  # noqa: E402
 
 from models.problem import SiteProblem  # noqa: E402
 from models.simulation.federation import Training, train  # noqa: E402
+from tests.benchmarks.command import at_least, in_words, output_file  # noqa: E402
 from tests.benchmarks.rounds import skewed_sites  # noqa: E402
 
 METHOD, GAP, TIGHT, MOST_ROUNDS, WANTED = "cohort-bundle", 1e-3, 1e-7, 100, 5
@@ -55,9 +55,9 @@ def departures(seed: int, table: str, questions: int) -> list[dict[str, object]]
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print a line for each table; write the rows where asked."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there")
-    parser.add_argument("--seeds", type=int, default=2, help="deals of the rows (default 2)")
-    parser.add_argument("--questions", type=int, default=6, help="of a message (default 6)")
+    parser.add_argument("--json", type=output_file, metavar="FILE", help="write the rows there")
+    parser.add_argument("--seeds", type=at_least(), default=2, help="deals of the rows (default 2)")
+    parser.add_argument("--questions", type=at_least(1, 8), default=6, help="of a message (default 6)")
     parser.add_argument("--table", choices=TABLES, help="default: all")
     options = parser.parse_args(arguments)
     rows: list[dict[str, object]] = []
@@ -75,4 +75,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(in_words(main))

@@ -10,10 +10,10 @@ import json
 import statistics
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from services.verification.certificate_file import read_certificate, write_certificate
 from services.verification.proof import verify
+from tests.benchmarks.command import output_file
 from tests.services.verification.drawn import trained_certificate
 
 CASES = ((4, 10, False), (4, 10, True), (12, 20, False))
@@ -37,7 +37,7 @@ def measured(n_sites: int, n_features: int, box: bool) -> dict[str, float]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure all cases."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=output_file)
     chosen = parser.parse_args(arguments)
     rows = [measured(*case) for case in CASES]
     for row in rows:

@@ -20,7 +20,6 @@ import argparse  # noqa: E402 - the lines above must come first
 import json  # noqa: E402
 from collections.abc import Mapping, Sequence  # noqa: E402
 from dataclasses import dataclass  # noqa: E402
-from pathlib import Path  # noqa: E402
 from statistics import median  # noqa: E402
 
 import numpy as np  # noqa: E402
@@ -30,6 +29,7 @@ from models.methods.bundle.asynchronous import AsynchronousServer  # noqa: E402
 from models.methods.catalogue import get_method  # noqa: E402
 from models.problem import Certificate, RobustSpec, SiteProblem, Status  # noqa: E402
 from models.simulation.federation import server_problem, train  # noqa: E402
+from tests.benchmarks.command import at_least, in_words, output_file  # noqa: E402
 from tests.benchmarks.data import load_binary  # noqa: E402
 
 GAP, SLOWNESS, SOLVE, MOST_ROUNDS, TARGET = 1e-4, 100.0, 0.001, 600, 1.2
@@ -114,8 +114,8 @@ def compared(table: str, positive: str, count: int, seed: int, frames: Sequence[
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print a line for each number of plants and frame; write the rows where asked."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there")
-    parser.add_argument("--seeds", type=int, default=5, help="seeds (default 5)")
+    parser.add_argument("--json", type=output_file, metavar="FILE", help="write the rows there")
+    parser.add_argument("--seeds", type=at_least(), default=5, help="seeds (default 5)")
     options = parser.parse_args(arguments)
     rows: list[dict[str, object]] = []
     print("plants | frame s | rounds | paced | waiting | least | rounds | slow answers | within 1.2")
@@ -137,4 +137,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(in_words(main))

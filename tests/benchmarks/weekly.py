@@ -16,7 +16,6 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 import argparse  # noqa: E402 - the lines above must come first
 import json  # noqa: E402
 from collections.abc import Mapping, Sequence  # noqa: E402
-from pathlib import Path  # noqa: E402
 from statistics import median  # noqa: E402
 
 import numpy as np  # noqa: E402
@@ -26,6 +25,7 @@ from models.cohorts.regrouping import regroup  # noqa: E402
 from models.problem import RobustSpec, SiteProblem  # noqa: E402
 from models.simulation.federation import Training, train  # noqa: E402
 from models.worst_case.risk import site_risk  # noqa: E402
+from tests.benchmarks.command import at_least, in_words, output_file  # noqa: E402
 from tests.benchmarks.data import load_binary  # noqa: E402
 
 PLANTS, CHANGED, COHORT, GAP, TIGHT, MOST_ROUNDS = 20, 3, 3, 1e-3, 1e-8, 6
@@ -93,8 +93,8 @@ def drawn(seed: int, table: str, reveal: str, *, tight: bool) -> dict[str, objec
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print a line for each table and mode; write the rows where asked."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there")
-    parser.add_argument("--draws", type=int, default=10, help="draws of plants and changes (default 10)")
+    parser.add_argument("--json", type=output_file, metavar="FILE", help="write the rows there")
+    parser.add_argument("--draws", type=at_least(), default=10, help="draws of plants and changes (default 10)")
     parser.add_argument("--table", choices=sorted(TABLES), help="default: all")
     parser.add_argument("--loose", action="store_true", help="leave out the training to a gap of 1e-8")
     options = parser.parse_args(arguments)
@@ -119,4 +119,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(in_words(main))

@@ -17,7 +17,6 @@ import json  # noqa: E402
 import time  # noqa: E402
 import tracemalloc  # noqa: E402
 from collections.abc import Sequence  # noqa: E402
-from pathlib import Path  # noqa: E402
 
 import numpy as np  # noqa: E402
 from scipy import sparse  # noqa: E402
@@ -25,6 +24,7 @@ from scipy.optimize import linprog  # noqa: E402
 
 from models.basics import FloatArray, TransportNorm  # noqa: E402
 from models.worst_case.risk import worst_case_risk  # noqa: E402
+from tests.benchmarks.command import output_file  # noqa: E402
 
 TARGET = 200.0
 PLANES = 11
@@ -126,7 +126,7 @@ def _risk(weights: FloatArray, features: FloatArray, labels: FloatArray, norm: T
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table; write it as JSON rows where asked."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there")
+    parser.add_argument("--json", type=output_file, metavar="FILE", help="write the rows there")
     options = parser.parse_args(arguments)
     rows = against_highs(100, 14)
     ours, theirs = rows

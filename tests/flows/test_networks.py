@@ -15,12 +15,10 @@ from api.console.views.words import certificate_words
 from flows.publish import promote_if_gates_hold
 from models.methods.local_sgd.objectives.network import NetworkObjective
 from models.methods.local_sgd.objectives.softmax import SoftmaxObjective
-from services.contracts.errors import ConflictError, InvalidInputError
+from services.contracts.errors import InvalidInputError
 from services.contracts.model_version import ModelVersion
 from services.contracts.plan import Plan
 from services.contracts.plan_problem import check_problem
-from services.exporting.c99_header import c99_header
-from services.exporting.onnx_model import onnx_model
 from services.predictor.predictor import Predictor
 from services.registry.gates import check_gates, failed_gates
 from services.registry.pyfunc_model import ServedModel
@@ -95,9 +93,6 @@ def test_a_network_diagnoses_alike_in_the_service_and_in_mlflow(works: Any, tmp_
         code, shown = ask("GET", f"/v1/models/net-served/versions/{version.version}")
         assert code == 200 and shown["certified_gap"] == "Infinity" and shown["lower_bound"] == "-Infinity"
         assert "no certificate" in shown["note"] and shown["worst_case_risk"] is None
-    for export in (c99_header, onnx_model):
-        with pytest.raises(ConflictError, match="a network is not exported yet"):
-            export(version)
     (tmp_path / "model.json").write_text(json.dumps(version.to_document()))
     served = ServedModel()
     served.load_context(type("Context", (), {"artifacts": {"model": str(tmp_path / "model.json")}}))

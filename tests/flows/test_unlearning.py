@@ -16,7 +16,7 @@ from api.models import unlearning
 from api.models.schemas import Unlearning
 from flows import unlearning as forgetting
 from flows.publish import promote_if_gates_hold
-from services.contracts.errors import NotFoundError
+from services.contracts.errors import NotFoundError, UnavailableError
 from services.contracts.identity import Role
 from services.contracts.run import STAYS, Run
 from services.coordinator.terms import cohorts_of
@@ -28,6 +28,11 @@ PLANTS = ("east", "fermenter-seven", "north", "south", "west", "centre", "harbou
 GONE = "fermenter-seven"
 ADMIN = Actor("ada", Role.ADMINISTRATOR)
 MODES = {"each site": "level-bundle", "sums": "cohort-bundle"}
+
+
+def no_tables(plan: str, site: str) -> int:
+    """What Prefect's pages have of it, where there is no Prefect."""
+    return 0
 
 
 @pytest.fixture
@@ -84,7 +89,7 @@ def test_the_version_is_that_of_the_others_and_nothing_of_the_plant_stays(works:
     assert low <= least_risk(works, others) <= high * (1 + 1e-9)
     if reveal == "sums":
         assert all(GONE not in members for members in cohorts_of(ended).values())
-    forgetting.forget_those_due(works.context)
+    forgetting.forget_those_due(works.context, no_tables)
     assert places_with(works, GONE) == {"audit_events"}
     assert works.context.store.leavings.due() == []
     with pytest.raises(NotFoundError):
@@ -94,7 +99,7 @@ def test_the_version_is_that_of_the_others_and_nothing_of_the_plant_stays(works:
     entry = works.context.store.audit.list_events(limit=1)[0]
     assert entry.action == "model.unlearned" and entry.after["versions_deleted"] == [version.version]
     assert entry.after["left"] == [STAYS]
-    forgetting.forget(works.context, ended)  # as by another process that looked at the same moment
+    forgetting.forget(works.context, ended, no_tables)  # as by another process that looked at the same moment
     assert len(works.context.store.audit.list_events(action="model.unlearned")) == 1
     _, again, _ = works.train(works.context.store.plans.get("leaving").plan, absent=(GONE,))
     assert again.rounds == 1, "the next week goes on from the version without it"
@@ -107,10 +112,10 @@ def test_a_plant_waits_to_be_forgotten_until_a_version_without_it_is_champion(wo
     _promoted(works, version)
     _, run = unlearn(works, "waiting")
     _, _, later = trained_without(works, run)
-    forgetting.forget_those_due(context)
+    forgetting.forget_those_due(context, no_tables)
     assert context.registry.resolve("waiting", CHAMPION) == version.version and len(context.store.leavings.due()) == 1
     _promoted(works, later)
-    forgetting.forget_those_due(context)
+    forgetting.forget_those_due(context, no_tables)
     assert places_with(works, GONE) == {"audit_events"}
     assert first.run_id not in context.store.leavings.due()
 
@@ -130,12 +135,32 @@ def test_who_is_killed_while_forgetting_goes_on_and_at_once_waits_for_nobody(
     with monkeypatch.context() as patch:
         patch.setattr(type(works.context.store.leavings), "forget", lost)
         with pytest.raises(KeyboardInterrupt):
-            forgetting.forget_those_due(works.context)
+            forgetting.forget_those_due(works.context, no_tables)
     assert len(works.context.store.leavings.due()) == 1 and "runs" in places_with(works, GONE)
-    forgetting.forget_those_due(works.context)
+    forgetting.forget_those_due(works.context, no_tables)
     assert places_with(works, GONE) == {"audit_events"}
     with pytest.raises(NotFoundError):
         works.context.registry.resolve("killed", CHAMPION)
+
+
+def test_tables_in_prefects_pages_go_too_and_it_stays_due_until_they_have(works: Any) -> None:
+    first, _, version = works.train(works.plan("shown"))
+    promote_if_gates_hold(works.context, first, version)
+    trained_without(works, unlearn(works, "shown", purge="now")[1])
+    asked: list[tuple[str, str]] = []
+
+    def tables(plan: str, site: str) -> int:
+        asked.append((plan, site))
+        if len(asked) == 1:
+            raise UnavailableError("Prefect does not answer")
+        return 2
+
+    forgetting.forget_those_due(works.context, tables)
+    assert len(works.context.store.leavings.due()) == 1 and "runs" in places_with(works, GONE)
+    forgetting.forget_those_due(works.context, tables)
+    assert asked == [("shown", GONE)] * 2 and places_with(works, GONE) == {"audit_events"}
+    entry = works.context.store.audit.list_events(limit=1)[0]
+    assert entry.action == "model.unlearned" and entry.after["deleted"][forgetting.TABLES] == 2
 
 
 @pytest.mark.parametrize("purge", ["promotion", "now"])
@@ -146,15 +171,15 @@ def test_a_plant_whose_run_failed_is_forgotten_after_a_later_one_without_it(work
     _promoted(works, version)
     _, run = unlearn(works, "failing", purge)
     store.runs.finish_run(run.run_id, "failed", "2 sites take part, and a sum over fewer than 3 hides too little")
-    forgetting.forget_those_due(context)
+    forgetting.forget_those_due(context, no_tables)
     assert context.registry.resolve("failing", CHAMPION) == version.version and "runs" in places_with(works, GONE)
     _, _, later = works.train(store.plans.get("failing").plan, absent=(GONE,))
     _promoted(works, later)
     store.sites.enrol(GONE, store.sites.get(GONE).public_key, [plan.asset_type])
-    forgetting.forget_those_due(context)
+    forgetting.forget_those_due(context, no_tables)
     assert context.registry.get("failing", version.version).version, "a plant that is back is not forgotten"
     store.sites.remove(GONE)
-    forgetting.forget_those_due(context)
+    forgetting.forget_those_due(context, no_tables)
     assert places_with(works, GONE) == {"audit_events"} and store.leavings.due() == []
 
 

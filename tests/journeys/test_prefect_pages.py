@@ -77,6 +77,22 @@ def test_table_chart_and_link_stand_beside_the_run(works: Any, done: Any) -> Non
     assert "certified gap" in found["version-shown"]["description"]
 
 
+FORGET = (
+    "from flows.artifacts import forget_tables as forget; print(forget('shown', 'plant-2'), forget('shown', 'x'))"
+)
+
+
+def test_tables_with_a_plant_are_forgotten(works: Any, done: Any) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", FORGET], env=works.environment, capture_output=True, text=True, timeout=PATIENCE,
+    )
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    assert ran.stdout.split() == ["1", "0"]
+    assert "plants-shown" not in artifacts(works, done) and "gap-shown" in artifacts(works, done)
+    latest = ask_prefect(works, "/artifacts/latest/filter", {"artifacts": {"key": {"any_": ["plants-shown"]}}})
+    assert latest == []
+
+
 def test_a_run_from_prefects_pages_says_where_to_ask_and_an_automation_hears_of_it(works: Any, done: Any) -> None:
     """An automation of Prefect's on failed flow runs of a plan, as its pages make one."""
     theirs = deployment(works, "shown")

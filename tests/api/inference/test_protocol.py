@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from api.inference import service
 from api.models.examples import FEATURES_EXAMPLE
 from services.contracts.identity import Role
 from tests.api.conftest import a_plan
@@ -86,6 +87,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "another kind": ({**ONE, "datatype": "INT64"}, "datatype"),
     "a feature alone": ({"name": "flow_mean", "shape": [1], "datatype": "FP64", "data": [1.0]}, "missing required"),
     "unknown feature": ({"name": "flow_maen", "shape": [1], "datatype": "FP64", "data": [1.0]}, "did you mean"),
+    "a size beyond 64 bits": ({**ONE, "shape": [4, 2**62], "data": []}, "has 0 numbers"),
+    "beyond FP32": ({**ONE, "datatype": "FP32", "data": [1e300, *ROW[1:]]}, "must be numbers of FP32"),
     "no sample": ({**ONE, "shape": [0, 14], "data": []}, "1 to 10000 samples"),
 }
 
@@ -113,3 +116,16 @@ def test_an_unknown_model_output_or_address_is_told_in_the_protocols_words(share
     assert answer.status_code == 400 and "no output 'margin'" in answer.json()["error"]
     answer = shared_world.call(Role.VIEWER, "GET", "/v2/nothing")
     assert (answer.status_code, list(answer.json())) == (404, ["error"])
+
+
+def test_what_nobody_expected_is_told_in_the_protocols_words(
+    shared_world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*given: Any) -> Any:
+        raise ZeroDivisionError("the cause")
+
+    monkeypatch.setattr(service, "infer", broken)
+    answer = infer(shared_world, ONE)
+    assert answer.status_code == 500 and list(answer.json()) == ["error"]
+    assert "incident" in answer.json()["error"] and "cause" not in answer.text
+    assert answer.headers["content-type"] == "application/json"

@@ -51,6 +51,10 @@ def test_the_plan_without_the_plant_keeps_the_others_in_proportion() -> None:
     assert fewer.sites == ("b", "c") and fewer.explicit_weights == pytest.approx({"b": 0.6, "c": 0.4})
     assert fewer.site_settings["c"].label_flip_cost == 2.0
     assert without_site(fewer, "a") == fewer
+    waits = {"reveal": "each site", "waiting": {"sites": {"a": 30.0, "b": 0.0}}}
+    for sites in (["a", "b", "c"], []):
+        waited = Plan.model_validate({"name": "p", "asset_type": "rig", "sites": sites} | waits)
+        assert without_site(waited, "a").waiting.sites == {"b": 0.0}
     alone = Plan.model_validate({"name": "p", "asset_type": "rig", "sites": ["a"]})
     with pytest.raises(ConflictError, match="archive it"):
         without_site(alone, "a")

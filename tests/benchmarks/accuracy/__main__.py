@@ -24,6 +24,7 @@ from services.contracts.errors import BallastError
 from tests.benchmarks.accuracy.deal import PLANTS, Part, deal
 from tests.benchmarks.accuracy.learners import LEARNERS, Outcome, score
 from tests.benchmarks.accuracy.tables import Table, read_table
+from tests.benchmarks.command import at_least, output_file
 from tests.benchmarks.data import data_folder
 
 METRICS = {"classification": "macro F-1", "regression": "mean absolute error"}
@@ -88,12 +89,12 @@ def _line(row: dict[str, Any]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 2 where no table can be read."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.accuracy", description=__doc__)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=output_file)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--tables", nargs="+")
     parser.add_argument("--learners", nargs="+", default=list(LEARNERS), choices=list(LEARNERS))
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--rows", type=int, default=4200)
+    parser.add_argument("--seeds", type=at_least(), default=3)
+    parser.add_argument("--rows", type=at_least(), default=4200)
     chosen = parser.parse_args(arguments)
     folder = chosen.data or data_folder()
     paths = sorted(folder.glob("*.csv"))

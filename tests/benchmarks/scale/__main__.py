@@ -18,7 +18,6 @@ import time  # noqa: E402
 import tracemalloc  # noqa: E402
 from collections.abc import Sequence  # noqa: E402
 from dataclasses import replace  # noqa: E402
-from pathlib import Path  # noqa: E402
 from typing import Any  # noqa: E402
 
 import numpy as np  # noqa: E402
@@ -27,6 +26,7 @@ from models.cohorts.dealing import cohort_problem  # noqa: E402
 from models.cohorts.fixed_point import word_count  # noqa: E402
 from models.methods.catalogue import check_parameters, get_method  # noqa: E402
 from models.problem import Status  # noqa: E402
+from tests.benchmarks.command import at_least, output_file  # noqa: E402
 from tests.benchmarks.scale.fleet import Fleet  # noqa: E402
 from tests.benchmarks.scale.masks import mask_cost  # noqa: E402
 from tests.benchmarks.scale.network import EXCHANGES, Network  # noqa: E402
@@ -79,11 +79,11 @@ def measure(plants: int, cohort: int, kinds: int, network: Network) -> dict[str,
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table, write rows and page where asked; 1 where a run did not come to 1e-3."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("--sites", type=int, nargs="+", default=[1000], metavar="N", help="plants (1000)")
-    parser.add_argument("--cohort", type=int, default=20, metavar="SIZE", help="plants in a cohort (20)")
-    parser.add_argument("--kinds", type=int, default=20, metavar="K", help="unlike plants in a cohort, at most (20)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there")
-    parser.add_argument("--page", type=Path, metavar="FILE", help="write a page there: .md or .html")
+    parser.add_argument("--sites", type=at_least(3), nargs="+", default=[1000], metavar="N", help="plants (1000)")
+    parser.add_argument("--cohort", type=at_least(3), default=20, metavar="SIZE", help="plants in a cohort (20)")
+    parser.add_argument("--kinds", type=at_least(), default=20, metavar="K", help="unlike plants in it, at most (20)")
+    parser.add_argument("--json", type=output_file, metavar="FILE", help="write the rows there")
+    parser.add_argument("--page", type=output_file, metavar="FILE", help="write a page there: .md or .html")
     options = parser.parse_args(arguments)
     network, rows = Network(), []
     for plants in options.sites:

@@ -86,3 +86,18 @@ def test_certified_means_at_or_below_the_wanted_gap(gap: float, status: Status) 
     problem, server = problem_of(gap=gap, parameters={"level": 0.2}), BundleServer(prox_cuts=False)
     known = replace(_recorded(problem, _answers(1.0, 1.0, 1.0, 1.0, 1.0)), lower=0.99)
     assert server.status(replace(server.init(problem), evidence=known), problem) is status
+
+
+@pytest.mark.parametrize("left", [1e-19, 1e-17, 1e-11])
+def test_a_norm_weight_that_rounding_left_takes_nothing_off_the_bound(left: float) -> None:
+    """Without a cut at zero, as in a run that goes on from an earlier one, no norm weight but these is known."""
+    random, problem = np.random.default_rng(8), problem_of(transport_norm="l1")
+    slopes = random.normal(size=(12, 3))
+    slopes -= slopes.mean(axis=0)
+    bounds = []
+    for weight in (0.0, left):
+        known = Evidence.empty(problem)
+        for slope in slopes:
+            known = subject.record(known, problem, np.zeros(3), {name: answer_of(0.4, slope, weight) for name in NAMES})
+        bounds.append(subject.tighten_lower_bound(known, problem)[0].lower)
+    assert bounds[0] == pytest.approx(0.4, rel=1e-9) and bounds[1] == pytest.approx(bounds[0], rel=1e-9)

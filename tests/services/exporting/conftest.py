@@ -77,6 +77,23 @@ def make_model() -> Callable[..., ModelVersion]:
 
 
 @pytest.fixture(scope="session")
+def make_network() -> Callable[..., ModelVersion]:
+    """A version of a network with five hidden units, by its number of classes."""
+
+    def make(n_classes: int = 2, features: tuple[Feature, ...] = FEATURES) -> ModelVersion:
+        spec = TrainingSpec.model_validate({"loss": "cross_entropy", "network": {"hidden": 5}})
+        kind = AssetType(name="pump-7", features=features, fault_classes=CLASSES[:n_classes])
+        size = 5 * (len(features) + 1) + n_classes * 6
+        weights = np.random.default_rng(n_classes).normal(size=(1, size))
+        return a_version(
+            kind, weights, spec=spec, version="3", certified_gap=float("inf"), lower_bound=float("-inf"),
+            worst_case_risk=None,
+        )
+
+    return make
+
+
+@pytest.fixture(scope="session")
 def drawn() -> Callable[..., tuple[list[dict[str, float]], list[list[float]]]]:
     """Samples in and out of their ranges, the optional feature often missing: as mappings, and as rows with NaN."""
 

@@ -14,7 +14,8 @@ import pytest
 
 from services.contracts.asset_type import Feature
 from services.contracts.model_version import ModelVersion
-from services.exporting.c99_header import c99_header, identifier, literal
+from services.exporting.c99_header import c99_header
+from services.exporting.c99_text import identifier, literal
 from services.predictor.estimator import Estimator
 from services.predictor.predictor import Predictor
 
@@ -97,8 +98,27 @@ def test_in_floats_it_is_near_and_compiles_as_strictly(
 
 
 @needs_compiler
-def test_a_missing_required_feature_is_no_class(tmp_path: Path, make_model: Callable[..., ModelVersion]) -> None:
-    numbers, said = answers(tmp_path, make_model(), [[np.nan, 150.0, 20.0], [10.0, 150.0, np.nan]])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_a_network_answers_as_the_predictor_does(
+    tmp_path: Path, make_network: Callable[..., ModelVersion], drawn: Any, features: tuple[Feature, ...],
+    n_classes: int,
+) -> None:
+    version = make_network(n_classes, features)
+    samples, rows = drawn(40)
+    found = Predictor(version).diagnose(samples)
+    for single, near in ((False, 1e-12), (True, 1e-4)):
+        numbers, said = answers(tmp_path, version, rows, single=single)
+        np.testing.assert_allclose(said, [list(each.scores.values()) for each in found], rtol=0, atol=near)
+        assert single or [version.asset_type.class_names[k] for k in numbers] == [each.fault_class for each in found]
+
+
+@needs_compiler
+@pytest.mark.parametrize("kind", ["planes", "network"])
+def test_a_missing_required_feature_is_no_class(
+    tmp_path: Path, make_model: Callable[..., ModelVersion], make_network: Callable[..., ModelVersion], kind: str
+) -> None:
+    version = make_model() if kind == "planes" else make_network()
+    numbers, said = answers(tmp_path, version, [[np.nan, 150.0, 20.0], [10.0, 150.0, np.nan]])
     assert numbers[0] == -1 and numbers[1] in (0, 1) and np.isnan(said[0]).all()
 
 
@@ -126,17 +146,17 @@ def refusal(folder: Path, program: str, *more: str) -> str:
 
 @needs_compiler
 def test_models_stand_in_one_program_and_versions_of_one_do_not(
-    tmp_path: Path, make_model: Callable[..., ModelVersion]
+    tmp_path: Path, make_model: Callable[..., ModelVersion], make_network: Callable[..., ModelVersion]
 ) -> None:
-    version, target = make_model(None, 4), make_model(None, 0)
-    texts = c99_header(version) + c99_header(target)
+    version, target, network = make_model(None, 4), make_model(None, 0), make_network()
+    texts = c99_header(version) + c99_header(target) + c99_header(network)
     parts = [word.split("_") for word in re.findall(r"ballast_pump_7_([a-z_]+)", texts)]
     words = sorted({"-".join(part[:n]) for part in parts for n in range(1, len(part) + 1)})
     for number, name in enumerate(["pump-7", *(f"pump-7-{word}" for word in words)]):
-        for task, made in (("c", version), ("t", target)):
+        for task, made in (("c", version), ("t", target), ("n", network)):
             header = c99_header(made.model_copy(update={"name": name}))
             (tmp_path / f"{task}{number}.h").write_text(header, encoding="ascii")
-    for task in "ct":
+    for task in "ctn":
         every = "".join(f'#include "{task}{number}.h"\n' for number in range(len(words) + 1))
         assert refusal(tmp_path, every + every) == ""
     for name, header in (("later", c99_header(version.model_copy(update={"version": "4"}))),

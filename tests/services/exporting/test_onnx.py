@@ -46,6 +46,19 @@ def test_estimates_are_the_estimators(
     np.testing.assert_allclose(said[:, 0], found, rtol=0, atol=1e-9)
 
 
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_a_network_answers_as_the_predictor_does(
+    make_network: Callable[..., ModelVersion], drawn: Any, features: tuple[Feature, ...], n_classes: int
+) -> None:
+    version = make_network(n_classes, features)
+    samples, rows = drawn(60)
+    found = Predictor(version).diagnose(samples)
+    for single, near in ((False, 1e-12), (True, 1e-4)):
+        said = run(onnx_model(version, single=single), rows, np.float32 if single else np.float64)
+        np.testing.assert_allclose(said["scores"], [list(each.scores.values()) for each in found], rtol=0, atol=near)
+        assert single or [str(name) for name in said["class"]] == [each.fault_class for each in found]
+
+
 def test_in_32_bits_it_is_near(
     make_model: Callable[..., ModelVersion], drawn: Any, lift: Any, features: tuple[Feature, ...]
 ) -> None:
@@ -57,8 +70,12 @@ def test_in_32_bits_it_is_near(
     np.testing.assert_allclose(said, found, atol=2e-3)
 
 
-def test_a_missing_required_feature_gives_no_score(make_model: Callable[..., ModelVersion]) -> None:
-    said = run(onnx_model(make_model()), [[np.nan, 150.0, 20.0], [10.0, 150.0, np.nan]])
+@pytest.mark.parametrize("kind", ["planes", "network"])
+def test_a_missing_required_feature_gives_no_score(
+    make_model: Callable[..., ModelVersion], make_network: Callable[..., ModelVersion], kind: str
+) -> None:
+    version = make_model() if kind == "planes" else make_network()
+    said = run(onnx_model(version), [[np.nan, 150.0, 20.0], [10.0, 150.0, np.nan]])
     assert np.isnan(said["scores"][0]).all() and np.isfinite(said["scores"][1]).all()
     assert said["class"][0] == NO_CLASS and said["class"][1] in ("healthy", "leak")
 

@@ -1,0 +1,67 @@
+"""Commands refuse what cannot be measured or written before they measure, in one line."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from pathlib import Path
+
+import pytest
+
+from models.basics import ProblemError
+from tests.benchmarks.command import at_least, in_words, output_file
+from tests.benchmarks.data import MissingDataError
+
+COMMANDS = (
+    "accuracy.__main__", "api", "conformal", "console", "drfl", "masking", "noise", "overhead", "predictor", "prox",
+    "rounds", "scale.__main__", "server_step", "serving.__main__", "simulator", "splines", "unlearning", "verification",
+    "waiting", "weekly", "worst_case",
+)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_file_that_cannot_be_written_is_told_before_the_measuring(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = importlib.import_module(f"tests.benchmarks.{name}")
+    for path, said in ((tmp_path / "no" / "rows.json", "there is no folder"), (tmp_path, "is a folder")):
+        with pytest.raises(SystemExit) as ended:
+            command.main(["--json", str(path)])
+        assert ended.value.code == 2 and said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "arguments"), [
+    ("overhead", ["--sites", "0"]), ("overhead", ["--rounds", "1"]), ("server_step", ["--only", "7"]),
+    ("unlearning", ["--seeds", "0"]), ("unlearning", ["--questions", "9"]), ("weekly", ["--draws", "0"]),
+    ("waiting", ["--seeds", "-1"]), ("rounds", ["--seed", "one"]), ("scale.__main__", ["--cohort", "2"]),
+    ("scale.__main__", ["--sites", "2"]),
+])
+def test_numbers_that_measure_nothing_are_refused(name: str, arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        importlib.import_module(f"tests.benchmarks.{name}").main(arguments)
+    assert ended.value.code == 2
+
+
+def test_whole_numbers() -> None:
+    assert at_least(0)("0") == 0 and at_least(2, 3)("3") == 3
+    for text in ("1", "4", "-2", "2.5", "two", ""):
+        with pytest.raises(argparse.ArgumentTypeError, match="at or above 2 and at most 3"):
+            at_least(2, 3)(text)
+
+
+def test_a_file_in_the_folder_where_one_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert output_file("rows.json") == Path("rows.json")
+
+
+def test_a_missing_table_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    def of(error: Exception) -> int:
+        def main() -> None:
+            raise error
+
+        return in_words(main)
+
+    assert in_words(lambda: None) == 0 and in_words(lambda: 3) == 3
+    for error in (MissingDataError("there is no sonar.csv"), ProblemError("gap must be finite")):
+        assert of(error) == 1
+        assert capsys.readouterr().err == f"error: {error}\n"
