@@ -25,7 +25,7 @@ Opening = Callable[[AssetType], LocalRound]
 class WatchedRound:
     """The door, and the asset type of which it is.
 
-    ``open_door`` opens it over an asset type. Raise :class:`InvalidInputError` where the file does not fit at the start.
+    ``open_door`` opens it over an asset type. :class:`InvalidInputError` where the file does not fit at the start.
     """
 
     def __init__(self, path: Path, open_door: Opening) -> None:

@@ -1,7 +1,7 @@
 """Whether a site agent is at work: it notes so in a file beside its log while it is connected, and nothing else.
 
-For supervisors that ask by a command (``ballast-site health``), as a container's health check does. The file's time says
-whether the agent is connected, its one line which asset type it uses. Nothing of it leaves the plant.
+For supervisors that ask by a command (``ballast-site health``), as a container's health check does. The file's time
+says whether the agent is connected, its one line which asset type it uses. Nothing of it leaves the plant.
 """
 
 from __future__ import annotations

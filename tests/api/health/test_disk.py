@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import tempfile
 from collections import namedtuple
 from pathlib import Path
@@ -11,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from api.backend import disk_space
 from api.backend.disk_space import LEAST_BYTES, disk_problem, least_room, written_folders
 from services.contracts.settings import Settings
 
@@ -24,7 +24,7 @@ def left(monkeypatch: pytest.MonkeyPatch, free: dict[Path, int]) -> None:
         found = free.get(Path(folder), 10**12)
         return Usage(10**12, 10**12 - found, found)
 
-    monkeypatch.setattr(disk_space.shutil, "disk_usage", usage)
+    monkeypatch.setattr(shutil, "disk_usage", usage)
 
 
 @pytest.mark.parametrize(("free", "ready"), [(LEAST_BYTES, True), (LEAST_BYTES - 1, False), (0, False)])
