@@ -149,12 +149,16 @@ async def couple(context: FlowContext, coordinator: Coordinator, run: Run, train
 async def conclude(context: FlowContext, run: Run, draft: VersionDraft) -> dict[str, Any]:
     """Register a run's version, promote it if its gates hold, and end the run; done once more, it changes nothing.
 
-    An order to cancel that comes after the last round comes too late, but for a run that waits for the registry.
+    An order to cancel that comes after the last round comes too late, but for a run that waits for the registry: it
+    ends as cancelled, or, where its version is recorded by then, as completed with a challenger.
     """
     to_registry = tried_until_cancelled(context, run, partial(register, context, run, draft))
     version = await step("register", to_registry, REGISTRY_WAITS)
     to_champion = tried_until_cancelled(context, run, partial(promote_if_gates_hold, context, run, version))
-    outcome = await step("promote", to_champion, REGISTRY_WAITS)
+    try:
+        outcome = await step("promote", to_champion, REGISTRY_WAITS)
+    except RunCancelledError as error:
+        outcome = f"version {version.version} stays challenger: {error}"
     await link_to_version(version, f"{context.settings.api.url}/console", outcome)
     context.store.runs.finish_run(run.run_id, "completed", closing_note(run, draft.stopped, outcome))
     await asyncio.to_thread(forget_those_due, context, forget_tables)

@@ -61,4 +61,4 @@ def put_asset_type(
     """
     if body.name != name:
         raise InvalidInputError(f"the address names the asset type {name[:60]}, the body {body.name}")
-    return service.put(backend, caller.actor, body, dry_run=dry_run)
+    return service.put(backend, caller.actor, body, dry_run=dry_run).stored

@@ -11,7 +11,18 @@ from services.contracts.asset_type import AssetType
 from services.contracts.records import AssetTypeRecord
 
 
-def put(backend: Backend, actor: Actor, asset_type: AssetType, *, dry_run: bool = False) -> AssetTypeRecord:
+@dataclass(frozen=True)
+class Put:
+    """A version of an asset type as it is stored, and the one that was the newest before it.
+
+    ``before`` is None where there was none, and where this version was there already.
+    """
+
+    stored: AssetTypeRecord
+    before: AssetType | None
+
+
+def put(backend: Backend, actor: Actor, asset_type: AssetType, *, dry_run: bool = False) -> Put:
     """Store a version of an asset type, or with ``dry_run`` only see whether it could be; the same changes nothing.
 
     ``ConflictError`` when this version is stored with another content, or a newer one is there.
@@ -19,10 +30,11 @@ def put(backend: Backend, actor: Actor, asset_type: AssetType, *, dry_run: bool 
     with changing(backend, dry_run=dry_run) as store:
         versions = [item for item in store.asset_types.list_asset_types() if item.asset_type.name == asset_type.name]
         stored = store.asset_types.add(asset_type)
-        if stored not in versions:
-            before = versions[-1].asset_type if versions else None
-            record(store, actor, "asset_type.put", f"asset-type:{asset_type.name}", before=before, after=asset_type)
-    return stored
+        if stored in versions:
+            return Put(stored, None)
+        before = versions[-1].asset_type if versions else None
+        record(store, actor, "asset_type.put", f"asset-type:{asset_type.name}", before=before, after=asset_type)
+    return Put(stored, before)
 
 
 @dataclass(frozen=True)

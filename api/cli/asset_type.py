@@ -51,11 +51,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _add(backend: Backend, args: argparse.Namespace) -> None:
     given = AssetType.from_toml(args.file)
-    known = {item.asset_type.version for item in backend.store.asset_types.list_asset_types()
-             if item.asset_type.name == given.name}
-    stored = asset_types.put(backend, local_administrator(), given, dry_run=args.dry_run).asset_type
+    made = asset_types.put(backend, local_administrator(), given, dry_run=args.dry_run)
+    stored, newer = made.stored.asset_type, made.before is not None
     head = f"asset type {stored.name} version {stored.version}: {len(stored.features)} features"
-    newer = bool(known) and stored.version not in known
     tell(args, stored, head, *(_whom_it_concerns(backend, stored, args.dry_run) if newer else ()),
          *(["nothing was stored"] if args.dry_run else ()))
 
@@ -69,7 +67,7 @@ def _whom_it_concerns(backend: Backend, asset_type: AssetType, dry_run: bool) ->
     if found.sites:
         lines.append(
             f"{', '.join(found.sites)} {'would take' if dry_run else 'take'} no part in them until the asset type's "
-            f"file there is this version (`ballast asset-type show {asset_type.name}`) and the agent was started again"
+            f"file there is this version (`ballast asset-type show {asset_type.name}`)"
         )
     return lines
 

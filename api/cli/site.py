@@ -16,7 +16,8 @@ from api.cli.common import add_action, add_actions, checked, print_json, print_l
 from api.cli.token import read_end
 from api.sites import enrolment
 from api.sites import service as sites
-from api.sites.schemas import CodeRequest, KeyChange, SiteEnrolment, SiteName
+from api.sites.schemas import CODE_DAYS, CodeRequest, KeyChange, SiteEnrolment, SiteName
+from services.contracts.errors import InvalidInputError
 from services.contracts.records import Site
 from services.contracts.signing import public_key
 
@@ -73,11 +74,21 @@ def _enrol(backend: Backend, args: argparse.Namespace) -> None:
     tell(args, site, f"site {site.site_id} is enrolled for {', '.join(site.asset_types) or 'no asset type yet'}")
 
 
-def _enrol_code(backend: Backend, args: argparse.Namespace) -> None:
+def _lifetime(text: str) -> timedelta:
+    """How long a code is to hold; ``InvalidInputError`` says how long it may."""
     now = datetime.now(UTC)
+    lifetime = read_end(text, now) - now
+    if not timedelta(0) < lifetime <= timedelta(days=CODE_DAYS):
+        what = "is over already" if lifetime <= timedelta(0) else "is too far away"
+        allowed = f"a code holds {CODE_DAYS} days at most, such as 24h or 7d"
+        raise InvalidInputError(f"--expires {text[:40]} {what}: {allowed}")
+    return lifetime
+
+
+def _enrol_code(backend: Backend, args: argparse.Namespace) -> None:
     wanted = checked(
         CodeRequest, "code", asset_type=args.asset_type, description=args.description, replace_key=args.replace_key,
-        expires_hours=(read_end(args.expires, now) - now) / timedelta(hours=1),
+        expires_hours=_lifetime(args.expires) / timedelta(hours=1),
         certificate_sha256=args.certificate_sha256,
     )
     checked(SiteName, "site", site_id=args.id)

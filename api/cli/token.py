@@ -54,10 +54,13 @@ def _create(backend: Backend, args: argparse.Namespace) -> None:
 
 def read_end(text: str, now: datetime) -> datetime:
     """Moment at which something ends: ``12h`` or ``90d`` from now, or a date, whose day begins in UTC."""
-    found = re.fullmatch(r"([0-9]{1,5})([hd])", text)
+    found = re.fullmatch(r"([0-9]{1,9})([hd])", text)
     if found:
         number = int(found[1])
-        return now + (timedelta(hours=number) if found[2] == "h" else timedelta(days=number))
+        try:
+            return now + (timedelta(hours=number) if found[2] == "h" else timedelta(days=number))
+        except OverflowError:
+            raise InvalidInputError(f"{text} is later than any date: give 12h, 90d or a date") from None
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -22,7 +22,7 @@ class Health(Contract):
 
 
 class Readiness(Contract):
-    """Whether every server that is needed answers; ``missing`` says what does not, and what to do."""
+    """Whether what is needed answers and the disk has room; ``missing`` says what does not, and what to do."""
 
     ready: bool
     missing: dict[str, str] = Field(default_factory=dict)
@@ -37,7 +37,7 @@ async def healthz() -> Health:
 
 @router.get("/readyz", responses={503: {"model": Readiness, "description": "what is missing"}})
 def readyz(backend: BackendDep, response: Response) -> Readiness:
-    """Whether the database and the registry answer; 503 with what is missing when one does not."""
+    """Whether database and registry answer and the disk has room; 503 with what is missing, and why, where not."""
     missing = missing_parts(backend)
     response.status_code = 503 if missing else 200
     return Readiness(ready=not missing, missing=missing, notices={} if missing else notices(backend))

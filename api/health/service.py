@@ -6,6 +6,7 @@ import logging
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from api.backend.disk_space import disk_problem
 from api.backend.flows_process import flows_at_work
 from api.backend.wiring import Backend
 from services.contracts.errors import BallastError
@@ -33,6 +34,10 @@ def missing_parts(backend: Backend) -> dict[str, str]:
         except BallastError as error:
             LOG.warning("not ready: %s", error)
             missing[part] = WHAT_TO_DO.get(error.code, "does not answer; the server's log says why")
+    problem = disk_problem(backend.settings)
+    if problem:
+        LOG.warning("not ready: the disk %s", problem)
+        missing["disk"] = problem
     return missing
 
 

@@ -17,7 +17,7 @@ def home_page(version: str) -> str:
         ("/docs", "how to call the API, operation by operation"),
         ("/openapi.json", "the same as an OpenAPI document, for programs"),
         ("/healthz", "whether the process answers"),
-        ("/readyz", "whether the database and the registry answer"),
+        ("/readyz", "whether the database and the registry answer, and the disk has room"),
     )
     items = "\n".join(f'<li><a href="{link}">{link}</a> {escape(text)}</li>' for link, text in links)
     body = f"<h1>Ballast</h1>\n<p>Version {escape(version)}.</p>\n<ul>\n{items}\n</ul>"

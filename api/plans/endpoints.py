@@ -11,7 +11,7 @@ from pydantic import Field
 from api.plans import service
 from api.web.auth import Administrator, Engineer, Operator
 from api.web.dependencies import BackendDep, DryRun, OptionalReason, PlainJSON, ReasonDep
-from api.web.etags import IfMatch, etag_of, expecting
+from api.web.etags import UNCHANGED, IfMatch, IfNoneMatch, etag_of, expecting, has_already
 from api.web.paging import Cursor, WholeList, page_of
 from services.contracts.base import Contract
 from services.contracts.errors import InvalidInputError
@@ -90,11 +90,19 @@ def list_plans(
     return Plans(plans=page_of(found, lambda each: (each.plan.name,), (str,), request, response, limit, cursor))
 
 
-@router.get("/{name}")
-def get_plan(name: str, _: Engineer, backend: BackendDep, response: Response) -> PlanRecord:
-    """One plan, and whether it is paused. The header `ETag` is what a change of it must send in `If-Match`."""
+@router.get("/{name}", response_model=PlanRecord, responses=UNCHANGED)
+def get_plan(
+    name: str, _: Engineer, backend: BackendDep, response: Response, if_none_match: IfNoneMatch = None
+) -> PlanRecord | Response:
+    """One plan, and whether it is paused. The header `ETag` is what a change of it must send in `If-Match`.
+
+    Sent back in `If-None-Match`, it is answered with 304 and nothing more, as long as the plan is the same.
+    """
     found = backend.store.plans.get(name)
-    response.headers["ETag"] = etag_of(found)
+    tag = etag_of(found)
+    if has_already(if_none_match, tag):
+        return Response(status_code=304, headers={"ETag": tag})
+    response.headers["ETag"] = tag
     return found
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pydantic import AwareDatetime, Field
 
 from services.contracts.base import Contract, Slug
@@ -36,6 +38,10 @@ class Sites(Contract):
     sites: tuple[Site, ...]
 
 
+CODE_DAYS: Final = 30
+"""A code holds no longer: whoever finds it enrols in the plant's place."""
+
+
 class SiteName(Contract):
     """Name of a site that may not be there yet."""
 
@@ -48,7 +54,7 @@ class CodeRequest(Contract):
     asset_type: Slug | None = Field(
         default=None, examples=["triplex-pump"], description="kind of machine; null: the only one that there is"
     )
-    expires_hours: float = Field(default=24.0, gt=0, le=24 * 30, description="how long it holds")
+    expires_hours: float = Field(default=24.0, gt=0, le=24 * CODE_DAYS, description="how long it holds")
     description: str = Field(default="", max_length=500)
     replace_key: bool = Field(
         default=False, description="the site is enrolled, and has lost its key: the code ends the former one at once"

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final, Literal
 
+from api.backend.disk_space import LEAST_BYTES
 from services.contracts.base import Contract
 from services.contracts.events import Webhook
 from services.contracts.records import Site
@@ -18,7 +19,6 @@ SKEW_WARN: Final = timedelta(seconds=2)
 SKEW_FAIL: Final = timedelta(seconds=30)
 """Leases last ten seconds: clocks further apart than they let two processes drive one run."""
 LOW_BYTES: Final = 2 * 10**9
-LEAST_BYTES: Final = 2 * 10**8
 EXPIRES_SOON: Final = timedelta(days=30)
 BACKUP_AGE: Final = timedelta(days=7)
 STUCK: Final = timedelta(minutes=10)
@@ -74,7 +74,7 @@ def clock(now: datetime, database: datetime | None, newest: datetime | None) -> 
 
 
 def disk(folder: Path, free: int, total: int) -> Finding:
-    """Room on the disk of the home folder, in bytes."""
+    """Room on a disk to which the service writes, in bytes."""
     said = f"{free / 1e9:.1f} of {total / 1e9:.0f} GB free below {folder}"
     if free >= LOW_BYTES:
         return Finding(check="disk", state="ok", said=said)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import os
 import re
-import shutil
 import ssl
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ from urllib.parse import urlsplit
 
 from cryptography import x509
 
+from api.backend.disk_space import least_room
 from api.system import checks
 from api.system.checks import Finding
 from services.bus.configuration import BusFiles
@@ -48,9 +48,8 @@ def ports(settings: Settings) -> Iterator[Finding]:
 
 
 def disk(settings: Settings) -> Finding:
-    """Room below the home folder."""
-    found = shutil.disk_usage(settings.home)
-    return checks.disk(settings.home, found.free, found.total)
+    """Room where the service writes and has the least."""
+    return checks.disk(*least_room(settings))
 
 
 def secrets(settings: Settings) -> Finding:

@@ -34,6 +34,8 @@ from services.round_store.tables import (
     SiteUpdateRow,
 )
 
+_ENDED = RunRow.status.in_(("completed", "failed"))
+_LEFT = select(RunRow).where(RunRow.leaving.is_not(None), _ENDED).order_by(RunRow.created_at)
 _RUN_DOCUMENTS = ("plan", "sites", "absentees", "excluded", "start", "reason")
 
 
@@ -51,9 +53,8 @@ class LeavingRepository(Repository):
 
     def due(self) -> list[Run]:
         """Runs that ended, and after which a plant is still to be forgotten, oldest first; cancelled: not wanted."""
-        wanted = select(RunRow).where(RunRow.leaving.is_not(None), RunRow.status.in_(("completed", "failed")))
         with self._scope.read() as session:
-            found = [Run.of_record(row) for row in session.scalars(wanted.order_by(RunRow.created_at))]
+            found = [Run.of_record(row) for row in session.scalars(_LEFT)]
         return [run for run in found if run.leaving is not None and not run.leaving.done]
 
     def runs_with(self, plan: str, site_id: str) -> list[str]:

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import and_, or_, select, update
+from sqlalchemy import and_, bindparam, or_, select, update
 
 from services.contracts.run import Run
 from services.round_store.queries import rows_touched
 from services.round_store.run_rows import run_row
 from services.round_store.session import Repository, utc_now
 from services.round_store.tables import UNFINISHED_STATUSES, RunRow
+
+_FREE = RunRow.lease_until.is_(None)
+_UNFINISHED = RunRow.status.in_(UNFINISHED_STATUSES)
+_UNLED = or_(
+    RunRow.lease_until < bindparam("now"), and_(_FREE, RunRow.updated_at < bindparam("unchanged_since"))
+)
+_OF_LATER = or_(RunRow.lease_until > bindparam("end"), and_(_FREE, RunRow.updated_at > bindparam("end")))
+_IN_ORDER = (RunRow.created_at, RunRow.run_id)
+_STALE = select(RunRow).where(_UNFINISHED, _UNLED).order_by(*_IN_ORDER)
+_STALE_BY_A_CLOCK = select(RunRow).where(_UNFINISHED, or_(_UNLED, _OF_LATER)).order_by(*_IN_ORDER)
+"""Stated once: the watcher of the runs asks every second."""
+_PROLONGED = update(RunRow).where(
+    RunRow.run_id == bindparam("of_run"), _UNFINISHED, RunRow.lease_owner == bindparam("owner")
+).values(lease_until=bindparam("until"))
 
 
 class LeaseRepository(Repository):
@@ -42,8 +56,7 @@ class LeaseRepository(Repository):
         """
         with self._scope.write() as session:
             until = utc_now(session) + timedelta(seconds=seconds)
-            own = (RunRow.run_id == run_id, RunRow.status.in_(UNFINISHED_STATUSES), RunRow.lease_owner == owner)
-            return rows_touched(session.execute(update(RunRow).where(*own).values(lease_until=until))) > 0
+            return rows_touched(session.execute(_PROLONGED, {"of_run": run_id, "owner": owner, "until": until})) > 0
 
     def release_lease(self, run_id: str, owner: str) -> None:
         """Give the lease back; nothing happens when it is another's."""
@@ -65,15 +78,12 @@ class LeaseRepository(Repository):
         """
         with self._scope.read() as session:
             moment = utc_now(session) if now is None else now
-            free = RunRow.lease_until.is_(None)
-            unled = or_(
-                RunRow.lease_until < moment, and_(free, RunRow.updated_at < moment - timedelta(seconds=grace_seconds))
-            )
-            if lease_seconds is not None:
-                end = _end_of_leases(moment, lease_seconds)
-                unled = or_(unled, RunRow.lease_until > end, and_(free, RunRow.updated_at > end))
-            wanted = select(RunRow).where(RunRow.status.in_(UNFINISHED_STATUSES), unled)
-            return [Run.of_record(row) for row in session.scalars(wanted.order_by(RunRow.created_at, RunRow.run_id))]
+            times = {"now": moment, "unchanged_since": moment - timedelta(seconds=grace_seconds)}
+            if lease_seconds is None:
+                found = session.scalars(_STALE, times)
+            else:
+                found = session.scalars(_STALE_BY_A_CLOCK, times | {"end": _end_of_leases(moment, lease_seconds)})
+            return [Run.of_record(row) for row in found]
 
 
 def _end_of_leases(now: datetime, seconds: float) -> datetime:

@@ -104,7 +104,7 @@ def check(chosen: argparse.Namespace) -> int:
 
 def health(chosen: argparse.Namespace) -> int:
     """Say whether the agent is connected."""
-    from services.site_agent.health import check_alive
+    from services.site_agent.health import check_alive, told_by
 
     settings = SiteSettings.from_toml(chosen.config)
     try:
@@ -114,7 +114,9 @@ def health(chosen: argparse.Namespace) -> int:
             raise
         print_json({"connected": False, "seconds_since_connected": None, "reason": str(error)})
         return 1
-    tell(chosen, {"connected": True, "seconds_since_connected": since}, f"connected {since:.0f} s ago")
+    told = told_by(settings)
+    lines = [f"connected {since:.0f} s ago", *([told] if told else [])]
+    tell(chosen, {"connected": True, "seconds_since_connected": since, "told": told}, *lines)
     return 0
 
 

@@ -16,6 +16,7 @@ from services.contracts.command_line import product_version
 from services.contracts.messages import Hello
 from services.contracts.signing import public_key, signer
 from services.contracts.tracing import end_tracing, set_up_tracing
+from services.site_agent.contract_watch import WatchedRound
 from services.site_agent.egress import Egress
 from services.site_agent.health import beat
 from services.site_agent.ledger import Ledger
@@ -30,15 +31,18 @@ STOP_SECONDS = 10.0  # how long a task that is worked on may take once the agent
 
 
 @contextmanager
-def open_local_round(settings: SiteSettings) -> Iterator[tuple[LocalRound, Egress]]:
+def open_local_round(settings: SiteSettings) -> Iterator[tuple[WatchedRound, Egress]]:
     """The door and the way out, over the site's own policy, contract, key and ledger; closes the ledger at the end."""
     policy = SitePolicy.from_toml(settings.policy)
-    asset_type = AssetType.from_toml(settings.asset_type)
     sign = signer(settings.nkey_seed)
     with Ledger(settings.ledger) as ledger:
         egress = Egress(ledger, sign, policy.max_message_bytes)
         masks = MaskedRuns(settings.site_id, public_key(settings.nkey_seed), sign, policy)
-        door = LocalRound(settings.site_id, settings.data, asset_type, policy, egress, settings.exposure, masks)
+
+        def open_door(asset_type: AssetType) -> LocalRound:
+            return LocalRound(settings.site_id, settings.data, asset_type, policy, egress, settings.exposure, masks)
+
+        door = WatchedRound(settings.asset_type, open_door)
         try:
             yield door, egress
         finally:
@@ -95,11 +99,13 @@ async def serve(settings: SiteSettings, connect_timeout: float | None = None) ->
             loop.add_signal_handler(number, _on_signal, loop, stop)
         link = PlantLink(address, local_round.answer, lambda: egress.release(hello))
         warm_up = asyncio.create_task(asyncio.to_thread(local_round.warm_up))
-        beats = asyncio.create_task(beat(settings, lambda: link.is_connected))
+        beats = asyncio.create_task(beat(settings, lambda: link.is_connected, told=lambda: local_round.told))
+        looks = asyncio.create_task(local_round.watch())
         try:
             await link.run(stop, connect_timeout)
         finally:
             beats.cancel()
+            looks.cancel()
             await warm_up
             end_tracing()
     LOG.info("stopped")

@@ -1,7 +1,7 @@
 """Whether a site agent is at work: it notes so in a file beside its log while it is connected, and nothing else.
 
-For supervisors that ask by a command (``ballast-site health``), as a container's health check does. The file is empty;
-its time says it all. Nothing of it leaves the plant.
+For supervisors that ask by a command (``ballast-site health``), as a container's health check does. The file's time
+says whether the agent is connected, its one line which asset type it uses. Nothing of it leaves the plant.
 """
 
 from __future__ import annotations
@@ -24,15 +24,30 @@ def note(settings: SiteSettings) -> Path:
     return settings.log.with_suffix(".alive")
 
 
-async def beat(settings: SiteSettings, is_connected: Callable[[], bool], seconds: float = BEAT_SECONDS) -> None:
-    """Keep the note fresh while the link is connected, for ever. A disk that is full is no reason to end the agent."""
+async def beat(
+    settings: SiteSettings, is_connected: Callable[[], bool], seconds: float = BEAT_SECONDS,
+    told: Callable[[], str] = lambda: "",
+) -> None:
+    """Keep the note fresh while the link is connected, for ever. A disk that is full is no reason to end the agent.
+
+    ``told``: what stands in the note.
+    """
     while True:
         if is_connected():
             try:
                 note(settings).touch(mode=0o600)
+                note(settings).write_text(told(), encoding="utf-8")
             except OSError:
                 pass
         await asyncio.sleep(seconds)
+
+
+def told_by(settings: SiteSettings) -> str:
+    """What the agent wrote into its note; empty where it did not."""
+    try:
+        return note(settings).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
 def check_alive(settings: SiteSettings, now: float | None = None) -> float:

@@ -210,3 +210,21 @@ def test_a_run_that_waits_for_the_registry_can_be_cancelled(
     ended = works.context.store.runs.get_run(run.run_id)
     assert (ended.status, ended.model_version) == ("cancelled", None)
     assert works.context.registry.versions("given-up") == () and works.context.store.runs.get_draft(run.run_id) is None
+
+
+def test_a_run_that_waits_to_promote_its_version_ends_with_a_challenger_where_it_is_cancelled(
+    works: Any, killed: Killed, waiting: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, _ = killed("recorded", "before the registry is asked")
+
+    def away(*_: object, **__: object) -> None:
+        raise UnavailableError("MLflow does not answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ModelRegistry, "promote", away)
+        works.context.store.runs.request_cancel(run.run_id)
+        said = gone_on(works, run)["outcome"]
+    assert said.startswith("version 1 stays challenger: an operator cancelled the run") and waiting == [2.0]
+    ended = works.context.store.runs.get_run(run.run_id)
+    assert (ended.status, ended.model_version) == ("completed", "1")
+    assert count(works, "recorded") == (0, 0) and works.context.store.runs.get_draft(run.run_id) is None

@@ -72,10 +72,9 @@ class Office:
     flow_runs: dict[uuid.UUID, Any] = field(default_factory=dict)
     flows: list[Process] = field(default_factory=list)
     _count: int = 0
-    _remembered: Remembered = field(default_factory=Remembered)
 
     def __post_init__(self) -> None:
-        self._draw = self.world.stream("office")
+        self._draw, self._remembered = self.world.stream("office"), Remembered(self.engine)
         self.settings = SimpleNamespace(
             tracing=TracingSettings(), api=SimpleNamespace(url="https://ballast"),
             lease_seconds=LEASE_SECONDS, nats_servers=("sim",), nats_seed=self.seed_file, nats_authority=None
@@ -87,6 +86,10 @@ class Office:
             self.engine, self.world, process, self.store_faults if faults else None, self._committed
         )
         return self._remembered.store(database, process)
+
+    def close(self) -> None:
+        """Let go of the store."""
+        self._remembered.close()
 
     def _committed(self, process: Process) -> None:
         self._remembered.forget()

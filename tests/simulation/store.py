@@ -1,12 +1,14 @@
 """The store of a simulated works: one real SQLite file a process, founded anew for each seed, and reads remembered.
 
-Between two commits a read gives what it gave before, so the watcher's, which looks once a second, are made once a
-commit. A process that is dead still reads nothing, and whatever is held to a clock is asked anew.
+A read gives what it gave before until something is committed to a table that its statements name, so the watcher's,
+which looks once a second, are made once such a commit. A process that is dead still reads nothing, and whatever is held
+to a clock is asked anew.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -15,9 +17,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, event
 
 from migrations.run import upgrade
+from services.round_store.columns import Base
 from services.round_store.session import Database, make_engine
 from services.round_store.store import RoundStore
 from tests.simulation.processes import Process
@@ -25,7 +28,7 @@ from tests.simulation.processes import Process
 MEMORY = Path("/dev/shm")  # where it is, files that are forced to the disk cost nothing
 TIMELESS = {
     "plans": ("get", "list_plans"), "leavings": ("due",), "sites": ("get", "list_sites"), "asset_types": ("get",),
-    "runs": ("get_run", "unfinished_runs", "completed_before", "get_rounds"),
+    "runs": ("get_run", "is_cancelled", "unfinished_runs", "completed_before", "get_rounds"),
     "model_versions": ("models", "alias", "list_versions"),
 }
 """Reads that the rows alone decide, by repository."""
@@ -41,18 +44,40 @@ def founded() -> tuple[Engine, Path]:
     return engine, path
 
 
+@lru_cache(maxsize=4096)
+def tables_named(statement: str) -> tuple[bool, frozenset[str]]:
+    """Whether a statement only reads, and the tables that it names; a column of a table's name counts as the table."""
+    words = re.findall(r"\w+", statement)
+    return words[:1] == ["SELECT"], frozenset(words) & Base.metadata.tables.keys()
+
+
 @dataclass
 class Remembered:
-    """What was read since the last commit of anybody in a works."""
+    """What was read, by whom it does not matter, with the tables of which it is; of a works.
 
-    values: dict[Any, Any] = field(default_factory=dict)
+    Whoever writes has the store's lock until it commits, so what was written since the last commit is of this one.
+    """
+
+    engine: Engine
+    values: dict[Any, tuple[Any, frozenset[str]]] = field(default_factory=dict)
+    _written: set[str] = field(default_factory=set)
+    _reads: list[set[str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        event.listen(self.engine, "before_cursor_execute", self._executing)
+
+    def close(self) -> None:
+        """Watch no statement any more."""
+        event.remove(self.engine, "before_cursor_execute", self._executing)
 
     def forget(self) -> None:
         """Something was committed."""
-        self.values.clear()
+        changed, self._written = self._written, set()
+        for key in [key for key, (_, tables) in self.values.items() if not tables.isdisjoint(changed)]:
+            del self.values[key]
 
     def store(self, database: Database, process: Process) -> RoundStore:
-        """A store that asks the database once between two commits."""
+        """A store that asks the database once between two commits to the same tables."""
         store = RoundStore(database)
         for name, methods in TIMELESS.items():
             repository = getattr(store, name)
@@ -65,8 +90,7 @@ class Remembered:
             looked = ("runs.stale_runs", arguments, tuple(options.items()))
             if looked in self.values and not unfinished():
                 return []
-            self.values[looked] = True
-            return stale(*arguments, **options)
+            return self._read(looked, lambda: stale(*arguments, **options))
 
         store.runs.stale_runs = stale_runs  # type: ignore[method-assign]
         return store
@@ -76,11 +100,30 @@ class Remembered:
             process.check()
             key = (name, arguments, tuple(options.items()))
             if key not in self.values:
-                self.values[key] = read(*arguments, **options)
-            found = self.values[key]
+                self._read(key, lambda: read(*arguments, **options))
+            found, tables = self.values[key]
+            if self._reads:  # it is a part of another read, which depends on the same tables
+                self._reads[-1] |= tables
             return list(found) if isinstance(found, list) else found
 
         return remembered
+
+    def _read(self, key: Any, read: Callable[[], Any]) -> Any:
+        """What a read finds; it is kept with the tables that its statements name."""
+        self._reads.append(set())
+        try:
+            found = read()
+        finally:
+            tables = self._reads.pop()
+        self.values[key] = found, frozenset(tables)
+        return found
+
+    def _executing(self, connection: Any, cursor: Any, statement: str, *_: Any) -> None:
+        only_reads, tables = tables_named(statement)
+        if not only_reads:
+            self._written |= tables
+        elif self._reads:
+            self._reads[-1] |= tables
 
 
 @lru_cache(maxsize=1)

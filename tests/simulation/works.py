@@ -227,6 +227,7 @@ def simulate(
             _closed(world)
             if works is not None:
                 works.invariants.close()
+                works.office.close()
                 works.engine.dispose()
 
 

@@ -35,11 +35,14 @@ import flows.retrain
 import flows.runner
 import models.cohorts.discrete_gaussian
 import models.cohorts.noise
+import models.methods.guard
+import models.methods.site_answers
 import services.coordinator.nats_transport
 import services.site_agent.ledger
 import services.site_agent.link
 from tests.simulation.loop import SimulationLoop
 from tests.simulation.processes import CURRENT, THREADING, Process
+from tests.simulation.solutions import remembering
 from tests.steps import tried_again
 
 BEGIN = 1_800_000_000.0
@@ -147,6 +150,10 @@ class World:
             put(services.site_agent.ledger, "os", ledger_os)
             put(services.site_agent.link, "Client", client)
             put(services.coordinator.nats_transport, "nats", SimpleNamespace(connect=connect))
+            for solve in ("robust_prox", "local_minorant"):
+                solved = remembering(getattr(models.methods.site_answers, solve))
+                for module in (models.methods.guard, models.methods.site_answers):
+                    put(module, solve, solved)
             put(flows.lease, "threading", THREADING)
             put(flows.publish, "report_attachments", lambda *_: {})  # pages and charts: no logic of a run
             put(flows.publish, "version_figures", lambda *_: {})

@@ -13,7 +13,7 @@ from services.contracts.documents import to_plain
 from services.contracts.errors import BallastError
 from services.site_agent.agent import drift, exposure
 from services.site_agent.console.ledger_view import LedgerView
-from services.site_agent.health import check_alive, note
+from services.site_agent.health import check_alive, note, told_by
 from services.site_agent.policy import SitePolicy
 from services.site_agent.settings import SiteSettings
 
@@ -47,7 +47,7 @@ class SiteState:
         """Whether an agent is connected, when it was last seen so, and that in words."""
         try:
             since = check_alive(self.settings)
-            told, connected = f"seen {since:.0f} s ago", True
+            told, connected = "; ".join(filter(None, (f"seen {since:.0f} s ago", told_by(self.settings)))), True
         except BallastError as error:
             told, connected = str(error), False
         try:

@@ -11,6 +11,7 @@ import pytest
 from services.contracts.asset_type import AssetType
 from services.contracts.signing import new_seed_file
 from services.plant_simulator.assets import builtin_asset_type_path
+from services.round_store.asset_types import AssetTypeRepository
 
 PUMP = builtin_asset_type_path("triplex-pump")
 NAME = "triplex-pump"
@@ -42,6 +43,19 @@ def test_a_newer_version_says_whom_it_concerns_and_can_be_tried(
     said = shell.good("asset-type", "add", str(newer))
     assert "nightly that begin from now on are of it\n" in said and "plant-1, plant-3 take no part" in said
     assert shell.good("asset-type", "add", str(newer)).count("\n") == 1, "the same again changes nothing"
+
+
+def test_the_stored_versions_are_read_once(shell: Any, newer: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, reads = AssetTypeRepository.list_asset_types, list[int]()
+
+    def counted(repository: AssetTypeRepository) -> Any:
+        reads.append(1)
+        return read(repository)
+
+    shell.good("asset-type", "add", str(PUMP))
+    monkeypatch.setattr(AssetTypeRepository, "list_asset_types", counted)
+    shell.good("asset-type", "add", str(newer))
+    assert len(reads) == 1
 
 
 def test_what_is_shown_is_what_a_plant_needs(shell: Any, newer: Path, tmp_path: Path) -> None:

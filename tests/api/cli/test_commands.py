@@ -60,6 +60,17 @@ def test_a_token_with_an_end_and_scopes(shell: Any) -> None:
         assert "no end" in refused or "must be positive" in refused
 
 
+@pytest.mark.parametrize(("text", "why"), [
+    ("400d", "is too far away"), ("31d", "is too far away"), ("721h", "is too far away"),
+    ("2099-01-01", "is too far away"), ("0h", "is over already"), ("2020-01-01", "is over already"),
+    ("999999999d", "is later than any date"),
+])
+def test_a_code_that_may_not_hold_so_long_is_told_how_long_it_may(shell: Any, text: str, why: str) -> None:
+    said = shell.refused("site", "enrol-code", "plant-7", "--expires", text)
+    assert f"{text} {why}" in said and "7d" in said or "90d" in said
+    assert "expires_hours" not in said and len(said.splitlines()) == 1
+
+
 def test_a_site_is_enrolled_suspended_activated_and_removed(
     shell: Any, behind: Any, new_key: Callable[[], str]
 ) -> None:

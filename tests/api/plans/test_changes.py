@@ -14,6 +14,20 @@ def send(world: Any, method: str, path: str, body: Any = None, **headers: str) -
     return world.call(Role.ADMINISTRATOR, method, path, body, headers=headers)
 
 
+def test_a_plan_that_the_caller_has_already_is_not_sent_again(any_world: Any) -> None:
+    send(any_world, "POST", PATH, PLAN)
+    first = send(any_world, "GET", f"{PATH}/nightly")
+    tag = first.headers["ETag"]
+    for have in (tag, f'"other", {tag}', f"W/{tag}", "*"):
+        again = send(any_world, "GET", f"{PATH}/nightly", **{"If-None-Match": have})
+        assert (again.status_code, again.content, again.headers["ETag"]) == (304, b"", tag), have
+    for other in ('"other"', 'W/"other"'):
+        whole = send(any_world, "GET", f"{PATH}/nightly", **{"If-None-Match": other})
+        assert whole.status_code == 200 and whole.json() == first.json() and whole.headers["ETag"] == tag
+    assert send(any_world, "GET", f"{PATH}/nightly", **{"If-None-Match": "bare"}).status_code == 422
+    assert send(any_world, "GET", f"{PATH}/none", **{"If-None-Match": "*"}).status_code == 404
+
+
 def test_a_change_is_held_to_the_state_that_it_was_made_from(any_world: Any) -> None:
     send(any_world, "POST", PATH, PLAN)
     tag = send(any_world, "GET", f"{PATH}/nightly").headers["ETag"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from services.contracts.errors import UnavailableError
-from services.site_agent.health import STALE_SECONDS, beat, check_alive, note
+from services.site_agent.health import STALE_SECONDS, beat, check_alive, note, told_by
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def settings(tmp_path: Any) -> Any:
 
 
 async def some_beats(settings: Any, connected: bool) -> None:
-    task = asyncio.create_task(beat(settings, lambda: connected, 0.0))
+    task = asyncio.create_task(beat(settings, lambda: connected, 0.0, lambda: "asset type pump version 2"))
     for _ in range(5):
         await asyncio.sleep(0)
     task.cancel()
@@ -32,7 +32,7 @@ async def test_an_agent_without_a_connection_is_not_well(settings: Any) -> None:
 async def test_a_connected_agent_is_well_until_its_note_is_old(settings: Any) -> None:
     await some_beats(settings, connected=True)
     written = note(settings).stat()
-    assert written.st_size == 0 and written.st_mode & 0o077 == 0
+    assert written.st_mode & 0o077 == 0 and told_by(settings) == "asset type pump version 2"
     assert check_alive(settings, written.st_mtime + STALE_SECONDS - 1) == pytest.approx(STALE_SECONDS - 1)
     with pytest.raises(UnavailableError, match="last connected 31 s ago"):
         check_alive(settings, written.st_mtime + STALE_SECONDS + 1)
