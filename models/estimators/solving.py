@@ -63,10 +63,14 @@ class RobustFit:
     _held_out: OutOfFold | None = None
 
     def _scaling_of(self, features: FloatArray) -> RangeScaling:
-        """By the ranges of features (N, P) where "auto" does what a plan does; else, and of what is given, none."""
+        """By the ranges of features (N, P) where "auto" does what a plan does; else, and of what is given, none.
+
+        Features that all lie in [0, 1] are taken for scaled ones, by ranges that are known better than from these rows.
+        """
         truth("fit_intercept", self.fit_intercept)
         given = self.support is not None or not (self.lift is None or isinstance(self.lift, str))
-        if not isinstance(self.tuning, str) or given:
+        scaled = features.min() >= 0.0 and features.max() <= 1.0
+        if not isinstance(self.tuning, str) or given or scaled:
             return RangeScaling.none(features.shape[1])
         return RangeScaling.of(features, moved=bool(self.fit_intercept))
 

@@ -104,6 +104,13 @@ def test_stated_terms_are_of_the_features_as_they_are(terms: dict[str, Any]) -> 
     assert model.feature_scale_.tolist() == [1.0, 1.0]
 
 
+def test_features_that_all_lie_between_0_and_1_are_scaled_already() -> None:
+    features, labels, groups = rows("plane")
+    for share, scaled in ((0.75, False), (1.25, True)):
+        model = FederatedDRSVC(calibration_folds=0, **ROUGH).fit(share * features, labels, groups=groups)
+        assert model.feature_scale_.tolist() == [share if scaled else 1.0] * 2
+
+
 def test_without_an_intercept_there_is_none_and_ranges_begin_at_nothing() -> None:
     features, labels, groups = rows("plane")
     model = FederatedDRSVC(fit_intercept=False, calibration_folds=0, **ROUGH)
