@@ -155,13 +155,13 @@ def test_a_site_that_draws_another_lift_does_not_join(
     works: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = works.plan("odd-lift", spec={"lift": {"components": 4, "bandwidth": 1.0, "seed": 1}})
-    door, answer = works.doors["plant-2"], works.doors["plant-2"]._join
 
     def other_seed(task: Any, dataset: Any) -> Any:
         lift = task.spec.lift.model_copy(update={"seed": 2, "fingerprint": None})
-        return answer(task.model_copy(update={"spec": task.spec.model_copy(update={"lift": lift})}), dataset)
+        other = task.model_copy(update={"spec": task.spec.model_copy(update={"lift": lift})})
+        return joined(other if task.site_id == "plant-2" else task, dataset)
 
-    monkeypatch.setattr(door, "_join", other_seed)
+    monkeypatch.setattr(local_round, "joined", other_seed)
     run, _, version = works.train(plan)
     assert [site.site_id for site in version.sites] == ["plant-1", "plant-3"]
     (absentee,) = run.absentees
