@@ -22,6 +22,8 @@ from services.coordinator.terms import site_spec, weights_note
 from services.predictor.predictor import Predictor
 from services.reporting.model_report import model_report
 from services.reporting.report_page import report_page
+from services.site_agent import local_round
+from services.site_agent.local_join import joined
 from tests.oracles.whole_problem import solve_whole
 
 WORST_SITE = ("drfa-exact", "drfa", "drflm", "safl")
