@@ -9,8 +9,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from models.basics import FloatArray, ProblemError
+from models.basics import FloatArray
 from models.conformal.cross import Ends, OutOfFold
+from models.estimators.sites import whole_number
 from models.estimators.table import Table
 from models.multiclass import predict_scores
 
@@ -23,9 +24,7 @@ FitHeads = Callable[[Table], Sequence[FloatArray]]
 
 def calibration_folds(given: object) -> int:
     """How many folds a fit has that has some; ``ProblemError`` where that is no number of folds."""
-    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < 2:
-        raise ProblemError(f"calibration_folds must be a whole number at or above 2, or 0 for none, got {given!r}")
-    return int(given)
+    return whole_number("calibration_folds", given, least=2, also=", or 0 for none")
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,7 @@ def _objects(groups: Any) -> NDArray[Any]:
     except ValueError:
         raise ProblemError("groups must be a vector with the name of each row's site, got a ragged list") from None
 
+
 def present(
     features: FloatArray, outcomes: NDArray[Any], sites: Sites, counts: FloatArray
 ) -> tuple[FloatArray, NDArray[Any], Sites, FloatArray]:
@@ -126,10 +127,13 @@ def number(name: str, value: Any) -> float:
         raise ProblemError(f"{name} must be a number, got {value!r}") from None
 
 
-def whole_number(name: str, value: Any, least: int = 1) -> int:
-    """A parameter as a whole number at or above ``least``, or ``ProblemError`` with its name."""
+def whole_number(name: str, value: Any, least: int = 1, *, also: str = "") -> int:
+    """A parameter as a whole number at or above ``least``, or ``ProblemError`` with its name.
+
+    ``also``: what else the parameter may be, for the error's words.
+    """
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ProblemError(f"{name} must be a whole number at or above {least}, got {value!r}")
+        raise ProblemError(f"{name} must be a whole number at or above {least}{also}, got {value!r}")
     return int(value)
 
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from services.contracts.asset_type import AssetType
 from services.contracts.errors import BallastError, InvalidInputError
+from services.site_agent.file_stamp import file_stamp
 from services.site_agent.local_round import LocalRound
 from services.site_agent.logs import LOG, PRIVATE
 
@@ -31,7 +32,7 @@ class WatchedRound:
     def __init__(self, path: Path, open_door: Opening) -> None:
         self._path, self._open_door = path, open_door
         self._at_work = threading.Lock()
-        self._stamp = _stamp(path)
+        self._stamp = file_stamp(path)
         self.asset_type = AssetType.from_toml(path)
         self.problem, self._closed = "", False
         self._door = open_door(self.asset_type)
@@ -78,7 +79,7 @@ class WatchedRound:
 
     def _take_newer(self) -> None:
         """Open the door anew where the file has changed and fits."""
-        stamp = _stamp(self._path)
+        stamp = file_stamp(self._path)
         if self._closed or stamp == self._stamp:
             return
         former_stamp, self._stamp = self._stamp, stamp
@@ -101,12 +102,3 @@ class WatchedRound:
             raise
         LOG.info("%s now; it was version %d of %s", self.told, former.version, former.name)
         self._door.warm_up()
-
-
-def _stamp(path: Path) -> tuple[int, int, int] | None:
-    """What tells one state of a file from the next; None where none is there."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino

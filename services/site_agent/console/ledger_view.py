@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from services.contracts.errors import NotFoundError
+from services.site_agent.file_stamp import file_stamp
 from services.site_agent.ledger_check import LedgerError, LedgerReading, head_path, read_ledger
 
 PAGE = 50
@@ -44,7 +45,7 @@ class LedgerView:
     def reading(self) -> LedgerReading:
         """Entries and what is wrong with them; none where there is no ledger yet. ``LedgerError`` if unreadable."""
         with self._mutex:
-            stamp = [_stamp(self._path), _stamp(head_path(self._path))]
+            stamp = [file_stamp(self._path), file_stamp(head_path(self._path))]
             if self._kept is None or self._kept[0] != stamp:
                 self._kept = (stamp, read_ledger(self._path))
             return self._kept[1]
@@ -141,11 +142,3 @@ def _since(entries: Sequence[dict[str, Any]], start: datetime) -> list[dict[str,
 
 def _told(entries: Sequence[dict[str, Any]]) -> datetime | None:
     return moment(entries[-1].get("time")) if entries else None
-
-
-def _stamp(path: Path) -> tuple[int, int, int] | None:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_mtime_ns, status.st_size

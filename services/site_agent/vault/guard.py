@@ -36,7 +36,8 @@ _NEGLIGIBLE = 1e-5
 """Share of the risk that an earlier cut may be below the exact one and be told again at once: a tenth of the gap that a
 benchmark asks for, a hundredth of a plan's; it saves the local steps of looking for a mean."""
 MOST_ABOVE = 1.0
-"""On sums: by how much of what a cut in place of the exact one is too low by the risk may be told too high."""
+"""On sums: by how much of what a cut in place of the exact one is too low by the risk may be told too high. An
+auditor takes more than 1 for a lie (``services.verification.contradiction``)."""
 _NEW_OF_256 = 64
 """Of the questions that the exact cut may not answer, so many are told a mean even where an earlier cut is tighter at
 the point: a run in which every plant only repeats itself learns nothing more and stalls short of its gap."""
