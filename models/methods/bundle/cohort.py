@@ -6,7 +6,7 @@ and no single answer is needed. What a site of its own would be sent, its own pr
 (``models.methods.bundle.cohort_site``).
 
 A message holds q questions: the projections of the best point on q level sets, and a prox cut near each. More questions
-close the gap in fewer rounds, at q times the numbers: ``tests/benchmarks/README.md`` has the counts.
+close the gap in fewer rounds, at q times the numbers: ``tests/benchmarks/results/rounds.md`` has counts.
 
 Where the model is at every level at the best point already, since plants' guards let looser cuts out, no projection
 leads away from it: it is asked once with local steps of many lengths, and where it stands then the run has stalled.
