@@ -128,11 +128,15 @@ def _signed(run_id: str, site_id: str, key: str, task: bytes, answer: bytes) -> 
         return _evaluated(asked, said)
     heads, point = said.arrays.get("risk", np.zeros(())).shape, asked.arrays.get("point", np.zeros(()))
     needed = {"risk", "cut_height", "slope", "norm_weight"}
+    if "minorant_slope" in said.arrays:
+        needed |= {"minorant_offset", "minorant_norm_weight"}
     if not needed <= set(said.arrays) or len(heads) != 1 or point.ndim != 2:
         raise NotProvenError("the answers hold no risk and cut at a point that was asked")
     p = point.shape[1] - int(asked.spec.fit_intercept)
     shapes = {"slope": point.shape[1:], "minorant_slope": point.shape[1:], "swing": (p,), "minorant_swing": (p,)}
-    for name in ("risk", "cut_height", *(name for name in said.arrays if "norm_weight" in name or name in shapes)):
+    for name in sorted({"risk", "cut_height", "norm_weight", "minorant_offset", "minorant_norm_weight", *shapes}):
+        if name not in said.arrays:
+            continue
         if said.arrays[name].shape != (*heads, *shapes.get(name, ())) or not np.isfinite(said.arrays[name]).all():
             raise NotProvenError(f"the array {name} of an answer does not fit the point that was asked")
     if point.shape[0] != heads[0] or not np.isfinite(point).all():

@@ -119,6 +119,17 @@ def test_a_head_that_chooses_its_phi_is_packed_beside_one_that_has_it() -> None:
         _assert_packed(server, (*state[:k], choosing, *state[k + 1 :]))
 
 
+@pytest.mark.parametrize("name", ["cohort-bundle", "fdr-admm"])
+def test_after_a_site_became_another_every_head_goes_on_and_bounds_nothing_by_what_it_said(name: str) -> None:
+    """Also of a method that cannot forget one site: it begins anew."""
+    problem, server = _problem(name, 1e-9), OneVsRestServer(get_method(name).server, 4)
+    state = _round(name, server, _round(name, server, server.init(problem), problem, 4), problem, 4)
+    assert np.isfinite(server.certificate(state).upper)
+    after = server.anew(state, problem, 1)
+    assert len(after) == 4 and server.certificate(after).upper == np.inf
+    assert np.isfinite(server.certificate(_round(name, server, after, problem, 4)).upper)
+
+
 def test_a_message_without_a_part_for_each_head_is_refused() -> None:
     problems = [SiteProblem(np.zeros((2, 1)), signs, SPEC) for signs in head_labels(np.array([0, 1]), 3)]
     with pytest.raises(ProblemError, match="leading axis of 3 heads"):

@@ -257,6 +257,8 @@ def test_a_plan_with_a_suspended_site_is_not_triggered(any_world: Any) -> None:
     answer = send(any_world, "POST", f"{PATH}/pumps/trigger")
     assert (answer.status_code, answer.json()["code"]) == (422, "suspended_site")
     assert any_world.events() == []
+    written = send(any_world, "POST", PATH, PLAN | {"sites": ["plant-east", "plant-west"], "reveal": "each site"})
+    assert written.status_code == 201, "it may be written meanwhile"
 
 
 def test_asset_types_are_put_version_by_version(any_world: Any) -> None:

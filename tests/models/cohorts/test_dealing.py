@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.basics import ProblemError
-from models.cohorts.dealing import cohort_problem, cohort_shares, deal
+from models.cohorts.dealing import cohort_problem, cohort_shares, deal, without
 from models.cohorts.sums import check_on_sums
 from models.methods.catalogue import METHODS, get_method
 from models.problem import ServerProblem, SiteProblem, SiteTerms
@@ -38,6 +38,21 @@ def test_everybody_is_dealt_once_into_cohorts_of_the_size_asked(plants: int, siz
     assert sorted(site for cohort in cohorts.values() for site in cohort) == sorted(names)
     assert all(size <= len(cohort) < 2 * size for cohort in cohorts.values())
     assert cohorts == deal(names[::-1], size, seed)
+
+
+@given(st.integers(6, 24), st.integers(0, 24), st.integers(3, 6), st.integers(0, 2**32))
+def test_who_is_left_is_in_one_cohort_as_long_as_there_is_one(plants: int, leave: int, size: int, seed: int) -> None:
+    """The last cohort may have just as many as it must."""
+    names = [f"p{k}" for k in range(plants)]
+    gone = np.random.default_rng(seed).permutation(names)[:leave]
+    left, before = sorted({*names} - {*gone}), deal(names, size, seed)
+    if len(left) < size:
+        with pytest.raises(ProblemError, match=f"a cohort of {size} plants needs as many, {len(left)} are left"):
+            without(before, gone, size)
+        return
+    after = without(before, gone, size)
+    assert sorted(site for members in after.values() for site in members) == left
+    assert all(len(members) >= size for members in after.values()) and after.keys() <= before.keys()
 
 
 def test_the_seed_deals() -> None:

@@ -72,6 +72,22 @@ def test_honest_answers_are_never_doubted(
     assert np.abs(evidence.cut_slope).max() <= steepest_slope(loss, radius) * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("loss_name", ["hinge", "logistic", "huber", "epsilon_insensitive"])
+def test_without_an_intercept_every_weight_is_a_features(loss_name: str) -> None:
+    """Rows of 0 have the one loss of a score of 0, whatever the weights, and rows of 1 their sum."""
+    weights, loss = np.array([0.5, -0.25, 2.0]), get_loss(loss_name)
+    found = risk_range(
+        weights, loss, radius=0.0, label_flip_cost=1.0, transport_norm="l2", fit_intercept=False
+    )
+    scores = np.array([0.0, 2.25, -0.25, 2.5])
+    for told in (loss.value(scores), loss.value(-scores if loss.task == "classification" else scores - 1.0)):
+        assert all(float(risk) in found for risk in told)
+    wider = risk_range(
+        weights, loss, radius=0.3, label_flip_cost=10.0, transport_norm="l2", fit_intercept=False
+    )
+    assert wider.high - found.high == pytest.approx(0.3 * loss.lipschitz * np.linalg.norm(weights))
+
+
 @pytest.mark.parametrize(("name", "factor"), [("risk", 0.9), ("slope", -1.0), ("minorant_offset", 1.5)])
 def test_two_false_answers_are_found_with_their_rounds(name: str, factor: float) -> None:
     problem = drawn(3, RobustSpec(0.05, 1.0, "l2"))

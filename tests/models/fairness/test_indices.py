@@ -130,6 +130,11 @@ def test_generalisation_bound_by_hand():
         generalisation_bound(ambiguity, rows_per_site=100, vc_dimension=5, delta=1.0)
     with pytest.raises(ProblemError, match="epsilon must be a finite number above 0, got 0"):
         log_covering_number(ambiguity, 0)
+    sizes = {"rows_per_site": 100, "vc_dimension": 5, "loss_bound": 1.0}
+    for name in sizes:
+        for wrong in (0, -1, math.nan, math.inf):
+            with pytest.raises(ProblemError, match=f"{name} must be a finite number above 0"):
+                generalisation_bound(ambiguity, **(sizes | {name: wrong}))
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,15 @@ def test_a_former_key_vouches_for_nothing_after_its_end(seeds: list[Path]) -> No
             check_signature(after, public_key(anchor), line)
 
 
+@pytest.mark.parametrize("made", ["", "last week", None, "2026-03-05T00:00:00"])
+def test_a_former_key_vouches_for_nothing_that_does_not_say_when_it_was_made(seeds: list[Path], made: Any) -> None:
+    """A time without a zone says it neither."""
+    draft = {"name": "pumps", "created_at": made, "signed_by": public_key(seeds[0])}
+    document = {**draft, "signature": signature_of(draft, seeds[0]), "version": "3"}
+    with pytest.raises(SignatureError, match="does not say when it was made|made after the end of the key"):
+        check_signature(document, public_key(seeds[1]), (changed(seeds[0], seeds[1], 10),))
+
+
 def test_a_stolen_key_vouches_for_what_stood_and_for_nothing_else(seeds: list[Path]) -> None:
     """Whatever date the thief writes into a version, and whatever key the thief says came before."""
     kept, older = signed(seeds[1], START + 12 * DAY), signed(seeds[0], START + 5 * DAY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import re
 from typing import Any
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 
 from models.methods.catalogue import METHODS
+from services.contracts.codec import pack_arrays, unpack
+from services.contracts.signing import signer
 from services.coordinator.training_state import TooFewSitesError
 from services.verification.contradiction import verify_evidence, write_evidence
 from services.verification.proof import NotProvenError
@@ -101,6 +104,37 @@ def test_an_honest_plants_rounds_and_its_evaluation_are_no_evidence(works: Any) 
     key = works.plants["plant-1"].public_key
     with pytest.raises(NotProvenError, match="contradict one another nowhere"):
         verify_evidence(write_evidence(run.run_id, "plant-1", key, [*rounds, *kept]))
+
+
+@pytest.mark.parametrize("kind", ["round", "evaluate"])
+def test_a_signed_answer_that_is_no_number_or_does_not_fit_proves_nothing(works: Any, kind: str) -> None:
+    """Such an answer was never let in: nothing may be read out of it."""
+    works.plants[LIAR].falsify = at_the_end("risk", lambda risk: 0.5 * risk)
+    run = works.run(min_sites=3)
+    trained = works.train(run)
+    document = json.loads(evaluate(works, works.store.get_run(run.run_id), trained).evidence[LIAR])
+    frames = [{name: base64.b64decode(text) for name, text in pair.items()} for pair in document["exchanges"]]
+    kept = [(pair["task"], pair["answer"]) for pair in frames]
+    place = next(k for k, (_, answer) in enumerate(kept) if unpack(answer).header["kind"] == kind)
+    task, frame = kept[place]
+    answer, sign = unpack(frame), signer(works.plants[LIAR].seed_file)
+    key = works.plants[LIAR].public_key
+    names = ("risk",) if kind == "evaluate" else (
+        "risk", "cut_height", "slope", "norm_weight", "minorant_offset", "minorant_slope", "minorant_norm_weight",
+    )
+    for name in names:
+        array = answer.arrays[name]
+        for wrong in (np.full_like(array, np.nan), np.full_like(array, np.inf), np.zeros((*array.shape, 2))):
+            told = pack_arrays(answer.header, answer.arrays | {name: wrong}, sign)
+            pairs = [(task, told) if k == place else each for k, each in enumerate(kept)]
+            with pytest.raises(NotProvenError, match="fit the|no risk and cut"):
+                verify_evidence(write_evidence(run.run_id, LIAR, key, pairs))
+        if name in ("minorant_offset", "minorant_norm_weight"):
+            left = {each: array for each, array in answer.arrays.items() if each != name}
+            told = pack_arrays(answer.header, left, sign)
+            pairs = [(task, told) if k == place else each for k, each in enumerate(kept)]
+            with pytest.raises(NotProvenError, match="no risk and cut"):
+                verify_evidence(write_evidence(run.run_id, LIAR, key, pairs))
 
 
 def test_a_liar_at_the_end_of_a_run_that_needs_it_ends_the_run_with_one_line(works: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from services.contracts.errors import InvalidInputError
 from services.coordinator.sample_counts import capped
 from services.coordinator.training_state import TooFewSitesError
 
@@ -36,6 +37,14 @@ def test_with_weights_that_do_not_go_by_rows_a_claim_changes_nothing(works: Any)
     settings = {f"plant-{k}": {"weight": 0.25} for k in range(1, 5)}
     explicit = works.join(works.run(site_weights="samples", site_settings=settings))
     assert {site.weight for site in explicit.sites} == {0.25}
+
+
+def test_a_site_that_the_plan_gives_no_weight_is_said_before_anybody_is_asked(works: Any) -> None:
+    """It was enrolled after the plan, which names no sites, was written."""
+    settings = {f"plant-{k}": {"weight": weight} for k, weight in enumerate((0.25, 0.25, 0.5), 1)}
+    with pytest.raises(InvalidInputError, match="give a weight for every site .* none for plant-4"):
+        works.join(works.run(site_settings=settings))
+    assert not any(plant.asked for plant in works.plants.values())
 
 
 def test_without_enough_others_the_run_ends_with_one_line(works: Any) -> None:

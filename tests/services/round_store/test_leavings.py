@@ -7,6 +7,7 @@ import pytest
 from services.contracts.asset_type import AssetType
 from services.contracts.plan import Plan
 from services.contracts.run import Leaving, Run, SiteTermsRecord
+from services.round_store.events import note
 from services.round_store.renaming import Renaming
 from services.round_store.store import RoundStore
 
@@ -53,6 +54,24 @@ def test_only_where_it_is_named(store: RoundStore, asset_type: AssetType, site: 
     kept = store.plans.get(PLAN)
     assert kept.plan.sites == ("b", "c") and plan_of(gone) in [each.plan for each in store.plans.versions(PLAN)]
     assert not store.leavings.forget(PLAN, site).pseudonymised
+
+
+def test_its_events_go_and_those_of_others_name_it_no_more_and_both_are_counted(
+    store: RoundStore, asset_type: AssetType
+) -> None:
+    left(store, asset_type, "plant-7")
+    run_id, last = "a" * 32, store.events.after(0)[-1].number
+    with store.database.write() as session:
+        for site, reason in (("plant-7", "alike"), ("b", "as plant-7 tells"), ("c", "as plant-70 tells")):
+            note(session, "site.convicted", plan=PLAN, run_id=run_id, site_id=site, code="copied", reason=reason)
+    before = {event.number: event.model_dump_json() for event in store.events.after(0)}
+    forgotten = store.leavings.forget(PLAN, "plant-7")
+    after = {event.number: event for event in store.events.after(0)}
+    gone = before.keys() - after.keys()
+    changed = {number for number in after if after[number].model_dump_json() != before[number]}
+    assert last + 1 in gone and last + 2 in changed and last + 3 not in changed
+    assert (forgotten.deleted["events"], forgotten.pseudonymised["events"]) == (len(gone), len(changed))
+    assert "as left-" in (after[last + 2].reason or "") and after[last + 3].reason == "as plant-70 tells"
 
 
 def test_a_plant_that_is_back_stays_enrolled_and_its_new_run_as_it_is(store: RoundStore, asset_type: AssetType) -> None:

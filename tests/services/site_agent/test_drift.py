@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from scipy.stats import ks_2samp
 from services.contracts.messages import SiteUpdate
 from services.site_agent.policy import SitePolicy
 from services.site_agent.vault.drift import BINS, DriftRecord, FirstRows, by_chance, distances, drift, shares_below
+from services.site_agent.vault.exposure_record import ExposureRecordError
 from tests.services.site_agent.conftest import table
 
 OPEN = {"tell_drift": True, "tell_exposure": True}
@@ -57,6 +60,20 @@ def test_later_rows_are_held_against_the_first_and_anew_where_that_is_said(tmp_p
     assert drift(record.begin("pump", after, anew=True), after) == 0.0
     assert drift(record.begin("other", before), before) == 0.0, "of each contract its own"
     assert record.begin("pump", np.full((30, 3), 0.5)).shares.shape[0] == 3
+    record.close()
+
+
+def test_a_record_that_fails_is_said_in_one_line_and_begins_nothing_anew(tmp_path: Path) -> None:
+    path = tmp_path / "exposure.sqlite"
+    record = DriftRecord(path)
+    record.begin("pump", np.full((30, 2), 0.2))
+    record.close()
+    with closing(sqlite3.connect(path)) as base, base:
+        base.execute("ALTER TABLE first_rows RENAME COLUMN shares TO gone")
+    record = DriftRecord(path)
+    for ask in (lambda: record.first("pump"), lambda: record.begin("pump", np.full((30, 2), 0.9))):
+        with pytest.raises(ExposureRecordError, match="the record of the first rows, .*exposure.sqlite, fails"):
+            ask()
     record.close()
 
 

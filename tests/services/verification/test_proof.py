@@ -256,7 +256,8 @@ def test_a_file_that_is_none_is_refused_with_one_line(cut: int) -> None:
 
 @pytest.mark.parametrize(
     "change", [{"offset": np.array([np.nan])}, {"multipliers": np.zeros(1)}, {"slope": np.zeros((2, 2))},
-               {"weights": np.full(11, np.inf)}, {"site": np.array([9])}],
+               {"weights": np.full(11, np.inf)}, {"site": np.array([9])},
+               {"lower": np.nan}, {"upper": np.nan}, {"lower": -np.inf}],
 )
 def test_arrays_that_do_not_fit_are_refused(change: dict[str, Any]) -> None:
     (head,) = _CERTIFICATE.heads

@@ -171,6 +171,21 @@ def test_small_residuals_stop_a_run_and_mean_optimality() -> None:
     assert run.certificate.gap < 3e-2
 
 
+def test_a_certified_run_is_called_that_whatever_its_residuals_are() -> None:
+    sites, method, server = drawn_sites("smooth_hinge"), get_method("drfl-admm"), DrflServer()
+    problem = server_problem(sites, None, method, SIZES, 1e-3, MixtureBall("l2", 0.3))
+    state = server.init(problem)
+    for _ in range(4):
+        messages = server.messages(state, problem)
+        state = server.step(
+            state, problem, {k: method.site.answer(sites[k], messages[k], problem.parameters) for k in sites}
+        )
+    small = dict(problem.parameters) | {"residual": 2.0 * float(state.residuals.max())}
+    gap = server.certificate(state).gap
+    assert server.status(state, replace(problem, gap=1.01 * gap, parameters=small)) is Status.CERTIFIED
+    assert server.status(state, replace(problem, gap=0.5 * gap, parameters=small)) is Status.SMALL_RESIDUALS
+
+
 def test_an_absent_site_keeps_its_last_answer() -> None:
     sites, method = drawn_sites("smooth_hinge"), get_method("drfl-admm")
     problem = server_problem(sites, None, method, SIZES, 1e-3, MixtureBall("l2", 0.3))

@@ -1,0 +1,60 @@
+"""What is known of the risks: on a box, too, no cut is above a risk and each is the risk at its own point."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from models.geometry.supports import BoxSupport
+from models.losses.catalogue import get_loss
+from models.problem import RobustSpec, SiteProblem, SiteTerms
+from models.tuning.candidates import Candidate
+from models.tuning.shared_cuts import SharedCuts, TuningTerms
+from models.worst_case.risk import site_cut, site_risk
+
+CANDIDATE = Candidate(3.0, 2.0)
+RADII = (0.02, 0.05)
+
+
+def on_a_box(seed: int, intercept: bool) -> dict[str, SiteProblem]:
+    draw, found = np.random.default_rng(seed), {}
+    for number, radius in enumerate(RADII):
+        features = draw.uniform(0.0, 1.0, (30, 3))
+        labels = np.where(features[:, 0] + 0.4 * draw.normal(size=30) > 0.5, 1.0, -1.0)
+        spec = RobustSpec(
+            radius * CANDIDATE.radius, CANDIDATE.label_flip_cost, "linf", BoxSupport(np.zeros(3), np.ones(3)), intercept
+        )
+        found[f"site-{number}"] = SiteProblem(features, labels, spec)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("intercept", [True, False])
+def test_on_a_box_the_model_is_the_risk_where_it_was_asked_and_nowhere_above_it(seed: int, intercept: bool) -> None:
+    problems, draw = on_a_box(seed, intercept), np.random.default_rng(seed + 100)
+    terms = TuningTerms(
+        tuple(SiteTerms(f"site-{k}", 0.5, radius, 1.0) for k, radius in enumerate(RADII)), get_loss("hinge"), "linf",
+        intercept, unbounded=False,
+    )
+    pool, dimension = SharedCuts(terms, 3), 3 + int(intercept)
+    points = draw.normal(size=(5, dimension)) * (draw.uniform(size=(5, dimension)) < 0.8)
+    swings = 0.0
+    for point in points:
+        cuts = {name: site_cut(point, problem) for name, problem in problems.items()}
+        swings += sum(float(cut.swing.sum()) for cut in cuts.values() if cut.swing is not None)
+        pool.add(CANDIDATE, point, {
+            name: {
+                "risk": np.array(cut.risk), "cut_height": np.array(cut.height), "slope": cut.slope,
+                "norm_weight": np.array(cut.norm_weight), "swing": cut.swing,
+            } for name, cut in cuts.items()
+        })
+    assert swings > 0
+
+    def risk(point: np.ndarray) -> float:
+        return 0.5 * sum(site_risk(point, problem).value for problem in problems.values())
+
+    model = pool.model(CANDIDATE)
+    for point in points:
+        assert model.value(point) == pytest.approx(risk(point), rel=1e-9)
+    for point in draw.normal(size=(40, dimension)):
+        assert model.value(point) <= risk(point) * (1.0 + 1e-9)
