@@ -4,8 +4,9 @@ Rounds: ``breast_cancer_wisconsin_diagnostic`` dealt over ten plants, 30 feature
 radius ``1 / (10 N_g)``, label flip cost 1, l2; rounds to a certified gap of 1e-3 with ``level-bundle`` and with
 ``cohort-bundle`` in cohorts of three or more. Radii: that model at 1,000 mixtures of its rows; the attack goes, for
 each sample, greedily along the sensors' lines on a grid and cuts back what it went too far, so it is near the shortest
-move and never below it. Classes: ``steel_plates_faults``, seven classes, 12 segments, against the linear model, scored
-on a third of the rows. 1 where a target is missed.
+move and never below it. Classes (``--steel``): ``steel_plates_faults``, seven classes one against the rest in the same
+rounds, four unlike plants, six questions a message, 12 segments a sensor and the linear model, until the sum over the
+classes is certified to 1e-3; scored on a third of the rows. 1 where a target is missed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 import argparse  # noqa: E402 - the lines above must come first
 import json  # noqa: E402
 import time  # noqa: E402
-from collections.abc import Sequence  # noqa: E402
+from collections.abc import Mapping, Sequence  # noqa: E402
 from typing import Any  # noqa: E402
 
 import numpy as np  # noqa: E402
@@ -27,13 +28,19 @@ from models.basics import FloatArray, TransportNorm  # noqa: E402
 from models.cohorts.dealing import deal  # noqa: E402
 from models.evaluation.robustness_radius import robustness_radius  # noqa: E402
 from models.features.spline import SplineLift, spline_lift  # noqa: E402
+from models.methods.catalogue import check_parameters, get_method  # noqa: E402
 from models.multiclass import head_labels  # noqa: E402
-from models.problem import RobustSpec, SiteProblem  # noqa: E402
+from models.one_vs_rest import OneVsRestServer, answer_heads  # noqa: E402
+from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms, Status  # noqa: E402
 from models.simulation.federation import train  # noqa: E402
 from tests.benchmarks.command import in_words, output_file  # noqa: E402
-from tests.benchmarks.data import load_binary, load_table  # noqa: E402
+from tests.benchmarks.data import load_binary  # noqa: E402
+from tests.benchmarks.unlike_plants import class_table, unlike_plants  # noqa: E402
 
 GAP, MOST_ROUNDS, PLANTS = 1e-3, 60, 10
+GAPS = (5e-2, 1e-2, GAP)
+SERVER_SECONDS = 60.0
+"""Processor time that the server's steps of the seven classes may take."""
 MEDIAN, SAMPLES = 0.9, 1000
 STEPS = 400
 """Steps of the attack across a sensor's range."""
@@ -140,25 +147,61 @@ def radii(segments: int, weights: FloatArray, rows: FloatArray) -> list[dict[str
 
 
 def steel(segments: int) -> list[dict[str, Any]]:
-    """F-1 on held-out rows and rounds, of the linear model and of splines, four plants."""
-    features, names = load_table("steel_plates_faults")
-    rows, classes = scaled(features), np.unique(names, return_inverse=True)[1]
+    """F-1 on held-out rows, rounds and the server's processor time, of the linear model and of splines."""
+    rows, classes = class_table("steel_plates_faults")
+    plants = unlike_plants(rows)
     held = np.random.default_rng(2).uniform(size=len(rows)) < 1 / 3
     found = []
     for name, lift in (("linear", None), (f"{segments} segments", spline_lift(rows.shape[1], segments))):
         seen = rows if lift is None else lift.apply(rows)
-        start, most, planes = time.perf_counter(), 0, []
-        gap = 0.0
-        for labels in head_labels(classes[~held], 7):
-            run = train(plants_of(seen[~held], labels, 4), gap=5e-2, max_rounds=MOST_ROUNDS)
-            planes.append(run.weights)
-            most, gap = max(most, run.n_rounds), max(gap, run.certificate.gap)
-        told = (seen[held] @ np.array(planes)[:, :-1].T + np.array(planes)[:, -1]).argmax(axis=1)
+        heads = {
+            f"plant-{g}": [
+                SiteProblem(seen[own], labels[own], RobustSpec(1.0 / (10.0 * float(own.sum())), 1.0, "l2"))
+                for labels in head_labels(classes, 7)
+            ]
+            for g in np.unique(plants) for own in [(plants == g) & ~held]
+        }
+        start = time.perf_counter()
+        planes, row = one_problem(heads)
+        told = (seen[held] @ planes[:, :-1].T + planes[:, -1]).argmax(axis=1)
         found.append({
-            "model": name, "rounds": most, "gap": gap, "f1": mean_f1(classes[held], told),
+            "model": name, **row, "f1": mean_f1(classes[held], told),
             "accuracy": float((told == classes[held]).mean()), "seconds": time.perf_counter() - start,
         })
     return found
+
+
+def one_problem(heads: Mapping[str, Sequence[SiteProblem]]) -> tuple[FloatArray, dict[str, Any]]:
+    """Planes of all classes trained in the same rounds, six questions a message, until their sum meets the gap.
+
+    The server's processor time is that of its steps; bytes are what a site sends, as float64 and without frames.
+    """
+    method = get_method("cohort-bundle")
+    parameters = check_parameters(method, {})
+    terms = tuple(
+        SiteTerms(site, 1.0 / len(heads), own[0].spec.radius, own[0].spec.label_flip_cost)
+        for site, own in heads.items()
+    )
+    first = next(iter(heads.values()))
+    problem = ServerProblem(first[0].features.shape[1], terms, "l2", True, parameters=parameters, gap=GAP)
+    server = OneVsRestServer(method.server, len(first))
+    state, taken, sent = server.init(problem), 0.0, 0
+    reached: dict[str, int] = {}
+    for number in range(1, 2 * MOST_ROUNDS + 1):
+        messages = server.messages(state, problem)
+        answers = {site: answer_heads(method.site, own, messages[site], parameters) for site, own in heads.items()}
+        sent += sum(array.nbytes for array in next(iter(answers.values())).values())
+        start = time.process_time()
+        state = server.step(state, problem, answers)
+        taken += time.process_time() - start
+        gap = server.certificate(state).gap
+        for each in GAPS:
+            if gap <= each:
+                reached.setdefault(f"rounds_to_{each:.0e}", number)
+        if server.status(state, problem) is not Status.CONTINUE:
+            break
+    row = {"rounds": number, "gap": gap, "server_seconds": taken, "bytes_per_site": sent, **reached}
+    return server.weights(state), row
 
 
 def mean_f1(true: Any, told: Any) -> float:
@@ -181,11 +224,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("{norm:5} median {median:.3f}  least {least:.3f}  too large {too_large}  {seconds:.1f} s".format(**row))
     classes = steel(12) if wanted.steel else []
     for row in classes:
-        print("steel {model:12} F-1 {f1:.3f}  {rounds} rounds  gap {gap:.1e}  {seconds:.0f} s".format(**row))
+        print(
+            "steel {model:12} F-1 {f1:.3f}  {rounds} rounds  gap {gap:.1e}  {seconds:.0f} s, the server's steps "
+            "{server_seconds:.1f} s of a processor  {bytes_per_site} bytes a site".format(**row)
+        )
     if wanted.json:
         wanted.json.write_text(json.dumps({"rounds": trained, "radii": measured, "steel": classes}, indent=1) + "\n")
     bent = [row for row in trained if row["model"] != "linear"]
-    missed = any(row["gap"] > GAP or row["rounds"] > MOST_ROUNDS for row in bent)
+    missed = any(row["gap"] > GAP or row["rounds"] > MOST_ROUNDS for row in (*bent, *classes))
+    missed = missed or any(row["server_seconds"] > SERVER_SECONDS for row in classes)
     return int(missed or any(row["too_large"] or row["median"] < MEDIAN for row in measured))
 
 
