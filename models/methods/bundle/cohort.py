@@ -8,6 +8,9 @@ and no single answer is needed. What a site of its own would be sent, its own pr
 A message holds q questions: the projections of the best point on q level sets, and a prox cut near each. More questions
 close the gap in fewer rounds, at q times the numbers: ``tests/benchmarks/results/rounds.md`` has counts.
 
+Where the weights are many, half of the questions are made of two projections around them
+(``models.methods.bundle.cohort_levels``).
+
 Where the model is at every level at the best point already, since plants' guards let looser cuts out, no projection
 leads away from it: it is asked once with local steps of many lengths, and where it stands then the run has stalled.
 
@@ -28,9 +31,11 @@ import numpy as np
 from models.basics import Arrays, FloatArray, without_needless_digits
 from models.cuts.bounds import enough, tighten_lower_bound
 from models.cuts.contradiction import Contradiction, find_contradiction, suspected
+from models.cuts.cut_model import ModelPoint
 from models.cuts.cut_program import project
 from models.cuts.evidence import Evidence, cut_model, with_exchange
 from models.cuts.reuse import reused_cuts, without_reused
+from models.methods.bundle.cohort_levels import between, solved_levels
 from models.methods.bundle.cohort_questions import counted_shares, question_of
 from models.methods.bundle.level import bottom
 from models.methods.certified import CertifiedServer, State, is_still
@@ -49,6 +54,8 @@ All questions of that message are at zero. From a stiff step to one that ends ne
 answers differ all the same, and the soft ones say from below what no mixture of the plants' best can beat."""
 _HIGHEST = 0.95
 """Level above which a projection hardly moves from the best point."""
+_WIDE = 256
+"""Weights from which on a projection is a program of tens of milliseconds, and half of them are made of two others."""
 _ROUNDING = 1e-9
 """By how much shares of all plants may be less than 1."""
 
@@ -136,10 +143,12 @@ class CohortServer(CertifiedServer[CohortState]):
         levels = [float(without_needless_digits(each, problem.gap)) for each in raised]
         if math.isfinite(evidence.upper) and model.value(best) <= min(levels):
             return self._around_the_best(state, evidence, problem)
-        found = []
-        for level in levels:
-            found.append(project(model, best, level, within=enough(evidence), towards=towards))
-            evidence = evidence.using(found[-1], problem)
+        solved = solved_levels(levels) if problem.dimension >= _WIDE else range(len(levels))
+        at: dict[float, ModelPoint] = {}
+        for k in solved:
+            at[levels[k]] = project(model, best, levels[k], within=enough(evidence), towards=towards)
+            evidence = evidence.using(at[levels[k]], problem)
+        found = [between(at, level) for level in levels]
         moved = max(float(np.abs(each.point - best).max()) for each in found)
         # Without an upper bound the best point is asked again until all plants of a cohort are there.
         stagnated = is_still(moved, best, evidence.upper) and math.isfinite(evidence.upper)
