@@ -6,8 +6,8 @@ apart, cells that are missing. scikit-learn's generators are used where there is
 
 from __future__ import annotations
 
+import argparse
 import csv
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -212,7 +212,7 @@ def write(folder: Path) -> list[Path]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("give a folder: python -m tests.benchmarks.accuracy.made FOLDER")
-    for each in write(Path(sys.argv[1])):
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.accuracy.made", description=__doc__)
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="where the tables go")
+    for each in write(parser.parse_args().folder):
         print(each)
