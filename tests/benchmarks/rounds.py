@@ -102,6 +102,11 @@ def rows_of(name: str, run: Training) -> list[dict[str, object]]:
     return rows
 
 
+def plain_runs(cohort: bool) -> tuple[tuple[str, str, Mapping[str, float]], ...]:
+    """The runs without a box: of sums, or of single answers."""
+    return COHORT_RUNS if cohort else (*MANY_RUNS, *RUNS)
+
+
 def verdicts(rows: Sequence[Mapping[str, object]], options: argparse.Namespace) -> list[str]:
     """What was wanted, and whether it is met; of Breast Cancer alone, but for boxes."""
 
@@ -109,7 +114,7 @@ def verdicts(rows: Sequence[Mapping[str, object]], options: argparse.Namespace) 
         found = next(row["rounds"] for row in rows if row["method"] == name and row["gap"] == gap)
         return MAX_ROUNDS + 1 if found is None else int(str(found))
 
-    names = [name for name, _, _ in (COHORT_RUNS if options.cohort else (*MANY_RUNS, *RUNS))]
+    names = [name for name, _, _ in plain_runs(options.cohort)]
     found = []
     if options.table.startswith("breast"):
         for gap, most in (COHORT_TARGETS if options.cohort else TARGETS).items():
@@ -168,7 +173,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     runs: dict[str, Training] = {}
     print(f"{'certified gap':>34}" + "".join(f"{gap:>8.0e}" for gap in GAPS) + "   kB a site to the last", flush=True)
     cohorts = {"all": tuple(sites)} if options.cohort else None
-    plain = COHORT_RUNS if options.cohort else (*MANY_RUNS, *RUNS)
+    plain = plain_runs(options.cohort)
     on_box = [(name + BOXED, method, parameters) for name, method, parameters in plain if name in ON_BOX]
     for name, method, parameters in (*plain, *on_box):
         if options.bundles and "bundle" not in method:

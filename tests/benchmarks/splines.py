@@ -35,7 +35,7 @@ from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms, St
 from models.simulation.federation import train  # noqa: E402
 from tests.benchmarks.command import in_words, output_file  # noqa: E402
 from tests.benchmarks.data import load_binary  # noqa: E402
-from tests.benchmarks.unlike_plants import class_table, unlike_plants  # noqa: E402
+from tests.benchmarks.unlike_plants import class_table, scaled, unlike_plants  # noqa: E402
 
 GAP, MOST_ROUNDS, PLANTS = 1e-3, 60, 10
 GAPS = (5e-2, 1e-2, GAP)
@@ -44,12 +44,6 @@ SERVER_SECONDS = 60.0
 MEDIAN, SAMPLES = 0.9, 1000
 STEPS = 400
 """Steps of the attack across a sensor's range."""
-
-
-def scaled(features: FloatArray) -> FloatArray:
-    """Features in [0, 1] by their own ranges."""
-    low, high = features.min(axis=0), features.max(axis=0)
-    return (features - low) / np.where(high > low, high - low, 1.0)
 
 
 def plants_of(rows: FloatArray, labels: FloatArray, count: int, norm: TransportNorm = "l2") -> dict[str, SiteProblem]:

@@ -8,7 +8,7 @@ and no single answer is needed. What a site of its own would be sent, its own pr
 A message holds q questions: the projections of the best point on q level sets, and a prox cut near each. More questions
 close the gap in fewer rounds, at q times the numbers: ``tests/benchmarks/results/rounds.md`` has counts.
 
-Where the weights are many, half of the questions are made of two projections around them
+Where the weights are many, two of six questions are made of the projections around them
 (``models.methods.bundle.cohort_levels``).
 
 Where the model is at every level at the best point already, since plants' guards let looser cuts out, no projection
@@ -55,7 +55,7 @@ answers differ all the same, and the soft ones say from below what no mixture of
 _HIGHEST = 0.95
 """Level above which a projection hardly moves from the best point."""
 _WIDE = 256
-"""Weights from which on a projection is a program of tens of milliseconds, and half of them are made of two others."""
+"""Weights from which on a projection is a program of tens of milliseconds, and some are made of two others."""
 _ROUNDING = 1e-9
 """By how much shares of all plants may be less than 1."""
 
@@ -143,11 +143,10 @@ class CohortServer(CertifiedServer[CohortState]):
         levels = [float(without_needless_digits(each, problem.gap)) for each in raised]
         if math.isfinite(evidence.upper) and model.value(best) <= min(levels):
             return self._around_the_best(state, evidence, problem)
-        solved = solved_levels(levels) if problem.dimension >= _WIDE else range(len(levels))
         at: dict[float, ModelPoint] = {}
-        for k in solved:
-            at[levels[k]] = project(model, best, levels[k], within=enough(evidence), towards=towards)
-            evidence = evidence.using(at[levels[k]], problem)
+        for level in solved_levels(levels) if problem.dimension >= _WIDE else levels:
+            at[level] = project(model, best, level, within=enough(evidence), towards=towards)
+            evidence = evidence.using(at[level], problem)
         found = [between(at, level) for level in levels]
         moved = max(float(np.abs(each.point - best).max()) for each in found)
         # Without an upper bound the best point is asked again until all plants of a cohort are there.

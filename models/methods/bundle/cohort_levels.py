@@ -16,11 +16,10 @@ _EVERY = 2
 """Of so many levels, going upwards, one is projected on."""
 
 
-def solved_levels(levels: Sequence[float]) -> list[int]:
-    """Which levels are projected on, in the order given: every second one from the lowest on, and the highest."""
-    upwards = sorted(range(len(levels)), key=lambda k: levels[k])
-    chosen = {*upwards[::_EVERY], *upwards[-1:]}
-    return [k for k in range(len(levels)) if k in chosen]
+def solved_levels(levels: Sequence[float]) -> list[float]:
+    """Which of the levels are projected on, going upwards: every second one from the lowest on, and the highest."""
+    upwards = sorted(levels)
+    return sorted({*upwards[::_EVERY], *upwards[-1:]})
 
 
 def between(at: Mapping[float, ModelPoint], level: float) -> ModelPoint:
