@@ -1,11 +1,14 @@
 r"""Pairwise products of chosen features, beside all features: effects of two sensors together.
 
-    z(x) = (x, 1/2 + 2 (x_i - 1/2)(x_j - 1/2) for the chosen pairs i < j, and i = j where squares are wanted)
+    z(x) = (s(x), 1/2 + 2 (x_i - 1/2)(x_j - 1/2) for the chosen pairs i < j, and i = j where squares are wanted)
+
+``s(x)`` are the features themselves, or with ``segments`` above 1 their ramps (``models.features.spline``): a broken
+line for each sensor, and what two do together.
 
 On [0, 1] a product's partial derivatives are ``2 (x_j - 1/2)`` and ``2 (x_i - 1/2)``, at most 1 (a square's: 2). With M
-the matrix of these bounds, a pair a row, ``|z_p(x) - z_p(x')| <= sum_j M_pj |x_j - x'_j|``, whence the Lipschitz
-constant: ``1 + max_j sum_p M_pj`` in l1, ``sqrt(1 + ||M||_2^2)`` in l2, ``max(1, max_p sum_j M_pj)`` in linf. Factors
-are clipped to [0, 1], so it holds everywhere.
+the matrix of these bounds, a pair a row, ``|z_p(x) - z_p(x')| <= sum_j M_pj |x_j - x'_j|``, and s stretches nothing,
+whence the Lipschitz constant: ``1 + max_j sum_p M_pj`` in l1, ``sqrt(1 + ||M||_2^2)`` in l2,
+``max(1, max_p sum_j M_pj)`` in linf. Factors are clipped to [0, 1], so it holds everywhere.
 """
 
 from __future__ import annotations
@@ -20,49 +23,74 @@ import numpy as np
 
 from models.basics import FloatArray, ProblemError, TransportNorm
 from models.features.lift import check_features, check_size, check_slopes, lead_over_steepness, lesser_steepness
+from models.features.spline import SplineLift, spline_lift
 from models.geometry.supports import BoxSupport
 
 
 @dataclass(frozen=True)
 class ProductLift:
-    """All ``n_inputs`` features, then the products of ``pairs`` of their numbers, counted from 0."""
+    """All ``n_inputs`` features, each as ``segments`` ramps, then the products of ``pairs`` of their numbers from 0."""
 
     n_inputs: int
     pairs: tuple[tuple[int, int], ...]
+    segments: int = 1
+
+    @property
+    def n_alone(self) -> int:
+        """Number of those that come out of single features; the products are behind them."""
+        return self.n_inputs * self.segments
 
     @property
     def n_outputs(self) -> int:
         """Number of features that come out."""
-        return self.n_inputs + len(self.pairs)
+        return self.n_alone + len(self.pairs)
+
+    @cached_property
+    def spline(self) -> SplineLift | None:
+        """The ramps of single features; None where these stay as they are."""
+        return None if self.segments == 1 else spline_lift(self.n_inputs, self.segments)
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the number of features and of the pairs."""
-        return hashlib.sha256(f"product-lift/1 {self.n_inputs} {self.pairs}".encode()).hexdigest()
+        """SHA-256 of the number of features, of the pairs, and of the ramps where there are any."""
+        digest = hashlib.sha256(f"product-lift/1 {self.n_inputs} {self.pairs}".encode())
+        digest.update(b"" if self.spline is None else self.spline.fingerprint.encode())
+        return digest.hexdigest()
 
     @property
     def support(self) -> BoxSupport:
-        """The box [0, 1]."""
-        return BoxSupport(np.zeros(self.n_outputs), np.ones(self.n_outputs))
+        """The box [0, 1]; of a ramp from 0 to the width of its segment."""
+        high = np.ones(self.n_outputs)
+        if self.spline is not None:
+            high[: self.n_alone] = self.spline.support.high
+        return BoxSupport(np.zeros(self.n_outputs), high)
 
     def apply(self, features: FloatArray) -> FloatArray:
-        """Features and products (n, K) of features (n, P)."""
+        """Features or ramps, and products (n, K), of features (n, P)."""
         check_features(features, self.n_inputs)
         first, second = self._factors(features)
-        return np.hstack([features, 0.5 + 2.0 * first * second])
+        alone = features if self.spline is None else self.spline.apply(features)
+        return np.hstack([alone, 0.5 + 2.0 * first * second])
 
     def gradient(self, features: FloatArray, slopes: FloatArray) -> FloatArray:
         """Gradient (n, P) of ``<slopes_i, z(x)>`` at each row x_i in [0, 1]."""
         check_slopes(slopes, self.n_outputs)
         first, second = self._factors(features)
-        along = 2.0 * slopes[:, self.n_inputs :]
+        alone, along = slopes[:, : self.n_alone], 2.0 * slopes[:, self.n_alone :]
         inside = (features >= 0.0) & (features <= 1.0)
         products = (along * second) @ self._places(0) + (along * first) @ self._places(1)
-        return np.asarray(slopes[:, : self.n_inputs] + np.where(inside, products, 0.0))
+        lines = alone if self.spline is None else self.spline.gradient(features, alone)
+        return np.asarray(lines + np.where(inside, products, 0.0))
 
     def shares(self, features: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Gradient at the row times the way from the middle, (n, P): by the slope at the sample."""
-        return self.gradient(features, slopes) * (features - 0.5)
+        """What each line rises from the middle, and of the products the gradient times the way from there, (n, P)."""
+        check_slopes(slopes, self.n_outputs)
+        by_slope = self.gradient(features, slopes) * (features - 0.5)
+        if self.spline is None:
+            return by_slope
+        alone = slopes[:, : self.n_alone]
+        lines = self.spline.gradient(features, alone) * (features - 0.5)
+        return np.asarray(by_slope - lines + self.spline.shares(features, alone))
 
     def steepness(self, slopes: FloatArray, transport_norm: TransportNorm) -> FloatArray:
         """Bound on the dual norm of the gradient, from those of the partial derivatives."""
@@ -72,7 +100,9 @@ class ProductLift:
     def partial_bounds(self, slopes: FloatArray) -> FloatArray:
         """Bound (..., P) on the size of each partial derivative of ``<s, z(x)>`` over all x, s along the last axis."""
         check_slopes(slopes, self.n_outputs)
-        return np.asarray(np.abs(slopes[..., : self.n_inputs]) + np.abs(slopes[..., self.n_inputs :]) @ self._bounds)
+        alone, along = np.abs(slopes[..., : self.n_alone]), np.abs(slopes[..., self.n_alone :])
+        steepest = alone.reshape(*slopes.shape[:-1], self.n_inputs, self.segments).max(axis=-1)
+        return np.asarray(steepest + along @ self._bounds)
 
     def lipschitz(self, transport_norm: TransportNorm) -> float:
         """The constant of the formula above."""
@@ -102,11 +132,16 @@ class ProductLift:
         return centred[:, [i for i, _ in self.pairs]], centred[:, [j for _, j in self.pairs]]
 
 
-def product_lift(n_features: int, chosen: Sequence[int], *, squares: bool = False) -> ProductLift:
+def product_lift(
+    n_features: int, chosen: Sequence[int], *, squares: bool = False, segments: int = 1
+) -> ProductLift:
     """All pairs of the chosen features, by number from 0; with ``squares`` each with itself too.
 
-    ``ProblemError`` for a number that no feature has, one that is chosen twice, or where no pair is left.
+    ``ProblemError`` for a number that no feature has, one that is chosen twice, where no pair is left, or for
+    ``segments`` below 1.
     """
+    if segments < 1:
+        raise ProblemError(f"each feature has one segment at least, got {segments}")
     for number in chosen:
         if not 0 <= number < n_features:
             raise ProblemError(f"products are of features 0 to {n_features - 1}, there is none with number {number}")
@@ -116,5 +151,5 @@ def product_lift(n_features: int, chosen: Sequence[int], *, squares: bool = Fals
         raise ProblemError("products need two chosen features at least, or squares")
     order = sorted(chosen)
     pairs = tuple((i, j) for a, i in enumerate(order) for j in order[a if squares else a + 1 :])
-    check_size(n_features + len(pairs))
-    return ProductLift(n_features, pairs)
+    check_size(n_features * segments + len(pairs))
+    return ProductLift(n_features, pairs, segments)

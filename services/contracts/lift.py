@@ -82,18 +82,20 @@ class SplineLiftSpec(Contract):
 class ProductLiftSpec(Contract):
     """All features, and the products of all pairs of chosen ones (``models.features.products``).
 
-    ``features`` are names of the asset type, or numbers in its order from 0; a run's problem has numbers.
+    ``segments`` above 1: each feature is a spline of so many, as with ``kind = "spline"``. ``features`` are names of
+    the asset type, or numbers in its order from 0; a run's problem has numbers.
     """
 
     kind: Literal["products"]
     features: tuple[StrictInt | StrictStr, ...] = Field(min_length=1, max_length=256)
     squares: bool = False
+    segments: int = Field(default=1, ge=1, le=64)
     fingerprint: Fingerprint | None = None
 
     def size(self, n_features: int) -> int:
         """Number of features that the method sees."""
         chosen = len(self.features)
-        return n_features + chosen * (chosen - 1) // 2 + chosen * self.squares
+        return n_features * self.segments + chosen * (chosen - 1) // 2 + chosen * self.squares
 
     def numbered(self, names: Sequence[str]) -> Self:
         """The same with numbers for names; ``ProblemError`` for a name that no feature has."""
@@ -108,13 +110,14 @@ class ProductLiftSpec(Contract):
         numbers = [each for each in self.features if isinstance(each, int)]
         if len(numbers) != len(self.features):
             raise ProblemError("products of named features need the asset type's names: give numbers from 0")
-        return product_lift(n_features, numbers, squares=self.squares)
+        return product_lift(n_features, numbers, squares=self.squares, segments=self.segments)
 
     @property
     def words(self) -> str:
         """The lift on one line."""
         chosen = ", ".join(str(each) for each in self.features)
-        return f"products of the features {chosen} ({_with(self.squares)} squares), with the features themselves"
+        alone = f"a spline of {self.segments} segments for each sensor" if self.segments > 1 else "the features themselves"
+        return f"products of the features {chosen} ({_with(self.squares)} squares), with {alone}"
 
 
 class NystromLiftSpec(Contract):
@@ -184,8 +187,11 @@ LiftSpec = Annotated[
 def has_local_features(spec: LiftSpec | None) -> bool:
     """Whether features are 0 but for rows in a place: what a vector says along one is then of these few rows alone.
 
-    Segments of a spline, and a Nystrom kernel at a point of the asker's choice with a bandwidth as small.
+    Segments of a spline, alone or beside products, and a Nystrom kernel at a point of the asker's choice with a bandwidth
+    as small.
     """
+    if isinstance(spec, ProductLiftSpec):
+        return spec.segments > 1
     return isinstance(spec, SplineLiftSpec | NystromLiftSpec)
 
 
