@@ -30,7 +30,7 @@ from models.methods.catalogue import METHODS
 from models.multiclass import head_labels, predict_class, predict_scores
 from models.simulation.crammer_singer import train_crammer_singer
 from models.simulation.federation import Training
-from models.tuning.automatic import AUTO_CLASSES_LOSS
+from models.tuning.automatic import AUTO_LOSS, is_rare
 from models.validation import check_rows
 from models.worst_case.crammer_singer import crammer_singer_cut
 from models.worst_case.joint_risk import class_planes
@@ -125,6 +125,7 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
             raise ProblemError("the data hold one class only; a classifier needs rows of at least two classes")
         self._is_joint()  # what does not go together is refused before any terms are tuned
         weights = counts * class_weights(self.class_weight, self.classes_, indices, counts)[indices]
+        self._rare_class = is_rare(np.bincount(indices, weights).astype(np.float64))
         scaling = self._scaling_of(features)
         features = scaling.scale(features)
         self.lift_ = fitted_lift(self.lift, self.lift_size, features, self.support)
@@ -159,11 +160,12 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
         return [self._solve(table, stated, labels, gap) for labels in heads], heads
 
     def _loss(self) -> Loss:
-        """The stated loss; where none is, the hinge, or that of several classes by "auto"."""
+        """The stated loss; where none is, the hinge, or that which "auto" takes of several classes or a rare one."""
         if self.loss is not None:
             return super()._loss()
-        several = isinstance(self.tuning, str) and self.support is None and len(self.classes_) > 2
-        return chosen_loss(AUTO_CLASSES_LOSS if several else "hinge", self.task)
+        left = isinstance(self.tuning, str) and self.support is None
+        several = len(self.classes_) > 2
+        return chosen_loss(AUTO_LOSS if left and (several or self._rare_class) else "hinge", self.task)
 
     def _couples(self, stated: Statement) -> bool:
         """Whether the trained planes are coupled, by the rule of a plan: of several classes, by "auto", logistic."""

@@ -1,4 +1,4 @@
-"""What ``tuning = "auto"`` tries: factors on the radius, and lifts of the features; and the loss of several classes.
+"""What ``tuning = "auto"`` tries: factors on the radius, and lifts of the features; and the loss in the hinge's place.
 
 Radii of one lift share their cuts, so a further one costs scores alone; a further lift costs cuts of its own, and what
 it costs is missing from the others' training. Few lifts trained well are told apart better than many trained coarsely.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from models.basics import FloatArray
 from models.losses.catalogue import LossName
 from models.tuning.choice import Rule
 
@@ -20,13 +21,16 @@ AUTO_FOLDS: Final = 3
 """Folds, in all of which every candidate is scored."""
 AUTO_RULE: Final[Rule] = "best"
 """By which it chooses."""
-AUTO_CLASSES_LOSS: Final[LossName] = "logistic"
-"""In place of the hinge where three classes or more are told apart, one against the rest.
+AUTO_LOSS: Final[LossName] = "logistic"
+"""In place of the hinge where three classes or more are told apart, one against the rest, or where a class is rare.
 
 A class that lies between others is in the majority nowhere. The best hinge score against the rest is then the sign of
 the majority, -1 for every class alike, and the largest score says nothing; the logistic one is the log odds of the
-class, whose largest is the most probable class (Lee, Lin and Wahba 2004, section 2; Zhang 2004).
+class, whose largest is the most probable class (Lee, Lin and Wahba 2004, section 2; Zhang 2004). Where a class is rare,
+"all healthy" has next to no hinge loss: the first planes of a training stay there, and with a large radius the last.
 """
+RARE_SHARE: Final = 0.08
+"""A class that has a smaller share of the rows is rare."""
 _MOST_PRODUCTS: Final = 12
 """Products are no more numbers than so many for each feature."""
 
@@ -34,6 +38,11 @@ _MOST_PRODUCTS: Final = 12
 def tries_products(n_features: int) -> bool:
     """Whether products of all pairs and squares are tried: to 21 features, twice as many numbers as splines."""
     return n_features + n_features * (n_features + 1) // 2 <= _MOST_PRODUCTS * n_features
+
+
+def is_rare(rows_by_class: FloatArray) -> bool:
+    """Whether the rarest class of rows (C,) counted by class is rare; so it is where no row was counted."""
+    return bool(rows_by_class.min() <= 0.0 or rows_by_class.min() < RARE_SHARE * rows_by_class.sum())
 
 
 def automatic_radii(loss: str) -> tuple[float, ...]:

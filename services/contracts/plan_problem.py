@@ -12,7 +12,7 @@ from models.methods.catalogue import check_method_problem, check_parameters, get
 from models.methods.protocol import Method
 from models.problem import RobustSpec
 from models.site_ambiguity.ball import MixtureBall
-from models.tuning.automatic import AUTO_CLASSES_LOSS
+from models.tuning.automatic import AUTO_LOSS
 from services.contracts.all_scores import JOINT_METHODS, joint_loss, method_for
 from services.contracts.asset_type import AssetType
 from services.contracts.errors import InvalidInputError
@@ -111,19 +111,31 @@ def grid_of(plan: Plan, n_features: int) -> TuningGrid:
 
 
 def with_automatic_loss(plan: Plan, asset_type: AssetType) -> Plan:
-    """The plan as "auto" tunes and trains it: of several classes with :data:`AUTO_CLASSES_LOSS` for the hinge.
+    """The plan as "auto" tunes and trains it: of several classes with :data:`AUTO_LOSS` for the hinge.
 
     As it is where it has no "auto", two classes, another loss, a support or all classes as one problem, for which the
-    hinge stays.
+    hinge stays. Of two classes their shares decide: :func:`asks_for_shares`.
     """
+    several = len(asset_type.fault_classes) > 2
+    return with_auto_loss(plan) if several and _leaves_the_loss(plan) else plan
+
+
+def asks_for_shares(plan: Plan, asset_type: AssetType) -> bool:
+    """Whether "auto" takes :data:`AUTO_LOSS` for the hinge where one of the plan's two classes is rare."""
+    return len(asset_type.fault_classes) == 2 and _leaves_the_loss(plan)
+
+
+def with_auto_loss(plan: Plan) -> Plan:
+    """The plan with :data:`AUTO_LOSS`."""
+    return plan.model_copy(update={"spec": plan.spec.model_copy(update={"loss": LossSpec(name=AUTO_LOSS)})})
+
+
+def _leaves_the_loss(plan: Plan) -> bool:
+    """Whether a plan leaves its loss to "auto": it has the hinge, of planes one against the rest without a support."""
     spec = plan.spec
-    fits = (
-        plan.tuning == AUTO, len(asset_type.fault_classes) > 2, spec.loss.name == "hinge",
-        spec.support == "unbounded", spec.multi_class == "one_vs_rest",
-    )
-    if not all(fits):
-        return plan
-    return plan.model_copy(update={"spec": spec.model_copy(update={"loss": LossSpec(name=AUTO_CLASSES_LOSS)})})
+    return all((
+        plan.tuning == AUTO, spec.loss.name == "hinge", spec.support == "unbounded", spec.multi_class == "one_vs_rest",
+    ))
 
 
 def couples(plan: Plan, asset_type: AssetType) -> bool:

@@ -22,7 +22,8 @@ from services.coordinator.joining import Joining
 from services.coordinator.run_parts import RunParts
 from services.coordinator.terms import cohorts_of, server_problem
 from services.coordinator.training_state import TooFewSitesError, TrainedModel
-from services.coordinator.tuning import TuningAnswers, TuningQuestion, cut_shapes_of
+from services.coordinator.tuning import cut_shapes_of
+from services.coordinator.tuning_exchange import TuningAnswers, TuningQuestion
 
 LOG = logging.getLogger("ballast.coordinator")
 

@@ -9,7 +9,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from services.contracts.plan_problem import check_cohort_size, check_problem, with_automatic_loss
+from models.tuning.automatic import is_rare
+from services.contracts.plan_problem import (
+    asks_for_shares,
+    check_cohort_size,
+    check_problem,
+    with_auto_loss,
+    with_automatic_loss,
+)
 from services.contracts.run import Run
 from services.contracts.tuning import AUTO, TuningCurve, settled
 from services.coordinator.refusals import UNTUNED, is_final, untuned_for, without_answers
@@ -18,13 +25,8 @@ from services.coordinator.sample_counts import with_samples_held
 from services.coordinator.summed_rounds import RETRY_SECONDS
 from services.coordinator.terms import JOIN_SHAPES, check_asked, joined_terms, with_figures
 from services.coordinator.training_state import TooFewSitesError, TuningBudgetError
-from services.coordinator.tuning import (
-    PlanTuning,
-    TuningAnswers,
-    TuningQuestion,
-    earlier_choice,
-    with_choice,
-)
+from services.coordinator.tuning import PlanTuning, earlier_choice, with_choice
+from services.coordinator.tuning_exchange import TuningAnswers, TuningQuestion
 from services.coordinator.warm_start import run_start
 
 LOG = logging.getLogger("ballast.coordinator")
@@ -63,41 +65,50 @@ class Joining:
             return run
         run = run.model_copy(update={"plan": with_automatic_loss(run.plan, self._parts.asset_type)})
         spec = settled(run.plan.tuning)
-        before = self._parts.store.completed_before(run.run_id, limit=1 if spec is None else spec.every)
-        curve = self._earlier_choice(run, before)
+        assert spec is not None
+        before = self._parts.store.completed_before(run.run_id, limit=spec.every)
+        run, curve = self._earlier_choice(run, before)
         if curve is None:
             # A training that went on from another took few rounds, and is no measure of what one costs.
             whole = [each for each in before if each.start is None or each.start.after is None]
             tuning = PlanTuning(run, self._parts.asset_type, whole)
             try:
+                if asks_for_shares(run.plan, self._parts.asset_type):
+                    counts = await tuning.rows_by_class(partial(self.ask_tuning, run))
+                    if is_rare(counts):
+                        run = run.model_copy(update={"plan": with_auto_loss(run.plan)})
+                        tuning = PlanTuning(run, self._parts.asset_type, whole, tuning)
                 curve = await tuning.race(partial(self.ask_tuning, run))
             except UNTUNED as error:
                 if run.plan.tuning != AUTO or run.plan.tunes_only:
                     raise
                 LOG.warning("run %s does not tune: %s", run.run_id, error)
                 if isinstance(error, TuningBudgetError):
-                    curve = self._earlier_choice(run, before, however_often=True)
-                curve = curve or tuning.own_terms(untuned_for(error, 0 if spec is None else spec.folds))
+                    run, curve = self._earlier_choice(run, before, however_often=True)
+                curve = curve or tuning.own_terms(untuned_for(error, spec.folds))
         self._parts.forget_sums()  # its keys, and the sites' balls, were those of before
         LOG.info("run %s: %s", run.run_id, curve.why)
         return self._parts.store.set_tuned(run.run_id, *with_choice(run, curve))
 
     def _earlier_choice(
         self, run: Run, before: Sequence[Run], *, however_often: bool = False
-    ) -> TuningCurve | None:
-        """The choice that a run takes; None where it tunes: as who was asked for that alone, or lost a plant of it.
+    ) -> tuple[Run, TuningCurve | None]:
+        """The choice that a run takes, with the run by its loss; None where it tunes: as who was asked for that alone.
 
         A choice goes by the rows of all plants that made it. One that may not take part any more, since it was removed
-        or left the plan, has no part in a later model through it.
+        or left the plan, has no part in a later model through it: then, too, it tunes.
         """
-        if run.plan.tunes_only:
-            return None
-        last = self._parts.store.completed_before(run.run_id, tunings=True)
-        curve = earlier_choice(run.plan, before, last[0] if last else None, however_often=however_often)
-        if curve is None:
-            return None
-        made_by = self._parts.store.get_run(curve.reused_from)
-        return curve if all(site.site_id in self._parts.keys for site in made_by.sites) else None
+        last = [] if run.plan.tunes_only else self._parts.store.completed_before(run.run_id, tunings=True)
+        plans = [run.plan]
+        if asks_for_shares(run.plan, self._parts.asset_type):
+            plans.append(with_auto_loss(run.plan))
+        for plan in plans if last else []:
+            curve = earlier_choice(plan, before, last[0], however_often=however_often)
+            if curve is not None:
+                made_by = self._parts.store.get_run(curve.reused_from)
+                stays = all(site.site_id in self._parts.keys for site in made_by.sites)
+                return (run.model_copy(update={"plan": plan}), curve) if stays else (run, None)
+        return run, None
 
     async def ask_tuning(self, run: Run, asked: TuningQuestion) -> TuningAnswers:
         """One exchange of a tuning, or of a coupling, with every plant of the run."""

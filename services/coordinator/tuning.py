@@ -10,16 +10,15 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import takewhile
 
 import numpy as np
 
-from models.basics import Arrays, FloatArray, ProblemError
+from models.basics import FloatArray, ProblemError
 from models.cohorts.dealing import cohort_problem
-from models.cohorts.fixed_point import Words, from_words, word_count
 from models.methods.catalogue import get_method
 from models.problem import ServerProblem
 from models.tuning.budget import Budget, OneTraining, reference
@@ -32,53 +31,16 @@ from models.tuning.rungs import Exchange, race_numbers, rungs
 from models.tuning.scores import fold_score, score_shape
 from models.tuning.shared_cuts import TuningTerms
 from services.contracts.asset_type import AssetType
-from services.contracts.coupling import CouplingTask
 from services.contracts.lift import numbered, pinned
 from services.contracts.plan import MixtureSpec, Plan
 from services.contracts.plan_problem import couples, grid_of
-from services.contracts.run import Run, SiteAnswer, SiteTermsRecord
+from services.contracts.run import Run, SiteTermsRecord
 from services.contracts.training_spec import RadiusRule
 from services.contracts.tuning import TuningCurve, TuningPart, TuningTask, settled, tuned_candidates
+from services.coordinator.class_shares import counting_question, rows_by_class
 from services.coordinator.terms import cohorts_of, server_problem
 from services.coordinator.training_state import NothingCountedError, TuningBudgetError
-
-Shapes = Mapping[str, tuple[int, ...]]
-
-
-@dataclass(frozen=True)
-class TuningQuestion:
-    """One exchange as a task has it: what it asks, its arrays, and the shapes of an answer by part, names plain."""
-
-    number: int
-    task: TuningTask | CouplingTask
-    arrays: Arrays
-    parts: tuple[Shapes, ...]
-
-    @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of the whole answer, each name with the number of its part."""
-        return {f"{name}_{j}": shape for j, part in enumerate(self.parts) for name, shape in part.items()}
-
-    def apart(self, arrays: Arrays) -> list[dict[str, FloatArray]]:
-        """Arrays of an answer by part, under their plain names."""
-        return [{name: arrays[f"{name}_{j}"] for name in part} for j, part in enumerate(self.parts)]
-
-    def from_words(self, words: Words) -> list[dict[str, FloatArray]]:
-        """The same of the sum of the words of a cohort."""
-        ends = np.cumsum([word_count(part) for part in self.parts])[:-1]
-        told = zip(np.split(words, ends), self.parts, strict=True)
-        return [from_words(each, part) if part else {} for each, part in told]  # {}: told with an earlier part
-
-
-@dataclass(frozen=True)
-class TuningAnswers:
-    """Answers by site or cohort, each a list by part; and the account of every site."""
-
-    parts: Mapping[str, Sequence[Arrays]]
-    accounts: tuple[SiteAnswer, ...]
-
-
-Ask = Callable[[TuningQuestion], Awaitable[TuningAnswers]]
+from services.coordinator.tuning_exchange import Ask, Shapes, TuningAnswers, TuningQuestion
 
 
 def base_of(plan: Plan) -> str:
@@ -129,9 +91,14 @@ def with_choice(run: Run, curve: TuningCurve) -> tuple[Plan, list[SiteTermsRecor
 class PlanTuning:
     """The tuning of one run over the sites that joined it."""
 
-    def __init__(self, run: Run, asset_type: AssetType, before: Sequence[Run]) -> None:
-        """``before``: completed trainings of the plan that began at zero, the last first: what one costs in rounds."""
-        self._run, plan, n_features = run, run.plan, len(asset_type.features)
+    def __init__(
+        self, run: Run, asset_type: AssetType, before: Sequence[Run], after: PlanTuning | None = None
+    ) -> None:
+        """``before``: completed trainings of the plan that began at zero, the last first: what one costs in rounds.
+
+        ``after``: tuning that it goes on from with another loss; what that one asked is of this one's budget.
+        """
+        self._run, self._asset_type, plan, n_features = run, asset_type, run.plan, len(asset_type.features)
         spec, grid = settled(plan.tuning), grid_of(plan, n_features)
         assert spec is not None
         self._spec, self._loss = spec, plan.spec.loss.loss
@@ -155,10 +122,13 @@ class PlanTuning:
         if couples(plan, asset_type):
             kept = coupling_cost(len(asset_type.fault_classes), max(self._sizes), int(spec.budget * rounds))
         self.one = reference(self._trainings(problem, rounds), wanted + kept.numbers, spec.budget)
-        self._grid, self._budget = grid.candidates, Budget(self.one, spec.budget, kept=kept)
-        self._sent = self._received = 0  # bytes of whole frames, of all plants
+        self._grid, self.budget = grid.candidates, Budget(self.one, spec.budget, kept=kept)
+        self.bytes_sent = self.bytes_received = 0  # bytes of whole frames, of all plants
+        if after is not None:
+            self.budget.rounds, self.budget.numbers = after.budget.rounds, after.budget.numbers
+            self.bytes_sent, self.bytes_received = after.bytes_sent, after.bytes_received
         self._new_tuner = partial(
-            Tuner, terms, self._grid, self._sizes, self._heads, spec.folds, self._budget, spec.rule, scores
+            Tuner, terms, self._grid, self._sizes, self._heads, spec.folds, self.budget, spec.rule, scores
         )
 
     def _trainings(self, problem: ServerProblem, rounds: int) -> list[OneTraining]:
@@ -168,6 +138,26 @@ class PlanTuning:
             one_training(method, replace(problem, n_features=size), self._heads, rounds)
             for size in sorted({size for size in self._sizes if size >= problem.n_features} or {problem.n_features})
         ]
+
+    def tuner(self) -> Tuner:
+        """The race before its first exchange; ``TuningBudgetError`` where the budget does not pay for the grid."""
+        try:
+            return self._new_tuner()
+        except ProblemError as error:
+            raise TuningBudgetError(f"plan {self._run.plan.name}: {error}") from None
+
+    async def rows_by_class(self, ask: Ask) -> FloatArray:
+        """Rows (C,) of each class, asked before the race; ``TuningBudgetError`` where that is not paid for."""
+        self.tuner()
+        question = counting_question(self._run.plan, self._asset_type, self._spec)
+        self.budget.spend(sum(each.size for each in question.arrays.values()) + math.prod(self._score_shape))
+        return rows_by_class(await self._asked(ask, question))
+
+    async def _asked(self, ask: Ask, question: TuningQuestion) -> TuningAnswers:
+        said = await ask(question)
+        self.bytes_sent += sum(each.bytes_out for each in said.accounts)
+        self.bytes_received += sum(each.bytes_in for each in said.accounts)
+        return said
 
     async def race(self, ask: Ask) -> TuningCurve:
         """Ask until the race is over.
@@ -179,16 +169,10 @@ class PlanTuning:
         NothingCountedError
             Nothing could be scored.
         """
-        try:
-            tuner = self._new_tuner()
-        except ProblemError as error:
-            raise TuningBudgetError(f"plan {self._run.plan.name}: {error}") from None
-        number = 0
+        tuner, number = self.tuner(), self.budget.rounds
         while (exchange := tuner.exchange()) is not None:
             number += 1
-            said = await ask(self.question(exchange, number))
-            self._sent += sum(each.bytes_out for each in said.accounts)
-            self._received += sum(each.bytes_in for each in said.accounts)
+            said = await self._asked(ask, self.question(exchange, number))
             parts = [{site: told[j] for site, told in said.parts.items()} for j in range(len(exchange.asked))]
             if not exchange.scored:
                 tuner.tell_cuts(parts)
@@ -238,7 +222,7 @@ class PlanTuning:
         return self._curve(own.candidate, own.why, [Scored(each) for each in self._grid])
 
     def _curve(self, found: Candidate, why: str, scored: Sequence[Scored]) -> TuningCurve:
-        spec, budget = self._spec, self._budget
+        spec, budget = self._spec, self.budget
         rows = [
             (
                 each.candidate, each.mean if each.scores else None, each.standard_error, len(each.scores),
@@ -249,7 +233,7 @@ class PlanTuning:
         return TuningCurve(
             candidates=tuned_candidates(self._lifts, rows), chosen=self._grid.index(found),
             why=why, rule=spec.rule, folds=spec.folds, seed=spec.seed, rounds=budget.rounds,
-            numbers=budget.numbers, bytes_sent=self._sent, bytes_received=self._received, budget=spec.budget,
+            numbers=budget.numbers, bytes_sent=self.bytes_sent, bytes_received=self.bytes_received, budget=spec.budget,
             reference_rounds=self.one.rounds, reference_numbers=self.one.numbers, base=base_of(self._run.plan),
         )
 

@@ -6,13 +6,15 @@ import asyncio
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 
+from models.tuning.automatic import RARE_SHARE, is_rare
 from services.contracts.asset_type import AssetType, FaultClass
 from services.contracts.messages import Task
 from services.contracts.overrides import tuning_alone
 from services.contracts.plan import Plan
-from services.contracts.plan_problem import grid_of, with_automatic_loss
+from services.contracts.plan_problem import asks_for_shares, grid_of, with_automatic_loss
 from services.contracts.run import Run
 from services.contracts.tuning import TuningSpec
 from services.coordinator.training_state import NothingCountedError, TooFewSitesError, TuningBudgetError
@@ -33,6 +35,17 @@ def small(works: FakeWorks) -> None:
 
     for plant in works.plants.values():
         plant.behave = partial(refuses, plant)
+
+
+def with_faults(works: FakeWorks, share: float) -> None:
+    """Plants of which so many of forty rows are of the second class."""
+    for plant in works.plants.values():
+        plant.classes = (np.arange(plant.count) < share * plant.count).astype(int)
+
+
+def tune_tasks(works: FakeWorks, run: Run) -> list[Task]:
+    asked = works.plants["plant-1"].asked
+    return [task for task in asked if task.run_id == run.run_id and task.kind == "tune" and task.tuning is not None]
 
 
 def tuned(works: FakeWorks, run: Run) -> Run:
@@ -95,7 +108,11 @@ def test_trainings_that_are_too_short_to_pay_for_a_tuning_take_the_plans_own_ter
     assert asyncio.run(works.coordinator().train(run)).rounds == 2
 
 
-def test_after_such_a_training_an_earlier_choice_is_taken_however_often_it_was(works: FakeWorks) -> None:
+@pytest.mark.parametrize(("share", "loss"), [(0.5, "hinge"), (0.05, "logistic")])
+def test_after_such_a_training_an_earlier_choice_is_taken_however_often_it_was(
+    works: FakeWorks, share: float, loss: str
+) -> None:
+    with_faults(works, share)
     terms = {"tuning": "auto", "reveal": "each site", "method": "level-bundle"}
     first = tuned(works, works.run(**terms))
     chosen = first.plan.tuned
@@ -106,6 +123,7 @@ def test_after_such_a_training_an_earlier_choice_is_taken_however_often_it_was(w
         last = tuned(works, works.run(**terms))
         assert last.plan.tuned == chosen.model_copy(update={"reused_from": first.run_id})
     assert last.plan.spec.radius == first.plan.spec.radius and last.plan.spec.lift == first.plan.spec.lift
+    assert last.plan.spec.loss.name == first.plan.spec.loss.name == loss and len(tune_tasks(works, last)) == 0
 
 
 def test_a_choice_that_is_due_is_taken_only_where_it_may_be_however_often(works: FakeWorks) -> None:
@@ -148,6 +166,44 @@ def test_the_plants_tune_and_train_several_classes_by_it_and_the_run_keeps_it(
     asked = {(task.kind, task.spec.loss.name) for task in works.plants["plant-1"].asked if task.kind != "prepare"}
     assert asked == {("join", "hinge"), ("tune", "logistic"), ("round", "logistic")}
     assert works.store.get_run(run.run_id).plan.spec.loss.name == "logistic"
+
+
+@pytest.mark.parametrize("reveal", ["sums", "each site"])
+@pytest.mark.parametrize(("share", "loss"), [(0.05, "logistic"), (0.1, "hinge"), (0.5, "hinge")])
+def test_auto_asks_once_how_rare_a_class_is_and_learns_rare_ones_by_the_logistic_loss(
+    works: FakeWorks, reveal: str, share: float, loss: str
+) -> None:
+    with_faults(works, share)
+    run = tuned(works, works.run(tuning="auto", reveal=reveal))
+    asked, curve = tune_tasks(works, run), run.plan.tuned
+    assert curve is not None
+    assert [task.tuning.scored for task in asked[:2]] == [True, False] and asked[0].tuning.pooled
+    assert not any(array.any() for array in asked[0].arrays.values()), "planes of zeros: counts and nothing more"
+    assert {task.spec.loss.name for task in asked[1:]} == {loss} == {run.plan.spec.loss.name}
+    assert curve.rounds == len(asked) <= 3 * curve.reference_rounds, "what was counted is of the tuning's budget"
+    assert sorted({each.radius for each in curve.candidates})[0] == (0.1 if loss == "logistic" else 0.3)
+    trained = asyncio.run(works.coordinator().train(run))
+    assert trained.certificate.gap <= 1e-3 and works.store.get_run(run.run_id).plan.spec.loss.name == loss
+
+
+def test_a_class_is_rare_below_a_share_and_where_none_was_counted() -> None:
+    assert is_rare(np.array([1000.0, 1000.0 * RARE_SHARE / (1.0 - RARE_SHARE) - 1.0]))
+    assert not is_rare(np.array([1000.0, 1000.0 * RARE_SHARE / (1.0 - RARE_SHARE) + 1.0]))
+    assert is_rare(np.array([40.0, 0.0])) and is_rare(np.zeros(2))
+
+
+@pytest.mark.parametrize(
+    ("changes", "asset_type", "asks"),
+    [
+        ({}, RIG, True), ({}, GRADES, False), ({"tuning": None}, RIG, False),
+        ({"tuning": {"radius": [1.0, 3.0]}}, RIG, False),
+        ({"spec": {"loss": "smooth_hinge"}}, RIG, False), ({"spec": {"support": "sensor_ranges"}}, RIG, False),
+    ],
+)
+def test_shares_are_asked_for_where_the_plan_leaves_the_loss_to_auto(
+    changes: dict[str, Any], asset_type: AssetType, asks: bool
+) -> None:
+    assert asks_for_shares(plan(**changes), asset_type) is asks
 
 
 @pytest.mark.parametrize(
