@@ -143,6 +143,28 @@ def test_where_rows_are_too_few_for_folds_auto_takes_the_terms_as_they_are(rare:
         FederatedDRClassifier(tuning={"radius": [1.0, 3.0], "folds": 3}).fit(features, labels, groups=groups)
 
 
+def faults_in_a_corner(share: float) -> tuple[Any, Any, Any]:
+    """Rows of which so many are faulty, a third of them among healthy ones."""
+    random = np.random.default_rng(6)
+    n, n_faults = 400, round(400 * share)
+    features = random.normal(size=(n, 3))
+    features[:n_faults, 0] += 1.6
+    return features, (np.arange(n) < n_faults).astype(int), random.permutation(n) % 4
+
+
+@pytest.mark.parametrize(("share", "radii"), [(0.06, [0.1, 0.3, 1.0, 3.0]), (0.1, [0.3, 1.0, 3.0, 10.0])])
+def test_auto_learns_rare_faults_by_the_logistic_loss_as_a_plan_does(share: float, radii: list[float]) -> None:
+    features, labels, groups = faults_in_a_corner(share)
+    model = FederatedDRClassifier(tuning="auto", calibration_folds=0).fit(features, labels, groups=groups)
+    assert sorted({each["radius"] for each in model.tuning_curve_}) == radii
+    hinge = FederatedDRClassifier(tuning="auto", loss="hinge", calibration_folds=0)
+    hinge.fit(features, labels, groups=groups)
+    assert (model.worst_case_risk_ == hinge.worst_case_risk_) is (share == 0.1)
+    weighed = FederatedDRClassifier(tuning="auto", class_weight="balanced", calibration_folds=0)
+    weighed.fit(features, labels, groups=groups)
+    assert sorted({each["radius"] for each in weighed.tuning_curve_}) == [0.3, 1.0, 3.0, 10.0], "classes weigh alike"
+
+
 def test_a_radius_of_zero_has_nothing_to_tune() -> None:
     features, labels, groups = ring()
     with pytest.raises(ProblemError, match="give a radius above 0"):

@@ -126,6 +126,16 @@ def test_after_such_a_training_an_earlier_choice_is_taken_however_often_it_was(
     assert last.plan.spec.loss.name == first.plan.spec.loss.name == loss and len(tune_tasks(works, last)) == 0
 
 
+def test_a_training_after_a_tuning_alone_takes_its_loss_and_asks_nothing(works: FakeWorks) -> None:
+    with_faults(works, 0.05)
+    asked = works.run(tuning="auto", reveal="each site")
+    alone = tuned(works, works.store.change(asked.run_id, plan=tuning_alone(asked.plan)))
+    works.store.change(alone.run_id, status="completed")
+    run = tuned(works, works.run(tuning="auto", reveal="each site"))
+    assert run.plan.tuned is not None and run.plan.tuned.reused_from == alone.run_id
+    assert run.plan.spec.loss.name == alone.plan.spec.loss.name == "logistic" and not tune_tasks(works, run)
+
+
 def test_a_choice_that_is_due_is_taken_only_where_it_may_be_however_often(works: FakeWorks) -> None:
     asked = works.run(tuning="auto", reveal="each site", method="level-bundle")
     weeks = [tuned(works, asked)] * TuningSpec().every
