@@ -234,14 +234,14 @@ def candidate_words(each: TunedCandidate) -> str:
 
 
 def _lift_words(lift: LiftSpec | None) -> str:
-    """Kind of a lift, with the segments of splines."""
+    """Kind of a lift, with the segments of splines, alone or beside products."""
     match lift:
         case None:
             return "no lift"
         case SplineLiftSpec():
             return f"spline {lift.segments}"
         case ProductLiftSpec() if lift.segments > 1:
-            return f"products and spline {lift.segments}"
+            return f"products {lift.segments}"
     return lift.kind
 
 
