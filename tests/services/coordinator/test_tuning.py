@@ -234,7 +234,7 @@ def test_auto_is_a_grid_that_is_fixed_and_a_plan_without_tuning_has_none() -> No
 
     plan = Plan.model_validate({"name": "p", "asset_type": "rig", "tuning": "auto"})
     found = grid_of(plan, 3)
-    assert [getattr(lift, "segments", None) for lift in found.lifts] == [None, 6, None]
+    assert [getattr(lift, "segments", None) for lift in found.lifts] == [None, 6, 1]
     assert found.sizes(3) == (3, 18, 9) and len(found.candidates) == 12
     assert len(grid_of(plan, 22).lifts) == 2, "products of many features are too many numbers"
     spec = settled(plan.tuning)
