@@ -43,7 +43,9 @@ def spline_of(features: FloatArray, segments: int) -> Lift:
 
 
 def segments_of(lift: Lift | None) -> int:
-    """Segments of splines; 0 for none, and for another lift."""
+    """Segments of splines, alone or beside products; 0 for none, and for another lift."""
+    if isinstance(lift, ProductLift):
+        return 0 if lift.spline is None else lift.segments
     return lift.segments if isinstance(lift, SplineLift) else 0
 
 

@@ -4,8 +4,9 @@ r"""Features by their ranges in the rows, as a plan has them by the ranges of it
 
 A ball of radius r of x' is one in the norm ``||S^{-1} (x - x')||``: one feature alone moves by ``r s_j`` at most. A
 score ``<w', x'> + b'`` is ``<w, x> + b`` with ``w = S^{-1} w'``, ``b = b' - <w, low>``; the ramps of a spline on x' are
-those of the same spline on x by ``1 / s_j``. So planes, lifts and robustness radii are told in the features' own units.
-Without an intercept nothing is moved, for that would be one: low is 0, and s_j the largest absolute value.
+those of the same spline on x by ``1 / s_j``; products, and what is beside them, stay those of x'. So planes, lifts and
+robustness radii are told in the features' own units. Without an intercept nothing is moved, for that would be one: low
+is 0, and s_j the largest absolute value.
 """
 
 from __future__ import annotations

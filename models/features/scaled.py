@@ -47,11 +47,11 @@ class ScaledProducts:
 
     @property
     def support(self) -> BoxSupport:
-        """The box [0, 1], which holds what comes of features within their ranges."""
+        """That of the products, which holds what comes of features within their ranges."""
         return self.products.support
 
     def apply(self, features: FloatArray) -> FloatArray:
-        """Scaled features and products (n, K) of features (n, P)."""
+        """Scaled features, or ramps of them, and products (n, K) of features (n, P)."""
         return self.products.apply(self._scaled(features))
 
     def gradient(self, features: FloatArray, slopes: FloatArray) -> FloatArray:
@@ -59,7 +59,7 @@ class ScaledProducts:
         return np.asarray(self.products.gradient(self._scaled(features), slopes) / self.width)
 
     def shares(self, features: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Gradient at the row times the way from the middle of the range, (n, P): by the slope at the sample."""
+        """Those of the products, (n, P): shares have no unit."""
         return self.products.shares(self._scaled(features), slopes)
 
     def steepness(self, slopes: FloatArray, transport_norm: TransportNorm) -> FloatArray:

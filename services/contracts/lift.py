@@ -83,13 +83,14 @@ class ProductLiftSpec(Contract):
     """All features, and the products of all pairs of chosen ones (``models.features.products``).
 
     ``segments`` above 1: each feature is a spline of so many, as with ``kind = "spline"``. ``features`` are names of
-    the asset type, or numbers in its order from 0; a run's problem has numbers.
+    the asset type, or numbers in its order from 0; a run's problem has numbers. Written are segments above 1 alone:
+    plants and digests of before know no such key.
     """
 
     kind: Literal["products"]
     features: tuple[StrictInt | StrictStr, ...] = Field(min_length=1, max_length=256)
     squares: bool = False
-    segments: int = Field(default=1, ge=1, le=64)
+    segments: int = Field(default=1, ge=1, le=64, exclude_if=lambda segments: segments == 1)
     fingerprint: Fingerprint | None = None
 
     def size(self, n_features: int) -> int:
@@ -116,7 +117,8 @@ class ProductLiftSpec(Contract):
     def words(self) -> str:
         """The lift on one line."""
         chosen = ", ".join(str(each) for each in self.features)
-        alone = f"a spline of {self.segments} segments for each sensor" if self.segments > 1 else "the features themselves"
+        ramps = f"a spline of {self.segments} segments for each sensor"
+        alone = ramps if self.segments > 1 else "the features themselves"
         return f"products of the features {chosen} ({_with(self.squares)} squares), with {alone}"
 
 
@@ -187,8 +189,8 @@ LiftSpec = Annotated[
 def has_local_features(spec: LiftSpec | None) -> bool:
     """Whether features are 0 but for rows in a place: what a vector says along one is then of these few rows alone.
 
-    Segments of a spline, alone or beside products, and a Nystrom kernel at a point of the asker's choice with a bandwidth
-    as small.
+    Segments of a spline, alone or beside products, and a Nystrom kernel at a point of the asker's choice with a
+    bandwidth as small.
     """
     if isinstance(spec, ProductLiftSpec):
         return spec.segments > 1

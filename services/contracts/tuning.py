@@ -229,9 +229,20 @@ def score_words(loss: LossName) -> str:
 
 def candidate_words(each: TunedCandidate) -> str:
     """A candidate in a few words: factor on the radius, cost of a flip, lift, ball over the sites."""
-    lift = "no lift" if each.lift is None else f"{each.lift.kind} {getattr(each.lift, 'segments', '')}".strip()
     ball = f", ball {each.mixture_radius:g}" if each.mixture_radius else ""
-    return f"x{each.radius:g}, {each.label_flip_cost:g}, {lift}{ball}"
+    return f"x{each.radius:g}, {each.label_flip_cost:g}, {_lift_words(each.lift)}{ball}"
+
+
+def _lift_words(lift: LiftSpec | None) -> str:
+    """Kind of a lift, with the segments of splines, alone or beside products."""
+    match lift:
+        case None:
+            return "no lift"
+        case SplineLiftSpec():
+            return f"spline {lift.segments}"
+        case ProductLiftSpec() if lift.segments > 1:
+            return f"products {lift.segments}"
+    return lift.kind
 
 
 def tuned_candidates(

@@ -60,12 +60,15 @@ def _spline(lift: SplineLift, write: C99Writer) -> Lines:
 
 
 def _products(lift: ProductLift, write: C99Writer, copy: str) -> Lines:
+    """Products of pairs, behind the features or their ramps."""
     name, half = write.name, write.number(0.5)
     pairs = [number for pair in lift.pairs for number in pair]
-    return [write.integers("pairs", pairs)], [
-        copy,
+    constants, alone = ([], [copy]) if lift.spline is None else _spline(lift.spline, write)
+    start = f"{write.upper}_FEATURES" + ("" if lift.spline is None else f" * {lift.segments}")
+    return [*constants, write.integers("pairs", pairs)], [
+        *alone,
         f"    for (k = 0; k < {len(lift.pairs)}; ++k)",
-        f"        z[{write.upper}_FEATURES + k] = {half} + {write.number(2.0)} * (x[{name}_pairs[2 * k]] - {half})",
+        f"        z[{start} + k] = {half} + {write.number(2.0)} * (x[{name}_pairs[2 * k]] - {half})",
         f"            * (x[{name}_pairs[2 * k + 1]] - {half});",
     ]
 

@@ -144,10 +144,7 @@ def _lifted(graph: _Graph, model: PlainModel, scaled: str) -> str:
         found = _half(graph, graph.node("Sin", angle))
         return graph.node("Concat", scaled, found, axis=1) if lift.keep_linear else found
     if isinstance(lift, SplineLift):
-        column = graph.node("Unsqueeze", scaled, graph.constant([2], np.int64))
-        ramps = graph.clip(column, lift.knots[:, :-1], lift.knots[:, 1:])
-        risen = graph.node("Sub", ramps, graph.constant(lift.knots[:, :-1]))
-        return graph.node("Reshape", risen, graph.constant([-1, lift.n_outputs], np.int64))
+        return _ramps(graph, lift, scaled)
     if isinstance(lift, ProductLift):
         centred = graph.node("Sub", scaled, graph.constant([0.5]))
         first, second = (
@@ -155,10 +152,18 @@ def _lifted(graph: _Graph, model: PlainModel, scaled: str) -> str:
             for side in (0, 1)
         )
         twice = graph.node("Mul", graph.node("Mul", first, second), graph.constant([2.0]))
-        return graph.node("Concat", scaled, graph.node("Add", twice, graph.constant([0.5])), axis=1)
+        alone = scaled if lift.spline is None else _ramps(graph, lift.spline, scaled)
+        return graph.node("Concat", alone, graph.node("Add", twice, graph.constant([0.5])), axis=1)
     if isinstance(lift, NystromLift):
         return _nystrom(graph, lift, scaled)
     return scaled
+
+
+def _ramps(graph: _Graph, lift: SplineLift, scaled: str) -> str:
+    column = graph.node("Unsqueeze", scaled, graph.constant([2], np.int64))
+    ramps = graph.clip(column, lift.knots[:, :-1], lift.knots[:, 1:])
+    risen = graph.node("Sub", ramps, graph.constant(lift.knots[:, :-1]))
+    return graph.node("Reshape", risen, graph.constant([-1, lift.n_outputs], np.int64))
 
 
 def _nystrom(graph: _Graph, lift: NystromLift, scaled: str) -> str:

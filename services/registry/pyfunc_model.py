@@ -80,21 +80,25 @@ class Spline:
 
 
 class Products:
-    """The scaled features and products of pairs of them."""
+    """The scaled features, each as ramps where it has segments, and products of pairs of them."""
 
     def __init__(self, spec: dict[str, Any], n_features: int) -> None:
         """List the pairs."""
         chosen, least = sorted(spec["features"]), 0 if spec["squares"] else 1
-        self.inputs = n_features
+        self.inputs, self.segments = n_features, spec.get("segments", 1)
+        self.n_alone = n_features * self.segments
+        self.ramps = Spline({"segments": self.segments}, n_features) if self.segments > 1 else None
         self.pairs = tuple((i, j) for a, i in enumerate(chosen) for j in chosen[a + least :])
         self.bounds = np.eye(n_features)[[i for i, _ in self.pairs]] + np.eye(n_features)[[j for _, j in self.pairs]]
-        self.fingerprint = hashlib.sha256(f"product-lift/1 {n_features} {self.pairs}".encode()).hexdigest()
+        digest = hashlib.sha256(f"product-lift/1 {n_features} {self.pairs}".encode())
+        digest.update(b"" if self.ramps is None else self.ramps.fingerprint.encode())
+        self.fingerprint = digest.hexdigest()
 
     def apply(self, scaled: Array) -> Array:
         """Lifted features of scaled ones."""
         centred = np.clip(scaled, 0.0, 1.0) - 0.5
         products = centred[:, [i for i, _ in self.pairs]] * centred[:, [j for _, j in self.pairs]]
-        return np.hstack([scaled, 0.5 + 2.0 * products])
+        return np.hstack([scaled if self.ramps is None else self.ramps.apply(scaled), 0.5 + 2.0 * products])
 
     def steepness(self, slopes: Array, norm: str) -> Array:
         """Bound, anywhere, on the dual norm of the gradient of each lifted slope, along the last axis."""
@@ -103,8 +107,9 @@ class Products:
             "l2": np.sqrt(1.0 + np.linalg.norm(self.bounds, 2) ** 2),
             "linf": max(1.0, self.bounds.sum(axis=1).max()),
         }[norm]
-        by_feature = np.abs(slopes[..., : self.inputs]) + np.abs(slopes[..., self.inputs :]) @ self.bounds
-        return lesser(by_feature, factor, slopes, norm)
+        alone, along = np.abs(slopes[..., : self.n_alone]), np.abs(slopes[..., self.n_alone :])
+        steepest = alone.reshape(*slopes.shape[:-1], self.inputs, self.segments).max(axis=-1)
+        return lesser(steepest + along @ self.bounds, factor, slopes, norm)
 
 
 class Nystrom:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from models.evaluation.robustness_radius import robustness_radius
@@ -19,7 +22,11 @@ from services.contracts.lift import draw_lift
 from services.contracts.plan import Plan
 from services.contracts.run import Run
 from services.coordinator.terms import site_spec, weights_note
+from services.exporting.c99_header import c99_header
+from services.exporting.onnx_model import onnx_model
 from services.predictor.predictor import Predictor
+from services.registry.model_files import document_text
+from services.registry.pyfunc_model import ServedModel
 from services.reporting.model_report import model_report
 from services.reporting.report_page import report_page
 from services.site_agent import local_round
@@ -135,6 +142,26 @@ def test_a_plan_with_splines_trains_on_sums_a_model_that_is_used_and_drawn(works
     report = model_report(version, run, works.context.store.runs.get_rounds(run.run_id))
     assert [curve.sensor for curve in report.curves] == ["flow", "pressure"]
     assert "4 segments over its range" in report_page(report)
+
+
+def test_a_plan_with_products_beside_splines_trains_serves_and_exports(works: Any, tmp_path: Path) -> None:
+    lift = {"kind": "products", "features": ["flow", "pressure"], "squares": True, "segments": 6}
+    plan = works.plan("together", spec={"lift": lift, "radius": {"rule": "samples", "value": 5.0}}, max_rounds=60)
+    run, trained, version = works.train(plan)
+    check_bracket(works, plan, run, trained)
+    assert trained.certificate.gap <= 1e-3 and version.weights.shape == (1, 16)
+    assert "with a spline of 6 segments for each sensor" in report_page(model_report(version, run, []))
+    test = works.dataset("plant-1").test
+    samples = [dict(zip(("flow", "pressure"), (10 * row - 5).tolist(), strict=True)) for row in test.features]
+    diagnosed = Predictor(version).diagnose(samples)
+    assert np.mean([found.fault_class == "leak" for found in diagnosed] == (test.classes == 1)) > 0.8
+    (tmp_path / "model.json").write_text(document_text(version))
+    served = ServedModel()
+    served.load_context(SimpleNamespace(artifacts={"model": str(tmp_path / "model.json")}))
+    for answer, found in zip(served.predict(None, pd.DataFrame(samples)), diagnosed, strict=True):
+        assert answer["scores"] == pytest.approx(found.scores) and answer["fault_class"] == found.fault_class
+        assert answer["robustness_radius"] == pytest.approx(found.robustness_radius)
+    assert "_knots[" in c99_header(version) and onnx_model(version)
 
 
 def test_a_lifted_plan_trains_a_model_that_is_used_on_the_sensors(works: Any) -> None:

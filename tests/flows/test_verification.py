@@ -45,6 +45,7 @@ PLANS: dict[str, dict[str, Any]] = {
     "worst": {"method": "afl"},
     "summed": {"reveal": "sums", "method": "cohort-bundle", "parameters": {"questions": 2}},
     "bent": {"spec": {"lift": {"kind": "spline", "segments": 4}}},
+    "together": {"spec": {"lift": {"kind": "products", "features": ["flow", "pressure"], "segments": 3}}},
     "split": {"method": "fdr-admm", "parameters": {"rho": 0.1}, "max_rounds": 60},
 }
 

@@ -13,6 +13,7 @@ from models.basics import ProblemError, TransportNorm
 from models.estimators import DRSVC, FederatedDRClassifier, FederatedDRRegressor, FederatedDRSVC
 from models.features.fourier import fourier_lift
 from models.features.products import product_lift
+from models.features.spline import spline_lift
 from models.geometry.norms import vector_norm
 
 
@@ -91,6 +92,40 @@ def test_a_given_lift_takes_the_features_as_they_are() -> None:
     model = DRSVC(radius=1e-3, lift=lift, calibration_folds=0).fit(scaled, labels)
     assert model.score(scaled, labels) > 0.95
     assert (model.robustness_radius(scaled) > 0).all()
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_products_of_lines_tell_what_lines_and_products_tell_alone(norm: TransportNorm) -> None:
+    draw = np.random.default_rng(2)
+    rows = draw.uniform(size=(200, 2))
+    x, y = rows.T - 0.5
+    labels = np.where(np.abs(x) + 4.0 * x * y > 0.25, "bad", "good")
+    settings: dict[str, Any] = {
+        "radius": 5e-3, "label_flip_cost": 10.0, "transport_norm": norm, "calibration_folds": 0, "gap": 1e-4,
+    }
+    lifts = [product_lift(2, (0, 1), segments=6), product_lift(2, (0, 1)), spline_lift(2, 6)]
+    both, products, lines = (DRSVC(lift=lift, **settings).fit(rows, labels) for lift in lifts)
+    assert both.coef_.shape == (1, 13) and both.certified_gap_ <= 1e-4
+    assert both.score(rows, labels) > max(products.score(rows, labels), lines.score(rows, labels)) + 0.02
+    assert both.worst_case_risk_ <= lines.worst_case_risk_ * (1.0 + 2e-4), "without products they are the lines"
+    if norm == "l1":  # equal slopes of a line cost there what one costs
+        assert both.worst_case_risk_ <= products.worst_case_risk_ * (1.0 + 2e-4)
+    radius, told = both.robustness_radius(rows), both.predict(rows)
+    assert (radius > 0).all()
+    for way in draw.normal(size=(10, *rows.shape)):
+        step = 0.999 * radius / vector_norm(way, norm)
+        assert (both.predict(rows + way * step[:, None]) == told).all()
+
+
+def test_a_tuning_of_products_of_lines_says_their_segments() -> None:
+    draw = np.random.default_rng(3)
+    rows = draw.uniform(size=(90, 2))
+    labels, tuning = np.where(rows[:, 0] > 0.5, "bad", "good"), {"radius": [1.0, 3.0], "folds": 3}
+    for segments, said in ((1, 0), (4, 4)):
+        lift = product_lift(2, (0, 1), segments=segments)
+        model = DRSVC(radius=1e-2, lift=lift, tuning=tuning, calibration_folds=0).fit(rows, labels)
+        assert {(each["lift"], each["segments"]) for each in model.tuning_curve_} == {("products", said)}
+        assert model.lift_.n_outputs == lift.n_outputs == model.coef_.shape[1]
 
 
 @pytest.mark.parametrize(("settings", "said"), [

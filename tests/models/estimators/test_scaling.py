@@ -33,7 +33,9 @@ def rows(kind: str, count: int = 90) -> tuple[Any, Any, Any]:
     return features, np.where(score > 0.0, "leak", "whole"), np.arange(count) % 2
 
 
-@pytest.mark.parametrize("lift", [None, spline_lift(2, 3), product_lift(2, (0, 1), squares=True)], ids=type)
+@pytest.mark.parametrize("lift", [
+    None, spline_lift(2, 3), product_lift(2, (0, 1), squares=True), product_lift(2, (0, 1), squares=True, segments=3),
+], ids=["none", "spline", "products", "products of lines"])
 def test_planes_score_alike_in_both_units(lift: Lift | None) -> None:
     features = FROM + UNITS * rows("plane")[0]
     scaling, draw = RangeScaling.of(features, moved=True), np.random.default_rng(1)

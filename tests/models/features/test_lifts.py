@@ -23,8 +23,13 @@ LIFTS: dict[str, Lift] = {
     "spline": spline_lift(3, 5),
     "products": product_lift(3, (2, 0, 1)),
     "squares": product_lift(3, (0, 2), squares=True),
+    "products of lines": product_lift(3, (2, 0, 1), segments=2),
+    "squares of lines": product_lift(3, (0, 2), squares=True, segments=5),
     "scaled products": ScaledProducts(
         product_lift(3, (0, 1, 2), squares=True), np.array([0.0, -1.0, -0.5]), np.array([1.5, 2.5, 1.5])
+    ),
+    "scaled products of lines": ScaledProducts(
+        product_lift(3, (0, 1, 2), squares=True, segments=4), np.array([0.0, -1.0, -0.5]), np.array([1.5, 2.5, 1.5])
     ),
     "nystrom": nystrom_lift(drawn_points(3, 20, 5), bandwidth=0.4),
     "nystrom bare": nystrom_lift(drawn_points(3, 9, 5), bandwidth=0.2, keep_linear=False),
@@ -89,6 +94,77 @@ def test_products_reach_their_constants() -> None:
     assert far == pytest.approx(2e-6, rel=1e-4) and lift.lipschitz("l1") == 2.0
 
 
+@pytest.mark.parametrize(("chosen", "squares", "fingerprint"), [
+    ((2, 0, 1), False, "593240023478d846cf35ef9314ac6f0568b94bd6b92cff77bf0fe6bbf38cb8cc"),
+    ((0, 2), True, "87a22f34cfce7699d452b0ca856cdfb99021b793659bd96646b9f00a8bf9ea76"),
+], ids=["pairs", "squares"])
+def test_products_without_segments_are_what_they_were_before_there_were_any(
+    chosen: tuple[int, ...], squares: bool, fingerprint: str
+) -> None:
+    lift, draw = product_lift(3, chosen, squares=squares), np.random.default_rng(8)
+    assert lift == product_lift(3, chosen, squares=squares, segments=1) and lift.fingerprint == fingerprint
+    rows, slopes = draw.uniform(-0.2, 1.2, (100, 3)), draw.normal(size=(100, lift.n_outputs))
+    away = np.clip(rows, 0.0, 1.0) - 0.5
+    products = [0.5 + 2.0 * away[:, i] * away[:, j] for i, j in lift.pairs]
+    np.testing.assert_array_equal(lift.apply(rows), np.column_stack([rows, *products]))
+    np.testing.assert_array_equal(lift.shares(rows, slopes), lift.gradient(rows, slopes) * (rows - 0.5))
+    assert (lift.support.high == 1.0).all() and (lift.support.low == 0.0).all()
+
+
+def test_products_of_lines_are_the_ramps_and_then_the_products() -> None:
+    draw, lift = np.random.default_rng(9), product_lift(3, (0, 2), squares=True, segments=5)
+    rows = draw.uniform(-0.2, 1.2, (100, 3))
+    ramps, products = spline_lift(3, 5), product_lift(3, (0, 2), squares=True)
+    parts = [ramps.apply(rows), products.apply(rows)[:, 3:]]
+    np.testing.assert_array_equal(lift.apply(rows), np.hstack(parts))
+    assert (lift.n_alone, lift.n_outputs) == (15, 18)
+    assert lift.support.high.tolist() == [*ramps.support.high, 1.0, 1.0, 1.0]
+    equal = np.hstack([np.repeat(draw.normal(size=(100, 3)), 5, axis=1), draw.normal(size=(100, 3))])
+    inside, alone = np.clip(rows, 0.0, 1.0), equal[:, [0, 5, 10, 15, 16, 17]]
+    np.testing.assert_allclose(
+        lift.gradient(inside, equal), products.gradient(inside, alone), atol=1e-12, err_msg="equal slopes are one line"
+    )
+
+
+def test_shares_of_products_of_lines_are_what_lines_rise_and_products_twice() -> None:
+    """A product is told by its slope at the row, so each of its two sensors has the whole of it."""
+    draw, lift = np.random.default_rng(10), product_lift(3, (0, 1, 2), squares=True, segments=4)
+    rows, slopes = draw.uniform(size=(100, 3)), draw.normal(size=(100, lift.n_outputs))
+    risen = (lift.apply(rows) - lift.apply(np.full((1, 3), 0.5))) * slopes
+    found = lift.shares(rows, slopes)
+    np.testing.assert_allclose(
+        found.sum(axis=1), risen[:, :12].sum(axis=1) + 2.0 * risen[:, 12:].sum(axis=1), atol=1e-12
+    )
+    np.testing.assert_allclose(lift.shares(np.full((1, 3), 0.5), slopes[:1]), 0.0, atol=1e-15)
+    lines = slopes * (np.arange(lift.n_outputs) < 12)
+    np.testing.assert_allclose(lift.shares(rows, lines), spline_lift(3, 4).shares(rows, slopes[:, :12]), atol=1e-12)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("scaled", [False, True])
+def test_no_lead_of_products_of_lines_is_lost_nearer_than_said(scaled: bool, norm: TransportNorm) -> None:
+    draw, products = np.random.default_rng(11), product_lift(3, (0, 1, 2), squares=True, segments=3)
+    low, width = np.array([-2.0, 0.0, 5.0]), np.array([4.0, 0.5, 1.0])
+    lift = ScaledProducts(products, low, width) if scaled else products
+    line = np.linspace(0.0, 1.0, 41)
+    grid = np.stack(np.meshgrid(line, line, line), axis=-1).reshape(-1, 3)
+    rows = grid[draw.integers(0, len(grid), 25)]
+    if scaled:
+        grid, rows = low + width * grid, low + width * rows
+    shares = list[float]()
+    for slopes in draw.normal(size=(6, 1, lift.n_outputs)):
+        heights = lift.apply(grid) @ slopes[0]
+        level = float(np.quantile(heights, 0.3))
+        lead = lift.apply(rows) @ slopes[0] - level
+        least = lift.least_move(slopes, rows, lead[:, None], norm)[:, 0]
+        for row, ahead, size in zip(rows, lead, least, strict=True):
+            if ahead > 0.0:
+                nearest = vector_norm(grid[heights <= level] - row, norm).min()
+                assert size <= nearest
+                shares.append(size / nearest)
+    assert len(shares) > 50 and np.median(shares) > 0.15 and max(shares) > 0.4
+
+
 def test_ramps_sum_to_the_feature_and_are_an_isometry_of_l1() -> None:
     draw, lift = np.random.default_rng(2), spline_lift(4, 7)
     rows, others = draw.uniform(size=(2, 200, 4))
@@ -123,10 +199,12 @@ def test_a_spline_in_units_of_its_own_is_the_same_in_other_words(norm: Transport
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_products_in_units_of_their_own_are_the_same_in_other_words(norm: TransportNorm) -> None:
+@pytest.mark.parametrize("segments", [1, 4])
+def test_products_in_units_of_their_own_are_the_same_in_other_words(norm: TransportNorm, segments: int) -> None:
     draw, low, width = np.random.default_rng(7), np.array([-5.0, 2.0, 0.0]), np.array([8.0, 0.25, 1e-2])
-    lift = product_lift(3, (0, 1, 2), squares=True)
-    own, rows, slopes = ScaledProducts(lift, low, width), draw.uniform(size=(500, 3)), draw.normal(size=(500, 9))
+    lift = product_lift(3, (0, 1, 2), squares=True, segments=segments)
+    own, rows = ScaledProducts(lift, low, width), draw.uniform(size=(500, 3))
+    slopes = draw.normal(size=(500, lift.n_outputs))
     given = low + width * rows
     np.testing.assert_allclose(own.apply(given), lift.apply(rows), atol=1e-12)
     np.testing.assert_allclose(own.gradient(given, slopes) * width, lift.gradient(rows, slopes), atol=1e-9)
@@ -149,6 +227,7 @@ def test_nystrom_features_are_the_kernel_on_their_points() -> None:
 
 def test_fingerprints_tell_lifts_apart() -> None:
     lifts = [*LIFTS.values(), spline_lift(3, 6), spline_lift(5, 3), product_lift(3, (0, 1)), product_lift(4, (0, 1, 2)),
+             product_lift(3, (0, 1, 2), segments=3), product_lift(3, (0, 1, 2), segments=4),
              nystrom_lift(drawn_points(3, 20, 6), bandwidth=0.4), nystrom_lift(drawn_points(3, 20, 5), bandwidth=0.5)]
     assert len({each.fingerprint for each in lifts}) == len(lifts)
     assert product_lift(3, (0, 1, 2)).fingerprint == LIFTS["products"].fingerprint
@@ -165,6 +244,10 @@ def test_refusals() -> None:
         product_lift(3, (0, 0))
     with pytest.raises(ProblemError, match="two chosen features"):
         product_lift(3, (0,))
+    with pytest.raises(ProblemError, match="one segment at least, got 0"):
+        product_lift(3, (0, 1), segments=0)
+    with pytest.raises(ProblemError, match="the lift makes 6401 features, 4096 at most"):
+        product_lift(100, (0, 1), segments=64)
     with pytest.raises(ProblemError, match="between 0 and 1"):
         nystrom_lift(np.array([[0.5, 1.5]]), bandwidth=1.0)
     with pytest.raises(ProblemError, match="bandwidth"):

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from models.basics import ProblemError
 from models.geometry.supports import BoxSupport
 from services.contracts.asset_type import AssetType, FaultClass, Feature
+from services.contracts.codec import encode, unpack
 from services.contracts.documents import to_plain
 from services.contracts.errors import InvalidInputError
 from services.contracts.lift import (
@@ -19,10 +20,12 @@ from services.contracts.lift import (
     ProductLiftSpec,
     SplineLiftSpec,
     draw_lift,
+    has_local_features,
     lifted_size,
     numbered,
     pinned,
 )
+from services.contracts.messages import Task
 from services.contracts.plan import Plan
 from services.contracts.plan_problem import check_problem
 from services.contracts.support import scaled_support
@@ -33,6 +36,7 @@ SPECS: list[dict[str, Any]] = [
     {"kind": "fourier", "components": 5, "bandwidth": 0.5, "seed": 1},
     {"kind": "spline", "segments": 6},
     {"kind": "products", "features": [2, 0], "squares": True},
+    {"kind": "products", "features": [2, 0], "squares": True, "segments": 6},
     {"kind": "nystrom", "components": 7, "bandwidth": 0.5, "seed": 3},
     {"kind": "nystrom", "points": [[0.1, 0.2, 0.3], [1.0, 0.0, 0.5]], "bandwidth": 0.5, "keep_linear": False},
 ]
@@ -69,10 +73,40 @@ def test_a_lift_is_pinned_drawn_and_read_back(given: dict[str, Any]) -> None:
     ({"kind": "nystrom", "bandwidth": 1.0, "components": 2, "points": [[0.5]]}, "one of the two"),
     ({"kind": "nystrom", "bandwidth": 1.0, "points": [[1.5]]}, "less than or equal to 1"),
     ({"kind": "products", "features": []}, "at least 1 item"),
+    ({"kind": "products", "features": [0, 1], "segments": 0}, "greater than or equal to 1"),
+    ({"kind": "products", "features": [0, 1], "segments": 65}, "less than or equal to 64"),
 ])
 def test_what_is_no_lift(given: dict[str, Any], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
         READ.validate_python(given)
+
+
+def test_products_without_segments_go_to_plants_as_they_did_before_there_were_any() -> None:
+    """Plants of before refuse a key that they do not know; and digests of terms are over what is written."""
+    spec = READ.validate_python({"kind": "products", "features": [2, 0]})
+    assert spec == ProductLiftSpec(kind="products", features=(2, 0), segments=1)
+    told = {"kind": "products", "features": [2, 0], "squares": False, "fingerprint": None}
+    assert TrainingSpec(lift=spec).model_dump(mode="json")["lift"] == told
+    task = Task(
+        run_id="0" * 32, site_id="plant-1", round=0, kind="join", method="level-bundle", asset_type="pump",
+        contract="0" * 64, spec=TrainingSpec(lift=spec),
+    )
+    assert unpack(encode(task), 10**6).header["spec"]["lift"] == told
+    lines = TrainingSpec(lift=ProductLiftSpec(kind="products", features=(2, 0), segments=6))
+    assert lines.model_dump(mode="json")["lift"] == told | {"segments": 6}
+
+
+def test_products_say_whether_splines_are_beside_them() -> None:
+    plain = ProductLiftSpec(kind="products", features=("flow", "speed"), squares=True)
+    assert plain.words == "products of the features flow, speed (with squares), with the features themselves"
+    lines = plain.model_copy(update={"segments": 6})
+    assert lines.words.endswith("flow, speed (with squares), with a spline of 6 segments for each sensor")
+
+
+def test_features_are_local_where_a_sensor_has_segments() -> None:
+    """What says how a plant counts an answer: a slope along a local feature is of the few rows that reach it."""
+    told = {str(given): has_local_features(READ.validate_python(given)) for given in SPECS}
+    assert list(told.values()) == [False, True, False, True, True, True] and not has_local_features(None)
 
 
 def test_products_are_of_named_features() -> None:
@@ -100,7 +134,10 @@ PUMP = AssetType(
 )
 
 
-def test_the_sensor_ranges_are_the_box_of_the_ramps() -> None:
+def test_the_sensor_ranges_are_the_box_of_the_ramps_and_products() -> None:
+    beside = draw_lift(ProductLiftSpec(kind="products", features=(0, 1), segments=4), 2)
+    both = scaled_support("sensor_ranges", PUMP, "classification", beside)
+    assert isinstance(both, BoxSupport) and both.high.tolist() == [0.25] * 8 + [1.0]
     lift = draw_lift(SplineLiftSpec(kind="spline", segments=4), 2)
     box = scaled_support("sensor_ranges", PUMP, "classification", lift)
     assert isinstance(box, BoxSupport)
@@ -127,6 +164,11 @@ def test_a_plan_of_named_products_states_numbers_to_the_plants() -> None:
     check_problem(plan, PUMP)
     stated = shared_spec(plan, PUMP).lift
     assert isinstance(stated, ProductLiftSpec) and stated.features == (1, 0) and stated.fingerprint is not None
+    bent = Plan.model_validate({"name": "bent", "asset_type": "pump", "spec": {"lift": {**lift, "segments": 6}}})
+    check_problem(bent, PUMP)
+    more = shared_spec(bent, PUMP).lift
+    assert isinstance(more, ProductLiftSpec) and (more.features, more.segments) == ((1, 0), 6)
+    assert more.fingerprint not in (None, stated.fingerprint)
 
 
 def test_a_polytope_does_not_go_with_a_lift() -> None:

@@ -86,6 +86,10 @@ def test_what_has_no_meaning_is_refused_in_one_line(changes: dict[str, Any], sai
             "tuning.lifts.1.spline.segments: Input should be less than or equal to 64",
         ),
         (
+            {"spec": {"lift": {"kind": "products", "features": ["p", "q"], "segments": 0}}},
+            "spec.lift.products.segments: Input should be greater than or equal to 1",
+        ),
+        (
             {"spec": {"lift": "spline"}}, "spec.lift: the kind of a lift is fourier, spline, products or nystrom, as "
             'in { kind = "spline", segments = 6 }',
         ),

@@ -41,6 +41,7 @@ LIFTS: dict[str, LiftSpec | None] = {
     "fourier alone": FourierLiftSpec(components=10, bandwidth=0.6, seed=9, keep_linear=False),
     "spline": SplineLiftSpec(kind="spline", segments=4),
     "products": ProductLiftSpec(kind="products", features=(2, 0), squares=True),
+    "products of lines": ProductLiftSpec(kind="products", features=(2, 0), squares=True, segments=3),
     "nystrom": NystromLiftSpec(kind="nystrom", components=6, bandwidth=0.5, seed=1),
     "nystrom alone": NystromLiftSpec(kind="nystrom", components=6, bandwidth=0.5, seed=1, keep_linear=False),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,9 @@ import pytest
 from mlflow.exceptions import MlflowException
 
 from models.features.fourier import fourier_lift
+from models.features.products import ProductLift
 from models.multiclass import predict_class
+from services.contracts.codec import digest
 from services.contracts.lift import (
     FourierLiftSpec,
     LiftSpec,
@@ -27,7 +30,7 @@ from services.contracts.lift import (
 from services.contracts.model_version import ModelVersion
 from services.contracts.training_spec import TrainingSpec
 from services.predictor.predictor import Predictor
-from services.registry.model_files import document_text
+from services.registry.model_files import document_text, read_document
 from services.registry.pyfunc_model import ServedModel
 
 N_FEATURES = 3
@@ -39,6 +42,7 @@ LIFTS: dict[str, LiftSpec] = {
     "fourier alone": FourierLiftSpec(components=10, bandwidth=0.6, seed=9, keep_linear=False),
     "spline": SplineLiftSpec(kind="spline", segments=4),
     "products": ProductLiftSpec(kind="products", features=(2, 0), squares=True),
+    "products of lines": ProductLiftSpec(kind="products", features=(2, 0), squares=True, segments=3),
     "nystrom": NystromLiftSpec(kind="nystrom", components=6, bandwidth=0.5, seed=1),
     "nystrom at points": NystromLiftSpec(
         kind="nystrom", points=((0.1, 0.5, 0.9), (0.4, 0.2, 1.0)), bandwidth=0.4, keep_linear=False
@@ -147,6 +151,21 @@ def test_the_served_form_answers_what_the_predictor_does(
             assert answer["robustness_radius"] == pytest.approx(expected.robustness_radius, rel=1e-12)
         elif expected.robustness_radius is not None:  # the served file has the simpler bound
             assert 0 < answer["robustness_radius"] <= expected.robustness_radius
+
+
+def test_products_of_before_there_were_segments_are_served_as_they_were(
+    make_version: MakeVersion, tmp_path: Path
+) -> None:
+    document = json.loads(document_text(lifted(make_version, heads=1, norm="l2", kind="products")))
+    assert document["spec"]["lift"].pop("segments") == 1
+    text = json.dumps(document)
+    (tmp_path / "model.json").write_text(text)
+    served = ServedModel()
+    served.load_context(SimpleNamespace(artifacts={"model": str(tmp_path / "model.json")}))
+    assert served.lift.segments == 1 and served.lift.ramps is None
+    assert served.lift.fingerprint == "87a22f34cfce7699d452b0ca856cdfb99021b793659bd96646b9f00a8bf9ea76"
+    stored = read_document(text, digest(text.encode()), "here").lift
+    assert isinstance(stored, ProductLift) and stored.segments == 1 and stored.fingerprint == served.lift.fingerprint
 
 
 def test_the_served_form_refuses_a_lift_that_it_draws_otherwise(make_version: MakeVersion, tmp_path: Path) -> None:

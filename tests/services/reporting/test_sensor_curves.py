@@ -10,7 +10,7 @@ import pytest
 
 from models.multiclass import predict_scores
 from services.contracts.asset_type import AssetType, FaultClass, Feature
-from services.contracts.lift import FourierLiftSpec, SplineLiftSpec, pinned
+from services.contracts.lift import FourierLiftSpec, LiftSpec, ProductLiftSpec, SplineLiftSpec, lifted_size, pinned
 from services.contracts.model_version import ModelVersion
 from services.contracts.report import ModelReport
 from services.contracts.run import Run
@@ -92,10 +92,14 @@ def test_where_classes_are_one_problem_the_curves_sum_to_the_scores_above_their_
         assert curve.heights[-1] - curve.heights[0] == pytest.approx(centred[head, sensor])
 
 
-def test_a_lift_that_is_no_sum_over_sensors_has_no_curves() -> None:
+@pytest.mark.parametrize("given", [
+    FourierLiftSpec(components=4, bandwidth=0.5), ProductLiftSpec(kind="products", features=(0, 1)),
+    ProductLiftSpec(kind="products", features=(0, 1), segments=4),
+], ids=["fourier", "products", "products of lines"])
+def test_a_lift_that_is_no_sum_over_sensors_has_no_curves(given: LiftSpec) -> None:
     kind = AssetType(name="pump", features=FEATURES, fault_classes=CLASSES[:2])
-    lift = pinned(FourierLiftSpec(components=4, bandwidth=0.5), 2)
-    assert sensor_curves(a_version(kind, np.ones((1, 7)), spec=TrainingSpec(lift=lift))) == ()
+    spec = TrainingSpec(lift=pinned(given, 2))
+    assert sensor_curves(a_version(kind, np.ones((1, lifted_size(given, 2) + 1)), spec=spec)) == ()
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

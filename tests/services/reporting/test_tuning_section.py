@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from models.losses.catalogue import LossName
+from services.contracts.lift import FourierLiftSpec, LiftSpec, ProductLiftSpec, SplineLiftSpec
+from services.contracts.tuning import TunedCandidate, candidate_words
 from services.reporting.tuning_section import tuning_section
 from tests.api.conftest import a_curve
 
@@ -16,6 +18,16 @@ from tests.api.conftest import a_curve
 ])
 def test_a_curve_says_what_its_scores_are(loss: LossName, said: str) -> None:
     assert said in tuning_section(a_curve(), loss)
+
+
+@pytest.mark.parametrize(("lift", "said"), [
+    (None, "no lift"), (SplineLiftSpec(kind="spline", segments=1), "spline 1"),
+    (ProductLiftSpec(kind="products", features=(0, 1)), "products"),
+    (ProductLiftSpec(kind="products", features=(0, 1), segments=6), "products 6"),
+    (FourierLiftSpec(components=4, bandwidth=0.5), "fourier"),
+])
+def test_a_candidate_says_its_lift_and_the_segments_of_splines(lift: LiftSpec | None, said: str) -> None:
+    assert candidate_words(TunedCandidate(radius=3.0, label_flip_cost=1.0, lift=lift, folds=3)) == f"x3, 1, {said}"
 
 
 def test_terms_that_were_not_tuned_have_no_section() -> None:

@@ -13,7 +13,15 @@ from models.problem import RobustSpec, SiteProblem
 from models.worst_case.radius import LightTail, confidence_radius, estimated_radius
 from models.worst_case.risk import site_risk
 from services.contracts.asset_type import AssetType
-from services.contracts.lift import FourierLiftSpec, NystromLiftSpec, SplineLiftSpec, lift_check, lifted_size, pinned
+from services.contracts.lift import (
+    FourierLiftSpec,
+    NystromLiftSpec,
+    ProductLiftSpec,
+    SplineLiftSpec,
+    lift_check,
+    lifted_size,
+    pinned,
+)
 from services.contracts.messages import SiteUpdate
 from services.contracts.training_spec import RadiusRule, TailConstants, TrainingSpec
 from services.site_agent.local_solve import rounded_up
@@ -101,7 +109,7 @@ def test_a_lifted_round_has_the_size_of_the_lift(make_site: Make) -> None:
 
 
 @pytest.mark.parametrize("lift", [
-    SplineLiftSpec(kind="spline", segments=4),
+    SplineLiftSpec(kind="spline", segments=4), ProductLiftSpec(kind="products", features=(0, 1, 2), segments=3),
     NystromLiftSpec(kind="nystrom", points=((0.5, 0.5, 0.5),) * 9, bandwidth=1e-3),
 ])
 def test_rounds_of_local_features_count_as_ones_that_may_tell_single_readings(
