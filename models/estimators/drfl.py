@@ -25,7 +25,8 @@ class FederatedDRClassifier(FederatedClassifier):
     Parameters
     ----------
     loss : {"hinge", "smooth_hinge", "logistic"} or None, default None
-        None: the hinge; with ``tuning="auto"``, three classes or more and no support the logistic loss, as a plan does.
+        None: the hinge; with ``tuning="auto"`` and no support the logistic loss, as a plan does, of three classes or
+        more, and of two where the rarer one has less than .08 of the rows by their weights.
     radius : float, "samples", or mapping of group to either, default "samples"
         Wasserstein radius of each client; see :class:`models.estimators.DRSVC`.
     label_flip_cost : float, default 1.0

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from models.tuning.automatic import is_rare
+from models.tuning.automatic import AUTO_LOSS, RARE_SHARE, is_rare
 from services.contracts.plan_problem import (
     asks_for_shares,
     check_cohort_size,
@@ -71,14 +71,16 @@ class Joining:
         if curve is None:
             # A training that went on from another took few rounds, and is no measure of what one costs.
             whole = [each for each in before if each.start is None or each.start.after is None]
-            tuning = PlanTuning(run, self._parts.asset_type, whole)
+            tuning, because = PlanTuning(run, self._parts.asset_type, whole), ""
             try:
                 if asks_for_shares(run.plan, self._parts.asset_type):
                     counts = await tuning.rows_by_class(partial(self.ask_tuning, run))
                     if is_rare(counts):
                         run = run.model_copy(update={"plan": with_auto_loss(run.plan)})
                         tuning = PlanTuning(run, self._parts.asset_type, whole, tuning)
+                        because = f"; by the {AUTO_LOSS} loss, for a class has less than {RARE_SHARE:.0%} of the rows"
                 curve = await tuning.race(partial(self.ask_tuning, run))
+                curve = curve.model_copy(update={"why": curve.why + because})
             except UNTUNED as error:
                 if run.plan.tuning != AUTO or run.plan.tunes_only:
                     raise

@@ -190,6 +190,7 @@ def test_auto_asks_once_how_rare_a_class_is_and_learns_rare_ones_by_the_logistic
     assert [task.tuning.scored for task in asked[:2]] == [True, False] and asked[0].tuning.pooled
     assert not any(array.any() for array in asked[0].arrays.values()), "planes of zeros: counts and nothing more"
     assert {task.spec.loss.name for task in asked[1:]} == {loss} == {run.plan.spec.loss.name}
+    assert ("by the logistic loss, for a class has less than 8% of the rows" in curve.why) is (loss == "logistic")
     assert curve.rounds == len(asked) <= 3 * curve.reference_rounds, "what was counted is of the tuning's budget"
     assert sorted({each.radius for each in curve.candidates})[0] == (0.1 if loss == "logistic" else 0.3)
     trained = asyncio.run(works.coordinator().train(run))
