@@ -28,7 +28,7 @@ def robustness_radius(
     otherwise (``models.geometry.least_move``). On a polytope it is the one without walls: a lower bound there.
 
     With a lift the planes lie in lifted features, and the answer is a lower bound of the smallest change of the
-    features themselves (``Lift.least_move``): for most kinds the lead over a bound on how steep scores can be anywhere.
+    features themselves (``Lift.least_move``): of kernels the lead over a bound on how steep scores can be anywhere.
 
     Parameters
     ----------

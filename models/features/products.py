@@ -22,6 +22,7 @@ from functools import cached_property
 import numpy as np
 
 from models.basics import FloatArray, ProblemError, TransportNorm
+from models.features.bent_move import bent_move
 from models.features.lift import check_features, check_size, check_slopes, lead_over_steepness, lesser_steepness
 from models.features.spline import SplineLift, spline_lift
 from models.geometry.supports import BoxSupport
@@ -115,8 +116,31 @@ class ProductLift:
     def least_move(
         self, slopes: FloatArray, features: FloatArray, lead: FloatArray, transport_norm: TransportNorm
     ) -> FloatArray:
-        """``lead / steepness``, (n, R)."""
-        return lead_over_steepness(lead, self.steepness(slopes, transport_norm)[None])
+        """The larger of ``lead / steepness`` and the bound of ``models.features.bent_move``, (n, R)."""
+        whole = lead_over_steepness(lead, self.steepness(slopes, transport_norm)[None])
+        near = bent_move(self.slopes_at(features, slopes), self.bends(slopes), lead, transport_norm)
+        return np.maximum(whole, near)
+
+    def slopes_at(self, features: FloatArray, slopes: FloatArray) -> FloatArray:
+        """Slopes B (n, R, P) of ``<s_r, z(x)>`` at rows (n, P): what a move of one feature changes it by, but for A.
+
+        A row's products change by ``G_j`` times the part of a move that stays in [0, 1], a feature itself by all of it,
+        so that the steepest of the ways between is counted; of ramps the steepest segment, and ``|G_j|``.
+        """
+        check_slopes(slopes, self.n_outputs)
+        first, second = self._factors(features)
+        alone, along = slopes[:, : self.n_alone], 2.0 * slopes[:, self.n_alone :]
+        products = np.einsum("np,rp,pj->nrj", second, along, self._places(0))
+        products += np.einsum("np,rp,pj->nrj", first, along, self._places(1))
+        if self.spline is None:
+            return np.asarray(np.maximum(np.abs(alone), np.abs(alone + products)))
+        steepest = np.abs(alone).reshape(len(slopes), self.n_inputs, self.segments).max(axis=2)
+        return np.asarray(steepest + np.abs(products))
+
+    def bends(self, slopes: FloatArray) -> FloatArray:
+        """Bends A (R, P, P) of ``<s_r, z(x)>``, symmetric: the products of a move d add ``d^T A d``."""
+        halves = np.einsum("rp,pi,pj->rij", slopes[:, self.n_alone :], self._places(0), self._places(1))
+        return np.asarray(halves + halves.transpose(0, 2, 1))
 
     @cached_property
     def _bounds(self) -> FloatArray:

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from models.basics import FloatArray, TransportNorm
+from models.features.bent_move import bent_move
 from models.features.lift import check_features, lead_over_steepness, lesser_steepness
 from models.features.products import ProductLift
 from models.geometry.supports import BoxSupport
@@ -74,8 +75,11 @@ class ScaledProducts:
     def least_move(
         self, slopes: FloatArray, features: FloatArray, lead: FloatArray, transport_norm: TransportNorm
     ) -> FloatArray:
-        """``lead / steepness``, (n, R), in the features' own units."""
-        return lead_over_steepness(lead, self.steepness(slopes, transport_norm)[None])
+        """As of the products, (n, R), in the features' own units: B by the widths, and A by the products of two."""
+        whole = lead_over_steepness(lead, self.steepness(slopes, transport_norm)[None])
+        near = self.products.slopes_at(self._scaled(features), slopes) / self.width
+        bends = self.products.bends(slopes) / (self.width[:, None] * self.width)
+        return np.maximum(whole, bent_move(near, bends, lead, transport_norm))
 
     def _scaled(self, features: FloatArray) -> FloatArray:
         check_features(features, self.n_inputs)

@@ -142,8 +142,11 @@ def test_shares_of_products_of_lines_are_what_lines_rise_and_products_twice() ->
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("scaled", [False, True])
-def test_no_lead_of_products_of_lines_is_lost_nearer_than_said(scaled: bool, norm: TransportNorm) -> None:
-    draw, products = np.random.default_rng(11), product_lift(3, (0, 1, 2), squares=True, segments=3)
+@pytest.mark.parametrize(("segments", "share"), [(1, 0.55), (3, 0.25)])
+def test_no_lead_of_products_is_lost_nearer_than_said(
+    segments: int, share: float, scaled: bool, norm: TransportNorm
+) -> None:
+    draw, products = np.random.default_rng(11), product_lift(3, (0, 1, 2), squares=True, segments=segments)
     low, width = np.array([-2.0, 0.0, 5.0]), np.array([4.0, 0.5, 1.0])
     lift = ScaledProducts(products, low, width) if scaled else products
     line = np.linspace(0.0, 1.0, 41)
@@ -162,7 +165,34 @@ def test_no_lead_of_products_of_lines_is_lost_nearer_than_said(scaled: bool, nor
                 nearest = vector_norm(grid[heights <= level] - row, norm).min()
                 assert size <= nearest
                 shares.append(size / nearest)
-    assert len(shares) > 50 and np.median(shares) > 0.15 and max(shares) > 0.4
+    assert len(shares) > 50 and np.median(shares) > share and max(shares) > 0.4
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("segments", [1, 3])
+def test_no_move_out_of_the_ranges_loses_a_lead_of_products_sooner(segments: int, norm: TransportNorm) -> None:
+    draw, lift = np.random.default_rng(12), product_lift(4, (0, 1, 3), squares=True, segments=segments)
+    rows, slopes = draw.uniform(-0.3, 1.3, size=(40, 4)), draw.normal(size=(3, lift.n_outputs))
+    lead = draw.uniform(0.01, 1.0, size=(40, 3))
+    least = lift.least_move(slopes, rows, lead, norm)
+    moves = draw.normal(size=(2000, 4)) * (draw.uniform(size=(2000, 4)) < 0.6)
+    lengths = vector_norm(moves, norm)
+    moves = moves[lengths > 0] / lengths[lengths > 0, None]
+    for row, ahead, sizes in zip(rows, lead, least, strict=True):
+        for slope, one, size in zip(slopes, ahead, sizes, strict=True):
+            lost = (lift.apply(row[None]) - lift.apply(row + size * moves)) @ slope
+            assert lost.max() <= one * (1.0 + 1e-9)
+
+
+def test_a_lead_of_products_is_lost_where_it_is_said_as_it_grows_small() -> None:
+    draw, lift = np.random.default_rng(13), product_lift(3, (0, 1, 2), squares=True)
+    rows, slopes = draw.uniform(0.1, 0.9, size=(20, 3)), draw.normal(size=(1, lift.n_outputs))
+    gradient = lift.gradient(rows, np.repeat(slopes, 20, axis=0))
+    kept = (np.abs(gradient) >= np.abs(slopes[:, :3])).all(axis=1)
+    found = lift.least_move(slopes, rows, np.full((20, 1), 1e-7), "l2")[:, 0]
+    np.testing.assert_allclose(found[kept], 1e-7 / vector_norm(gradient[kept], "l2"), rtol=1e-5)
+    assert kept.any() and lift.least_move(slopes, rows[:1], np.zeros((1, 1)), "l2") == 0.0
+    assert lift.least_move(0.0 * slopes, rows[:1], np.ones((1, 1)), "l1") == np.inf
 
 
 def test_ramps_sum_to_the_feature_and_are_an_isometry_of_l1() -> None:
@@ -214,7 +244,9 @@ def test_products_in_units_of_their_own_are_the_same_in_other_words(norm: Transp
     alike = ScaledProducts(lift, low, np.full(3, 0.25))
     np.testing.assert_allclose(alike.steepness(slopes, norm), 4.0 * lift.steepness(slopes, norm))
     lead = draw.uniform(size=(20, 2))
-    moves = [each.least_move(slopes[:2], given[:20], lead, norm) for each in (alike, lift)]
+    moves = alike.least_move(slopes[:2], low + 0.25 * rows[:20], lead, norm), lift.least_move(
+        slopes[:2], rows[:20], lead, norm
+    )
     np.testing.assert_allclose(moves[0], 0.25 * moves[1])
 
 
