@@ -78,6 +78,10 @@ def test_the_signature_names_the_features_and_the_metadata_their_units(files: di
         ("pressure", "any", True),
         ("oil_temperature", "any", False),
     ]
+    outputs = json.loads(" ".join(described.split("outputs: ")[1].split("params:")[0].split()).strip("' "))
+    assert [(column["name"], column["required"]) for column in outputs] == [
+        ("fault_class", True), ("severity", True), ("scores", True), ("robustness_radius", False)
+    ], "nothing changes a diagnosis of an infinite radius, which is told as None"
     example = json.loads(files["serving_input_example.json"])
     assert example["dataframe_split"]["columns"][0] == "flow_mean"
     assert example["dataframe_split"]["data"] == [[40.0, 6.25, 155.0, 60.0]]
