@@ -160,7 +160,7 @@ def test_a_plan_with_products_beside_splines_trains_serves_and_exports(works: An
     served.load_context(SimpleNamespace(artifacts={"model": str(tmp_path / "model.json")}))
     for answer, found in zip(served.predict(None, pd.DataFrame(samples)), diagnosed, strict=True):
         assert answer["scores"] == pytest.approx(found.scores) and answer["fault_class"] == found.fault_class
-        assert answer["robustness_radius"] == pytest.approx(found.robustness_radius)
+        assert 0 < answer["robustness_radius"] <= found.robustness_radius, "the served file has the simpler bound"
     assert "_knots[" in c99_header(version) and onnx_model(version)
 
 
