@@ -13,7 +13,8 @@ Only the w with F(w) <= U matter, U what F is at most at the weights: elsewhere 
 leaves is charged over these w alone:
 
 - with Phi = sum_g q_g floor_g > 0, ``||w||_* <= U / Phi``, and every cut with a slope b in the intercept bounds it from
-  one side: ``q_g (offset_j + <slope_j, w>) <= U``;
+  one side: ``q_g (offset_j + <slope_j, w>) <= U``; from sums over cohorts none is beyond :data:`REACH`, for the
+  bound is of the weights within it, so that a last digit of a rounded slope costs next to nothing;
 - with Phi = 0, let t_g be the risk at the weights u and R the rows ``y_j (-slope_j, e_g)`` and ``rest_g (0, e_g)`` of
   the multipliers ``around``, c' and v' theirs. For x = (w - u, heights(w) - t), all slacks being at or above 0,
   ``L = ||R x||_1 <= 2 (U - c' - <v', u>) + |<v', w - u>|``. Any P with ``E = I - P R``, ``e = ||E||_inf < 1``, gives
@@ -31,6 +32,8 @@ import numpy as np
 from services.verification.certificate_file import CertificateFile, Head
 from services.verification.enclosures import Floats, Interval, dot, down, greatest_norm, sums, times, up
 
+REACH = 2.0**12
+"""Largest absolute weight up to which a cut from sums holds: their slopes are rounded, and lowered for no more."""
 DUAL = {"l1": "linf", "l2": "l2", "linf": "l1"}
 _IN_BALL = 1e-12
 """By how much a mixture may miss the ball over the sites or the sum 1, relative to 1 and the radius."""
@@ -214,7 +217,9 @@ def _intercept_charge(
         ends = np.where(room > 0, up(room / flat), 0.0), np.where(room > 0, down(room / flat), 0.0)
     highest = float(ends[0][(flat > 0) & (mixture[head.site] > 0)].min(initial=np.inf))
     lowest = float(ends[1][(flat < 0) & (mixture[head.site] > 0)].max(initial=-np.inf))
-    return float(up(np.array(left * max(highest, -lowest, 0.0))))
+    away = max(highest, -lowest, 0.0)
+    # Cuts of sums speak of weights within the reach alone, an intercept that none of them bounds among them.
+    return float(up(np.array(left * (min(away, REACH) if certificate.members else away))))
 
 
 def _tilt_charge(

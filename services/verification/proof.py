@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from services.contracts.errors import ConflictError
-from services.verification.bounds import floors, heights, lower_bound, upper_bound
+from services.verification.bounds import REACH, floors, heights, lower_bound, upper_bound
 from services.verification.certificate_file import CertificateFile, Head
 from services.verification.enclosures import Floats, sums
 from services.verification.planes import weights_of
@@ -20,8 +20,6 @@ _TRUE_CUT = 1e-6
 """Relative to the size of its terms, a cut may lie above the risk: what a plant's solver leaves of an exact cut."""
 _WEIGHT_SUM = 1e-9
 """By how much the sites' weights may miss the sum 1, and a cohort's scalars those of its plants, relative to them."""
-REACH = 2.0**12
-"""Largest absolute weight up to which a cut from sums holds: their slopes are rounded, and lowered for no more."""
 
 
 class NotProvenError(ConflictError):

@@ -14,8 +14,9 @@ from models.cohorts.noise import NoisePlan
 from models.problem import RobustSpec, SiteProblem
 from models.simulation.noisy_rounds import train_with_noise
 from services.contracts.errors import InvalidInputError
-from services.verification.certificate_file import CertificateFile, read_certificate, write_certificate
-from services.verification.proof import REACH, NotProvenError, belongs, verify
+from services.verification.bounds import REACH
+from services.verification.certificate_file import CertificateFile, Head, read_certificate, write_certificate
+from services.verification.proof import NotProvenError, belongs, verify
 from services.verification.version import proof_lines
 from tests.services.verification.drawn import RUN, trained_certificate
 from tests.services.verification.test_proof import _edited
@@ -108,6 +109,39 @@ def test_weights_beyond_the_reach_of_sums_prove_nothing() -> None:
     far = replace(head, weights=head.weights * (1.01 * REACH / np.abs(head.weights).max()))
     with pytest.raises(NotProvenError, match="above 4096"):
         verify(replace(_CERTIFICATE, heads=(far,)))
+
+
+def balanced(last_digit: float) -> CertificateFile:
+    """Three cuts of a cohort with as many rows of either class, flat in the intercept but for what rounding left."""
+    slope = np.array([
+        [-0.16420891666666670, -0.05443583333333324, 0.0], [-0.09224499999999991, -0.02956416666666661, 0.0],
+        [-0.03756150000000002, -0.00726008333333339, -last_digit],
+    ])
+    head = Head(
+        weights=np.array([5.082393646240234, 1.47052001953125, -3.425128936767578]),
+        risks=np.array([0.5629643594265872]), mixture=np.ones(1), site=np.zeros(3, dtype=np.int64),
+        offset=np.array([1.0, 0.76666666666666, 0.49999999999389]), slope=slope,
+        norm_weight=np.full(3, 0.04999999999999893), swing=np.zeros((3, 0)),
+        multipliers=np.array([0.0, 0.20180775553668046, 0.7981922444633195]), around=np.zeros(3),
+        upper=0.5629643594265872, lower=0.5538154014, earlier=np.zeros(3, dtype=np.bool_),
+    )
+    return CertificateFile(
+        run_id=RUN, site_ids=("cohort-1",), members=(("plant-1", "plant-2", "plant-3"),), site_weights=np.ones(1),
+        radii=np.array([0.05]), label_flip_costs=np.ones(1), lipschitz=1.0, transport_norm="l2", fit_intercept=True,
+        mixture_norm="l2", mixture_radius=0.0, heads=(head,), upper=head.upper, lower=head.lower,
+        gap=1.0 - head.lower / head.upper,
+    )
+
+
+def test_a_last_digit_in_an_intercept_that_no_cut_bounds_costs_next_to_nothing_on_sums() -> None:
+    """All weights within the reach are spoken of, the intercept among them; of single answers no weight is left out."""
+    proof, exact = verify(balanced(2.0**-52)), verify(balanced(0.0))
+    assert 0.0 <= exact.lower - proof.lower <= 2.0**-52 * REACH
+    with pytest.raises(NotProvenError, match="lower bound"):
+        verify(balanced(2e-7))
+    with pytest.raises(NotProvenError, match="what is proven is 0"):
+        verify(replace(balanced(2.0**-52), members=()))
+    verify(replace(balanced(0.0), members=()))
 
 
 def _document(certificate: CertificateFile) -> dict[str, Any]:
