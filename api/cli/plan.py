@@ -80,7 +80,7 @@ def _init(backend: Backend, args: argparse.Namespace) -> None:
     plan = Plan(name=args.name, asset_type=asset_type.name, tuning="auto")
     check_plan(backend.store, plan)
     print(f'name = "{plan.name}"\nasset_type = "{plan.asset_type}"\nreveal = "{plan.reveal}"')
-    print('tuning = "auto"                # radius and lift by cross-validation inside the plants; for rare faults the loss')
+    print('tuning = "auto"                # radius, lift, and the loss of rare faults, by the rows in the plants')
     print('# cron = "0 3 * * 1"           # without it a run begins when it is triggered')
 
 
