@@ -136,12 +136,16 @@ class RunRepository(RoundRepository, LeaseRepository):
     def set_tuned(self, run_id: str, plan: Plan, sites: Sequence[SiteTermsRecord]) -> Run:
         """Give a run that has no round yet the terms that its tuning chose.
 
-        ``ConflictError`` where it is not running, has a round, or was tuned already.
+        ``ConflictError`` where it is not running, or (``OVERTAKEN``) has a round or was tuned already: by a process
+        that went on while its lease had expired, from whose commits a later try goes on.
         """
         with self._scope.write() as session:
             row = run_row(session, run_id, lock=True)
             if row.status != "running" or row.rounds or Plan.model_validate(row.plan).tuned is not None:
-                raise ConflictError(f"run {run_id} is {row.status} after {row.rounds} rounds and cannot be tuned")
+                code = OVERTAKEN if row.status == "running" else None
+                raise ConflictError(
+                    f"run {run_id} is {row.status} after {row.rounds} rounds and cannot be tuned", code=code
+                )
             row.plan, row.sites, row.updated_at = document(plan), [document(site) for site in sites], utc_now(session)
             return Run.of_record(row)
 

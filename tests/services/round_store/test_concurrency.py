@@ -21,6 +21,7 @@ from services.contracts.run import RoundRecord, Run
 from services.round_store.run_rows import OVERTAKEN
 from services.round_store.session import utc_now
 from services.round_store.store import RoundStore
+from tests.api.conftest import a_curve
 from tests.waiting import PATIENCE
 
 CONTENDERS = 8
@@ -154,6 +155,17 @@ def test_who_was_overtaken_is_told_so(store: RoundStore, running: Run) -> None:
     with pytest.raises(ConflictError) as ended:
         store.runs.begin_run(running.run_id, running.sites)
     assert (begun.value.code, ended.value.code) == (OVERTAKEN, "conflict")
+
+
+def test_who_tunes_a_run_that_went_on_without_it_is_told_so(store: RoundStore, running: Run) -> None:
+    """Its lease had expired, and another process tuned and trained: a later try goes on from there, nothing failed."""
+    store.runs.set_tuned(running.run_id, running.plan.model_copy(update={"tuned": a_curve()}), running.sites)
+    with pytest.raises(ConflictError, match="cannot be tuned") as late:
+        store.runs.set_tuned(running.run_id, running.plan, running.sites)
+    store.runs.finish_run(running.run_id, "failed", "a plant lied")
+    with pytest.raises(ConflictError, match="is failed after 0 rounds") as ended:
+        store.runs.set_tuned(running.run_id, running.plan, running.sites)
+    assert (late.value.code, ended.value.code) == (OVERTAKEN, "conflict")
 
 
 def test_a_run_that_nobody_took_is_stale_after_a_while(store: RoundStore, plan: Plan) -> None:
