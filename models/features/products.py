@@ -76,22 +76,18 @@ class ProductLift:
     def gradient(self, features: FloatArray, slopes: FloatArray) -> FloatArray:
         """Gradient (n, P) of ``<slopes_i, z(x)>`` at each row x_i in [0, 1]."""
         check_slopes(slopes, self.n_outputs)
-        first, second = self._factors(features)
-        alone, along = slopes[:, : self.n_alone], 2.0 * slopes[:, self.n_alone :]
-        inside = (features >= 0.0) & (features <= 1.0)
-        products = (along * second) @ self._places(0) + (along * first) @ self._places(1)
+        alone = slopes[:, : self.n_alone]
         lines = alone if self.spline is None else self.spline.gradient(features, alone)
-        return np.asarray(lines + np.where(inside, products, 0.0))
+        return np.asarray(lines + self._of_products(features, slopes))
 
     def shares(self, features: FloatArray, slopes: FloatArray) -> FloatArray:
         """What each line rises from the middle, and of the products the gradient times the way from there, (n, P)."""
-        check_slopes(slopes, self.n_outputs)
-        by_slope = self.gradient(features, slopes) * (features - 0.5)
+        away = features - 0.5
         if self.spline is None:
-            return by_slope
-        alone = slopes[:, : self.n_alone]
-        lines = self.spline.gradient(features, alone) * (features - 0.5)
-        return np.asarray(by_slope - lines + self.spline.shares(features, alone))
+            return self.gradient(features, slopes) * away
+        check_slopes(slopes, self.n_outputs)
+        lines = self.spline.shares(features, slopes[:, : self.n_alone])
+        return np.asarray(lines + self._of_products(features, slopes) * away)
 
     def steepness(self, slopes: FloatArray, transport_norm: TransportNorm) -> FloatArray:
         """Bound on the dual norm of the gradient, from those of the partial derivatives."""
@@ -101,9 +97,7 @@ class ProductLift:
     def partial_bounds(self, slopes: FloatArray) -> FloatArray:
         """Bound (..., P) on the size of each partial derivative of ``<s, z(x)>`` over all x, s along the last axis."""
         check_slopes(slopes, self.n_outputs)
-        alone, along = np.abs(slopes[..., : self.n_alone]), np.abs(slopes[..., self.n_alone :])
-        steepest = alone.reshape(*slopes.shape[:-1], self.n_inputs, self.segments).max(axis=-1)
-        return np.asarray(steepest + along @ self._bounds)
+        return np.asarray(self._steepest(slopes) + np.abs(slopes[..., self.n_alone :]) @ self._bounds)
 
     def lipschitz(self, transport_norm: TransportNorm) -> float:
         """The constant of the formula above."""
@@ -134,13 +128,24 @@ class ProductLift:
         products += np.einsum("np,rp,pj->nrj", first, along, self._places(1))
         if self.spline is None:
             return np.asarray(np.maximum(np.abs(alone), np.abs(alone + products)))
-        steepest = np.abs(alone).reshape(len(slopes), self.n_inputs, self.segments).max(axis=2)
-        return np.asarray(steepest + np.abs(products))
+        return np.asarray(self._steepest(slopes) + np.abs(products))
 
     def bends(self, slopes: FloatArray) -> FloatArray:
         """Bends A (R, P, P) of ``<s_r, z(x)>``, symmetric: the products of a move d add ``d^T A d``."""
         halves = np.einsum("rp,pi,pj->rij", slopes[:, self.n_alone :], self._places(0), self._places(1))
         return np.asarray(halves + halves.transpose(0, 2, 1))
+
+    def _of_products(self, features: FloatArray, slopes: FloatArray) -> FloatArray:
+        """Gradient (n, P) of what the products add at each row; outside [0, 1] none."""
+        first, second = self._factors(features)
+        along = 2.0 * slopes[:, self.n_alone :]
+        inside = (features >= 0.0) & (features <= 1.0)
+        return np.where(inside, (along * second) @ self._places(0) + (along * first) @ self._places(1), 0.0)
+
+    def _steepest(self, slopes: FloatArray) -> FloatArray:
+        """Size (..., P) of the steepest segment of each feature's line."""
+        alone = np.abs(slopes[..., : self.n_alone])
+        return np.asarray(alone.reshape(*slopes.shape[:-1], self.n_inputs, self.segments).max(axis=-1))
 
     @cached_property
     def _bounds(self) -> FloatArray:

@@ -107,8 +107,12 @@ def chosen(finalists: Sequence[Scored], rule: Rule, sizes: Sequence[int]) -> Cho
 
 def untuned(candidates: Sequence[Candidate], whose: str, why: str) -> Choice:
     """Where a tuning cannot be: the candidate of the terms as they stand, on whose word, and why."""
-    own = next(each for each in candidates if each.radius == 1.0 and each.lift == 0)
-    return Choice(own, f"{whose} own terms, untuned: {why}")
+    return Choice(own_terms(candidates), f"{whose} own terms, untuned: {why}")
+
+
+def own_terms(candidates: Sequence[Candidate]) -> Candidate:
+    """The candidate of the terms as they stand: with the radius, and the lift, that are given."""
+    return next(each for each in candidates if each.radius == 1.0 and each.lift == 0)
 
 
 def _within_paired_error(best: Scored, other: Scored) -> bool:

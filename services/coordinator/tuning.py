@@ -23,11 +23,11 @@ from models.methods.catalogue import get_method
 from models.problem import ServerProblem
 from models.tuning.budget import Budget, OneTraining, reference
 from models.tuning.candidates import Candidate
-from models.tuning.choice import Scored, untuned
+from models.tuning.choice import Scored, own_terms, untuned
 from models.tuning.coupling import coupling_cost
 from models.tuning.racing import Tuner
 from models.tuning.reference import FIRST_ROUNDS, one_training
-from models.tuning.rungs import Exchange, race_numbers, rungs
+from models.tuning.rungs import Asked, Exchange, race_numbers, rungs
 from models.tuning.scores import fold_score, score_shape
 from models.tuning.shared_cuts import TuningTerms
 from services.contracts.asset_type import AssetType
@@ -37,7 +37,6 @@ from services.contracts.plan_problem import couples, grid_of
 from services.contracts.run import Run, SiteTermsRecord
 from services.contracts.training_spec import RadiusRule
 from services.contracts.tuning import TuningCurve, TuningPart, TuningTask, settled, tuned_candidates
-from services.coordinator.class_shares import counting_question, rows_by_class
 from services.coordinator.terms import cohorts_of, server_problem
 from services.coordinator.training_state import NothingCountedError, TuningBudgetError
 from services.coordinator.tuning_exchange import Ask, Shapes, TuningAnswers, TuningQuestion
@@ -98,7 +97,7 @@ class PlanTuning:
 
         ``after``: tuning that it goes on from with another loss; what that one asked is of this one's budget.
         """
-        self._run, self._asset_type, plan, n_features = run, asset_type, run.plan, len(asset_type.features)
+        self._run, plan, n_features = run, run.plan, len(asset_type.features)
         spec, grid = settled(plan.tuning), grid_of(plan, n_features)
         assert spec is not None
         self._spec, self._loss = spec, plan.spec.loss.loss
@@ -147,11 +146,18 @@ class PlanTuning:
             raise TuningBudgetError(f"plan {self._run.plan.name}: {error}") from None
 
     async def rows_by_class(self, ask: Ask) -> FloatArray:
-        """Rows (C,) of each class, asked before the race; ``TuningBudgetError`` where that is not paid for."""
+        """Rows (C,) of each class, asked before the race, without those that a plant's policy does not count.
+
+        ``TuningBudgetError`` where the race is not paid for.
+        """
         self.tuner()
-        question = counting_question(self._run.plan, self._asset_type, self._spec)
+        own, size = own_terms(self._grid), self._sizes[0] + int(self._run.plan.spec.fit_intercept)
+        # Planes of zeros call every row by one class: their counts over all folds are the rows of each class.
+        parts = tuple(Asked(own, fold, np.zeros((self._heads, size))) for fold in range(self._spec.folds))
+        question = self.question(Exchange(parts, scored=True, pooled=True), 1)
         self.budget.spend(sum(each.size for each in question.arrays.values()) + math.prod(self._score_shape))
-        return rows_by_class(await self._asked(ask, question))
+        said = await self._asked(ask, question)
+        return np.asarray(np.add.reduce([told[0]["score"] for told in said.parts.values()]).sum(axis=1))
 
     async def _asked(self, ask: Ask, question: TuningQuestion) -> TuningAnswers:
         said = await ask(question)
