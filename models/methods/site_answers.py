@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from models.basics import Arrays, FloatArray
+from models.geometry.supports import BoxSupport
 from models.methods.answer_arrays import cut_answer, cut_shapes, minorant, minorant_arrays
 from models.methods.guard import (
     MOVES,
@@ -136,32 +137,18 @@ class AdmmSite:
         centre, point = message["centre"], message["point"]
         penalty, ridge = float(message["penalty"]), float(message["ridge"])
 
-        def stepped(number: int, random: np.random.Generator) -> tuple[FloatArray, Minorant]:
-            if number > MOVES:
-                return self._unmoved(centre * (penalty / (penalty + 2.0 * ridge)), first.arrays, problem)
-            beside = moved(centre, number, random) if number else centre
+        def stepped(beside: FloatArray) -> tuple[FloatArray, Minorant]:
             if fast_prox_fits(problem):
                 local = robust_prox(problem, beside, penalty, ridge=ridge, warm_start=point)
                 return local.point, prox_minorant(local)
             step = local_prox(problem, beside, penalty, ridge=ridge, start=point)
             return np.asarray(step.proven_point), step_minorant(step)
 
-        def rows_of(step: tuple[FloatArray, Minorant]) -> list[FloatArray]:
-            return [] if step[1].rows is None else [step[1].rows]
-
-        if guard is None:
-            local_point, found = stepped(0, np.random.default_rng(0))
-        else:
-            question = asked(problem, point, centre, np.array([penalty, ridge]))
-            local_point, found = guard.choose(question, stepped, rows_of)
+        unmoved = centre * (penalty / (penalty + 2.0 * ridge))
+        question = asked(problem, point, centre, np.array([penalty, ridge]))
+        local_point, found = guarded_step(stepped, centre, unmoved, problem, guard, question)
         account = vector_account(found.rows, found.slope, found.swing, problem, first.account)
         return Accounted({**first.arrays, "local_point": local_point, **minorant_arrays(found)}, account)
-
-    @staticmethod
-    def _unmoved(point: FloatArray, answer: Arrays, problem: SiteProblem) -> tuple[FloatArray, Minorant]:
-        """The step of one who knows nothing of the risk but that it is not negative."""
-        swing = np.zeros_like(answer["swing"]) if "swing" in answer else None
-        return point, Minorant(0.0, np.zeros_like(point), 0.0, swing, np.zeros(problem.labels.shape[0]))
 
     def answer_remembering(
         self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], memory: Arrays,
@@ -212,6 +199,26 @@ class RestatedSite:
 
     def _restated(self, problem: SiteProblem) -> SiteProblem:
         return replace(problem, spec=replace(problem.spec, **self.changes))
+
+
+def guarded_step(
+    stepped: Callable[[FloatArray], tuple[FloatArray, Minorant]], centre: FloatArray, unmoved: FloatArray,
+    problem: SiteProblem, guard: Guard | None, question: bytes,
+) -> tuple[FloatArray, Minorant]:
+    """End (D,) of a local step from ``centre`` (D,) with what proves it, or of one from beside it that may leave.
+
+    ``unmoved`` (D,) is the end for one who knows nothing of the risk but that it is not negative: the last resort.
+    """
+    if guard is None:
+        return stepped(centre)
+
+    def candidate(number: int, random: np.random.Generator) -> tuple[FloatArray, Minorant]:
+        if number > MOVES:
+            swing = np.zeros(problem.features.shape[1]) if isinstance(problem.spec.support, BoxSupport) else None
+            return unmoved, Minorant(0.0, np.zeros_like(unmoved), 0.0, swing, np.zeros(problem.labels.shape[0]))
+        return stepped(moved(centre, number, random) if number else centre)
+
+    return guard.choose(question, candidate, lambda step: [] if step[1].rows is None else [step[1].rows])
 
 
 def vector_account(

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from models.basics import FloatArray
+from models.basics import Arrays, FloatArray
 from models.losses.base import Loss
 from models.methods.guard import Guard
 from models.methods.row_account import Accounted
@@ -18,6 +18,7 @@ from models.tuning.candidates import Candidate
 from models.tuning.racing import Tuner
 from models.tuning.rungs import Asked
 from models.tuning.scores import fold_score
+from models.tuning.starts import answer_start
 
 
 class TuningSite(Protocol):
@@ -44,13 +45,16 @@ def race(tuner: Tuner, sites: Mapping[str, TuningSite], loss: Loss) -> Tuner:
             tuner.tell_scores([_score(exchange.together(place), sites, loss) for place in exchange.told])
         else:
             tuner.tell_cuts([
-                {
-                    name: answer_cuts(site.problems(part.candidate, part.fold), part.weights).arrays
-                    for name, site in sites.items()
-                }
+                {name: _answer(part, site.problems(part.candidate, part.fold)) for name, site in sites.items()}
                 for part in exchange.asked
             ])
     return tuner
+
+
+def _answer(part: Asked, problems: Sequence[SiteProblem]) -> Arrays:
+    if part.penalty is not None:
+        return answer_start(problems, part.penalty).arrays
+    return answer_cuts(problems, part.weights).arrays
 
 
 def _score(parts: Sequence[Asked], sites: Mapping[str, TuningSite], loss: Loss) -> float:

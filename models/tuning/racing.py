@@ -5,8 +5,9 @@ two folds held out in turn, the best third, three at least, with the next folds,
 were scored on every fold. One fold of a small site is some thirty rows, too few to send two thirds home by; where the
 budget pays for no more, it does. Three folds or fewer are asked all at once. All that are in a rung are asked in the
 same exchanges, with cuts shared by all of one lift (``shared_cuts``), one of each lift and fold at a time as far as the
-rounds go, to a gap of 5e-2. The budget is counted before every exchange: within a rung so many cuts are asked as it
-allows, and scores are never short of it.
+rounds go, to a gap of 5e-2. Of targets a rung begins at the means of the sites' own weights (``starts``), and a score
+is of the best point known: errors of a rough plane have no end. The budget is counted before every exchange: within a
+rung so many cuts are asked as it allows, and scores are never short of it.
 
 A tuner knows scalars of the sites and what they answer; it does no I/O. ``exchange`` says what to ask, ``tell_cuts``
 and ``tell_scores`` take the answers, until ``exchange`` is None.
@@ -26,10 +27,11 @@ from models.tuning.candidates import Candidate
 from models.tuning.choice import Choice, Rule, Scored, check_rule, chosen, kept
 from models.tuning.rungs import ENOUGH_CUTS, Asked, Exchange, race_numbers, rungs, stay
 from models.tuning.shared_cuts import COARSE, SharedCuts, TuningTerms, flips_order
+from models.tuning.starts import first_steps, mean_end
 
 _MOST_EXCHANGES = 35  # of cuts in a rung: with its score three first trainings, where there is one rung
 _MOST_AT_ONCE = 3  # cuts of one lift and fold in an exchange: more are asked too near to one another
-_WIDE = 0.5  # gap at which where the model points says more than the best point that was asked
+_WIDE = 0.5  # gap at which where the model points says more of classes than the best point that was asked
 
 
 class Tuner:
@@ -62,6 +64,7 @@ class Tuner:
         self._rung, self._done, self._pending = 0, 0, Exchange((), scored=False)
         self._weights: dict[tuple[Candidate, int], FloatArray] = {}
         self._pools = self._new_pools()
+        self._starts: dict[tuple[int, int], list[Asked]] = {}
         self.choice: Choice | None = None
         self.told = 0.0
         self._check_budget()
@@ -81,6 +84,8 @@ class Tuner:
         if self.choice is not None:
             return None
         asked = () if self._done >= self._exchanges() else self._next_cuts()
+        if asked and not self._done:
+            asked = (*asked, *self._first_steps(asked))
         if asked:
             self._pending, self._done = Exchange(asked, scored=False), self._done + 1
         else:
@@ -88,12 +93,16 @@ class Tuner:
         numbers = sum(self._numbers(each, self._pending.scored) for each in self._pending.asked)
         numbers -= (len(self._pending.asked) - len(self._pending.told)) * self._score_numbers
         self.budget.spend(numbers)
-        self.told += numbers - sum(each.weights.size for each in self._pending.asked)
+        self.told += numbers - sum(each.sent for each in self._pending.asked)
         return self._pending
 
     def tell_cuts(self, answers: Sequence[Mapping[str, Arrays]]) -> None:
-        """Answers to the parts of the last exchange: by site, arrays of all heads."""
+        """Answers to the parts of the last exchange, cuts or ends of steps: by site, arrays of all heads."""
         for part, told in zip(self._pending.asked, answers, strict=True):
+            if part.penalty is not None:
+                begun = replace(part, weights=mean_end(self.terms, told), penalty=None)
+                self._starts.setdefault((part.candidate.lift, part.fold), []).append(begun)
+                continue
             for head, pool in enumerate(self._pools[part.candidate.lift, part.fold]):
                 of_head = {site: {name: array[head] for name, array in each.items()} for site, each in told.items()}
                 pool.add(part.candidate, part.weights[head], of_head)
@@ -113,7 +122,7 @@ class Tuner:
             self.choice = chosen(live, self.rule, self.sizes)
             return
         self.live = kept(live, stay(len(live)), self.sizes)
-        self._pools = self._new_pools()
+        self._pools, self._starts = self._new_pools(), {}
 
     def weights(self, candidate: Candidate) -> FloatArray:
         """Weights (K, D) with which a candidate was scored last: a start for its training."""
@@ -158,6 +167,15 @@ class Tuner:
                 spent += cost
         return tuple(found)
 
+    def _first_steps(self, asked: Sequence[Asked]) -> tuple[Asked, ...]:
+        """Steps of a rung's first exchange, where there is a target: as many as half of it pays for."""
+        if self.terms.loss.task != "regression":
+            return ()
+        left = self._allowance() / 2 - sum(self._numbers(each, scored=False) for each in asked)
+        steps = first_steps(self.live, self._pools, self.sizes, self.heads, self.terms.fit_intercept)
+        paid = np.cumsum([self._numbers(each, scored=False) for each in steps]) <= left
+        return tuple(step for step, is_paid in zip(steps, paid, strict=True) if is_paid)
+
     def _needy(self, key: tuple[int, int]) -> list[Asked]:
         """Candidates of a lift whose gap is wide with a fold held out, the one asked least first."""
         pools, (lift, fold) = self._pools[key], key
@@ -165,6 +183,8 @@ class Tuner:
         order = sorted(own, key=lambda each: pools[0].asked(each))
         if not pools[0].asked(own[0]):
             return [Asked(own[0], fold, np.zeros((self.heads, pools[0].dimension)))]
+        if self._starts.get(key):
+            return [self._starts[key].pop(0)]
         found = []
         for candidate in order:
             steps = [pool.step(candidate) for pool in pools]
@@ -181,7 +201,8 @@ class Tuner:
             for fold in self.rungs[self._rung].folds:
                 steps = [pool.step(candidate) for pool in self._pools[candidate.lift, fold]]
                 gaps.append(max(step.gap for step in steps))
-                weights = np.stack([step.point if step.gap > _WIDE else step.best for step in steps])
+                rough = self.terms.loss.task == "classification"
+                weights = np.stack([step.point if rough and step.gap > _WIDE else step.best for step in steps])
                 self._weights.pop((candidate, fold), None)
                 self._weights[candidate, fold] = weights
                 found.append(Asked(candidate, fold, weights))
@@ -189,9 +210,11 @@ class Tuner:
         return tuple(found)
 
     def _numbers(self, part: Asked, scored: bool) -> float:
-        """Numbers that a part costs a site: weights down; risk, height, norm weight and slope up, or scores."""
+        """Numbers that a part costs a site: weights down; risk, height, norm weight and slope up, a step, or scores."""
         size = part.weights.size
-        return size + self._score_numbers if scored else 2 * size + 3 * self.heads
+        if scored:
+            return size + self._score_numbers
+        return size if part.penalty is not None else 2 * size + 3 * self.heads
 
     def _allowance(self) -> float:
         """Numbers for the cuts of this rung: its share of what the scores of all rungs to come leave."""

@@ -22,11 +22,20 @@ _SHARE = 3  # one in so many stays after a rung
 
 @dataclass(frozen=True)
 class Asked:
-    """One part of an exchange: weights (K, D) of a candidate with a fold held out; to be cut there, or scored."""
+    """One part of an exchange: weights (K, D) of a candidate with a fold held out; to be cut there, or scored.
+
+    ``penalty``: of a local step from these weights, which are zero then and not told (``models.tuning.starts``).
+    """
 
     candidate: Candidate
     fold: int
     weights: FloatArray
+    penalty: float | None = None
+
+    @property
+    def sent(self) -> int:
+        """Numbers that it sends to a site."""
+        return self.weights.size if self.penalty is None else 0
 
 
 @dataclass(frozen=True)

@@ -122,12 +122,14 @@ class TuningPart(Contract):
     """One question of a task: a candidate's terms, on the rows without a fold, or scored on that fold.
 
     ``radius`` is a factor on the radius of the task's problem, ``lift`` a number among the lifts of the task.
+    ``penalty``: of the plant's own step from zero, whose end is told in place of a cut.
     """
 
     radius: Factor
     label_flip_cost: float = Field(gt=0)
     lift: int = Field(ge=0)
     fold: int = Field(ge=0)
+    penalty: float | None = Field(default=None, ge=1e-6, le=1e6, exclude_if=lambda penalty: penalty is None)
 
     @property
     def terms(self) -> tuple[float, float, int]:
@@ -137,6 +139,8 @@ class TuningPart(Contract):
 
 class TuningTask(Contract):
     """Questions of one exchange. Arrays by part j: ``point_j`` (K, D) to be cut, or ``weights_j`` (K, P + 1) scored.
+
+    A part with a penalty has none: its step begins at zero.
 
     ``pooled``: the counts of all parts with the same terms are told as one, as the answer to the first of them.
     """
@@ -152,6 +156,8 @@ class TuningTask(Contract):
     def _parts_fit(self) -> Self:
         if any(part.fold >= self.folds or part.lift >= len(self.lifts) for part in self.parts):
             raise ValueError("a part names a fold or a lift that the task does not have")
+        if self.scored and any(part.penalty is not None for part in self.parts):
+            raise ValueError("a step is taken on the rows without a fold, nothing of it is scored")
         if self.pooled and not self.scored:
             raise ValueError("scores are pooled over folds, cuts are not")
         if self.pooled and not self._holds_out_each_fold_once():

@@ -196,7 +196,7 @@ class PlanTuning:
         parts = tuple(
             TuningPart(
                 radius=part.candidate.radius, label_flip_cost=part.candidate.label_flip_cost,
-                lift=part.candidate.lift, fold=part.fold,
+                lift=part.candidate.lift, fold=part.fold, penalty=part.penalty,
             )
             for part in exchange.asked
         )
@@ -214,6 +214,8 @@ class PlanTuning:
                     weights = np.hstack([weights, np.zeros((len(weights), 1))])
                 arrays[f"weights_{j}"] = weights
                 shapes.append({"score": self._score_shape} if j in told else {})
+            elif part.penalty is not None:
+                shapes.append({"local_point": weights.shape})
             else:
                 arrays[f"point_{j}"] = weights
                 shapes.append(cut_shapes_of(weights, self._sizes[part.candidate.lift] if self._boxed else 0))

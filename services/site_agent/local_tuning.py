@@ -1,4 +1,4 @@
-"""What a tuning asks of the rows: cuts on the rows without a fold, counts on the fold. Arrays in, arrays out.
+"""What a tuning asks of the rows: cuts and starts on the rows without a fold, counts on the fold. Arrays in and out.
 
 The folds are dealt here, from the task's seed and the rows, and leave in no form. The account of a cut is over all rows
 that the task learns from, 0 in the fold, and the guard chooses with that: so answers over different folds, of one
@@ -22,6 +22,7 @@ from models.tuning.at_hand import answer_cuts
 from models.tuning.fold_guard import FoldGuard, over_all
 from models.tuning.folds import check_folds, deal_rows
 from models.tuning.scores import class_counts, error_sums, without_rare
+from models.tuning.starts import answer_start
 from services.contracts.asset_type import AssetType
 from services.contracts.lift import has_local_features
 from services.contracts.messages import Task
@@ -37,7 +38,7 @@ from services.site_agent.vault.dataset import Part
 Check = Callable[[str, FloatArray, Heads], None]
 """Refuses weights (K, D) of a part, by its name, that no honest run asks about."""
 
-_UNMASKED = np.zeros(1)  # scores belong to no point
+_NO_POINT = np.zeros(1)  # scores and the ends of steps belong to none
 
 
 def tuning_answer(
@@ -77,9 +78,10 @@ def tuning_words(task: Task, answer: Arrays, share: float) -> Words:
         if asked.scored and not plain:  # told with an earlier part
             continue
         if asked.scored:
-            words.append(to_words(plain, 1.0, _UNMASKED))
+            words.append(to_words(plain, 1.0, _NO_POINT))
         else:
-            words.append(to_words(plain, share, asked_points({"point": task.arrays[f"point_{j}"]})))
+            points = _NO_POINT if asked.parts[j].penalty else asked_points({"point": task.arrays[f"point_{j}"]})
+            words.append(to_words(plain, share, points))
     return np.concatenate(words)
 
 
@@ -117,14 +119,20 @@ def _cuts(
 ) -> Accounted:
     spec, train = spec_of(task.spec, asked, part), rows.chosen(kept)
     problems = site_problems(spec, lifted(spec, train.features), train.outcomes(spec.loss.task), asset_type)
+    if part.penalty is not None:
+        found = answer_start(problems, part.penalty, FoldGuard(guard, kept))
+        return _over_all(found, kept, spec)
     size = problems[0].features.shape[1] + int(spec.fit_intercept)
     points = task.arrays.get(f"point_{j}")
     if points is None or points.shape != (len(problems), size) or not np.isfinite(points).all():
         raise ProblemError(f"part {j} of a tuning needs finite points of shape {(len(problems), size)}")
     check(f"{part.model_dump_json()}", points, Heads(problems, lift_box(spec.lift, train.features)))
-    found = answer_cuts(problems, points, FoldGuard(guard, kept))
+    return _over_all(answer_cuts(problems, points, FoldGuard(guard, kept)), kept, spec)
+
+
+def _over_all(found: Accounted, kept: NDArray[np.bool_], spec: TrainingSpec) -> Accounted:
+    """With the account over all rows; as in a round a segment of a spline that few rows reach has a slope of these."""
     account = over_all(found.account, kept)
-    # As in a round: a segment of a spline that few rows reach has a slope of these few.
     return Accounted(found.arrays, replace(account, whole=account.whole and not has_local_features(spec.lift)))
 
 
