@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import product
@@ -15,6 +16,8 @@ _MONTHS: Final = "jan feb mar apr may jun jul aug sep oct nov dec".split()
 _WEEKDAYS: Final = "sun mon tue wed thu fri sat".split()
 _LONGEST: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)  # days of each month, in a leap year
 _LOOK_AHEAD_DAYS: Final = 5 * 366  # 29 February comes within them, but for the turn of some centuries
+SKIPPED_COMES_LATER: Final = sys.version_info >= (3, 13)
+"""Prefect reckons with another library from Python 3.13 on."""
 _TERM: Final = re.compile(r"(?P<first>\*|\w+)(?:-(?P<last>\w+))?(?:/(?P<step>[0-9]+))?", re.ASCII)
 
 
@@ -82,9 +85,9 @@ def check_cron(text: str) -> None:
 def next_times(text: str, timezone: str, after: datetime, count: int) -> list[datetime]:
     """The next ``count`` moments of a schedule later than ``after``, in UTC; fewer where five years hold fewer.
 
-    Where both days are restricted, either is enough, as cron has it. A local time that the clocks skip comes as much
-    earlier as they skip (2:30 at 1:30, at an hour's change), as Prefect has it, which starts the runs; one that they
-    show twice comes the first time.
+    Where both days are restricted, either is enough, as cron has it. A local time that the clocks skip comes as Prefect
+    has it, which starts the runs: as much earlier as they skip (2:30 at 1:30, at an hour's change), from Python 3.13 on
+    as much later (3:30); one that they show twice comes the first time.
     """
     check_cron(text)
     parts = text.split()
@@ -109,7 +112,9 @@ def next_times(text: str, timezone: str, after: datetime, count: int) -> list[da
 
 
 def _moment(local: datetime, zone: ZoneInfo) -> datetime:
-    """Local time in UTC: where the clocks skip it, by the offset that they have afterwards (PEP 495, ``fold``)."""
+    """Local time in UTC: where the clocks skip it, by the offset that they have before or afterwards (PEP 495)."""
     moment = local.replace(tzinfo=zone).astimezone(UTC)
+    if SKIPPED_COMES_LATER:
+        return moment
     is_skipped = moment.astimezone(zone).replace(tzinfo=None) != local
     return local.replace(tzinfo=zone, fold=1).astimezone(UTC) if is_skipped else moment

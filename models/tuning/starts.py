@@ -30,7 +30,7 @@ START_PENALTY: Final = 1e-3
 """Penalty of the step, features and risks being of order one."""
 _STARTS = 4  # of a lift and fold: a point serves all radii, as a cut does
 _DIGITS = 1e-3  # of a point that is asked, as of others in a race
-_MOST_CUTS = 100  # exact risks after which a step ends however rough it is
+_MOST_CUTS = 30  # exact risks after which a step ends however rough it is: more of them changed no choice
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
@@ -95,7 +96,7 @@ def prepare(home: Path) -> tuple[Settings, str, dict[str, str]]:
 def fill(path: Path, plans: Sequence[Plan]) -> dict[str, str]:
     """Write runs, rounds and answers straight into the tables; the newest run of each plan, by the plan's name."""
     newest = {}
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         for number in range(RUNS):
             plan, run_id = plans[number % PLANS], uuid.UUID(int=number + 1).hex
             at = START + timedelta(hours=number)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def places_with(works: Any, word: str) -> set[str]:
     """Tables of store and registry, and files of the registry, that have a word in them."""
     found, home = set(), works.context.settings.home
     for base in (works.context.store.engine.url.database.partition("?")[0].removeprefix("file:"), home / "mlflow.db"):
-        with sqlite3.connect(base) as opened:
+        with closing(sqlite3.connect(base)) as opened:
             for (table,) in opened.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
                 for row in opened.execute(f"SELECT * FROM {table}"):
                     if any(word in (each.decode("latin-1") if isinstance(each, bytes) else str(each)) for each in row):

@@ -87,7 +87,7 @@ def test_planted_faults_are_found(home: Path, capsys: pytest.CaptureFixture[str]
         with backend.store.database.write() as session:
             session.execute(text("DROP TRIGGER audit_events_no_update"))
             session.execute(text("UPDATE audit_events SET reason = 'another' WHERE number = 1"))
-            late = (datetime.now(UTC) + timedelta(hours=3)).replace(tzinfo=None)
+            late = f"{datetime.now(UTC) + timedelta(hours=3):%Y-%m-%d %H:%M:%S.%f}"
             session.execute(text("UPDATE audit_events SET at = :at WHERE number = 2"), {"at": late})
         code, found = examined(home, capsys)
     wrong = {name for name, each in found.items() if each["state"] == "fail"}

@@ -3,6 +3,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -25,9 +26,8 @@ def test_a_database_that_takes_no_writes_is_one_line_and_leaves_nothing(
     with pytest.raises(UnavailableError, match="readonly") as caught:
         refusing.register(make_version(name=name), (), {})
     assert "\n" not in str(caught.value)
-    with sqlite3.connect(copy) as database:
+    with closing(sqlite3.connect(copy)) as database:
         (found,) = database.execute("select count(*) from registered_models where name = ?", (name,)).fetchone()
-    database.close()
     assert found == 0 and not (tmp_path / "artifacts").exists()
 
 

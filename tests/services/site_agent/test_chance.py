@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -141,7 +142,7 @@ def test_a_record_of_an_earlier_agent_reads_on(tmp_path: Path) -> None:
     train, everyone = part(features), np.ones(20, dtype=bool)
     base = np.random.default_rng(1).uniform(size=20) / 20
     door(path).admit(train, everyone, RUN, RowAccount((base,)))
-    with sqlite3.connect(path) as record:
+    with closing(sqlite3.connect(path)) as record, record:
         record.execute("UPDATE sketch SET numbers = substr(numbers, 1, 64)")
     again = door(path)
     assert again.admit(train, everyone, RUN, RowAccount((base,))).vectors == 1, "it is known"
