@@ -9,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from models.tuning.folds import deal_rows
+from models.tuning.starts import answer_start
 from models.worst_case.risk import site_cut
 from services.contracts.messages import Kind, SiteRefusal, SiteUpdate
 from services.contracts.training_spec import TrainingSpec
@@ -141,6 +142,49 @@ def test_answers_over_folds_and_points_show_no_row_in_their_differences(make_sit
     entries = [entry for entry in verify(site.folder / "ledger.jsonl") if entry["message"] == "update"]
     assert {entry["kind"] for entry in entries} == {"tune"}
     assert entries[-1]["exposure"]["by_differences"] == 0 and entries[-1]["exposure"]["vectors"] > 5
+
+
+def test_a_step_tells_where_it_ends_on_the_rows_without_the_fold_and_its_account(
+    make_site: Any, monkeypatch: pytest.MonkeyPatch, asset_type: Any
+) -> None:
+    site = make_site(policy=rules(exposure_limit=1.0))
+    accounts: list[Any] = []
+    honest = site.door._gate.admit
+
+    def noted(*given: Any) -> Any:
+        accounts.append(given[3])
+        return honest(*given)
+
+    monkeypatch.setattr(site.door._gate, "admit", noted)
+    update = asked(site, {}, part(1, penalty=0.5))
+    assert isinstance(update, SiteUpdate) and set(update.arrays) == {"local_point_0"}
+    train, folds = rows_of(site)
+    kept = train.chosen(folds != 1)
+    exact = answer_start(site_problems(FIXED, kept.features, kept.classes, asset_type), 0.5).arrays["local_point"]
+    assert update.arrays["local_point_0"].tolist() == exact.tolist()
+    coefficients = accounts[0].rows[0]
+    assert coefficients.shape == (len(train),) and not coefficients[folds == 1].any() and coefficients.any()
+
+
+def test_steps_of_all_folds_and_penalties_show_no_row_in_their_differences(make_site: Any) -> None:
+    site, ends = make_site(policy=rules()), []
+    for number, penalty in enumerate(np.geomspace(0.02, 2.0, 12), start=1):
+        answer = asked(site, {}, *(part(fold, penalty=penalty) for fold in range(5)), number=number)
+        assert isinstance(answer, SiteUpdate)
+        ends += [penalty * answer.arrays[f"local_point_{j}"][0] for j in range(5)]  # the slope, but for the norm's part
+    exposure = [e for e in verify(site.folder / "ledger.jsonl") if e["message"] == "update"][-1]["exposure"]
+    assert exposure["by_differences"] == 0 and exposure["vectors"] > 5 and len(ends) == 60
+
+
+def test_nothing_of_a_step_is_scored_and_tasks_without_one_are_as_before() -> None:
+    given = {"folds": 5, "seed": 3, "lifts": [None], "parts": [part(0, penalty=1e-3)], "scored": True}
+    with pytest.raises(ValidationError, match="nothing of it is scored"):
+        TuningTask.model_validate(given)
+    for wrong in (0.0, -1.0, float("inf"), float("nan")):
+        with pytest.raises(ValidationError, match="penalty"):
+            TuningTask.model_validate(given | {"parts": [part(0, penalty=wrong)], "scored": False})
+    without = TuningTask.model_validate(given | {"parts": [part(0)], "scored": False})
+    assert "penalty" not in without.model_dump_json(), "agents of before know no such name"
 
 
 @pytest.mark.parametrize(

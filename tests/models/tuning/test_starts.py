@@ -1,0 +1,136 @@
+"""Where a race of targets begins: the sites' own steps, their mean, and what they cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.basics import Arrays, FloatArray
+from models.losses.catalogue import get_loss
+from models.problem import RobustSpec, SiteProblem, SiteTerms
+from models.tuning.at_hand import answer_cuts, race
+from models.tuning.budget import Budget, OneTraining
+from models.tuning.candidates import Candidate, grid
+from models.tuning.racing import Tuner
+from models.tuning.rungs import Asked
+from models.tuning.scores import error_sums
+from models.tuning.shared_cuts import TuningTerms
+from models.tuning.starts import START_PENALTY, answer_start, first_steps, mean_end
+from models.worst_case.risk import site_risk
+
+LOSS = get_loss("pinball")
+
+
+@dataclass
+class Site:
+    """Rows of a site with a target; a third of them is held out in turn."""
+
+    features: FloatArray
+    targets: FloatArray
+
+    def problems(self, candidate: Candidate, fold: int) -> list[SiteProblem]:
+        kept = np.arange(len(self.targets)) % 3 != fold
+        spec = RobustSpec(1e-3 * candidate.radius, candidate.label_flip_cost, loss=LOSS)
+        return [SiteProblem(self.features[kept], self.targets[kept], spec)]
+
+    def scores(self, candidate: Candidate, fold: int, weights: FloatArray) -> FloatArray:
+        held = np.arange(len(self.targets)) % 3 == fold
+        return error_sums(weights, self.features[held], self.targets[held], LOSS)
+
+
+def sites() -> dict[str, Site]:
+    random, found = np.random.default_rng(0), {}
+    for number in range(3):
+        features = random.uniform(size=(60, 4))
+        found[f"site-{number}"] = Site(features, features @ [0.5, -0.3, 0.2, 0.1] + 0.02 * random.normal(size=60))
+    return found
+
+
+def tuner_of(loss: str, numbers: float = 4000.0) -> Tuner:
+    terms = TuningTerms(tuple(SiteTerms(f"site-{k}", 1 / 3, 1e-3, 1.0) for k in range(3)), get_loss(loss), "l2", True)
+    return Tuner(terms, grid((0.3, 1.0, 10.0), (1.0,)), (4,), 1, 3, Budget(OneTraining(12, numbers), 2.0), "best", 4)
+
+
+def told_of(site: Site, part: Asked) -> Arrays:
+    problems = site.problems(part.candidate, part.fold)
+    if part.penalty is None:
+        return answer_cuts(problems, part.weights).arrays
+    return answer_start(problems, part.penalty).arrays
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1e-3, 0.1, 1.0]), st.sampled_from(["linf", "l2", "l1"]))
+def test_the_end_is_that_of_the_reference(seed: int, penalty: float, norm: str) -> None:
+    """CVXPY with the loss written out: mean pinball loss, and the radius times the larger of norm and 1 / cost."""
+    random = np.random.default_rng(seed)
+    features, targets = random.uniform(size=(20, 3)), random.uniform(size=20)
+    spec = RobustSpec(0.01, 1.0, norm, loss=LOSS)  # type: ignore[arg-type]
+    problem = SiteProblem(features, targets, spec)
+    end = answer_start([problem], penalty).arrays["local_point"][0]
+    weights = cp.Variable(4)
+    residual = targets - features @ weights[:3] - weights[3]
+    dual = cp.norm(weights[:3], {"linf": 1, "l2": 2, "l1": "inf"}[norm])
+    risk = cp.sum(cp.maximum(0.5 * residual, -0.5 * residual)) / 20 + 0.01 * LOSS.lipschitz * cp.maximum(dual, 1.0)
+    best = cp.Problem(cp.Minimize(risk + 0.5 * penalty * cp.sum_squares(weights))).solve()
+    found = site_risk(end, problem).value + 0.5 * penalty * float(end @ end)
+    assert best - 1e-4 * best <= found <= best + 0.02 * best
+
+
+def test_the_first_exchange_of_targets_asks_a_step_of_each_radius_and_the_next_begins_at_their_mean() -> None:
+    tuner, plants = tuner_of("pinball"), sites()
+    first = tuner.exchange()
+    assert first is not None and not first.scored
+    steps = [part for part in first.asked if part.penalty is not None]
+    assert {part.penalty for part in steps} == {START_PENALTY} and len(steps) == 9 and len(first.asked) == 12
+    wanted = {(radius, fold) for radius in (0.3, 1.0, 10.0) for fold in range(3)}
+    assert {(part.candidate.radius, part.fold) for part in steps} == wanted
+    told = [{name: told_of(site, part) for name, site in plants.items()} for part in first.asked]
+    tuner.tell_cuts(told)
+    second = tuner.exchange()
+    assert second is not None and all(part.penalty is None for part in second.asked)
+    for part in second.asked:
+        place = next(j for j, each in enumerate(first.asked) if each.penalty and each.fold == part.fold)
+        ends = np.mean([each["local_point"] for each in told[place].values()], axis=0)
+        assert part.candidate == first.asked[place].candidate
+        np.testing.assert_allclose(part.weights, ends, rtol=0, atol=2e-3 * np.abs(ends).max())
+
+
+def test_a_step_costs_what_is_told_and_nothing_is_sent_for_it() -> None:
+    tuner = tuner_of("pinball")
+    first = tuner.exchange()
+    assert first is not None
+    cuts, steps = 3, 9
+    assert tuner.budget.numbers == cuts * (2 * 5 + 3) + steps * 5
+    assert tuner.told == cuts * (5 + 3) + steps * 5
+
+
+def test_classes_have_no_steps_and_a_poor_budget_has_none() -> None:
+    first = tuner_of("hinge").exchange()
+    assert first is not None and all(part.penalty is None for part in first.asked)
+    poor = tuner_of("pinball", 70.0).exchange()
+    assert poor is not None and all(part.penalty is None for part in poor.asked)
+
+
+def test_a_race_of_targets_stays_in_its_budget_and_scores_near_the_noise() -> None:
+    tuner = race(tuner_of("pinball"), sites(), LOSS)
+    assert tuner.choice is not None and tuner.budget.numbers <= 2 * 4000.0 and tuner.budget.rounds <= 24
+    best = max(each.mean for each in tuner.scored)
+    assert best > -0.03
+
+
+def test_of_a_large_grid_four_radii_are_asked_from_the_least_to_the_largest() -> None:
+    candidates = grid([float(each) for each in range(1, 10)], (1.0,), 1, (0.0, 0.1))
+    found = first_steps(candidates, [(0, 0), (0, 1)], (3,), 1, True)
+    assert [part.candidate.radius for part in found if part.fold == 0] == [1.0, 4.0, 6.0, 9.0]
+    assert [part.fold for part in found[:2]] == [0, 1]
+
+
+def test_the_mean_is_by_the_weights_of_the_sites() -> None:
+    terms = TuningTerms((SiteTerms("a", 0.75, 1.0, 1.0), SiteTerms("b", 0.25, 1.0, 1.0)), LOSS, "l2", True)
+    told = {"a": {"local_point": np.array([[1.0, 0.0]])}, "b": {"local_point": np.array([[0.0, 1.0]])}}
+    assert mean_end(terms, told).ravel() == pytest.approx([0.75, 0.25])
