@@ -145,8 +145,8 @@ class AdmmSite:
             return np.asarray(step.proven_point), step_minorant(step)
 
         unmoved = centre * (penalty / (penalty + 2.0 * ridge))
-        question = asked(problem, point, centre, np.array([penalty, ridge]))
-        local_point, found = guarded_step(stepped, centre, unmoved, problem, guard, question)
+        stiffness = np.array([penalty, ridge])
+        local_point, found = guarded_step(stepped, centre, unmoved, problem, guard, point, centre, stiffness)
         account = vector_account(found.rows, found.slope, found.swing, problem, first.account)
         return Accounted({**first.arrays, "local_point": local_point, **minorant_arrays(found)}, account)
 
@@ -203,11 +203,12 @@ class RestatedSite:
 
 def guarded_step(
     stepped: Callable[[FloatArray], tuple[FloatArray, Minorant]], centre: FloatArray, unmoved: FloatArray,
-    problem: SiteProblem, guard: Guard | None, question: bytes,
+    problem: SiteProblem, guard: Guard | None, *question: FloatArray,
 ) -> tuple[FloatArray, Minorant]:
     """End (D,) of a local step from ``centre`` (D,) with what proves it, or of one from beside it that may leave.
 
     ``unmoved`` (D,) is the end for one who knows nothing of the risk but that it is not negative: the last resort.
+    ``question``: what tells this step from others about the same risk.
     """
     if guard is None:
         return stepped(centre)
@@ -218,7 +219,9 @@ def guarded_step(
             return unmoved, Minorant(0.0, np.zeros_like(unmoved), 0.0, swing, np.zeros(problem.labels.shape[0]))
         return stepped(moved(centre, number, random) if number else centre)
 
-    return guard.choose(question, candidate, lambda step: [] if step[1].rows is None else [step[1].rows])
+    return guard.choose(
+        asked(problem, *question), candidate, lambda step: [] if step[1].rows is None else [step[1].rows]
+    )
 
 
 def vector_account(

@@ -128,13 +128,15 @@ def fast_prox_fits(problem: SiteProblem) -> bool:
     return problem.spec.support is None and problem.spec.loss.name == "hinge" and problem.row_weights is None
 
 
-def local_minorant(problem: SiteProblem, centre: FloatArray, penalty: float) -> LocalStep:
+def local_minorant(
+    problem: SiteProblem, centre: FloatArray, penalty: float, max_cuts: int = ROUGH_CUTS
+) -> LocalStep:
     """Rough prox step of ``centre``, for the sake of its minorant.
 
     That is a mixture of exact cuts and bounds the risk from below however rough the step is; it need be near-tight only
     where the step ends.
     """
-    return local_step(problem, centre, RiskPenalty(1.0 / penalty), tolerance=ROUGH, max_cuts=ROUGH_CUTS)
+    return local_step(problem, centre, RiskPenalty(1.0 / penalty), tolerance=ROUGH, max_cuts=max_cuts)
 
 
 def local_prox(

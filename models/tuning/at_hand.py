@@ -45,13 +45,14 @@ def race(tuner: Tuner, sites: Mapping[str, TuningSite], loss: Loss) -> Tuner:
             tuner.tell_scores([_score(exchange.together(place), sites, loss) for place in exchange.told])
         else:
             tuner.tell_cuts([
-                {name: _answer(part, site.problems(part.candidate, part.fold)) for name, site in sites.items()}
+                {name: answer_part(part, site.problems(part.candidate, part.fold)) for name, site in sites.items()}
                 for part in exchange.asked
             ])
     return tuner
 
 
-def _answer(part: Asked, problems: Sequence[SiteProblem]) -> Arrays:
+def answer_part(part: Asked, problems: Sequence[SiteProblem]) -> Arrays:
+    """What a site says to a part: where its step ends, or its cuts."""
     if part.penalty is not None:
         return answer_start(problems, part.penalty).arrays
     return answer_cuts(problems, part.weights).arrays

@@ -75,6 +75,10 @@ class Tuner:
         return self.rule == "best" and len(self.rungs) == 1
 
     @property
+    def _has_target(self) -> bool:
+        return self.terms.loss.task == "regression"
+
+    @property
     def scored(self) -> tuple[Scored, ...]:
         """What is known of each candidate, in the order of the grid."""
         return tuple(self._scored[each] for each in self.candidates)
@@ -169,7 +173,7 @@ class Tuner:
 
     def _first_steps(self, asked: Sequence[Asked]) -> tuple[Asked, ...]:
         """Steps of a rung's first exchange, where there is a target: as many as half of it pays for."""
-        if self.terms.loss.task != "regression":
+        if not self._has_target:
             return ()
         left = self._allowance() / 2 - sum(self._numbers(each, scored=False) for each in asked)
         steps = first_steps(self.live, self._pools, self.sizes, self.heads, self.terms.fit_intercept)
@@ -195,14 +199,13 @@ class Tuner:
         return found
 
     def _to_score(self) -> tuple[Asked, ...]:
-        found = []
+        found, wide = [], math.inf if self._has_target else _WIDE
         for candidate in self.live:
             gaps = []
             for fold in self.rungs[self._rung].folds:
                 steps = [pool.step(candidate) for pool in self._pools[candidate.lift, fold]]
                 gaps.append(max(step.gap for step in steps))
-                rough = self.terms.loss.task == "classification"
-                weights = np.stack([step.point if rough and step.gap > _WIDE else step.best for step in steps])
+                weights = np.stack([step.point if step.gap > wide else step.best for step in steps])
                 self._weights.pop((candidate, fold), None)
                 self._weights[candidate, fold] = weights
                 found.append(Asked(candidate, fold, weights))

@@ -37,8 +37,9 @@ from models.worst_case.risk import RiskCut
 
 COARSE = 5e-2
 """Relative gap below which held-out scores hardly move any more, so no further cut is asked."""
+DIGITS = 1e-3
+"""Of a point that is asked: as of a training to this gap."""
 _LEVEL = 0.3
-_DIGITS = 1e-3  # of a point that is asked: as of a training to this gap
 _RANK = 1e-12  # of the largest singular value: below it a direction is rounding
 _NO_FLIPS = 1e-9  # share of a radius that is rounding
 
@@ -139,7 +140,7 @@ class SharedCuts:
         found = project(model, near, lowest + _LEVEL * max(height - lowest, 0.0)).point
         if basis is not None:
             found = np.append(basis @ found[: basis.shape[1]], found[basis.shape[1] :])
-        return Step(without_needless_digits(found, _DIGITS), best, max(gap, 0.0))
+        return Step(without_needless_digits(found, DIGITS), best, max(gap, 0.0))
 
     def model(self, candidate: Candidate) -> CutModel:
         """Cut model of a candidate's risk from every cut that holds for it."""

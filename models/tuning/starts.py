@@ -9,27 +9,26 @@ answer to one cut does, less the question: zero needs no telling.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from models.basics import Arrays, FloatArray, without_needless_digits
-from models.methods.guard import Guard, Minorant, asked, step_minorant
+from models.methods.guard import Guard, Minorant, step_minorant
 from models.methods.row_account import Accounted
 from models.methods.site_answers import guarded_step, vector_account
 from models.one_vs_rest import accounted_heads
 from models.problem import SiteProblem
-from models.prox.bundle import ROUGH, RiskPenalty, local_step
+from models.prox.bundle import local_minorant
 from models.tuning.candidates import Candidate
 from models.tuning.rungs import Asked
-from models.tuning.shared_cuts import TuningTerms, flips_order
+from models.tuning.shared_cuts import DIGITS, TuningTerms, flips_order
 
 START_PENALTY: Final = 1e-3
 """Penalty of the step, features and risks being of order one."""
 _STARTS = 4  # of a lift and fold: a point serves all radii, as a cut does
-_DIGITS = 1e-3  # of a point that is asked, as of others in a race
 _MOST_CUTS = 30  # exact risks after which a step ends however rough it is: more of them changed no choice
 
 
@@ -51,19 +50,12 @@ class StartSite:
         penalty, zero = float(message["penalty"]), np.zeros(problem.dimension)
 
         def stepped(beside: FloatArray) -> tuple[FloatArray, Minorant]:
-            step = local_step(
-                problem, beside, RiskPenalty(1.0 / penalty), tolerance=ROUGH, max_cuts=_MOST_CUTS
-            )
+            step = local_minorant(problem, beside, penalty, _MOST_CUTS)
             return np.asarray(step.proven_point), step_minorant(step)
 
-        question = asked(problem, zero, np.array(penalty))
-        local_point, found = guarded_step(stepped, zero, zero, problem, guard, question)
+        local_point, found = guarded_step(stepped, zero, zero, problem, guard, zero, np.array(penalty))
         account = vector_account(found.rows, found.slope, found.swing, problem)
         return Accounted({"local_point": local_point}, account)
-
-    def shapes(self, dimension: int, n_swings: int = 0) -> dict[str, tuple[int, ...]]:
-        """Shapes of a valid answer."""
-        return {"local_point": (dimension,)}
 
 
 def answer_start(problems: Sequence[SiteProblem], penalty: float, guard: Guard | None = None) -> Accounted:
@@ -72,29 +64,26 @@ def answer_start(problems: Sequence[SiteProblem], penalty: float, guard: Guard |
 
 
 def first_steps(
-    live: Sequence[Candidate], pools: Iterable[tuple[int, int]], sizes: Sequence[int], heads: int, intercept: bool
+    live: Sequence[Candidate], pools: Collection[tuple[int, int]], sizes: Sequence[int], heads: int, intercept: bool
 ) -> list[Asked]:
     """Steps for every lift and fold of ``pools``, one of each before a second: radii from the least to the largest."""
-    found = []
-    for place in range(_STARTS):
-        for lift, fold in pools:
-            own = _unlike(flips_order([each for each in live if each.lift == lift]))
-            spread = np.unique(np.linspace(0, len(own) - 1, _STARTS).round().astype(int))
-            if place < len(spread):
-                zero = np.zeros((heads, sizes[lift] + int(intercept)))
-                found.append(Asked(own[spread[place]], fold, zero, START_PENALTY))
-    return found
+    spread = {lift: _spread([each for each in live if each.lift == lift]) for lift in {lift for lift, _ in pools}}
+    return [
+        Asked(spread[lift][place], fold, np.zeros((heads, sizes[lift] + int(intercept))), START_PENALTY)
+        for place in range(_STARTS) for lift, fold in pools if place < len(spread[lift])
+    ]
 
 
 def mean_end(terms: TuningTerms, told: Mapping[str, Arrays]) -> FloatArray:
     """Mean (K, D) of the ends that all sites told, in the sites' weights: a point to begin at."""
     ends = np.stack([told[site.site_id]["local_point"] for site in terms.sites])
-    return without_needless_digits(np.average(ends, axis=0, weights=terms.weights), _DIGITS)
+    return without_needless_digits(np.average(ends, axis=0, weights=terms.weights), DIGITS)
 
 
-def _unlike(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Those that a site tells apart: of candidates with one ball at the sites the first."""
-    first: dict[tuple[float, float], Candidate] = {}
-    for each in candidates:
-        first.setdefault((each.radius, each.label_flip_cost), each)
-    return list(first.values())
+def _spread(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Some of those that a site tells apart, of candidates with one ball at the sites the first."""
+    unlike: dict[tuple[float, float], Candidate] = {}
+    for each in flips_order(candidates):
+        unlike.setdefault((each.radius, each.label_flip_cost), each)
+    own = list(unlike.values())
+    return [own[place] for place in np.unique(np.linspace(0, len(own) - 1, _STARTS).round().astype(int))]

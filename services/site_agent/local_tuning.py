@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import Arrays, FloatArray, ProblemError
-from models.cohorts.fixed_point import Words, asked_points, to_words
+from models.cohorts.fixed_point import Words, to_words
 from models.methods.guard import Guard
 from models.methods.row_account import Accounted, RowAccount, joined
 from models.tuning.at_hand import answer_cuts
@@ -80,8 +80,7 @@ def tuning_words(task: Task, answer: Arrays, share: float) -> Words:
         if asked.scored:
             words.append(to_words(plain, 1.0, _NO_POINT))
         else:
-            points = _NO_POINT if asked.parts[j].penalty else asked_points({"point": task.arrays[f"point_{j}"]})
-            words.append(to_words(plain, share, points))
+            words.append(to_words(plain, share, task.arrays.get(f"point_{j}", _NO_POINT)))
     return np.concatenate(words)
 
 
@@ -120,8 +119,7 @@ def _cuts(
     spec, train = spec_of(task.spec, asked, part), rows.chosen(kept)
     problems = site_problems(spec, lifted(spec, train.features), train.outcomes(spec.loss.task), asset_type)
     if part.penalty is not None:
-        found = answer_start(problems, part.penalty, FoldGuard(guard, kept))
-        return _over_all(found, kept, spec)
+        return _over_all(answer_start(problems, part.penalty, FoldGuard(guard, kept)), kept, spec)
     size = problems[0].features.shape[1] + int(spec.fit_intercept)
     points = task.arrays.get(f"point_{j}")
     if points is None or points.shape != (len(problems), size) or not np.isfinite(points).all():

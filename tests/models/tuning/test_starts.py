@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.basics import Arrays, FloatArray
+from models.basics import FloatArray, TransportNorm
 from models.losses.catalogue import get_loss
 from models.problem import RobustSpec, SiteProblem, SiteTerms
-from models.tuning.at_hand import answer_cuts, race
+from models.tuning.at_hand import answer_part, race
 from models.tuning.budget import Budget, OneTraining
 from models.tuning.candidates import Candidate, grid
 from models.tuning.racing import Tuner
-from models.tuning.rungs import Asked
 from models.tuning.scores import error_sums
 from models.tuning.shared_cuts import TuningTerms
 from models.tuning.starts import START_PENALTY, answer_start, first_steps, mean_end
@@ -56,20 +55,13 @@ def tuner_of(loss: str, numbers: float = 4000.0) -> Tuner:
     return Tuner(terms, grid((0.3, 1.0, 10.0), (1.0,)), (4,), 1, 3, Budget(OneTraining(12, numbers), 2.0), "best", 4)
 
 
-def told_of(site: Site, part: Asked) -> Arrays:
-    problems = site.problems(part.candidate, part.fold)
-    if part.penalty is None:
-        return answer_cuts(problems, part.weights).arrays
-    return answer_start(problems, part.penalty).arrays
-
-
 @settings(max_examples=15)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1e-3, 0.1, 1.0]), st.sampled_from(["linf", "l2", "l1"]))
-def test_the_end_is_that_of_the_reference(seed: int, penalty: float, norm: str) -> None:
+def test_the_end_is_that_of_the_reference(seed: int, penalty: float, norm: TransportNorm) -> None:
     """CVXPY with the loss written out: mean pinball loss, and the radius times the larger of norm and 1 / cost."""
     random = np.random.default_rng(seed)
     features, targets = random.uniform(size=(20, 3)), random.uniform(size=20)
-    spec = RobustSpec(0.01, 1.0, norm, loss=LOSS)  # type: ignore[arg-type]
+    spec = RobustSpec(0.01, 1.0, norm, loss=LOSS)
     problem = SiteProblem(features, targets, spec)
     end = answer_start([problem], penalty).arrays["local_point"][0]
     weights = cp.Variable(4)
@@ -89,7 +81,10 @@ def test_the_first_exchange_of_targets_asks_a_step_of_each_radius_and_the_next_b
     assert {part.penalty for part in steps} == {START_PENALTY} and len(steps) == 9 and len(first.asked) == 12
     wanted = {(radius, fold) for radius in (0.3, 1.0, 10.0) for fold in range(3)}
     assert {(part.candidate.radius, part.fold) for part in steps} == wanted
-    told = [{name: told_of(site, part) for name, site in plants.items()} for part in first.asked]
+    told = [
+        {name: answer_part(part, site.problems(part.candidate, part.fold)) for name, site in plants.items()}
+        for part in first.asked
+    ]
     tuner.tell_cuts(told)
     second = tuner.exchange()
     assert second is not None and all(part.penalty is None for part in second.asked)

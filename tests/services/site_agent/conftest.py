@@ -12,6 +12,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
+from models.methods.row_account import RowAccount
 from services.contracts.asset_type import AssetType
 from services.contracts.codec import Signer, encode
 from services.contracts.messages import Kind, SiteRefusal, SiteUpdate, Task
@@ -170,6 +171,24 @@ def make_site(
     yield make
     for site in made:
         site.ledger.close()
+
+
+@pytest.fixture
+def accounts_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[Site], list[RowAccount]]:
+    """The accounts of what a site answers from now on, as its gate is given them."""
+
+    def noting(site: Site) -> list[RowAccount]:
+        accounts: list[RowAccount] = []
+        honest = site.door._gate.admit
+
+        def noted(*given: Any) -> Any:
+            accounts.append(given[3])
+            return honest(*given)
+
+        monkeypatch.setattr(site.door._gate, "admit", noted)
+        return accounts
+
+    return noting
 
 
 @pytest.fixture

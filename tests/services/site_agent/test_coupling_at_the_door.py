@@ -72,16 +72,9 @@ def test_what_leaves_is_loss_and_gradient_in_the_scores(make_site: Any) -> None:
         assert update.arrays[f"norm_weight_{j}"].tolist() == [0.0]
 
 
-def test_a_coupling_is_written_down_and_accounted_for(make_site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_coupling_is_written_down_and_accounted_for(make_site: Any, accounts_of: Any) -> None:
     site = make_site(policy=rules())
-    accounts: list[Any] = []
-    honest = site.door._gate.admit
-
-    def noted(*given: Any) -> Any:
-        accounts.append(given[3])
-        return honest(*given)
-
-    monkeypatch.setattr(site.door._gate, "admit", noted)
+    accounts = accounts_of(site)
     assert isinstance(asked(site, point(), point(seed=3)), SiteUpdate)
     train = site.door._vault.current().train
     assert sum(np.atleast_2d(rows).shape[0] for rows in accounts[0].rows) == 4, "a vector a plane and point"

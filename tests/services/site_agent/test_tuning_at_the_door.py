@@ -46,6 +46,21 @@ def rows_of(site: Any) -> tuple[Any, Any]:
     return train, deal_rows(train.features, train.classes, 5, 3)
 
 
+def rows_shown(site: Any, vectors: list[Any]) -> set[int]:
+    """Rows, with the intercept, along which two vectors differ."""
+    features = site.door._vault.current().train.features
+    rows = np.column_stack([features, np.ones(len(features))])
+    directions = rows / np.linalg.norm(rows, axis=1)[:, None]
+    found = set()
+    for i, first in enumerate(vectors):
+        for second in vectors[:i]:
+            step = first - second
+            if np.linalg.norm(step) > 1e-9:
+                cosine = np.abs(directions @ (step / np.linalg.norm(step)))
+                found |= set(np.flatnonzero(cosine > 1 - GUARDED).tolist())
+    return found
+
+
 def test_a_cut_is_of_the_rows_without_the_fold_and_scores_are_of_the_fold(make_site: Any, asset_type: Any) -> None:
     site = make_site(policy=rules(exposure_limit=1.0))
     train, folds = rows_of(site)
@@ -100,16 +115,9 @@ def test_pooled_counts_are_of_whole_candidates(parts: Any, line: str) -> None:
     assert TuningTask.model_validate(given | {"pooled": False})
 
 
-def test_rows_of_the_fold_stand_with_zero_in_the_account(make_site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_the_fold_stand_with_zero_in_the_account(make_site: Any, accounts_of: Any) -> None:
     site = make_site(policy=rules(exposure_limit=1.0))
-    accounts: list[Any] = []
-    honest = site.door._gate.admit
-
-    def noted(*given: Any) -> Any:
-        accounts.append(given[3])
-        return honest(*given)
-
-    monkeypatch.setattr(site.door._gate, "admit", noted)
+    accounts = accounts_of(site)
     assert isinstance(asked(site, {"point_0": np.full((1, 4), 0.2)}, part(1)), SiteUpdate)
     train, folds = rows_of(site)
     coefficients = accounts[0].rows[0]
@@ -128,34 +136,17 @@ def test_answers_over_folds_and_points_show_no_row_in_their_differences(make_sit
         answer = asked(site, {f"point_{j}": point for j in range(3)}, *parts, number=number)
         assert isinstance(answer, SiteUpdate)
         slopes += [answer.arrays[f"slope_{j}"][0] for j in range(3)]
-    features = site.door._vault.current().train.features
-    rows = np.column_stack([features, np.ones(len(features))])
-    directions = rows / np.linalg.norm(rows, axis=1)[:, None]
-    found = set()
-    for i, first in enumerate(slopes):
-        for second in slopes[:i]:
-            step = first - second
-            if np.linalg.norm(step) > 1e-9:
-                cosine = np.abs(directions @ (step / np.linalg.norm(step)))
-                found |= set(np.flatnonzero(cosine > 1 - GUARDED).tolist())
-    assert not found
+    assert not rows_shown(site, slopes)
     entries = [entry for entry in verify(site.folder / "ledger.jsonl") if entry["message"] == "update"]
     assert {entry["kind"] for entry in entries} == {"tune"}
     assert entries[-1]["exposure"]["by_differences"] == 0 and entries[-1]["exposure"]["vectors"] > 5
 
 
 def test_a_step_tells_where_it_ends_on_the_rows_without_the_fold_and_its_account(
-    make_site: Any, monkeypatch: pytest.MonkeyPatch, asset_type: Any
+    make_site: Any, accounts_of: Any, asset_type: Any
 ) -> None:
     site = make_site(policy=rules(exposure_limit=1.0))
-    accounts: list[Any] = []
-    honest = site.door._gate.admit
-
-    def noted(*given: Any) -> Any:
-        accounts.append(given[3])
-        return honest(*given)
-
-    monkeypatch.setattr(site.door._gate, "admit", noted)
+    accounts = accounts_of(site)
     update = asked(site, {}, part(1, penalty=0.5))
     assert isinstance(update, SiteUpdate) and set(update.arrays) == {"local_point_0"}
     train, folds = rows_of(site)
@@ -172,6 +163,7 @@ def test_steps_of_all_folds_and_penalties_show_no_row_in_their_differences(make_
         answer = asked(site, {}, *(part(fold, penalty=penalty) for fold in range(5)), number=number)
         assert isinstance(answer, SiteUpdate)
         ends += [penalty * answer.arrays[f"local_point_{j}"][0] for j in range(5)]  # the slope, but for the norm's part
+    assert not rows_shown(site, ends)
     exposure = [e for e in verify(site.folder / "ledger.jsonl") if e["message"] == "update"][-1]["exposure"]
     assert exposure["by_differences"] == 0 and exposure["vectors"] > 5 and len(ends) == 60
 
