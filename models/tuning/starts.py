@@ -29,7 +29,7 @@ from models.tuning.shared_cuts import DIGITS, TuningTerms, flips_order
 START_PENALTY: Final = 1e-3
 """Penalty of the step, features and risks being of order one."""
 _STARTS = 4  # of a lift and fold: a point serves all radii, as a cut does
-_MOST_CUTS = 30  # exact risks after which a step ends however rough it is: more of them changed no choice
+_MOST_CUTS = 30  # exact risks after which a step ends: 15 are too few where rows are many
 
 
 @dataclass(frozen=True)
