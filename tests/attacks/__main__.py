@@ -3,7 +3,8 @@
 Every CSV file of the folder that has numeric features and the last column ``label`` is trained on with each method, at
 plants with the default policy, and every attack is made on what left them. A line of the result: ``table, method, mode,
 attack, rows, rows_found``; mode is ``per-site`` for single plants' answers and ``sum`` for sums over the plants.
-``exposure`` is what the plants' own figures said; ``refused`` names the refusal that ended a run.
+``exposure`` is what the plants' own figures said; ``refused`` names the refusal that ended a run. Beside the methods
+there are tunings as "auto" has them, each with a training after it (``tests.attacks.tunings``).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,14 @@ from services.site_agent.policy import Refusal
 from tests.attacks import finding
 from tests.attacks.gated_plants import Plant, dealt, honest_run, question, stacked
 from tests.attacks.tables import read_table
+from tests.attacks.tunings import TUNINGS, rows_found, tuned_group
 
 STEEPNESS = 1e4  # as steep as the default policy lets through at a plan's default radius
 QUESTIONS = 30  # of a bisection
 MOST_ROWS = 200  # of a table: the rest is left out, so that all tables and methods take minutes
 ATTACKS = ("pairwise", "differences", "span", "bisection", "drop-one rounds", "drop-one runs")
 MODES = ("per-site", "sum")
+EVERYTHING = (*sorted(METHODS), *TUNINGS)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.attacks", description=__doc__)
     parser.add_argument("--json", type=Path, required=True)
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("BALLAST_DATA_DIR", "../shared/datasets")))
-    parser.add_argument("--methods", nargs="+", choices=sorted(METHODS), default=sorted(METHODS), metavar="NAME")
+    parser.add_argument("--methods", nargs="+", choices=EVERYTHING, default=EVERYTHING, metavar="NAME")
     parser.add_argument("--sites", type=int, default=4)
     parser.add_argument("--tables", nargs="+", help="names of tables, without .csv (default: all that fit)")
     parser.add_argument("--rows", type=int, default=MOST_ROWS, help="rows of a table that are used")
@@ -48,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.sites < LEAST_COHORT:
         print(f"left out sums: a cohort has at least {LEAST_COHORT} plants", file=sys.stderr)
     for method in chosen.methods:
-        if not get_method(method).on_sums:
+        if method in METHODS and not get_method(method).on_sums:
             print(f"left out sums of {method}: its server needs the answers of single plants", file=sys.stderr)
     lines: list[dict[str, Any]] = []
     for path in sorted(chosen.data.glob("*.csv")):
@@ -64,9 +67,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         kept = np.random.default_rng(0).permutation(labels.size)[: chosen.rows]
         for method in chosen.methods:
             for mode in MODES:
-                if mode == "sum" and (not get_method(method).on_sums or chosen.sites < LEAST_COHORT):
+                on_sums = method in TUNINGS or get_method(method).on_sums
+                if mode == "sum" and (not on_sums or chosen.sites < LEAST_COHORT):
                     continue
-                found = attack(features[kept], labels[kept], method, mode, chosen.sites)
+                attacked = attack_tuning if method in TUNINGS else attack
+                found = attacked(features[kept], labels[kept], method, mode, chosen.sites)
                 lines += [{"table": path.stem, "method": method, "mode": mode, **line} for line in found]
                 for line in lines[-len(found) :]:
                     print(" ".join(f"{value}" for value in line.values()), flush=True)
@@ -99,11 +104,27 @@ def attack(features: FloatArray, labels: FloatArray, name: str, mode: str, n_sit
     fresh = [Plant(problem) for problem in sites.values()]
     counts["bisection"] = bisected(fresh, name, mode)
     said["bisection"] = figures(fresh)[1]
-    refused = sorted({plant.refused for plant in [*group, *fresh]} - {""})
+    return _lines({each: counts[each] for each in ATTACKS}, said, [*group, *fresh], labels.size)
+
+
+def attack_tuning(
+    features: FloatArray, labels: FloatArray, name: str, mode: str, n_sites: int
+) -> list[dict[str, Any]]:
+    """What an honest tuning gives away, and the training after it."""
+    tuned = tuned_group(features, labels, name, mode, n_sites)
+    plants = [each.plant for each in tuned]
+    counts = rows_found(tuned, mode) | {"span": spanned(plants, mode)}
+    return _lines(counts, dict(zip(counts, figures(plants), strict=True)), plants, labels.size)
+
+
+def _lines(
+    counts: Mapping[str, int], said: Mapping[str, int], plants: Sequence[Plant], n_rows: int
+) -> list[dict[str, Any]]:
+    refused = sorted({plant.refused for plant in plants} - {""})
     more = {"refused": ", ".join(refused)} if refused else {}
     return [
-        {"attack": each, "rows": labels.size, "rows_found": counts[each], "exposure": said[each], **more}
-        for each in ATTACKS
+        {"attack": each, "rows": n_rows, "rows_found": counts[each], "exposure": said[each], **more}
+        for each in counts
     ]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from models.basics import Arrays, FloatArray
 from models.cohorts.dealing import Cohorts
-from models.losses.catalogue import get_loss
+from models.losses.catalogue import LossName, get_loss
 from models.methods.catalogue import get_method
 from models.methods.guard import Guard
 from models.methods.local_sgd.site import LocalStepsSite
@@ -35,7 +35,10 @@ VECTORS = ("slope", "minorant_slope", *STEPS)
 
 @dataclass
 class Plant:
-    """One plant; ``sent`` holds the arrays of each answer, steps less their start, ``accounts`` its own accounts."""
+    """One plant; ``sent`` holds the arrays of each answer, steps less their start, ``accounts`` its own accounts.
+
+    ``part``: its rows; ``gate``: what an answer passes before it leaves.
+    """
 
     problem: SiteProblem
     policy: SitePolicy = field(default_factory=SitePolicy)
@@ -45,9 +48,12 @@ class Plant:
 
     def __post_init__(self) -> None:
         """Open the vault."""
-        count = self.problem.labels.shape[0]
-        self._part = Part(self.problem.features, (self.problem.labels > 0).astype(np.intp), np.full(count, np.nan))
-        self._gate = ExposureGate(ExposureRecord(None), self.policy)
+        outcomes, count = self.problem.labels, self.problem.labels.shape[0]
+        if self.problem.spec.loss.task == "regression":
+            self.part = Part(self.problem.features, np.full(count, -1), outcomes)
+        else:
+            self.part = Part(self.problem.features, (outcomes > 0).astype(np.intp), np.full(count, np.nan))
+        self.gate = ExposureGate(ExposureRecord(None), self.policy)
         self._questions, self._heads = Questions(), Heads((self.problem,))
         self.figures = Figures(count)
 
@@ -63,8 +69,8 @@ class Plant:
         known = np.ones(self.problem.labels.shape[0], dtype=bool)
         complete = {**parameters, "least_rows": float(self.policy.min_samples)}
         try:
-            self._gate.check_budget(self._part, run)
-            guard = self._gate.guard(self._part, known)
+            self.gate.check_budget(self.part, run)
+            guard = self.gate.guard(self.part, known)
             found, kept = accounted_remembering(method.site, self.problem, message, complete, memory, guard)
             headed = {name: np.asarray(array)[None] for name, array in message.items()}
             points = [message["point"]] if "point" in message else list(message["points"])
@@ -73,7 +79,7 @@ class Plant:
                     check_steepness(point[None], self._heads, self.policy.steepness_limit)
             if "point" in message:
                 self._questions.check_nearness(run, headed, self._heads, self.policy.nearness_limit)
-            self.figures = self._gate.admit(self._part, known, run, found.account, guard.choices)
+            self.figures = self.gate.admit(self.part, known, run, found.account, guard.choices)
         except Refusal as refusal:
             self.refused = refusal.refusal_code
             raise
@@ -136,9 +142,11 @@ def stacked(answers: Sequence[Sequence[Arrays]]) -> FloatArray:
     return np.array(found)
 
 
-def dealt(features: FloatArray, labels: FloatArray, n_sites: int, method: Method) -> dict[str, SiteProblem]:
+def dealt(
+    features: FloatArray, labels: FloatArray, n_sites: int, method: Method, loss_name: LossName = "hinge"
+) -> dict[str, SiteProblem]:
     """Rows dealt to plants at random, the default radius of a plan; a smooth loss where the method needs one."""
-    loss = get_loss("smooth_hinge" if method.needs_smooth_loss else "hinge")
+    loss = get_loss("smooth_hinge" if method.needs_smooth_loss else loss_name)
     order = np.random.default_rng(0).permutation(labels.shape[0])
     return {
         f"plant-{number + 1}": SiteProblem(

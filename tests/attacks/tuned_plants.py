@@ -1,0 +1,169 @@
+"""An honest tuning at plants behind their gates, and what a coordinator has of it: cuts and ends of steps over folds.
+
+Answers over two folds share two thirds of a plant's rows, so their differences are of few rows. What leaves is written
+down by lift, for vectors of two lifts have different lengths.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.basics import Arrays, FloatArray
+from models.features.lift import Lift
+from models.features.products import product_lift
+from models.features.spline import SplineLift, spline_lift
+from models.methods.row_account import RowAccount, joined
+from models.problem import SiteProblem, SiteTerms
+from models.tuning.at_hand import answer_cuts
+from models.tuning.automatic import AUTO_FOLDS, AUTO_RULE, AUTO_SEGMENTS, automatic_radii, tries_products
+from models.tuning.budget import MOST_TRAININGS, Budget, OneTraining
+from models.tuning.candidates import grid
+from models.tuning.fold_guard import FoldGuard, over_all
+from models.tuning.folds import Folds, deal_rows
+from models.tuning.racing import Tuner
+from models.tuning.rungs import Asked, race_numbers, rungs
+from models.tuning.scores import class_counts, error_sums, fold_score
+from models.tuning.shared_cuts import TuningTerms
+from models.tuning.starts import answer_start
+from services.site_agent.policy import Refusal
+from tests.attacks.gated_plants import Plant
+
+_ROUNDS: Final = 12  # of the training by which the budget is counted, as before a first run
+_SCORES: Final = 4  # numbers that a plant tells of a candidate
+_RUN: Final = "tuning-1"
+
+
+@dataclass
+class TunedPlant:
+    """A plant in a tuning; ``sent`` holds by lift the arrays of each answer, ends of steps as the slopes they say."""
+
+    plant: Plant
+    on_sums: bool
+    sent: dict[int, list[dict[str, FloatArray]]] = field(default_factory=lambda: defaultdict(list))
+
+    @property
+    def lifts(self) -> tuple[Lift | None, ...]:
+        """Lifts that are tried, by number."""
+        return automatic_lifts(self.plant.problem.features.shape[1])
+
+    @cached_property
+    def folds(self) -> Folds:
+        """Fold (N,) of each row."""
+        part, classes = self.plant.part, self.plant.problem.spec.loss.task == "classification"
+        return deal_rows(part.features, part.classes if classes else np.zeros(len(part), np.intp), AUTO_FOLDS, 0)
+
+    def rows(self, lift: int) -> FloatArray:
+        """Rows (N, D) as they stand in a slope of a lift: the intercept's 1 last."""
+        features = self._features(lift)
+        return np.column_stack([features, np.ones(len(features))])
+
+    def answer(self, parts: Sequence[Asked]) -> list[Arrays]:
+        """What leaves in one exchange, by part; ``Refusal`` where the plant says no."""
+        known = np.ones(len(self.plant.part), dtype=bool)
+        guard = self.plant.gate.guard(self.plant.part, known, on_sums=self.on_sums)
+        told, accounts = list[Arrays](), list[RowAccount]()
+        for asked in parts:
+            kept = self.folds != asked.fold
+            problem = [self._problem(asked, kept)]
+            if asked.penalty is None:
+                found = answer_cuts(problem, asked.weights, FoldGuard(guard, kept))
+            else:
+                found = answer_start(problem, asked.penalty, FoldGuard(guard, kept))
+            account = over_all(found.account, kept)
+            local = isinstance(self.lifts[asked.candidate.lift], SplineLift)
+            accounts.append(replace(account, whole=account.whole and not local))
+            told.append(found.arrays)
+        try:
+            self.plant.figures = self.plant.gate.admit(self.plant.part, known, _RUN, joined(accounts), guard.choices)
+        except Refusal as refusal:
+            self.plant.refused = refusal.refusal_code
+            raise
+        for asked, arrays in zip(parts, told, strict=True):
+            slopes = arrays if asked.penalty is None else {"local_point": -asked.penalty * arrays["local_point"]}
+            self.sent[asked.candidate.lift].append(dict(slopes))
+        self.plant.accounts += accounts
+        return told
+
+    def scores(self, asked: Asked) -> FloatArray:
+        """Counts or sums of errors of a fold."""
+        held, lifted = self.folds == asked.fold, self._features(asked.candidate.lift)
+        if self.plant.problem.spec.loss.task == "regression":
+            return error_sums(asked.weights, lifted[held], self.plant.part.targets[held], self.plant.problem.spec.loss)
+        return class_counts(asked.weights, lifted[held], self.plant.part.classes[held], 2)
+
+    def _features(self, lift: int) -> FloatArray:
+        features, chosen = self.plant.problem.features, self.lifts[lift]
+        return features if chosen is None else chosen.apply(features)
+
+    def _problem(self, asked: Asked, kept: NDArray[np.bool_]) -> SiteProblem:
+        problem, candidate = self.plant.problem, asked.candidate
+        spec = replace(
+            problem.spec, radius=problem.spec.radius * candidate.radius, label_flip_cost=candidate.label_flip_cost
+        )
+        return SiteProblem(self._features(candidate.lift)[kept], problem.labels[kept], spec)
+
+
+def honest_tuning(plants: Mapping[str, Plant], *, on_sums: bool) -> dict[str, TunedPlant]:
+    """A tuning of planes and splines as "auto" has it, on sums over all plants or on their single answers.
+
+    It ends where a plant refuses.
+    """
+    tuned = {name: TunedPlant(plant, on_sums) for name, plant in plants.items()}
+    tuner, shares = _tuner(plants, on_sums), _shares(plants)
+    try:
+        while (exchange := tuner.exchange()) is not None:
+            if exchange.scored:
+                told = [exchange.together(place) for place in exchange.told]
+                counts = [[plant.scores(part) for part in parts for plant in tuned.values()] for parts in told]
+                loss = tuner.terms.loss
+                tuner.tell_scores([fold_score(np.add.reduce(each), loss) for each in counts])
+                continue
+            answers = {name: plant.answer(exchange.asked) for name, plant in tuned.items()}
+            tuner.tell_cuts([
+                _summed({name: answers[name][place] for name in answers}, shares) if on_sums
+                else {name: answers[name][place] for name in answers}
+                for place in range(len(exchange.asked))
+            ])
+    except Refusal:
+        pass
+    return tuned
+
+
+def _tuner(plants: Mapping[str, Plant], on_sums: bool) -> Tuner:
+    spec, shares = next(iter(plants.values())).problem.spec, _shares(plants)
+    sites = tuple(SiteTerms(name, shares[name], plant.problem.spec.radius, 1.0) for name, plant in plants.items())
+    if on_sums:
+        sites = (SiteTerms("all", 1.0, sum(each.weight * each.radius for each in sites), 1.0),)
+    terms = TuningTerms(sites, spec.loss, spec.transport_norm, spec.fit_intercept)
+    n_features = next(iter(plants.values())).problem.features.shape[1]
+    sizes = tuple(n_features if each is None else each.n_outputs for each in automatic_lifts(n_features))
+    candidates = grid(automatic_radii(spec.loss.name), (spec.label_flip_cost,), len(sizes))
+    numbers = race_numbers(candidates, sizes, 1, rungs(len(candidates), AUTO_FOLDS), _SCORES)
+    budget = Budget(OneTraining(_ROUNDS, numbers / MOST_TRAININGS + 1.0), MOST_TRAININGS)
+    return Tuner(terms, candidates, sizes, 1, AUTO_FOLDS, budget, AUTO_RULE, _SCORES)
+
+
+def _shares(plants: Mapping[str, Plant]) -> dict[str, float]:
+    total = sum(len(plant.part) for plant in plants.values())
+    return {name: len(plant.part) / total for name, plant in plants.items()}
+
+
+def _summed(answers: Mapping[str, Arrays], shares: Mapping[str, float]) -> dict[str, Arrays]:
+    """Weighted sums of all plants' answers, as a cohort of them has it."""
+    first = next(iter(answers.values()))
+    sums = {name: np.asarray(sum(shares[site] * each[name] for site, each in answers.items())) for name in first}
+    return {"all": sums}
+
+
+@cache
+def automatic_lifts(n_features: int) -> tuple[Lift | None, ...]:
+    """The features themselves, splines and, where "auto" tries them, products."""
+    products = [product_lift(n_features, range(n_features), squares=True)] if tries_products(n_features) else []
+    return (None, *(spline_lift(n_features, each) for each in AUTO_SEGMENTS), *products)
