@@ -1,4 +1,4 @@
-"""The works that all journeys share, on one real Prefect server."""
+"""The works that all journeys share, on one real Prefect server; they end with the folder: idle servers cost time."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tests.ports import free_port
 from tests.waiting import wait_until
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("prefect")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def prefect_url(prefect_home: Path) -> Iterator[str]:
     home, port = prefect_home, free_port()
     environment = {**os.environ, **QUIET, "PREFECT_HOME": str(home), "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
@@ -64,7 +64,7 @@ def rig_rows() -> Callable[[int, int, int], list[list[str]]]:
     return rows_of
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def works(tmp_path_factory: pytest.TempPathFactory, prefect_url: str) -> Iterator[ProcessWorks]:
     with open_process_works(tmp_path_factory.mktemp("works"), prefect_url) as running:
         ModelRegistry(running.settings.tracking_uri, running.settings.artifact_root).prepare()
@@ -95,7 +95,7 @@ def running(runner: Any) -> list[subprocess.Popen[bytes]]:
     return [runner()]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def host(empty_postgresql: Callable[[], str]) -> Iterator[Host]:
     with open_host(empty_postgresql()) as running:
         yield running
