@@ -22,7 +22,8 @@ def lorenz_chart(report: FairnessReport, form: Format) -> bytes:
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "lorenz", "font.size": 10}):
-        figure = Figure(figsize=(10.4, 4.8), dpi=120, layout="constrained")
+        figure = Figure(figsize=(10.4, 4.8), dpi=120)
+        figure.subplots_adjust(left=0.065, right=0.985, bottom=0.11, top=0.92, wspace=0.2)
         axes, beside = figure.subplots(1, 2)
         axes.plot([0, 1], [0, 1], color="black", linewidth=0.8, label="equality")
         beside.plot([0, 1], [0, 0.5], color="black", linewidth=0.8)
