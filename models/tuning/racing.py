@@ -64,6 +64,7 @@ class Tuner:
         self._rung, self._done, self._pending = 0, 0, Exchange((), scored=False)
         self._weights: dict[tuple[Candidate, int], FloatArray] = {}
         self._pools = self._new_pools()
+        self._near_enough: dict[tuple[int, int], set[Candidate]] = {}
         self._starts: dict[tuple[int, int], list[Asked]] = {}
         self.choice: Choice | None = None
         self.told = 0.0
@@ -126,7 +127,7 @@ class Tuner:
             self.choice = chosen(live, self.rule, self.sizes)
             return
         self.live = kept(live, stay(len(live)), self.sizes)
-        self._pools, self._starts = self._new_pools(), {}
+        self._pools, self._near_enough, self._starts = self._new_pools(), {}, {}
 
     def weights(self, candidate: Candidate) -> FloatArray:
         """Weights (K, D) with which a candidate was scored last: a start for its training."""
@@ -183,6 +184,7 @@ class Tuner:
     def _needy(self, key: tuple[int, int]) -> list[Asked]:
         """Candidates of a lift whose gap is wide with a fold held out, the one asked least first."""
         pools, (lift, fold) = self._pools[key], key
+        near_enough = self._near_enough.setdefault(key, set())
         own = flips_order([each for each in self.live if each.lift == lift])
         order = sorted(own, key=lambda each: pools[0].asked(each))
         if not pools[0].asked(own[0]):
@@ -191,9 +193,13 @@ class Tuner:
             return [self._starts[key].pop(0)]
         found = []
         for candidate in order:
+            if candidate in near_enough:  # more cuts bring its bounds no further apart
+                continue
             steps = [pool.step(candidate) for pool in pools]
             if max(step.gap for step in steps) > COARSE:
                 found.append(Asked(candidate, fold, np.stack([step.point for step in steps])))
+            else:
+                near_enough.add(candidate)
             if len(found) == self._at_once():
                 break
         return found

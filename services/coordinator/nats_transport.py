@@ -15,6 +15,7 @@ from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
 from services.contracts.codec import COMPACT, OWN_SCORES, READS
+from services.contracts.ended_tasks import done_within
 from services.contracts.errors import UnavailableError
 from services.contracts.log_filters import silence_link_libraries
 from services.contracts.roll import ROLL
@@ -52,7 +53,7 @@ class NatsTransport:
         silence_link_libraries()
         context = ssl.create_default_context(cafile=str(self._authority)) if self._authority else None
         try:
-            self._client = await asyncio.wait_for(
+            self._client = await done_within(
                 nats.connect(
                     servers=self._servers, tls=context, nkeys_seed=str(self._seed_file), inbox_prefix=INBOX,
                     max_reconnect_attempts=-1, reconnect_time_wait=0.2, allow_reconnect=True,

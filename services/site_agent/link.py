@@ -18,6 +18,7 @@ from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
 from services.contracts.codec import read_by_asker
+from services.contracts.ended_tasks import give_up
 from services.contracts.errors import BallastError, UnavailableError
 from services.contracts.log_filters import silence_link_libraries
 from services.contracts.roll import TWINS, WORDS
@@ -144,8 +145,7 @@ class PlantLink:
             return bool(done)
         finally:
             for task in (job, stopped):
-                task.cancel()
-            await asyncio.gather(job, stopped, return_exceptions=True)
+                await give_up(task)
 
     async def _greet(self, client: Client) -> None:
         """After every connection: check that it is encrypted, then say hello."""

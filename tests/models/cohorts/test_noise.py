@@ -159,7 +159,7 @@ def test_the_operating_system_draws_and_every_answer_anew() -> None:
 def test_bounds_hold_at_least_as_often_as_stated() -> None:
     """At a confidence of .5, and with what is given away by the union of all events counted: far more often."""
     held = {0.5: 0, 0.95: 0}
-    runs, draws = 40, 4
+    runs, draws = 20, 4
     for seed in range(runs // draws):
         sites = federation(seed, rows=2000, radius=0.05)
         exact = train(sites, gap=1e-4)

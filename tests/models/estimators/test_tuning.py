@@ -146,7 +146,7 @@ def test_where_rows_are_too_few_for_folds_auto_takes_the_terms_as_they_are(rare:
 def faults_in_a_corner(share: float) -> tuple[Any, Any, Any]:
     """Rows of which so many are faulty, a third of them among healthy ones."""
     random = np.random.default_rng(6)
-    n, n_faults = 200, round(200 * share)
+    n, n_faults = 150, round(150 * share)
     features = random.normal(size=(n, 3))
     features[:n_faults, 0] += 1.6
     return features, (np.arange(n) < n_faults).astype(int), random.permutation(n) % 2

@@ -22,7 +22,7 @@ from models.tuning.folds import deal_rows
 from models.tuning.racing import Tuner
 from models.tuning.rungs import rungs
 from models.tuning.scores import class_counts, error_sums, fold_score, without_rare
-from models.tuning.shared_cuts import SharedCuts, TuningTerms
+from models.tuning.shared_cuts import COARSE, SharedCuts, Step, TuningTerms
 from models.worst_case.risk import site_risk
 
 
@@ -104,6 +104,28 @@ def test_the_race_finds_the_lift_that_tells_the_fault() -> None:
     assert best.mean > 0.85 and len(best.scores) == 5
     planes = [each.mean for each in tuner.scored if each.candidate.lift == 0]
     assert max(planes) < best.mean - 0.1
+
+
+def test_what_is_near_enough_is_not_solved_again_but_to_be_scored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By counting: with more cuts its bounds come no further apart, and it is asked no more."""
+    seen: list[tuple[int, Candidate, float]] = []
+
+    def noted(pool: SharedCuts, candidate: Candidate) -> Step:
+        found = whole(pool, candidate)
+        seen.append((id(pool), candidate, found.gap))
+        return found
+
+    whole = SharedCuts.step
+    monkeypatch.setattr(SharedCuts, "step", noted)
+    plants = sites()
+    tuner = tuner_of(plants, Budget(OneTraining(12, 1e6), 3.0), n_folds=2)
+    race(tuner, plants, get_loss("hinge"))
+    gaps: dict[tuple[int, Candidate], list[float]] = {}
+    for pool, candidate, gap in seen:
+        gaps.setdefault((pool, candidate), []).append(gap)
+    ended = [each for each in gaps.values() if each[-1] <= COARSE]
+    assert len(ended) > len(gaps) / 2
+    assert all(sum(gap <= COARSE for gap in each) <= 2 for each in ended), "once in the race, and once for the score"
 
 
 def test_finalists_are_scored_on_every_fold_and_the_others_on_fewer() -> None:

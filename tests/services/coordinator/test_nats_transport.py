@@ -17,6 +17,7 @@ from services.coordinator import link_call
 from services.coordinator.nats_transport import NatsTransport
 from services.site_agent.link import PlantLink
 from services.site_agent.link_address import Address
+from tests.services.contracts.test_ended_tasks import Stubborn
 from tests.waiting import PATIENCE, wait_until
 
 Handler = Callable[[Any], Awaitable[None]]
@@ -182,6 +183,17 @@ async def test_a_stranger_is_not_let_in(bus: Any, tmp_path: Any) -> None:
     stranger = NatsTransport([bus.address], tmp_path / "stranger.nk", bus.files.authority)
     with pytest.raises(UnavailableError):
         await stranger.connect(timeout_seconds=3.0)
+
+
+async def test_a_client_that_goes_on_though_it_was_given_up_holds_nobody_up(
+    bus: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one does that is cancelled while it closes the connection of which its key was refused."""
+    stubborn = Stubborn(1)
+    monkeypatch.setattr(nats, "connect", lambda **_: stubborn.work())
+    with pytest.raises(UnavailableError, match="no NATS server"):
+        await bus.transport().connect(timeout_seconds=0.05)
+    assert stubborn.end == "cancelled"
 
 
 async def test_a_site_may_not_listen_to_another_sites_tasks(bus: Any) -> None:

@@ -59,7 +59,7 @@ def test_many_weights_take_four_projections_for_six_questions(monkeypatch: pytes
     random = np.random.default_rng(3)
     sites = {}
     for name in ("a", "b", "c"):
-        rows = random.uniform(size=(30, 260))
+        rows = random.uniform(size=(30, 24))
         sites[name] = SiteProblem(rows, np.where(rows[:, 0] > rows[:, 1], 1.0, -1.0), RobustSpec(1e-2, 1.0, "l2"))
     counted: list[float] = []
 
@@ -68,6 +68,7 @@ def test_many_weights_take_four_projections_for_six_questions(monkeypatch: pytes
         return project(*given, **terms)
 
     monkeypatch.setattr(cohort, "project", counting)
+    monkeypatch.setattr(cohort, "_WIDE", 25)
     few = train(sites, method="cohort-bundle", gap=1e-3, max_rounds=40)
     per_round = len(counted) / few.n_rounds
     assert few.certificate.gap <= 1e-3 and per_round <= 4
