@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.benchmarks.papers.fdr_svm import our_features
+from tests.benchmarks.papers.fdr_svm import author_columns, our_features
 from tests.benchmarks.papers.fdr_svm.author_columns import AUTHORS, PUMP_BETAS, RIVALS, knobs, rival_points
 from tests.benchmarks.papers.fdr_svm.authors import TEMPERATURES
 from tests.benchmarks.papers.fdr_svm.choice import Grid, as_printed, sites_of
@@ -117,13 +117,16 @@ def test_a_batch_holds_the_rows_that_were_drawn_and_else_nothing() -> None:
 
 @pytest.mark.parametrize("chosen", ["UKM", "Rice", "pump"])
 @pytest.mark.parametrize("name", RIVALS)
-def test_a_column_chooses_as_one_run_after_the_other_does(name: str, chosen: str) -> None:
+def test_a_column_chooses_as_one_run_after_the_other_does(
+    monkeypatch: pytest.MonkeyPatch, name: str, chosen: str
+) -> None:
     """Same scores and same choice as the tuning of the columns as printed, whose loop is over single runs."""
+    monkeypatch.setattr(author_columns, "PUMP_ROUNDS", 40)
     data = replace(small_split(), name=chosen)
     data = replace(data, features=data.features[:-3], labels=data.labels[:-3], site=data.site[:-3], fold=data.fold[:-3])
     grid = Grid(rounds=(3, 8), folds=3)
     cell = AUTHORS[f"{name}, code's settings"](data, grid)
-    rounds = (220,) if chosen == "pump" else grid.rounds
+    rounds = (40,) if chosen == "pump" else grid.rounds
     # Of the two sets in [0, 1] the features are scaled by the training rows.
     low, high = data.features.min(axis=0), data.features.max(axis=0)
     if chosen != "UKM":
