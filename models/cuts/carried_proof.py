@@ -17,6 +17,10 @@ from models.problem import ServerProblem, SiteTerms
 from models.site_ambiguity.ball import MixtureBall
 
 
+_LAST_DIGITS = 1e-6
+"""Share of the risk that the cuts of the end may prove less than those of an earlier round did, which are not kept."""
+
+
 @dataclass(frozen=True)
 class CarriedProof:
     """Evidence of one head that proves its bounds over the mixtures of ``ball``.
@@ -25,7 +29,8 @@ class CarriedProof:
     ``norm_weight``, ``multipliers``, ``around`` and ``rounds`` (m,), ``slope`` (m, D), ``swing`` (m, P or 0). Cuts that
     neither prove nor bound anything are left out. ``sites`` (G of them) are those of the server's problem: cohorts
     where it saw sums. ``rounds`` says in which exchange of messages a cut was answered. ``centred`` (m,): other
-    multipliers that may stand for ``around``, with cuts that are ``spare`` without them.
+    multipliers that may stand for ``around``, with cuts that are ``spare`` without them. ``lower`` is the bound of the
+    evidence, without the last digits that cuts proved which were dropped since.
     """
 
     weights: FloatArray
@@ -79,9 +84,15 @@ def carried_proof(evidence: Evidence, problem: ServerProblem) -> CarriedProof | 
         weights=near, risks=evidence.risks[evidence.best], mixture=found.mixture, site=cuts.cut_site.astype(np.intp),
         offset=cuts.cut_offset, slope=cuts.cut_slope, norm_weight=cuts.cut_norm_weight, swing=cuts.cut_swing,
         multipliers=proof.multipliers[keep], around=proof.around[keep], rounds=cuts.cut_round,
-        upper=evidence.upper, lower=evidence.certificate.lower, ball=problem.mixture,
+        upper=evidence.upper, lower=_without_last_digits(evidence, proof.bound), ball=problem.mixture,
         sites=problem.sites, centred=None if centred is None else centred[keep], spare=~used[keep],
     )
+
+
+def _without_last_digits(evidence: Evidence, proven: float) -> float:
+    """The bound of the evidence, or what is ``proven`` where no more than last digits are missing from it."""
+    lower = evidence.certificate.lower
+    return proven if lower - _LAST_DIGITS * evidence.upper <= proven < lower else lower
 
 
 def _that_count(evidence: Evidence, multipliers: FloatArray) -> NDArray[np.bool_]:

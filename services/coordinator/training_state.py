@@ -231,6 +231,9 @@ class Training:
         mixture = server.mixture_weights(state, problem)
         if plan.reveal == "sums":  # the weights are fixed, and what is known by cohort is of no plant
             mixture = {site.site_id: site.weight for site in self.run.members}
+        proofs = server.carried_proofs(state, problem)
+        if proofs:  # what is told is what others can prove
+            certificate = replace(certificate, lower=min(certificate.lower, sum(proof.lower for proof in proofs)))
         robust = get_method(plan.method).is_robust
         weights = server.weights(state)
         objective, joint = objective_of(plan.spec, self.asset_type), joint_loss(plan.spec, self.asset_type)
@@ -247,5 +250,5 @@ class Training:
             rounds=self.number, site_risks={} if plan.reveal == "sums" else risks, worst_weights=mixture,
             risk_bound=risk_bound(certificate.upper, risks, problem) if robust else math.inf,
             convex_part=server.convex_part(state), note=server.note(state, problem),
-            proofs=server.carried_proofs(state, problem), reused=self.reused,
+            proofs=proofs, reused=self.reused,
         )

@@ -3,8 +3,9 @@
 Every CSV file of the folder that has numeric features and the last column ``label`` is trained on with each method, at
 plants with the default policy, and every attack is made on what left them. A line of the result: ``table, method, mode,
 attack, rows, rows_found``; mode is ``per-site`` for single plants' answers and ``sum`` for sums over the plants.
-``exposure`` is what the plants' own figures said; ``refused`` names the refusal that ended a run. Beside the methods
-there are tunings as "auto" has them, each with a training after it (``tests.attacks.tunings``).
+``exposure`` is what the plants' own figures said; ``refused`` names the refusal that ended a run. Guards draw by
+``--draw``, so a run can be made again. Beside the methods there are tunings as "auto" has them, each with a training
+after it (``tests.attacks.tunings``).
 """
 
 from __future__ import annotations
@@ -45,9 +46,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--sites", type=int, default=4)
     parser.add_argument("--tables", nargs="+", help="names of tables, without .csv (default: all that fit)")
     parser.add_argument("--rows", type=int, default=MOST_ROWS, help="rows of a table that are used")
+    parser.add_argument("--draw", type=int, default=0, help="number by which the plants' guards draw (default: 0)")
     chosen = parser.parse_args(arguments)
     if chosen.sites < 2:
         parser.error(f"--sites must be at least 2, got {chosen.sites}")
+    if chosen.draw < 0:
+        parser.error(f"--draw must be at least 0, got {chosen.draw}")
     if chosen.sites < LEAST_COHORT:
         print(f"left out sums: a cohort has at least {LEAST_COHORT} plants", file=sys.stderr)
     for method in chosen.methods:
@@ -71,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 if mode == "sum" and (not on_sums or chosen.sites < LEAST_COHORT):
                     continue
                 attacked = attack_tuning if method in TUNINGS else attack
-                found = attacked(features[kept], labels[kept], method, mode, chosen.sites)
+                found = attacked(features[kept], labels[kept], method, mode, chosen.sites, chosen.draw)
                 lines += [{"table": path.stem, "method": method, "mode": mode, **line} for line in found]
                 for line in lines[-len(found) :]:
                     print(" ".join(f"{value}" for value in line.values()), flush=True)
@@ -85,10 +89,12 @@ def failed(line: dict[str, Any]) -> bool:
     return given_away or line["rows_found"] > line["exposure"]
 
 
-def attack(features: FloatArray, labels: FloatArray, name: str, mode: str, n_sites: int) -> list[dict[str, Any]]:
+def attack(
+    features: FloatArray, labels: FloatArray, name: str, mode: str, n_sites: int, draw: int = 0
+) -> list[dict[str, Any]]:
     """Every attack on plants that share the rows; all but the bisection on the traffic of honest runs."""
     sites = dealt(features, labels, n_sites, get_method(name))
-    plants = {site: Plant(problem) for site, problem in sites.items()}
+    plants = {site: Plant(problem, draw=draw) for site, problem in sites.items()}
     cohorts = {"all": tuple(plants)} if mode == "sum" else None
     honest_run(plants, name, cohorts=cohorts)
     group = list(plants.values())
@@ -101,17 +107,17 @@ def attack(features: FloatArray, labels: FloatArray, name: str, mode: str, n_sit
     said = dict(zip(counts, figures(group), strict=True))
     counts["drop-one rounds"], counts["drop-one runs"] = dropped(plants, name, mode)
     said["drop-one rounds"] = said["drop-one runs"] = figures(group)[1]
-    fresh = [Plant(problem) for problem in sites.values()]
+    fresh = [Plant(problem, draw=draw) for problem in sites.values()]
     counts["bisection"] = bisected(fresh, name, mode)
     said["bisection"] = figures(fresh)[1]
     return _lines({each: counts[each] for each in ATTACKS}, said, [*group, *fresh], labels.size)
 
 
 def attack_tuning(
-    features: FloatArray, labels: FloatArray, name: str, mode: str, n_sites: int
+    features: FloatArray, labels: FloatArray, name: str, mode: str, n_sites: int, draw: int = 0
 ) -> list[dict[str, Any]]:
     """What an honest tuning gives away, and the training after it."""
-    tuned = tuned_group(features, labels, name, mode, n_sites)
+    tuned = tuned_group(features, labels, name, mode, n_sites, draw=draw)
     plants = [each.plant for each in tuned]
     counts = rows_found(tuned, mode) | {"span": spanned(plants, mode)}
     return _lines(counts, dict(zip(counts, figures(plants), strict=True)), plants, labels.size)

@@ -6,6 +6,7 @@ what leaves is written down.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -33,15 +34,29 @@ STEPS = ("local_point", "snapshot")
 VECTORS = ("slope", "minorant_slope", *STEPS)
 
 
+class DrawnRecord(ExposureRecord):
+    """A record in memory whose guard draws by a secret that follows from a number and the rows: the same each time."""
+
+    def __init__(self, draw: int, features: FloatArray) -> None:
+        """Open it."""
+        super().__init__(None)
+        self._drawn = hashlib.sha256(draw.to_bytes(8, "big") + np.ascontiguousarray(features).tobytes()).digest()
+
+    def secret(self) -> bytes:
+        """What the guard draws by."""
+        return self._drawn
+
+
 @dataclass
 class Plant:
     """One plant; ``sent`` holds the arrays of each answer, steps less their start, ``accounts`` its own accounts.
 
-    ``part``: its rows; ``gate``: what an answer passes before it leaves.
+    ``part``: its rows; ``gate``: what an answer passes before it leaves; ``draw``: the number that its guard draws by.
     """
 
     problem: SiteProblem
     policy: SitePolicy = field(default_factory=SitePolicy)
+    draw: int = 0
     sent: list[dict[str, FloatArray]] = field(default_factory=list)
     accounts: list[RowAccount] = field(default_factory=list)
     refused: str = ""
@@ -53,7 +68,7 @@ class Plant:
             self.part = Part(self.problem.features, np.full(count, -1), outcomes)
         else:
             self.part = Part(self.problem.features, (outcomes > 0).astype(np.intp), np.full(count, np.nan))
-        self.gate = ExposureGate(ExposureRecord(None), self.policy)
+        self.gate = ExposureGate(DrawnRecord(self.draw, self.problem.features), self.policy)
         self._questions, self._heads = Questions(), Heads((self.problem,))
         self.figures = Figures(count)
 

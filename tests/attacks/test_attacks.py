@@ -91,7 +91,7 @@ def test_plants_whose_guard_sleeps_give_rows_away_in_a_tuning(monkeypatch: pytes
     monkeypatch.setattr(VaultGuard, "choose_cut", lambda self, question, near, exact, other: exact)
     policy = SitePolicy(exposure_limit=1.0)
     features, labels = table()
-    found = rows_found(tuned_group(features[:60, :4], labels[:60], name, "per-site", 2, policy), "per-site")
+    found = rows_found(tuned_group(features[:60, :4], labels[:60], name, "per-site", 2, policy=policy), "per-site")
     assert 0 < found["pairwise"] <= found["differences"]
 
 

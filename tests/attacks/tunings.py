@@ -22,14 +22,15 @@ TUNINGS: Final[dict[str, LossName]] = {
 
 
 def tuned_group(
-    features: FloatArray, labels: FloatArray, name: str, mode: str, n_sites: int, policy: SitePolicy | None = None
+    features: FloatArray, labels: FloatArray, name: str, mode: str, n_sites: int, *, draw: int = 0,
+    policy: SitePolicy | None = None,
 ) -> list[TunedPlant]:
     """Plants after a tuning and a training, both of which may have ended by a refusal."""
     if TUNINGS[name] in ("pinball", "huber"):
         features, labels = features[:, :-1], features[:, -1]
     method = "cohort-bundle" if mode == "sum" else "level-bundle"
     sites = dealt(features, labels, n_sites, get_method(method), TUNINGS[name])
-    plants = {site: Plant(problem, policy or SitePolicy()) for site, problem in sites.items()}
+    plants = {site: Plant(problem, policy or SitePolicy(), draw) for site, problem in sites.items()}
     tuned = honest_tuning(plants, on_sums=mode == "sum")
     honest_run(plants, method, cohorts={"all": tuple(plants)} if mode == "sum" else None)
     return list(tuned.values())

@@ -189,9 +189,9 @@ def test_a_run_waits_hours_for_a_registry_that_is_away(
     works: Any, killed: Killed, waiting: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, draft = killed("patient", "before the registry is asked")
-    registry_away(monkeypatch, times=20)
+    registry_away(monkeypatch, times=28)
     gone_on(works, run)
-    assert len(waiting) == 20 and sum(waiting) > 2 * 3600
+    assert len(waiting) == 28 and sum(waiting) > 2 * 3600
     ended = works.context.store.runs.get_run(run.run_id)
     assert (ended.status, ended.model_version) == ("completed", "1")
     assert works.context.registry.get("patient", CHAMPION).signature == draft.version.signature
