@@ -16,7 +16,6 @@ from models.cuts.lower_bound import strongest_proof
 from models.problem import ServerProblem, SiteTerms
 from models.site_ambiguity.ball import MixtureBall
 
-
 _LAST_DIGITS = 1e-6
 """Share of the risk that the cuts of the end may prove less than those of an earlier round did, which are not kept."""
 
