@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from models.basics import Arrays, FloatArray
+from models.basics import FloatArray
 from models.losses.base import Loss
 from models.methods.guard import Guard
 from models.methods.row_account import Accounted
@@ -45,17 +45,20 @@ def race(tuner: Tuner, sites: Mapping[str, TuningSite], loss: Loss) -> Tuner:
             tuner.tell_scores([_score(exchange.together(place), sites, loss) for place in exchange.told])
         else:
             tuner.tell_cuts([
-                {name: answer_part(part, site.problems(part.candidate, part.fold)) for name, site in sites.items()}
+                {
+                    name: answer_part(part, site.problems(part.candidate, part.fold)).arrays
+                    for name, site in sites.items()
+                }
                 for part in exchange.asked
             ])
     return tuner
 
 
-def answer_part(part: Asked, problems: Sequence[SiteProblem]) -> Arrays:
-    """What a site says to a part: where its step ends, or its cuts."""
+def answer_part(part: Asked, problems: Sequence[SiteProblem], guard: Guard | None = None) -> Accounted:
+    """What a site says to a part: where its step ends, or its cuts, with the account by rows."""
     if part.penalty is not None:
-        return answer_start(problems, part.penalty).arrays
-    return answer_cuts(problems, part.weights).arrays
+        return answer_start(problems, part.penalty, guard)
+    return answer_cuts(problems, part.weights, guard)
 
 
 def _score(parts: Sequence[Asked], sites: Mapping[str, TuningSite], loss: Loss) -> float:

@@ -21,7 +21,7 @@ from models.features.products import product_lift
 from models.features.spline import SplineLift, spline_lift
 from models.methods.row_account import RowAccount, joined
 from models.problem import SiteProblem, SiteTerms
-from models.tuning.at_hand import answer_cuts
+from models.tuning.at_hand import answer_part
 from models.tuning.automatic import AUTO_FOLDS, AUTO_RULE, AUTO_SEGMENTS, automatic_radii, tries_products
 from models.tuning.budget import MOST_TRAININGS, Budget, OneTraining
 from models.tuning.candidates import grid
@@ -31,7 +31,6 @@ from models.tuning.racing import Tuner
 from models.tuning.rungs import Asked, race_numbers, rungs
 from models.tuning.scores import class_counts, error_sums, fold_score
 from models.tuning.shared_cuts import TuningTerms
-from models.tuning.starts import answer_start
 from services.site_agent.policy import Refusal
 from tests.attacks.gated_plants import Plant
 
@@ -71,11 +70,7 @@ class TunedPlant:
         told, accounts = list[Arrays](), list[RowAccount]()
         for asked in parts:
             kept = self.folds != asked.fold
-            problem = [self._problem(asked, kept)]
-            if asked.penalty is None:
-                found = answer_cuts(problem, asked.weights, FoldGuard(guard, kept))
-            else:
-                found = answer_start(problem, asked.penalty, FoldGuard(guard, kept))
+            found = answer_part(asked, [self._problem(asked, kept)], FoldGuard(guard, kept))
             account = over_all(found.account, kept)
             local = isinstance(self.lifts[asked.candidate.lift], SplineLift)
             accounts.append(replace(account, whole=account.whole and not local))
@@ -116,28 +111,26 @@ def honest_tuning(plants: Mapping[str, Plant], *, on_sums: bool) -> dict[str, Tu
     It ends where a plant refuses.
     """
     tuned = {name: TunedPlant(plant, on_sums) for name, plant in plants.items()}
-    tuner, shares = _tuner(plants, on_sums), _shares(plants)
+    shares = _shares(plants)
+    tuner = _tuner(plants, shares, on_sums)
     try:
         while (exchange := tuner.exchange()) is not None:
             if exchange.scored:
-                told = [exchange.together(place) for place in exchange.told]
-                counts = [[plant.scores(part) for part in parts for plant in tuned.values()] for parts in told]
+                scored = [exchange.together(place) for place in exchange.told]
+                counts = [[plant.scores(part) for part in parts for plant in tuned.values()] for parts in scored]
                 loss = tuner.terms.loss
                 tuner.tell_scores([fold_score(np.add.reduce(each), loss) for each in counts])
                 continue
             answers = {name: plant.answer(exchange.asked) for name, plant in tuned.items()}
-            tuner.tell_cuts([
-                _summed({name: answers[name][place] for name in answers}, shares) if on_sums
-                else {name: answers[name][place] for name in answers}
-                for place in range(len(exchange.asked))
-            ])
+            by_part = [{name: told[place] for name, told in answers.items()} for place in range(len(exchange.asked))]
+            tuner.tell_cuts([_summed(each, shares) for each in by_part] if on_sums else by_part)
     except Refusal:
         pass
     return tuned
 
 
-def _tuner(plants: Mapping[str, Plant], on_sums: bool) -> Tuner:
-    spec, shares = next(iter(plants.values())).problem.spec, _shares(plants)
+def _tuner(plants: Mapping[str, Plant], shares: Mapping[str, float], on_sums: bool) -> Tuner:
+    spec = next(iter(plants.values())).problem.spec
     sites = tuple(SiteTerms(name, shares[name], plant.problem.spec.radius, 1.0) for name, plant in plants.items())
     if on_sums:
         sites = (SiteTerms("all", 1.0, sum(each.weight * each.radius for each in sites), 1.0),)

@@ -82,7 +82,7 @@ def test_the_first_exchange_of_targets_asks_a_step_of_each_radius_and_the_next_b
     wanted = {(radius, fold) for radius in (0.3, 1.0, 10.0) for fold in range(3)}
     assert {(part.candidate.radius, part.fold) for part in steps} == wanted
     told = [
-        {name: answer_part(part, site.problems(part.candidate, part.fold)) for name, site in plants.items()}
+        {name: answer_part(part, site.problems(part.candidate, part.fold)).arrays for name, site in plants.items()}
         for part in first.asked
     ]
     tuner.tell_cuts(told)

@@ -19,19 +19,17 @@ class Stubborn:
         self.left, self.end = swallows, ""
 
     async def work(self) -> str:
-        while self.left:
-            with suppress(asyncio.CancelledError):
+        while True:
+            try:
                 await asyncio.sleep(2.0)
+            except asyncio.CancelledError:
+                if not self.left:
+                    self.end = "cancelled"
+                    raise
+                self.left -= 1
+            else:
                 self.end = "went on"
                 return self.end
-            self.left -= 1
-        try:
-            await asyncio.sleep(2.0)
-        except asyncio.CancelledError:
-            self.end = "cancelled"
-            raise
-        self.end = "went on"
-        return self.end
 
 
 @pytest.fixture(autouse=True)
