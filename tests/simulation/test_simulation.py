@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -14,7 +15,7 @@ from tests.simulation.planted import MISTAKES, planted
 from tests.simulation.processes import CURRENT, Process
 from tests.simulation.rotations import rotations
 from tests.simulation.soak import outcomes, soak
-from tests.simulation.works import simulate
+from tests.simulation.works import Outcome, simulate
 
 FOUND_BY = {
     "a link of the audit trail is skipped": 0,
@@ -26,34 +27,40 @@ FOUND_BY = {
     "a run that is evaluated asks its plants once more": 6,
 }
 """Cheap ones, each with a seed that finds it; ``python -m tests.simulation --planted all`` finds all."""
+TWICE = (16, 19)
+"""Seeds that are played again; 19 opens answers to an auditor, in boxes whose keys are drawn for one message."""
+
+
+@cache
+def sound(seed: int) -> Outcome:
+    """What comes of a seed in the product as it is."""
+    return simulate(seed)
 
 
 def test_nothing_is_broken_in_a_few_seeds(capsys: pytest.CaptureFixture[str]) -> None:
-    found = soak(1000, 6, 1)
+    found = soak(1018, 6, 1)
     assert found.broken == {}
     assert len(found.faults) > 5 and found.rounds > 6
     assert "6 seeds" in capsys.readouterr().out
 
 
 def test_seeds_give_the_same_in_processes_of_their_own() -> None:
-    seeds = (1001, 1002)
-    beside = {each.seed: each for each in outcomes(seeds, 2)}
-    for seed in seeds:
-        assert beside[seed].digest == simulate(seed).digest and not beside[seed].broken
+    beside = {each.seed: each for each in outcomes(TWICE, 2)}
+    for seed in TWICE:
+        assert beside[seed].digest == sound(seed).digest and not beside[seed].broken
+    assert len({each.digest for each in beside.values()}) == len(TWICE)
 
 
-@pytest.mark.parametrize("seed", [16, 19])
+@pytest.mark.parametrize("seed", TWICE)
 def test_the_same_seed_gives_the_same_bytes(seed: int) -> None:
-    """19 opens answers to an auditor, in boxes whose keys are drawn for one message."""
-    once, again, other = simulate(seed), simulate(seed), simulate(15)
+    once, again = sound(seed), simulate(seed)
     # Not the steps: a wait that something cached makes needless the second time is one fewer.
     assert once.faults and once == replace(again, steps=once.steps)
-    assert once.digest != other.digest
 
 
 @pytest.mark.parametrize(("name", "seed"), FOUND_BY.items())
 def test_a_planted_mistake_is_found(name: str, seed: int) -> None:
-    assert simulate(seed).broken == ()
+    assert sound(seed).broken == ()
     with planted(name):
         assert simulate(seed).broken != ()
 
