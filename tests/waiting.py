@@ -9,9 +9,9 @@ PATIENCE = 180.0
 """Seconds after which an event does not come any more; many times what it takes on two busy cores."""
 
 
-def wait_until(holds: Callable[[], bool], what: str) -> None:
-    """Return as soon as the condition holds; fail where it never does."""
+def wait_until(holds: Callable[[], bool], what: str, every: float = 0.05) -> None:
+    """Return as soon as the condition holds, which is asked ``every`` so many seconds; fail where it never does."""
     deadline = time.monotonic() + PATIENCE
     while not holds():
         assert time.monotonic() < deadline, f"no {what} in {PATIENCE:g} s"
-        time.sleep(0.05)  # most of what is waited for is asked of a database
+        time.sleep(every)  # most of what is waited for is asked of a database

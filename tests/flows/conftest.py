@@ -29,6 +29,7 @@ from services.contracts.run import Run
 from services.contracts.settings import Settings
 from services.contracts.signing import new_seed_file, public_key, signer
 from services.coordinator.training_state import TrainedModel
+from services.registry.model_files import document_text, read_document, sha256
 from services.round_store import runs
 from services.round_store.store import RoundStore
 from services.site_agent.egress import Egress
@@ -83,14 +84,18 @@ class InProcessWorks:
         }
         return self.context.store.plans.create(Plan.model_validate(values | changes)).plan
 
-    def train(self, plan: Plan, absent: tuple[str, ...] = ()) -> tuple[Run, TrainedModel, ModelVersion]:
-        """Join, train, couple, evaluate and register, as the flow does."""
-        return asyncio.run(self._train(plan, absent))
+    def train(
+        self, plan: Plan, absent: tuple[str, ...] = (), *, registered: bool = True
+    ) -> tuple[Run, TrainedModel, ModelVersion]:
+        """Join, train, couple, evaluate and register, as the flow does.
 
-    async def _train(self, plan: Plan, absent: tuple[str, ...]) -> tuple[Run, TrainedModel, ModelVersion]:
-        return await self._train_run(self.context.store.runs.create_run(plan), absent)
+        Not ``registered``, the version is the run's draft, read from its document as the registry would.
+        """
+        return asyncio.run(self._train_run(self.context.store.runs.create_run(plan), absent, registered))
 
-    async def _train_run(self, run: Run, absent: tuple[str, ...]) -> tuple[Run, TrainedModel, ModelVersion]:
+    async def _train_run(
+        self, run: Run, absent: tuple[str, ...], registered: bool = True
+    ) -> tuple[Run, TrainedModel, ModelVersion]:
         async with self._plants(absent), self.context.plant_link() as transport:
             coordinator = self.context.coordinator(run, transport)
             try:
@@ -105,7 +110,11 @@ class InProcessWorks:
                 self.context.store.runs.finish_run(run.run_id, "failed", str(error))
                 raise
         draft = keep_draft(self.context, run, trained, evaluation, calibrated)
-        version = register(self.context, run, draft)
+        if registered:
+            version = register(self.context, run, draft)
+        else:
+            text = document_text(draft.version)
+            version = read_document(text, sha256(text), "the run's draft")
         return self.context.store.runs.finish_run(run.run_id, "completed", "done"), trained, version
 
     @asynccontextmanager

@@ -92,7 +92,7 @@ def test_a_version_of_coupled_planes_is_proven_and_says_what_is_not(
 
 
 def test_a_version_without_a_coupling_is_the_document_that_was_signed(works: Any) -> None:
-    _, _, version = works.train(works.plan("uncoupled", max_rounds=2, spec={"loss": "logistic"}))
+    _, _, version = works.train(works.plan("uncoupled", max_rounds=2, spec={"loss": "logistic"}), registered=False)
     document = version.to_document()
     assert version.coupling is None and "coupling" not in document
     assert ModelVersion.from_document(document).to_document() == document

@@ -83,7 +83,7 @@ def test_a_plan_with_each_method_ends_with_a_certificate_around_the_optimum(
             "plant-2": {"weight": 0.2}, "plant-3": {"weight": 0.3, "radius": {"rule": "fixed", "value": 0.02}},
         },
     )
-    run, trained, version = works.train(plan)
+    run, trained, version = works.train(plan, registered=not boxed or method == "level-bundle")
     assert [(site.site_id, site.weight) for site in run.sites] == [("plant-1", 0.5), ("plant-2", 0.2), ("plant-3", 0.3)]
     if method in OWN_OBJECTIVE:
         assert trained.certificate.lower <= trained.certificate.upper
@@ -112,7 +112,7 @@ def test_a_plan_with_each_method_ends_with_a_certificate_around_the_optimum(
 def test_both_step_rules_of_the_subgradient_method_are_parameters_of_a_plan(works: Any, power: float) -> None:
     rule = {"step_size": 0.7, "step_power": power}
     plan = works.plan(f"steps-{power * 2:.0f}", method="fdr-sm", max_rounds=6, parameters=rule)
-    run, trained, _ = works.train(plan)
+    run, trained, _ = works.train(plan, registered=False)
     sites = dict(zip(("plant-1", "plant-2", "plant-3"), problems_of(works, plan, run), strict=True))
     alone = train(sites, method="fdr-sm", max_rounds=6, gap=1e-3, parameters=rule)
     other = train(sites, method="fdr-sm", max_rounds=6, gap=1e-3, parameters=rule | {"step_power": 1.5 - power})
@@ -147,7 +147,7 @@ def test_a_plan_with_splines_trains_on_sums_a_model_that_is_used_and_drawn(works
 def test_a_plan_with_products_beside_splines_trains_serves_and_exports(works: Any, tmp_path: Path) -> None:
     lift = {"kind": "products", "features": ["flow", "pressure"], "squares": True, "segments": 6}
     plan = works.plan("together", spec={"lift": lift, "radius": {"rule": "samples", "value": 5.0}}, max_rounds=60)
-    run, trained, version = works.train(plan)
+    run, trained, version = works.train(plan, registered=False)
     check_bracket(works, plan, run, trained)
     assert trained.certificate.gap <= 1e-3 and version.weights.shape == (1, 16)
     assert "with a spline of 6 segments for each sensor" in report_page(model_report(version, run, []))
@@ -167,7 +167,7 @@ def test_a_plan_with_products_beside_splines_trains_serves_and_exports(works: An
 def test_a_lifted_plan_trains_a_model_that_is_used_on_the_sensors(works: Any) -> None:
     lift = {"components": 12, "bandwidth": 0.4, "seed": 5}
     plan = works.plan("lifted", spec={"lift": lift, "radius": {"rule": "samples", "value": 5.0}}, max_rounds=60)
-    run, trained, version = works.train(plan)
+    run, trained, version = works.train(plan, registered=False)
     check_bracket(works, plan, run, trained)
     assert version.weights.shape == (1, 15) and version.spec.lift is not None
     assert version.spec.lift.fingerprint == version.lift.fingerprint
@@ -191,7 +191,7 @@ def test_a_site_that_draws_another_lift_does_not_join(
         return joined(other if task.site_id == "plant-2" else task, dataset)
 
     monkeypatch.setattr(local_round, "joined", other_seed)
-    run, _, version = works.train(plan)
+    run, _, version = works.train(plan, registered=False)
     assert [site.site_id for site in version.sites] == ["plant-1", "plant-3"]
     (absentee,) = run.absentees
     assert (absentee.site_id, absentee.status, absentee.code) == ("plant-2", "rejected", "implausible")
@@ -202,19 +202,20 @@ def test_the_confidence_of_the_mixture_is_on_the_run_the_version_and_the_report(
     tail = {"exponent": 2.0, "c1": 2.0, "c2": 400.0, "c3": 1.0}
     given = {"rule": "confidence", "confidence": 0.9, "tail": tail}
     plan = works.plan("sure", spec={"radius": given}, max_rounds=5)
-    run, _, version = works.train(plan)
+    run, _, version = works.train(plan, registered=False)
     assert version.mixture_confidence == run.mixture_confidence == pytest.approx(0.9**3)
     assert version.radii_are_estimates is False
     estimated = {"plant-2": {"radius": {"rule": "confidence", "confidence": 0.5}}}
     plan = works.plan("guessed", spec={"radius": given}, site_settings=estimated, max_rounds=5)
-    run, trained, version = works.train(plan)
+    run, trained, version = works.train(plan, registered=False)
     check_bracket(works, plan, run, trained)
     assert version.mixture_confidence == pytest.approx(0.9**2 * 0.5) and version.radii_are_estimates
     assert [site.radius_is_estimate for site in run.sites] == [False, True, False]
     page = report_page(model_report(version, run, []))
     assert "0.405, an estimate" in page and "(estimate)" in page
     unsure = {"plant-2": {"radius": {"rule": "fixed", "value": 0.01}}}
-    run, _, version = works.train(works.plan("unsure", spec={"radius": given}, site_settings=unsure, max_rounds=2))
+    plan = works.plan("unsure", spec={"radius": given}, site_settings=unsure, max_rounds=2)
+    run, _, version = works.train(plan, registered=False)
     assert version.mixture_confidence is None
 
 
@@ -222,7 +223,7 @@ def test_weights_are_scaled_up_over_the_sites_that_join(works: Any) -> None:
     weights = {"plant-1": 0.5, "plant-2": 0.3, "plant-3": 0.2}
     own = {site: {"weight": weight} for site, weight in weights.items()}
     plan = works.plan("away", site_settings=own, max_rounds=3)
-    run, trained, _ = works.train(plan, absent=("plant-3",))
+    run, trained, _ = works.train(plan, absent=("plant-3",), registered=False)
     assert [site.weight for site in run.sites] == pytest.approx([0.5 / 0.8, 0.3 / 0.8])
     assert weights_note(run) == "weights scaled up to sum to 1 without plant-3"
     assert [answer.site_id for answer in run.absentees] == ["plant-3"]

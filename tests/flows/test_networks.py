@@ -47,7 +47,7 @@ def test_a_network_is_trained_from_a_plan_and_says_that_it_has_no_certificate(wo
         gates={"min_f1": 0.5}, coverage=0.9,
     )
     assert plan.gates.max_gap is None
-    run, trained, version = works.train(plan)
+    run, trained, version = works.train(plan, registered=False)
     objective = NetworkObjective(2, 6, 0.0)
     assert version.weights.shape == (1, objective.size(2)) and trained.rounds == 24
     assert version.certified_gap == math.inf and version.lower_bound == -math.inf and not version.is_certified
@@ -105,7 +105,7 @@ def test_a_network_diagnoses_alike_in_the_service_and_in_mlflow(works: Any, tmp_
 def test_a_softmax_regression_has_planes_and_bounds_that_hold(works: Any) -> None:
     plan = works.plan("soft", method="fedavg", spec={"loss": "cross_entropy"}, reveal="sums", max_rounds=30,
                       parameters={"step_size": 1.0})
-    run, trained, version = works.train(plan)
+    run, trained, version = works.train(plan, registered=False)
     assert version.weights.shape == (2, 3) and version.is_certified
     weights, parts = [site.weight for site in run.sites], [works.dataset(site.site_id).train for site in run.sites]
     flat = np.concatenate([version.weights[:, :-1].ravel(), version.weights[:, -1]])

@@ -27,7 +27,7 @@ def test_every_method_that_works_on_sums_does_so_through_the_service(works: Any,
     loss = {"loss": "smooth_hinge"} if METHODS[method].needs_smooth_loss else {}
     rounds = 30 if method == "cohort-bundle" else 8
     plan = works.plan(f"sums-{method}", method=method, reveal="sums", max_rounds=rounds, spec=loss)
-    run, trained, version = works.train(plan)
+    run, trained, version = works.train(plan, registered=method == "cohort-bundle")
     assert (version.reveal, [each.sites for each in version.cohorts]) == ("sums", [tuple(sorted(works.doors))])
     assert run.excluded == () and trained.rounds <= rounds
     assert version.f1 is not None and version.f1 > (0.5 if method in SLOW else 0.85)
@@ -41,7 +41,7 @@ def test_every_method_that_works_on_sums_does_so_through_the_service(works: Any,
 
 
 def test_the_ledger_names_the_plants_and_holds_no_array_of_the_rounds(works: Any) -> None:
-    run, _, _ = works.train(works.plan("sums-ledger", reveal="sums", max_rounds=2))
+    run, _, _ = works.train(works.plan("sums-ledger", reveal="sums", max_rounds=2), registered=False)
     ledger = works.context.settings.home / "plants" / "plant-1" / "ledger.jsonl"
     lines = [json.loads(line) for line in ledger.read_text().splitlines()]
     mine = [line for line in lines if line.get("run") == run.run_id]
@@ -63,7 +63,7 @@ def refused(works: Any, run_id: str) -> list[list[str]]:
 @pytest.mark.parametrize("tuning", [None, "auto"])
 def test_a_run_on_sums_leaves_no_refusal_in_a_ledger_where_nothing_is_wrong(works: Any, tuning: str | None) -> None:
     plan = works.plan(f"sums-quiet-{tuning or 'plain'}", reveal="sums", max_rounds=30, tuning=tuning)
-    run, _, version = works.train(plan)
+    run, _, version = works.train(plan, registered=False)
     assert refused(works, run.run_id) == [[]] * len(works.doors)
     assert [site.own_scores for site in works.context.store.runs.get_run(run.run_id).sites] == [False] * len(run.sites)
     assert version.f1 is not None and version.worst_case_risk is not None and version.calibration.groups
@@ -72,7 +72,7 @@ def test_a_run_on_sums_leaves_no_refusal_in_a_ledger_where_nothing_is_wrong(work
 def test_a_plant_that_tells_its_own_scores_is_asked_for_them(works: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     open_one = works.doors["plant-2"]
     monkeypatch.setattr(open_one, "_policy", open_one._policy.model_copy(update={"own_scores": True}))
-    run, _, version = works.train(works.plan("sums-own", reveal="sums", max_rounds=5))
+    run, _, version = works.train(works.plan("sums-own", reveal="sums", max_rounds=5), registered=False)
     assert refused(works, run.run_id) == [[]] * len(works.doors)
     told = {site.site_id for site in version.sites if site.f1 is not None and site.worst_case_risk is not None}
     assert told == {"plant-2"}
@@ -83,7 +83,7 @@ def test_a_coordinator_of_before_gets_whole_frames_and_the_run_is_the_same(
     works: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(nats_transport, "READS", "Something-Else")
-    run, trained, version = works.train(works.plan("sums-before", reveal="sums", max_rounds=40))
+    run, trained, version = works.train(works.plan("sums-before", reveal="sums", max_rounds=40), registered=False)
     assert trained.certificate.gap <= 1e-3 and run.excluded == ()
     assert [site.own_scores for site in run.sites] == [None] * len(run.sites), "it would not read that"
     assert refused(works, run.run_id) == [["mode_not_allowed"] * 2] * len(works.doors), "so it asks, as before"
@@ -111,7 +111,7 @@ def test_an_agent_that_restarts_between_rounds_is_agreed_with_anew(works: Any, m
         return mask(self, *given)
 
     monkeypatch.setattr(MaskedRuns, "mask", lost)
-    run, trained, _ = works.train(works.plan("sums-restart", reveal="sums", max_rounds=40))
+    run, trained, _ = works.train(works.plan("sums-restart", reveal="sums", max_rounds=40), registered=False)
     assert seen and trained.certificate.gap <= 1e-3 and run.excluded == ()
 
 

@@ -143,7 +143,7 @@ def test_the_interval_follows_from_the_worst_case_risk(rest: Any, models: dict[s
 def test_a_ball_over_the_plants_makes_the_worst_mixture_count(works: Any, method: str) -> None:
     mixture = {"norm": "l2", "radius": 0.3}
     plan = works.plan(f"mixed-{method}", method=method, spec=PINBALL, mixture=mixture, max_rounds=15, gap=1e-2)
-    run, outcome, version = works.train(plan)
+    run, outcome, version = works.train(plan, registered=False)
     assert version.mixture.radius == 0.3
     risks = np.array([site.worst_case_risk for site in version.sites])
     worst = worst_mixture(risks, np.full(4, 0.25), MixtureBall("l2", 0.3))

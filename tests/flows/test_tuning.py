@@ -47,7 +47,7 @@ def test_a_plan_with_tuning_trains_with_the_terms_that_it_chose(works: Any, reve
 
 
 def test_a_version_of_before_tuning_is_the_document_that_was_signed(works: Any) -> None:
-    _, _, version = works.train(works.plan("untuned", max_rounds=2))
+    _, _, version = works.train(works.plan("untuned", max_rounds=2), registered=False)
     document = version.to_document()
     assert version.tuning is None and "tuning" not in document
     assert ModelVersion.from_document(document).to_document() == document
@@ -87,9 +87,9 @@ def test_a_tuning_alone_makes_no_version_and_the_next_training_takes_its_choice(
 def test_a_training_goes_on_from_the_last_one_over_a_tuning_between(works: Any) -> None:
     plan = works.plan("between", tuning=GRID, max_rounds=7)
     tuned_alone(works, plan)
-    first, cold, _ = works.train(plan)
+    first, cold, _ = works.train(plan, registered=False)
     alone = tuned_alone(works, plan)
-    second, warm, version = works.train(plan)
+    second, warm, version = works.train(plan, registered=False)
     assert second.start.after == first.run_id and version.tuning.reused_from == alone.run_id
     assert second.plan.spec == first.plan.spec, "the same rows, so the same choice"
     assert version.reused is not None and version.reused.run_id == first.run_id and warm.rounds < cold.rounds

@@ -62,7 +62,7 @@ def earlier_cuts(works: Any, run: Run) -> set[str]:
 @pytest.mark.parametrize("reveal", MODES)
 def test_a_week_with_three_changed_plants_takes_few_rounds_to_the_same_model(works: Any, reveal: str) -> None:
     plan = works.plan("weekly", reveal=reveal, method=MODES[reveal], gap=GAP)
-    first, zero, version = works.train(plan)
+    first, zero, version = works.train(plan, registered=False)
     assert version.reused is None and first.start is not None and first.start.after is None
     changed = three_change(works, first)
     run, warm, version = works.train(plan)
@@ -89,18 +89,18 @@ def test_a_week_with_three_changed_plants_takes_few_rounds_to_the_same_model(wor
 
 def test_the_same_rows_take_one_round_and_other_terms_start_anew(works: Any) -> None:
     plan = works.plan("again", gap=1e-4)
-    first, _, _ = works.train(plan)
-    _, again, version = works.train(plan)
+    first, _, _ = works.train(plan, registered=False)
+    _, again, version = works.train(plan, registered=False)
     assert again.rounds == 1 and set(version.reused.sites) == set(PLANTS)
     spec = plan.spec.model_copy(update={"label_flip_cost": 0.7})
-    other, anew, version = works.train(plan.model_copy(update={"spec": spec}))
+    other, anew, version = works.train(plan.model_copy(update={"spec": spec}), registered=False)
     assert version.reused is None and anew.rounds > 3 and earlier_cuts(works, other) == set()
     assert first.run_id != other.run_id
 
 
 def test_a_run_that_is_killed_after_its_first_round_goes_on_with_what_it_took_over(works: Any) -> None:
     plan = works.plan("killed", reveal="sums", method="cohort-bundle", gap=GAP)
-    first, _, _ = works.train(plan)
+    first, _, _ = works.train(plan, registered=False)
     changed = three_change(works, first)
     run, store = works.context.store.runs.create_run(plan), works.context.store.runs
 
@@ -117,7 +117,7 @@ def test_a_run_that_is_killed_after_its_first_round_goes_on_with_what_it_took_ov
     asyncio.run(killed())
     begun = store.get_run(run.run_id)
     assert begun.rounds == 1 and begun.start is not None and begun.start.after == first.run_id
-    ended, warm, version = asyncio.run(works._train_run(begun, ()))
+    ended, warm, version = asyncio.run(works._train_run(begun, (), registered=False))
     assert warm.certificate.gap <= GAP and warm.rounds <= 6
     assert version.reused.run_id == first.run_id and not set(version.reused.sites) & set(changed)
     assert warm.certificate.lower <= least_risk(works) <= warm.certificate.upper * (1 + 1e-9)
@@ -126,7 +126,7 @@ def test_a_run_that_is_killed_after_its_first_round_goes_on_with_what_it_took_ov
 
 def test_a_digest_is_keyed_stable_and_only_told_where_the_policy_says_so(works: Any) -> None:
     plan = works.plan("told")
-    runs = [works.train(plan)[0] for _ in range(2)]
+    runs = [works.train(plan, registered=False)[0] for _ in range(2)]
     told = [works.context.store.runs.get_digests(run.run_id) for run in runs]
     assert told[0] == told[1] and len(set(told[0].values())) == len(PLANTS)
     ledger = works.context.settings.home / "plants" / "plant-1" / "ledger.jsonl"
@@ -134,19 +134,19 @@ def test_a_digest_is_keyed_stable_and_only_told_where_the_policy_says_so(works: 
     assert {line["data_digest"] for line in joins} == {told[0]["plant-1"]}
     door = works.doors["plant-1"]
     door._beside._policy = door._beside._policy.model_copy(update={"tell_unchanged": False})
-    _, _, version = works.train(plan)
+    _, _, version = works.train(plan, registered=False)
     assert set(version.reused.sites) == set(PLANTS) - {"plant-1"}
 
 
 def test_a_plant_that_lies_about_its_digest_loses_its_old_cuts_and_convicts_nobody(works: Any) -> None:
     plan = works.plan("liar", gap=1e-4)
-    works.train(plan)
+    works.train(plan, registered=False)
     door = works.doors["plant-3"]
     said = door._beside._digest
     task_digest = works.context.store.runs.get_digests(works.context.store.runs.list_runs(plan="liar")[0].run_id)
     door._beside._digest = lambda *given: task_digest["plant-3"]
     write_rows(works.sources["plant-3"].path, 2, 90)
-    run, warm, version = works.train(plan)
+    run, warm, version = works.train(plan, registered=False)
     door._beside._digest = said
     assert run.excluded == () and warm.certificate.gap <= 1e-4
     assert "plant-3" not in version.reused.sites

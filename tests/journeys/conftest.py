@@ -10,15 +10,14 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from api.cli.stack import PREFECT_GUARDS
 from services.registry.mlflow_environment import QUIET
-from services.registry.mlflow_registry import ModelRegistry
+from tests.journeys.flows_process import FlowsProcess
 from tests.journeys.host import Host, open_host
-from tests.journeys.works import PREFECT_SECRET, ProcessWorks, open_process_works, rows_of, stop
+from tests.journeys.works import PREFECT_SECRET, ProcessWorks, open_process_works, rows_of
 from tests.ports import free_port
 from tests.waiting import wait_until
 
@@ -51,7 +50,7 @@ def prefect_url(prefect_home: Path) -> Iterator[str]:
             return False
 
     try:
-        wait_until(answers, "Prefect server")
+        wait_until(answers, "Prefect server", every=0.25)
         yield url
     finally:
         with suppress(ProcessLookupError):
@@ -65,34 +64,32 @@ def rig_rows() -> Callable[[int, int, int], list[list[str]]]:
 
 
 @pytest.fixture(scope="package")
-def works(tmp_path_factory: pytest.TempPathFactory, prefect_url: str) -> Iterator[ProcessWorks]:
+def works(
+    tmp_path_factory: pytest.TempPathFactory, prefect_url: str, new_mlflow: Callable[[Path], str]
+) -> Iterator[ProcessWorks]:
     with open_process_works(tmp_path_factory.mktemp("works"), prefect_url) as running:
-        ModelRegistry(running.settings.tracking_uri, running.settings.artifact_root).prepare()
+        assert new_mlflow(running.home) == running.settings.tracking_uri
         yield running
 
 
-@pytest.fixture(scope="module")
-def runner(works: Any) -> Iterator[Callable[[], subprocess.Popen[bytes]]]:
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start() -> subprocess.Popen[bytes]:
-        with (works.home / "runner.log").open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "flows.runner"], env=works.environment, stdout=log, stderr=log,
-                start_new_session=True,
-            )
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        stop(process, signal.SIGKILL)
+@pytest.fixture(scope="package")
+def flows_process(works: ProcessWorks) -> Iterator[FlowsProcess]:
+    process = FlowsProcess(works)
+    yield process
+    process.kill()
 
 
 @pytest.fixture(scope="module")
-def running(runner: Any) -> list[subprocess.Popen[bytes]]:
-    """The flows process; a test that kills it puts the next one in its place."""
-    return [runner()]
+def running(flows_process: FlowsProcess) -> FlowsProcess:
+    """The flows process, started; a test that kills it starts the next one."""
+    flows_process.start()
+    return flows_process
+
+
+@pytest.fixture(scope="module")
+def alone(flows_process: FlowsProcess) -> None:
+    """No flows process: it would drive the runs that a test asks for and drives itself."""
+    flows_process.kill()
 
 
 @pytest.fixture(scope="package")

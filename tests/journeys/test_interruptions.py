@@ -12,7 +12,7 @@ def accepted(works: Any, run_id: str) -> list[set[str]]:
 
 
 def test_a_killed_site_is_done_without_and_joins_again(works: Any) -> None:
-    works.plan("site-killed", max_rounds=500)
+    works.plan("site-killed", max_rounds=300, round_deadline_seconds=8)
     works.train("site-killed")
     works.wait_for_round("site-killed", 20)
     works.kill_agent("plant-4")
@@ -35,15 +35,15 @@ def test_a_killed_site_is_done_without_and_joins_again(works: Any) -> None:
 
 
 def test_on_sums_an_agent_and_the_flow_may_be_killed(works: Any) -> None:
-    works.plan("sums-killed", method="cohort-bundle", parameters={"questions": 2}, reveal="sums", max_rounds=60)
-    flow = works.start_flow("sums-killed")
+    works.plan("sums-killed", method="cohort-bundle", parameters={"questions": 2}, reveal="sums", max_rounds=40)
+    works.train("sums-killed")
     works.wait_for_round("sums-killed", 8)
     works.kill_agent("plant-2")
     works.start_agent("plant-2")
     works.wait_for_round("sums-killed", works.newest_run("sums-killed").rounds + 8)
-    flow.kill()
-    flow.wait()
-    run = works.wait_for_end("sums-killed", works.start_flow("sums-killed"))
+    works.kill_training()
+    works.train("sums-killed")
+    run = works.wait_for_run("sums-killed")
     assert run.status == "completed", run.reason
     assert run.excluded == () and run.fresh_weight == 1.0 and run.gap is not None and run.gap < 1e-2
     rounds = works.store.runs.get_rounds(run.run_id, limit=100)
@@ -52,7 +52,7 @@ def test_on_sums_an_agent_and_the_flow_may_be_killed(works: Any) -> None:
 
 
 def test_the_plant_link_may_die_and_come_back(works: Any) -> None:
-    works.plan("link-killed", max_rounds=200)
+    works.plan("link-killed", max_rounds=80)
     works.train("link-killed")
     works.wait_for_round("link-killed", 20)
     works.kill_server()
@@ -60,12 +60,12 @@ def test_the_plant_link_may_die_and_come_back(works: Any) -> None:
     works.start_server()
     run = works.wait_for_run("link-killed")
     assert run.status == "completed", run.reason
-    assert run.rounds == 200
+    assert run.rounds == 80
     assert all(len(sites) == 4 for sites in accepted(works, run.run_id))
 
 
 def test_too_few_sites_end_the_run_with_the_reason(works: Any) -> None:
-    works.plan("too-few", min_sites=4, max_rounds=2000, absence_patience_seconds=2)
+    works.plan("too-few", min_sites=4, max_rounds=2000, round_deadline_seconds=8, absence_patience_seconds=2)
     flow = works.start_flow("too-few")
     works.wait_for_round("too-few", 5)
     works.kill_agent("plant-3")

@@ -12,7 +12,7 @@ from services.contracts.run import Run
 BALL = {"norm": "l2", "radius": 0.3}
 CASES: dict[str, dict[str, Any]] = {
     # the evidence alone
-    "fdr-sm": {"max_rounds": 150},
+    "fdr-sm": {"max_rounds": 80},
     # splitting steps, duals and step sizes that grow
     "drfl-admm": {"mixture": BALL, "parameters": {"probe": 0.0}},
     # control variates, duals of two sets
@@ -34,19 +34,20 @@ def ends(works: Any) -> dict[str, Run]:
     A process goes on with the run whose process was killed, then begins the next method's; the last does the rest.
     """
     interrupted: list[Run] = []
+    wholes = [f"whole-{method}" for method in SETTINGS]
     for method, settings in SETTINGS.items():
         killed, rounds = f"killed-{method}", settings["max_rounds"]
         works.plan(killed, **settings)
         works.plan(f"whole-{method}", **settings)
-        flow = works.start_flow(*(run.plan.name for run in interrupted[-1:]), killed)
+        works.train(killed)
         works.wait_for_round(killed, rounds // 5)
-        flow.kill()
-        flow.wait()
+        works.kill_training()
         interrupted.append(works.newest_run(killed))
         assert interrupted[-1].status == "running" and rounds // 5 <= interrupted[-1].rounds < rounds
-    wholes = [f"whole-{method}" for method in SETTINGS]
-    works.wait_for_end(wholes[-1], works.start_flow(interrupted[-1].plan.name, *wholes))
-    found = {plan: works.newest_run(plan) for plan in [*(run.plan.name for run in interrupted), *wholes]}
+        works.train(killed)
+    for plan in wholes:
+        works.train(plan)
+    found = {plan: works.wait_for_run(plan) for plan in [*(run.plan.name for run in interrupted), *wholes]}
     assert [found[run.plan.name].run_id for run in interrupted] == [run.run_id for run in interrupted]
     return found
 

@@ -7,16 +7,34 @@ from typing import Any
 
 import pytest
 
-from tests.journeys.asking import ask_prefect, deployment
+from tests.journeys.asking import ask_prefect, deployment, until_prefect
 from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
 def yearly(works: Any, running: Any) -> dict[str, Any]:
-    """Deployment of a plan whose date is far."""
+    """Deployment of a plan whose date is far; beside it one whose date comes while the others are looked at."""
+    works.plan("minutely", cron="* * * * *", max_rounds=5)
     works.plan("yearly", cron="0 3 1 1 *", max_rounds=5)
-    wait_until(lambda: deployment(works, "yearly") is not None, "deployment")
+    until_prefect(lambda: deployment(works, "yearly") is not None, "deployment")
     return deployment(works, "yearly") or {}
+
+
+@pytest.fixture(scope="module")
+def theirs(works: Any, yearly: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """Id of a flow run of a deployment that somebody made, and the file that it would leave."""
+    folder = tmp_path_factory.mktemp("theirs")
+    ran, module = folder / "ran", folder / "theirs.py"
+    module.write_text(f"open({str(ran)!r}, 'w').close()\n")
+    body = {"name": "theirs", "flow_id": yearly["flow_id"], "entrypoint": f"{module}:theirs", "path": str(folder),
+            "tags": ["ballast"]}
+    return start(works, ask_prefect(works, "/deployments/", body)["id"], {}), ran
+
+
+@pytest.fixture(scope="module")
+def refused(works: Any, yearly: dict[str, Any], theirs: tuple[str, Path]) -> dict[str, Any]:
+    """End of a flow run that somebody ordered; the runner has looked for work after theirs was ordered too."""
+    return end_of(works, start(works, yearly["id"], {"plan": "yearly"}))
 
 
 def start(works: Any, deployment_id: str, parameters: dict[str, Any]) -> str:
@@ -33,14 +51,13 @@ def end_of(works: Any, flow_run_id: str) -> dict[str, Any]:
         found.update(ask_prefect(works, f"/flow_runs/{flow_run_id}")["state"])
         return found["type"] in ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
 
-    wait_until(ended, "end of the flow run")
+    until_prefect(ended, "end of the flow run")
     return found
 
 
-def test_a_flow_run_that_somebody_creates_is_refused_with_one_line(works: Any, yearly: dict[str, Any]) -> None:
-    state = end_of(works, start(works, yearly["id"], {"plan": "yearly"}))
-    assert state["type"] == "FAILED"
-    assert "nobody asked for this run of plan 'yearly': its next date is" in state["message"]
+def test_a_flow_run_that_somebody_creates_is_refused_with_one_line(works: Any, refused: dict[str, Any]) -> None:
+    assert refused["type"] == "FAILED"
+    assert "nobody asked for this run of plan 'yearly': its next date is" in refused["message"]
     assert works.store.runs.list_runs(plan="yearly") == []
 
 
@@ -48,15 +65,25 @@ def test_changed_parameters_are_refused(works: Any, yearly: dict[str, Any]) -> N
     works.plan("never", max_rounds=5)
     ended = works.store.runs.create_run(works.store.plans.get("never").plan)
     works.store.runs.finish_run(ended.run_id, "failed", "of the test")
-    for parameters, said in (
-        ({"plan": "never"}, "has no schedule"),
-        ({"plan": "never", "run_id": ended.run_id}, "has ended: failed"),
-        ({"plan": "yearly", "run_id": ended.run_id}, "is of plan never"),
-    ):
-        state = end_of(works, start(works, yearly["id"], parameters))
-        assert (state["type"], said in state["message"]) == ("FAILED", True), state["message"]
+    # Both are changed; tests/flows/test_orders.py has what is said of the others.
+    state = end_of(works, start(works, yearly["id"], {"plan": "never", "run_id": ended.run_id}))
+    assert state["type"] == "FAILED" and "has ended: failed" in state["message"], state["message"]
     assert works.store.runs.list_runs(plan="yearly") == []
     assert [run.run_id for run in works.store.runs.list_runs(plan="never")] == [ended.run_id]
+
+
+def test_a_new_deployment_is_never_started(works: Any, theirs: tuple[str, Path], refused: dict[str, Any]) -> None:
+    flow_run, ran = theirs
+    assert "nobody asked" in refused["message"]
+    assert ask_prefect(works, f"/flow_runs/{flow_run}")["state"]["type"] in ("SCHEDULED", "PENDING")
+    assert not ran.exists()
+
+
+def test_a_date_of_the_schedule_is_taken(works: Any, yearly: dict[str, Any]) -> None:
+    wait_until(lambda: works.newest_run("minutely") is not None, "run of the schedule", 0.25)
+    works.store.plans.set_paused("minutely", True)
+    run = works.wait_for_run("minutely")
+    assert run.status == "completed" and run.created_at.second < 40, run.reason
 
 
 def test_a_deployment_that_somebody_changed_runs_our_flow_and_nothing_else(
@@ -73,7 +100,7 @@ def test_a_deployment_that_somebody_changed_runs_our_flow_and_nothing_else(
     assert "nobody asked for this run" in state["message"]
     # Cancelled while it runs: then Prefect's runner looks for the hooks of the flow.
     works.plan("cancelled-in-prefect", max_rounds=5000)
-    wait_until(lambda: deployment(works, "cancelled-in-prefect") is not None, "deployment")
+    until_prefect(lambda: deployment(works, "cancelled-in-prefect") is not None, "deployment")
     ask_prefect(works, f"/deployments/{deployment(works, 'cancelled-in-prefect')['id']}", change, method="PATCH")
     run = works.store.runs.create_run(works.store.plans.get("cancelled-in-prefect").plan)
     wait_until(lambda: works.store.runs.get_run(run.run_id).rounds >= 5, "fifth round")
@@ -85,24 +112,3 @@ def test_a_deployment_that_somebody_changed_runs_our_flow_and_nothing_else(
     works.store.runs.request_cancel(run.run_id)
     wait_until(lambda: works.store.runs.get_run(run.run_id).status == "cancelled", "cancelled run")
     assert not ran.exists()
-
-
-def test_a_new_deployment_is_never_started(works: Any, yearly: dict[str, Any], tmp_path: Path) -> None:
-    ran = tmp_path / "ran"
-    module = tmp_path / "theirs.py"
-    module.write_text(f"open({str(ran)!r}, 'w').close()\n")
-    body = {"name": "theirs", "flow_id": yearly["flow_id"], "entrypoint": f"{module}:theirs", "path": str(tmp_path),
-            "tags": ["ballast"]}
-    theirs = ask_prefect(works, "/deployments/", body)["id"]
-    flow_run = start(works, theirs, {})
-    assert "nobody asked" in end_of(works, start(works, yearly["id"], {"plan": "yearly"}))["message"]
-    assert ask_prefect(works, f"/flow_runs/{flow_run}")["state"]["type"] in ("SCHEDULED", "PENDING")
-    assert not ran.exists()
-
-
-def test_a_date_of_the_schedule_is_taken(works: Any, running: Any) -> None:
-    works.plan("minutely", cron="* * * * *", max_rounds=5)
-    wait_until(lambda: works.store.runs.list_runs(plan="minutely", status="completed") != [], "run of the schedule")
-    works.store.plans.set_paused("minutely", True)
-    run = works.newest_run("minutely")
-    assert run.created_at.second < 40

@@ -9,11 +9,15 @@ import sys
 import time
 from typing import Any
 
+import mlflow
 import pytest
 
+from services.contracts.errors import NotFoundError
 from services.contracts.overrides import with_overrides
-from tests.journeys.asking import ask_prefect, deployment
-from tests.waiting import PATIENCE, wait_until
+from services.registry.mlflow_registry import ModelRegistry
+from tests.journeys.asking import ask_prefect, deployment, until_prefect
+from tests.journeys.test_tuning_alone import asked
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -21,8 +25,8 @@ def done(works: Any, running: Any) -> Any:
     """A run with terms of its own, at its end."""
     plan = with_overrides(works.plan("shown", max_rounds=400), {"max_rounds": 4})
     run = works.store.runs.create_run(plan)
-    wait_until(lambda: works.store.runs.get_run(run.run_id).status == "completed", "end of the run")
-    wait_until(lambda: flow_run(works, run.run_id)["state"]["type"] == "COMPLETED", "end of the flow run")
+    works.wait_for_run("shown")
+    until_prefect(lambda: flow_run(works, run.run_id)["state"]["type"] == "COMPLETED", "end of the flow run")
     return works.store.runs.get_run(run.run_id)
 
 
@@ -42,13 +46,18 @@ def artifacts(works: Any, run: Any) -> dict[str, Any]:
     return {each["key"]: each for each in ask_prefect(works, "/artifacts/filter", wanted)}
 
 
+def test_a_triggered_plan_is_trained(done: Any) -> None:
+    assert done.status == "completed", done.reason
+    assert done.flow_run_id and done.mlflow_run_id and done.model_version
+
+
 def test_the_steps_of_a_run_are_tasks(works: Any, done: Any) -> None:
     names = ["join", "train", "evaluate", "calibrate", "register", "promote"]
 
     def ended() -> list[str]:  # Prefect writes its tasks down a little later
         return [task["name"] for task in tasks(works, done.flow_run_id) if task["state"]["type"] == "COMPLETED"]
 
-    wait_until(lambda: len(ended()) == len(names), "tasks of the flow run")
+    until_prefect(lambda: len(ended()) == len(names), "tasks of the flow run")
     assert ended() == names
     retries = {task["name"]: task["empirical_policy"]["retries"] for task in tasks(works, done.flow_run_id)}
     assert retries == {name: 50 if name in ("register", "promote") else 0 for name in names}
@@ -114,7 +123,7 @@ def test_a_run_from_prefects_pages_says_where_to_ask_and_an_automation_hears_of_
         ended.update(ask_prefect(works, f"/flow_runs/{asked['id']}")["state"])
         return bool(ended["type"] == "FAILED")
 
-    wait_until(failed_now, "refusal")
+    until_prefect(failed_now, "refusal")
     assert "A run is asked for with `ballast plan trigger`" in ended["message"]
 
     def heard() -> bool:
@@ -122,7 +131,32 @@ def test_a_run_from_prefects_pages_says_where_to_ask_and_an_automation_hears_of_
         found = ask_prefect(works, "/events/filter", wanted)["events"]
         return any(each["resource"]["prefect.resource.id"].endswith(str(automation["id"])) for each in found)
 
-    wait_until(heard, "automation")
+    until_prefect(heard, "automation")
+
+
+def test_prefect_shows_a_tuning_and_the_registry_nothing(works: Any, running: Any) -> None:
+    run = asked(works, "looked-at")
+    done = works.wait_for_run("looked-at")
+    assert done.plan.tuned is not None and done.reason.startswith("tuned, nothing was trained; chosen of 16 candidates")
+    assert (done.rounds, done.model_version, done.mlflow_run_id) == (0, None, None)
+    flow_run: dict[str, Any] = {}
+
+    def over() -> bool:
+        flow_run.update(ask_prefect(works, f"/flow_runs/{done.flow_run_id}"))
+        return bool(flow_run["state"]["type"] == "COMPLETED")
+
+    until_prefect(over, "end of the flow run")
+    assert flow_run["name"].startswith(f"looked-at-{run.run_id[:8]}-tuning")
+    assert {"plan:looked-at", f"run:{run.run_id}", "set:tune_only=true"} <= set(flow_run["tags"])
+    wanted = {"flow_runs": {"parent_flow_run_id": {"any_": [done.flow_run_id]}}}
+    (below,) = ask_prefect(works, "/flow_runs/filter", wanted)
+    assert ask_prefect(works, f"/flows/{below['flow_id']}")["name"] == "tune"
+    registry = ModelRegistry(works.settings.tracking_uri, works.settings.artifact_root)
+    with pytest.raises(NotFoundError):
+        registry.versions("looked-at")
+    names = [each.name for each in mlflow.MlflowClient(works.settings.tracking_uri).search_experiments()]
+    assert not [name for name in names if "looked-at" in name]
+    assert works.store.model_versions.list_versions("looked-at", limit=9) == []
 
 
 STEPS = """

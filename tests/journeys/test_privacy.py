@@ -24,7 +24,7 @@ WORD = "ZebraQuartzCanary"
 
 
 @pytest.fixture(scope="module")
-def planted(works: Any, rig_rows: Any) -> Iterator[str]:
+def planted(works: Any, rig_rows: Any, alone: None) -> Iterator[str]:
     """A fifth plant: its word for a leak and one of its values are canaries."""
     rows = rig_rows(4, 60, 11)
     rows = [[*row[:3], WORD if row[3] == "leak" else row[3]] for row in rows]

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from sqlalchemy import text
 
-from tests.journeys.asking import ask_prefect, deployment
-from tests.journeys.works import stop
+from tests.journeys.asking import ask_prefect, deployment, until_prefect
 from tests.waiting import wait_until
 
-ROUNDS = 250
+ROUNDS = 120
 """Many more than there can be between the tenth round and a kill."""
 
 
@@ -29,7 +30,7 @@ def flow_process_of(works: Any, run_id: str) -> int:
 def weekly(works: Any, running: Any) -> str:
     """A plan with a schedule, whose deployment Prefect has."""
     works.plan("weekly", cron="0 3 * * 1", max_rounds=20)
-    wait_until(lambda: deployment(works, "weekly") is not None, "deployment")
+    until_prefect(lambda: deployment(works, "weekly") is not None, "deployment")
     return "weekly"
 
 
@@ -43,7 +44,7 @@ def test_a_cron_plan_has_scheduled_runs_in_prefect(works: Any, weekly: str) -> N
         wanted = {"deployments": {"id": {"any_": [made["id"]]}}, "flow_runs": state}
         return len(ask_prefect(works, "/flow_runs/filter", wanted)) > 0
 
-    wait_until(scheduled, "scheduled flow run")
+    until_prefect(scheduled, "scheduled flow run")
 
 
 def test_pausing_a_plan_pauses_its_schedule(works: Any, weekly: str) -> None:
@@ -51,18 +52,9 @@ def test_pausing_a_plan_pauses_its_schedule(works: Any, weekly: str) -> None:
         return (deployment(works, weekly) or {}).get("paused")
 
     works.store.plans.set_paused(weekly, True)
-    wait_until(lambda: shown() is True, "paused deployment")
+    until_prefect(lambda: shown() is True, "paused deployment")
     works.store.plans.set_paused(weekly, False)
-    wait_until(lambda: shown() is False, "resumed deployment")
-
-
-def test_a_triggered_plan_is_trained(works: Any, running: Any) -> None:
-    plan = works.plan("triggered", max_rounds=20)
-    run = works.store.runs.create_run(plan)
-    wait_until(lambda: works.store.runs.get_run(run.run_id).status in ("completed", "failed"), "end of the run")
-    done = works.store.runs.get_run(run.run_id)
-    assert done.status == "completed", done.reason
-    assert done.flow_run_id and done.mlflow_run_id and done.model_version
+    until_prefect(lambda: shown() is False, "resumed deployment")
 
 
 def test_a_killed_flow_run_is_picked_up_again(works: Any, running: Any) -> None:
@@ -72,27 +64,27 @@ def test_a_killed_flow_run_is_picked_up_again(works: Any, running: Any) -> None:
     process = flow_process_of(works, run.run_id)
     os.kill(process, signal.SIGKILL)
     first = works.store.runs.get_run(run.run_id)
-    wait_until(lambda: works.store.runs.get_run(run.run_id).status in ("completed", "failed"), "end of the run")
+    wait_until(lambda: works.store.runs.get_run(run.run_id).status in ("completed", "failed"), "end of the run", 0.25)
     done = works.store.runs.get_run(run.run_id)
     assert done.status == "completed", done.reason
     assert done.rounds == ROUNDS
     assert done.flow_run_id != first.flow_run_id
 
 
-def test_flow_and_runner_killed_together(works: Any, running: Any, runner: Any) -> None:
+def test_flow_and_runner_killed_together(works: Any, running: Any) -> None:
     plan = works.plan("both-killed", max_rounds=ROUNDS)
     run = works.store.runs.create_run(plan)
     wait_until(lambda: works.store.runs.get_run(run.run_id).rounds >= 10, "tenth round")
     process = flow_process_of(works, run.run_id)
-    stop(running[0], signal.SIGKILL)
+    running.kill()
     try:
         os.kill(process, signal.SIGKILL)
     except ProcessLookupError:
         pass
     left = works.store.runs.get_run(run.run_id)
     assert left.status == "running"
-    running[0] = runner()
-    wait_until(lambda: works.store.runs.get_run(run.run_id).status in ("completed", "failed"), "end of the run")
+    running.start()
+    wait_until(lambda: works.store.runs.get_run(run.run_id).status in ("completed", "failed"), "end of the run", 0.25)
     done = works.store.runs.get_run(run.run_id)
     assert done.status == "completed", done.reason
     assert [record.round for record in works.store.runs.get_rounds(run.run_id)] == list(range(1, ROUNDS + 1))
@@ -107,20 +99,32 @@ def flow_runs_of(works: Any, plan: str) -> list[dict[str, Any]]:
     return [each for each in found if each["state"]["type"] not in ("SCHEDULED", "PENDING")]
 
 
+@contextmanager
+def standing(works: Any, site: str) -> Iterator[None]:
+    """A plant that stands still, and with it the round, whose deadline is far."""
+    works.agents[site].send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        works.agents[site].send_signal(signal.SIGCONT)
+
+
 def test_a_date_that_comes_during_a_run_is_skipped_and_nothing_looks_failed(works: Any, running: Any) -> None:
-    plan = works.plan("busy", cron="* * * * *", max_rounds=10_000)
+    plan = works.plan("busy", cron="* * * * *", max_rounds=10_000, round_deadline_seconds=600)
     run = works.store.runs.create_run(plan)
     wait_until(lambda: works.store.runs.get_run(run.run_id).rounds >= 1, "first round")
 
     def skipped() -> list[dict[str, Any]]:
         return [each for each in flow_runs_of(works, "busy") if each["state"]["name"] == "Skipped"]
 
-    wait_until(lambda: skipped() != [], "skipped date")
-    works.store.plans.set_paused("busy", True)
-    works.store.runs.request_cancel(run.run_id)
+    with standing(works, "plant-2"):
+        until_prefect(lambda: skipped() != [], "skipped date")
+        works.store.plans.set_paused("busy", True)
+        works.store.runs.request_cancel(run.run_id)
     wait_until(lambda: works.store.runs.get_run(run.run_id).status == "cancelled", "cancelled run")
     first = works.store.runs.get_run(run.run_id).flow_run_id
-    wait_until(lambda: ask_prefect(works, f"/flow_runs/{first}")["state"]["type"] == "CANCELLED", "cancelled flow run")
+    end = f"/flow_runs/{first}"
+    until_prefect(lambda: ask_prefect(works, end)["state"]["type"] == "CANCELLED", "cancelled flow run")
     found = flow_runs_of(works, "busy")
     assert {each["state"]["name"] for each in found} == {"Skipped", "Cancelled"}, found
     assert all("is being driven by another process" in each["state"]["message"] for each in skipped())
@@ -129,8 +133,8 @@ def test_a_date_that_comes_during_a_run_is_skipped_and_nothing_looks_failed(work
 
 def test_an_archived_plan_leaves_prefect(works: Any, running: Any) -> None:
     works.plan("old", cron="0 3 * * 1")
-    wait_until(lambda: deployment(works, "old") is not None, "deployment")
+    until_prefect(lambda: deployment(works, "old") is not None, "deployment")
     works.store.plans.set_archived("old", True)
-    wait_until(lambda: deployment(works, "old") is None, "end of the deployment")
+    until_prefect(lambda: deployment(works, "old") is None, "end of the deployment")
     works.store.plans.set_archived("old", False)
-    wait_until(lambda: deployment(works, "old") is not None, "deployment again")
+    until_prefect(lambda: deployment(works, "old") is not None, "deployment again")

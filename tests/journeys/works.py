@@ -59,10 +59,6 @@ name = "leak"
 severity = 3
 """
 
-ONE_BY_ONE = (
-    "import sys; from flows.retrain import retrain_here; [retrain_here(plan) for plan in sys.argv[1:]]"
-)
-"""Prefect and MLflow take longer to import than a short run takes."""
 AS_ASKED = """
 import sys, traceback
 from flows.retrain import retrain_here
@@ -72,7 +68,10 @@ for plan in sys.stdin:
     except Exception:
         traceback.print_exc()
 """
-"""A process that trains one plan after another, as they are named to it, and outlives a run that fails."""
+"""A process that trains one plan after another, as they are named to it, and outlives a run that fails.
+
+Prefect and MLflow take longer to import than a short run takes.
+"""
 
 
 @dataclass
@@ -158,16 +157,16 @@ class ProcessWorks:
         self.store.plans.create(plan)
         return plan
 
-    def start_flow(self, *plans: str) -> subprocess.Popen[bytes]:
-        """Start the flow of a plan; of several plans, one after the other in one process."""
-        command = ["-m", "flows.retrain", *plans] if len(plans) == 1 else ["-c", ONE_BY_ONE, *plans]
+    def start_flow(self, plan: str) -> subprocess.Popen[bytes]:
+        """Start the flow of a plan in a process of its own."""
+        command = [sys.executable, "-m", "flows.retrain", plan]
         with (self.home / "flow.log").open("ab") as log:
-            process = subprocess.Popen([sys.executable, *command], env=self.environment, stdout=log, stderr=log)
+            process = subprocess.Popen(command, env=self.environment, stdout=log, stderr=log)
         self.flows.append(process)
         return process
 
     def train(self, plan: str) -> None:
-        """Train a plan in a process that all who do not kill it share; :meth:`wait_for_run` waits for its end."""
+        """Train a plan in a process that all share, until one kills it; :meth:`wait_for_run` waits for its end."""
         if self.lasting is None:
             with (self.home / "flow.log").open("ab") as log:
                 self.lasting = subprocess.Popen(
@@ -178,6 +177,13 @@ class ProcessWorks:
         assert self.lasting.poll() is None and self.lasting.stdin is not None
         self.lasting.stdin.write(f"{plan}\n".encode())
         self.lasting.stdin.flush()
+
+    def kill_training(self) -> None:
+        """Kill the process of :meth:`train`; what is trained next has another one."""
+        assert self.lasting is not None
+        with self.lasting as process:
+            process.kill()
+        self.lasting = None
 
     def newest_run(self, plan: str) -> Run | None:
         runs = self.store.runs.list_runs(plan=plan, limit=1)
@@ -203,7 +209,7 @@ class ProcessWorks:
             run = self.newest_run(plan)
             return run is not None and run.status in FINAL
 
-        wait_until(ended, f"end of the run of {plan}")
+        wait_until(ended, f"end of the run of {plan}", every=0.25)
         run = self.newest_run(plan)
         assert run is not None
         return run
@@ -265,12 +271,3 @@ def open_process_works(
         yield running
     finally:
         running.close()
-
-
-def stop(process: subprocess.Popen[bytes], number: int) -> None:
-    """Signal a process and all that it has started, and wait for its end."""
-    try:
-        os.killpg(process.pid, number)
-    except ProcessLookupError:
-        pass
-    process.wait()
