@@ -71,9 +71,8 @@ def test_an_optimum_of_zero_is_certified_by_its_distance(loss: LossName) -> None
 def test_the_estimator_does_not_warn_of_an_optimum_of_zero() -> None:
     """Warnings are errors here."""
     x, y = rows(40)
-    model = FederatedDRClassifier(loss="logistic", radius=0.0, gap=1e-2).fit(x, y, groups=[0] * 40)
+    terms: dict[str, Any] = {"loss": "logistic", "radius": 0.0, "gap": 1e-2, "calibration_folds": 0}
+    model = FederatedDRClassifier(**terms).fit(x, y, groups=[0] * 40)
     assert model.worst_case_risk_ <= 1e-5
     with pytest.warns(UserWarning, match="relative gap"):
-        FederatedDRClassifier(loss="logistic", radius=0.0, gap=1e-2, absolute_gap=0.0, max_rounds=40).fit(
-            x, y, groups=[0] * 40
-        )
+        FederatedDRClassifier(absolute_gap=0.0, max_rounds=40, **terms).fit(x, y, groups=[0] * 40)

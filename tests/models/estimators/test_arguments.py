@@ -33,10 +33,10 @@ def test_a_fit_without_groups_says_how_to_pass_them(kind: Any) -> None:
 def test_model_selection_loses_groups_with_a_word_and_routes_them() -> None:
     grid = {"radius": [1e-3, 1e-2]}
     with pytest.warns(UserWarning, match="fit got no groups"):
-        lost = GridSearchCV(FederatedDRSVC(), grid, cv=GroupKFold(3)).fit(X, Y, groups=GROUPS)
+        lost = GridSearchCV(FederatedDRSVC(calibration_folds=0), grid, cv=GroupKFold(3)).fit(X, Y, groups=GROUPS)
     assert set(lost.best_estimator_.site_risks_) == {"all"}
     with sklearn.config_context(enable_metadata_routing=True):
-        model = FederatedDRSVC().set_fit_request(groups=True)
+        model = FederatedDRSVC(calibration_folds=0).set_fit_request(groups=True)
         routed = GridSearchCV(model, grid, cv=GroupKFold(3)).fit(X, Y, groups=GROUPS)
     assert set(routed.best_estimator_.site_risks_) == {0, 1, 2}
 
@@ -111,7 +111,7 @@ def test_the_default_radius_is_the_rule_of_samples_in_scaled_units(scale: float)
     features, labels = load_breast_cancer(return_X_y=True)
     features = scale * (features - features.min(axis=0)) / np.ptp(features, axis=0)
     groups = np.arange(len(labels)) % 2
-    model = FederatedDRSVC(label_flip_cost=scale).fit(features, labels, groups=groups)
+    model = FederatedDRSVC(label_flip_cost=scale, calibration_folds=0).fit(features, labels, groups=groups)
     assert model.radius_ == pytest.approx({g: scale / (10 * np.sum(groups == g)) for g in (0, 1)})
     assert model.score(features, labels) > 0.97
     cheap = FederatedDRSVC(label_flip_cost=0.1 * scale, calibration_folds=0).fit(features, labels, groups=groups)
