@@ -88,7 +88,7 @@ def oracle(model: CutModel, centre: FloatArray, level: float | None) -> float:
     return float(problem.solve(solver=cp.CLARABEL))
 
 
-@settings(max_examples=40)
+@settings(max_examples=24)
 @given(**MODELS)
 def test_every_way_finds_the_minimum(**kind: object) -> None:
     model, centre = drawn(**kind)  # type: ignore[arg-type]
@@ -103,7 +103,7 @@ def test_every_way_finds_the_minimum(**kind: object) -> None:
         assert wanted - 1e-5 * (1 + wanted) <= bound <= wanted + 1e-6 * (1 + wanted), name
 
 
-@settings(max_examples=40)
+@settings(max_examples=24)
 @given(**MODELS, share=st.sampled_from([0.05, 0.3, 0.8]))
 def test_every_way_projects_alike(share: float, **kind: object) -> None:
     model, centre = drawn(**kind)  # type: ignore[arg-type]

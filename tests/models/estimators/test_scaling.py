@@ -21,6 +21,8 @@ from models.worst_case.risk import site_risk
 UNITS, FROM = np.array([2.0**12, 2.0**-9]), np.array([2.0**20, -(2.0**-3)])
 """Powers of two: scaled back, the rows are the same to the last bit, and so are their folds."""
 ROUGH: dict[str, Any] = {"tuning": "auto", "gap": 1e-2}
+RAMPS: dict[str, Any] = {**ROUGH, "lift": "spline", "lift_size": 3}
+"""Radii are tuned, and no lift beside the one that is given."""
 
 
 def rows(kind: str, count: int = 90) -> tuple[Any, Any, Any]:
@@ -74,7 +76,7 @@ def test_units_of_the_features_change_nothing_and_what_is_told_is_in_them(kind: 
 def test_the_risk_is_over_balls_of_shares_of_the_ranges() -> None:
     features, labels, groups = rows("plane")
     given = FROM + UNITS * features
-    model = FederatedDRSVC(lift="spline", lift_size=3, calibration_folds=0, **ROUGH).fit(given, labels, groups=groups)
+    model = FederatedDRSVC(calibration_folds=0, **RAMPS).fit(given, labels, groups=groups)
     unit = np.repeat(model.feature_scale_, 3)
     ramps, plane = model.lift_.apply(given) / unit, np.append(model.coef_[0] * unit, model.intercept_)
     signs = np.where(labels == "whole", 1.0, -1.0)
@@ -89,8 +91,8 @@ def test_the_risk_is_over_balls_of_shares_of_the_ranges() -> None:
 def test_intervals_are_those_of_scaled_features() -> None:
     features, _, groups = rows("plane")
     targets = 300.0 * np.abs(features[:, 0] - 0.5) + features[:, 1]
-    model = FederatedDRRegressor(loss="pinball", **ROUGH).fit(FROM + UNITS * features, targets, groups=groups)
-    scaled = FederatedDRRegressor(loss="pinball", **ROUGH).fit(features, targets, groups=groups)
+    model = FederatedDRRegressor(loss="pinball", **RAMPS).fit(FROM + UNITS * features, targets, groups=groups)
+    scaled = FederatedDRRegressor(loss="pinball", **RAMPS).fit(features, targets, groups=groups)
     given = FROM + UNITS * features
     np.testing.assert_allclose(model.predict(given), scaled.predict(features), rtol=1e-6)
     np.testing.assert_allclose(model.predict_interval(given, 0.8), scaled.predict_interval(features, 0.8), rtol=1e-6)
@@ -109,7 +111,7 @@ def test_stated_terms_are_of_the_features_as_they_are(terms: dict[str, Any]) -> 
 def test_features_that_all_lie_between_0_and_1_are_scaled_already() -> None:
     features, labels, groups = rows("plane")
     for share, scaled in ((0.75, False), (1.25, True)):
-        model = FederatedDRSVC(calibration_folds=0, **ROUGH).fit(share * features, labels, groups=groups)
+        model = FederatedDRSVC(calibration_folds=0, **RAMPS).fit(share * features, labels, groups=groups)
         assert model.feature_scale_.tolist() == [share if scaled else 1.0] * 2
 
 

@@ -156,13 +156,12 @@ def faults_in_a_corner(share: float) -> tuple[Any, Any, Any]:
 @pytest.mark.parametrize(("share", "radii"), [(0.06, [0.1, 0.3, 1.0, 3.0]), (0.1, [0.3, 1.0, 3.0, 10.0])])
 def test_auto_learns_rare_faults_by_the_logistic_loss_as_a_plan_does(share: float, radii: list[float]) -> None:
     features, labels, groups = faults_in_a_corner(share)
-    model = FederatedDRClassifier(tuning="auto", calibration_folds=0).fit(features, labels, groups=groups)
+    plane: dict[str, Any] = {"tuning": "auto", "lift": "spline", "lift_size": 1, "calibration_folds": 0}
+    model = FederatedDRClassifier(**plane).fit(features, labels, groups=groups)
     assert sorted({each["radius"] for each in model.tuning_curve_}) == radii
-    hinge = FederatedDRClassifier(tuning="auto", loss="hinge", calibration_folds=0)
-    hinge.fit(features, labels, groups=groups)
+    hinge = FederatedDRClassifier(loss="hinge", **plane).fit(features, labels, groups=groups)
     assert (model.worst_case_risk_ == hinge.worst_case_risk_) is (share == 0.1)
-    weighed = FederatedDRClassifier(tuning="auto", class_weight="balanced", calibration_folds=0)
-    weighed.fit(features, labels, groups=groups)
+    weighed = FederatedDRClassifier(class_weight="balanced", **plane).fit(features, labels, groups=groups)
     assert sorted({each["radius"] for each in weighed.tuning_curve_}) == [0.3, 1.0, 3.0, 10.0], "classes weigh alike"
 
 

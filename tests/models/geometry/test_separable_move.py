@@ -40,7 +40,7 @@ def test_in_the_plane_it_is_what_a_fine_grid_finds(norm: TransportNorm) -> None:
     draw, line = np.random.default_rng(2), np.linspace(0.0, 1.0, 401)
     grid = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
     knots, shares = np.linspace(0.0, 1.0, 6), list[float]()
-    for _ in range(25):
+    for _ in range(15):
         heights = np.cumsum(draw.normal(size=(2, 6)), axis=1)
         points = draw.uniform(size=(6, 2))
         most = [fallen(knots, heights, point, grid).max() for point in points]
@@ -55,7 +55,7 @@ def test_in_the_plane_it_is_what_a_fine_grid_finds(norm: TransportNorm) -> None:
             assert radius <= shortest
             if shortest > 0.05:
                 shares.append(radius / shortest)
-    assert len(shares) > 60 and np.median(shares) > 0.98 and min(shares) > 0.88  # the grid itself is 0.005 off
+    assert len(shares) > 36 and np.median(shares) > 0.98 and min(shares) > 0.88  # the grid itself is 0.005 off
 
 
 def attacked(

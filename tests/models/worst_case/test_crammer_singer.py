@@ -8,7 +8,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.basics import ProblemError
@@ -63,6 +63,7 @@ def by_definition(weights: np.ndarray, problem: SiteProblem, n_classes: int = 3)
     return float(cp.Problem(cp.Minimize(spec.radius * price + counts @ worst), terms).solve(solver="CLARABEL"))
 
 
+@settings(max_examples=50)
 @given(st.integers(0, 10**6), NORMS, COSTS, st.booleans())
 def test_the_risk_is_that_of_the_dual_with_every_label_written_out(
     seed: int, norm: str, cost: float, weighted: bool

@@ -32,13 +32,13 @@ def _agrees(problem: SiteProblem, weights: FloatArray) -> None:
     assert abs(exact - reference) <= AGREED * abs(reference) + ORACLE_ZERO, (exact, reference)
 
 
-@settings(max_examples=250, derandomize=True)
+@settings(max_examples=150, derandomize=True)
 @given(data=st.data())
 def test_agrees_with_cvxpy_unbounded(unbounded_problems: Problems, data: DataObject) -> None:
     _agrees(*data.draw(unbounded_problems))
 
 
-@settings(max_examples=300, derandomize=True)
+@settings(max_examples=160, derandomize=True)
 @given(data=st.data())
 def test_agrees_with_cvxpy_on_a_box(box_problems: Problems, data: DataObject) -> None:
     _agrees(*data.draw(box_problems))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.geometry.norms import vector_norm
@@ -62,6 +62,7 @@ def by_definition(weights: np.ndarray, problem: SiteProblem) -> float:
     return float(cp.Problem(cp.Minimize(spec.radius * price + counts @ worst), terms).solve(solver="CLARABEL"))
 
 
+@settings(max_examples=50)
 @given(st.integers(0, 10**6), NORMS, COSTS, st.booleans())
 def test_the_risk_is_that_of_the_dual_with_every_label_written_out(
     seed: int, norm: str, cost: float, weighted: bool

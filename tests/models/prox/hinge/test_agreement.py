@@ -23,7 +23,7 @@ def bounded_price(problem: SiteProblem) -> SiteProblem:
     return SiteProblem(problem.features, problem.labels, spec)
 
 
-@settings(max_examples=1000, suppress_health_check=list(HealthCheck))
+@settings(max_examples=600, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_objective_agrees_with_the_reference(steps, objective, data):
     step = data.draw(steps)
