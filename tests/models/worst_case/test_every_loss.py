@@ -30,7 +30,10 @@ AGREED = 1e-7
 ORACLE_ZERO = 1e-9  # what the oracle, an interior point method, may make of a risk that is 0
 ROUNDING = 1e-10
 PIECEWISE = ("hinge", "epsilon_insensitive", "pinball")
-CASES = [(LOSS_NAMES, "free", 100), (("epsilon_insensitive", "pinball"), "box", 80), (PIECEWISE, "polytope", 40)]
+CASES = [
+    (LOSS_NAMES, "free", 100), (("smooth_hinge", "logistic"), "free", 40),
+    (("epsilon_insensitive", "pinball"), "box", 80), (PIECEWISE, "polytope", 40),
+]
 
 
 @pytest.mark.parametrize(("names", "kind", "count"), CASES)
