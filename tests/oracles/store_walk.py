@@ -16,9 +16,12 @@ class Cell(NamedTuple):
     value: Any
 
 
-def all_columns(engine: Engine) -> Iterator[Cell]:
-    """Every value of every column of every table that the database has, also of tables that we do not know."""
-    found = MetaData()
+def all_columns(engine: Engine, known: MetaData | None = None) -> Iterator[Cell]:
+    """Every value of every column of every table that the database has, also of tables that we do not know.
+
+    ``known`` holds the tables of an earlier look: those that came since are added to it, the others are not looked up.
+    """
+    found = MetaData() if known is None else known
     with engine.connect() as connection:
         found.reflect(connection)
         for table in found.sorted_tables:

@@ -24,6 +24,7 @@ from services.identity.server_secrets import ServerSecrets
 from tests.ports import free_port
 
 SECTIONS = ("api", "nats", "prefect", "mlflow")
+NAMES = ("api", "models", "services", "flows", "migrations", "numpy", "prefect", "mlflow", "uvicorn")
 
 
 @pytest.mark.parametrize("section", SECTIONS)
@@ -119,7 +120,7 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder to start from that holds modules of our names, and of others'."""
     folder = tmp_path / "work"
     folder.mkdir()
-    for name in ("api", "models", "services", "flows", "migrations", "numpy", "prefect", "mlflow", "uvicorn"):
+    for name in NAMES:
         (folder / f"{name}.py").write_text("raise SystemExit('imported from the folder where we were started')\n")
     monkeypatch.chdir(folder)
     return folder
@@ -135,13 +136,15 @@ def test_children_import_nothing_from_the_folder_where_they_are_started(
     with Supervisor(tmp_path / "logs", print) as supervisor:
         stack.start_api(supervisor, settings)
         supervisor.wait_ready("api")
-    modules = "import flows.runner, flows.retrain, prefect.engine, mlflow; print(flows.runner.__file__)"
+    found = "import sys, importlib.util; print(*[importlib.util.find_spec(name).origin for name in sys.argv[1:]])"
     done = subprocess.run(
-        [sys.executable, "-c", modules], env={**stack.inherited(), **stack.environment(settings)},
+        [sys.executable, "-c", found, *NAMES, "flows.runner"], env={**stack.inherited(), **stack.environment(settings)},
         capture_output=True, text=True, check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert Path(done.stdout.split()[-1]).is_relative_to(stack.PACKAGES)
+    origins = [Path(origin) for origin in done.stdout.split()]
+    assert len(origins) == len(NAMES) + 1 and not any(origin.is_relative_to(hostile) for origin in origins)
+    assert origins[-1].is_relative_to(stack.PACKAGES)
 
 
 def test_phone_home_is_off_for_every_child(tmp_path: Path) -> None:

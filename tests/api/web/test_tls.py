@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,13 @@ from tests.ports import free_port
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+def server(tmp_path_factory: pytest.TempPathFactory, new_mlflow: Callable[[Path], str]) -> Iterator[Settings]:
     """The API as `ballast up` starts it, listening for everybody."""
     home = tmp_path_factory.mktemp("tls") / "home"
     home.mkdir()
     (home / "ballast.toml").write_text(f'[api]\nhost = "0.0.0.0"\nport = {free_port()}\n')
     settings = Settings.load(home)
+    assert new_mlflow(home) == settings.tracking_uri
     prepare_stores(settings)
     with Supervisor(stack.log_folder(settings), print) as supervisor:
         stack.start_api(supervisor, settings)

@@ -86,7 +86,7 @@ def test_the_planes_are_coupled_as_by_all_rows_at_once(grades: FakeWorks, reveal
 
 
 def test_an_evaluation_goes_on_after_a_coupling_on_sums(grades: FakeWorks) -> None:
-    run, model = trained(grades, reveal="sums")
+    run, model = trained(grades, reveal="sums", max_rounds=3)
 
     async def both() -> Any:
         coordinator = grades.coordinator()
@@ -99,7 +99,7 @@ def test_an_evaluation_goes_on_after_a_coupling_on_sums(grades: FakeWorks) -> No
 
 @pytest.mark.parametrize("reveal", ["sums", "each site"])
 def test_planes_stay_as_they_are_where_a_plant_does_not_couple(grades: FakeWorks, reveal: str) -> None:
-    run, model = trained(grades, reveal=reveal)
+    run, model = trained(grades, reveal=reveal, max_rounds=3)
 
     def refuses(plant: FakePlant, task: Task) -> bytes | None:
         return plant.refusal_of(task, "bad_task") if isinstance(task.tuning, CouplingTask) else None
@@ -113,7 +113,7 @@ def test_planes_stay_as_they_are_where_a_plant_does_not_couple(grades: FakeWorks
 
 
 def test_who_cancels_is_heard_while_planes_are_coupled(grades: FakeWorks) -> None:
-    run, model = trained(grades, reveal="sums")
+    run, model = trained(grades, reveal="sums", max_rounds=3)
     grades.store.change(run.run_id, cancel_requested=True)
     with pytest.raises(RunCancelledError):
         coupled(grades, run, model)

@@ -65,13 +65,14 @@ class Oem:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Oem]:
+def server(tmp_path_factory: pytest.TempPathFactory, new_mlflow: Callable[[Path], str]) -> Iterator[Oem]:
     home = tmp_path_factory.mktemp("oem") / "home"
     home.mkdir()
     api, link, web_socket = (free_port() for _ in range(3))
     ports = f'[api]\nhost = "0.0.0.0"\nport = {api}\n\n[nats]\nport = {link}\nwebsocket_port = {web_socket}\n'
     (home / "ballast.toml").write_text(ports)
     settings = Settings.load(home)
+    assert new_mlflow(home) == settings.tracking_uri
     prepare_stores(settings)
     with Supervisor(stack.log_folder(settings), print) as supervisor:
         stack.start_bus(supervisor, settings)
