@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -45,18 +45,28 @@ def test_every_list_has_a_cursor(shared_world: Any) -> None:
     assert sorted(listing) == sorted(LISTS), "a new list has a cursor too, and is in the table above"
 
 
-@pytest.fixture
-def full(any_world: Any, new_key: Callable[[], str]) -> Any:
-    store = any_world.backend.store
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def full(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, mlflow_settings: dict[str, str],
+    opening: Callable[..., Any], new_key: Callable[[], str],
+) -> Iterator[Any]:
+    """One world on each server with lists of some pages; who adds a row to one counts from what is there."""
+    database = request.getfixturevalue(f"new_{request.param}")()
+    with opening(tmp_path_factory.mktemp("full"), database, mlflow_settings) as world:
+        fill(world, new_key)
+        yield world
+
+
+def fill(world: Any, new_key: Callable[[], str]) -> None:
+    store = world.backend.store
     for number, name in enumerate(("b-2", "b", "ba", "a-1", "b1")):
         store.sites.enrol(name, new_key(), ["triplex-pump"])
         store.plans.create(a_plan(name), paused=number > 2)
         store.runs.create_run(a_plan(name))
         hook = {"url": f"https://example.com/{name}"}
-        assert any_world.call(Role.ADMINISTRATOR, "POST", "/v1/admin/webhooks", hook).status_code == 201
+        assert world.call(Role.ADMINISTRATOR, "POST", "/v1/admin/webhooks", hook).status_code == 201
         body = {"name": name, "role": "viewer"}
-        assert any_world.call(Role.ADMINISTRATOR, "POST", "/v1/admin/tokens", body).status_code == 201
-    return any_world
+        assert world.call(Role.ADMINISTRATOR, "POST", "/v1/admin/tokens", body).status_code == 201
 
 
 @pytest.mark.parametrize("path", sorted(set(LISTS) - {"/v1/models"}))

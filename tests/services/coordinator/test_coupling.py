@@ -41,7 +41,9 @@ def trained(works: FakeWorks, *, tuned: bool = False, **changes: Any) -> tuple[R
     async def whole() -> tuple[Run, TrainedModel]:
         coordinator = works.coordinator()
         run = await coordinator.join(works.run(**PLAN | changes))
-        run = await coordinator.tune(run) if tuned else run
+        if tuned:  # at the price of the whole training, of which three rounds make a model to be coupled
+            run = await coordinator.tune(run)
+            run = works.store.change(run.run_id, plan=run.plan.model_copy(update={"max_rounds": 3}))
         found = await coordinator.train(run)
         return works.store.get_run(run.run_id), found
 

@@ -2,11 +2,14 @@
 
 import json
 import os
+from functools import cache
 
 import numpy as np
 import pytest
 
 from services.contracts.errors import InvalidInputError
+from services.plant_simulator import writer
+from services.plant_simulator.measure import measure
 from services.plant_simulator.writer import simulate_plants
 
 COLUMNS = {
@@ -20,6 +23,15 @@ SMALL = {"n_train": 40, "n_test": 16}
 def read(folder, split):
     with np.load(folder / f"{split}.npz", allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def measured_once():
+    """The same plants are measured once: what is shown here is how they are written."""
+    once = cache(lambda requests, seed: measure(requests, seed))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(writer, "measure", lambda requests, seed: once(tuple(requests), seed))
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -151,6 +163,6 @@ def test_a_disk_that_fails_in_the_middle_leaves_nothing_behind(tmp_path, monkeyp
 
     monkeypatch.setattr(np.lib.format, "write_array", fail_late)
     with pytest.raises(InvalidInputError, match="cannot write to .*: No space left"):
-        simulate_plants(tmp_path / "out", sites=2, n_train=4, n_test=4)
+        simulate_plants(tmp_path / "out", seed=2, scenario="noisy-labels", **SMALL)
     assert len(calls) == 31
     assert list(tmp_path.iterdir()) == []

@@ -24,6 +24,7 @@ from services.contracts.messages import SiteUpdate
 from services.contracts.training_spec import RadiusRule, TrainingSpec
 from services.site_agent import local_solve
 from services.site_agent.policy import SitePolicy
+from tests.services.site_agent.conftest import table
 
 Make = Callable[..., Any]
 ALL = SitePolicy(
@@ -112,11 +113,18 @@ def test_every_method_closes_its_certificate_over_three_classes(
     assert all(later <= earlier + 1e-12 for earlier, later in itertools.pairwise(gaps))
 
 
+@pytest.fixture(scope="module")
+def few_and_many() -> dict[int, list[list[Any]]]:
+    return {n_rows: table(n_rows) for n_rows in (100, 10_000)}
+
+
 @pytest.mark.parametrize("method", METHODS)
-def test_a_messages_size_is_the_same_for_100_and_for_10000_rows(make_site: Make, make_table: Make, method: str) -> None:
+def test_a_messages_size_is_the_same_for_100_and_for_10000_rows(
+    make_site: Make, few_and_many: dict[int, list[list[Any]]], method: str
+) -> None:
     sizes = []
-    for n_rows in (100, 10_000):
-        site = make_site(make_table(n_rows), policy=ALL, folder=f"s{n_rows}")
+    for n_rows, rows in few_and_many.items():
+        site = make_site(rows, policy=ALL, folder=f"s{n_rows}")
         server, problem = server_of(method, [site], TrainingSpec())
         message = server.messages(server.init(problem), problem)[f"s{n_rows}"]
         tasks = [
