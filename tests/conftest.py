@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -48,14 +49,32 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return LongestFirst(config, log)
 
 
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[str], object]) -> Path:
+    """A SQLite file that one of pytest's processes makes, by its URL, and all of them copy."""
+    folder = factory.getbasetemp()
+    folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+    with (folder / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / name).exists():
+            template = factory.mktemp(name) / "template.db"
+            make(f"sqlite:///{template}")
+            copied(template, folder / f"{name}.partial")
+            (folder / f"{name}.partial").rename(folder / name)
+    return folder / name
+
+
+def copied(template: Path, path: Path) -> None:
+    with closing(sqlite3.connect(template)) as made, closing(sqlite3.connect(path)) as copy:
+        made.backup(copy)
+
+
 @pytest.fixture(scope="session")
 def new_sqlite(tmp_path_factory: pytest.TempPathFactory) -> NewDatabase:
-    """Make a SQLite database at the newest schema and give its URL; the migrations run once a session."""
+    """Make a SQLite database at the newest schema and give its URL; the migrations run once for all processes."""
     from migrations.run import upgrade
 
+    template = made_once(tmp_path_factory, "ballast-template.db", upgrade)
     folder = tmp_path_factory.mktemp("sqlite")
-    template = folder / "template.db"
-    upgrade(f"sqlite:///{template}")
 
     def new() -> str:
         copy = folder / f"{uuid.uuid4().hex}.db"
@@ -67,16 +86,14 @@ def new_sqlite(tmp_path_factory: pytest.TempPathFactory) -> NewDatabase:
 
 @pytest.fixture(scope="session")
 def new_mlflow(tmp_path_factory: pytest.TempPathFactory) -> NewStore:
-    """Put an MLflow store with its tables into a folder and give its address; MLflow makes them once a session."""
+    """Put an MLflow store with its tables into a folder and give its address; it is made once for all processes."""
     from services.registry.mlflow_registry import ModelRegistry
 
-    template = tmp_path_factory.mktemp("mlflow") / "template.db"
-    ModelRegistry(f"sqlite:///{template}").prepare()
+    template = made_once(tmp_path_factory, "mlflow-template.db", lambda uri: ModelRegistry(uri).prepare())
 
     def new(folder: Path) -> str:
         path = folder / "mlflow.db"
-        with closing(sqlite3.connect(template)) as made, closing(sqlite3.connect(path)) as copy:
-            made.backup(copy)
+        copied(template, path)
         return f"sqlite:///{path}"
 
     return new
