@@ -116,9 +116,14 @@ class Coupler:
         return -step
 
 
+def most_exchanges(rounds: int) -> int:
+    """Exchanges that a coupling may have where it and the tuning before it may have so many rounds: a third of them."""
+    return min(EXCHANGES, rounds // 3)
+
+
 def coupling_cost(n_classes: int, n_features: int, rounds: int) -> OneTraining:
-    """What a coupling costs a site at most, of planes of so many features: a third of ``rounds``, or less."""
-    exchanges, size = min(EXCHANGES, rounds // 3), (n_classes - 1) * (n_classes + 1)
+    """What a coupling costs a site at most, of planes of so many features, out of ``rounds``."""
+    exchanges, size = most_exchanges(rounds), (n_classes - 1) * (n_classes + 1)
     return OneTraining(exchanges, float(exchanges * (n_classes * (n_features + 1) + POINTS * (2 * size + 3))))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from models.basics import FloatArray
 from models.cohorts.dealing import cohort_problem
-from models.tuning.coupling import Coupler, Told, coupled_planes
+from models.tuning.coupling import EXCHANGES, Coupler, Told, coupled_planes, most_exchanges
 from services.contracts.coupling import Coupling, CouplingTask
 from services.contracts.plan_problem import couples
 from services.contracts.run import Run
@@ -38,7 +38,7 @@ class PlaneCoupling:
         """As :meth:`services.coordinator.training.Coordinator.couple` says."""
         if not couples(run.plan, self._parts.asset_type):
             return trained
-        coupler, problem = Coupler(len(trained.weights)), server_problem(run, self._parts.asset_type)
+        coupler, problem = Coupler(len(trained.weights), _kept_for(run)), server_problem(run, self._parts.asset_type)
         if run.plan.reveal == "sums":
             problem = cohort_problem(problem, cohorts_of(run))
         shares = {site.site_id: site.weight for site in problem.sites}
@@ -63,6 +63,12 @@ class PlaneCoupling:
             trained, weights=coupled_planes(trained.weights, found.array), coupling=found, risk_bound=math.inf,
             note="; ".join(filter(None, (trained.note, found.words))),
         )
+
+
+def _kept_for(run: Run) -> int:
+    """Exchanges that the budget of a run's tuning keeps for the coupling."""
+    curve = run.plan.tuned
+    return EXCHANGES if curve is None else most_exchanges(int(curve.budget * curve.reference_rounds))
 
 
 def _question(heads: FloatArray, points: tuple[FloatArray, ...], number: int) -> TuningQuestion:

@@ -122,7 +122,7 @@ def test_who_cancels_is_heard_while_planes_are_coupled(grades: FakeWorks) -> Non
 
 
 def test_a_tuning_leaves_the_rounds_and_numbers_of_the_coupling(grades: FakeWorks) -> None:
-    run, model = trained(grades, tuned=True, reveal="sums")
+    run, model = trained(grades, tuned=True, reveal="sums", max_rounds=6)
     found, curve = coupled(grades, run, model), run.plan.tuned
     assert curve is not None and found.coupling is not None
     assert curve.rounds + found.coupling.rounds <= curve.budget * curve.reference_rounds
