@@ -16,7 +16,7 @@ from services.contracts.errors import NotFoundError
 from services.contracts.overrides import with_overrides
 from services.registry.mlflow_registry import ModelRegistry
 from tests.journeys.asking import ask_prefect, deployment, until_prefect
-from tests.journeys.test_tuning_alone import asked
+from tests.journeys.tunings import asked
 from tests.waiting import PATIENCE
 
 
@@ -139,15 +139,10 @@ def test_prefect_shows_a_tuning_and_the_registry_nothing(works: Any, running: An
     done = works.wait_for_run("looked-at")
     assert done.plan.tuned is not None and done.reason.startswith("tuned, nothing was trained; chosen of 16 candidates")
     assert (done.rounds, done.model_version, done.mlflow_run_id) == (0, None, None)
-    flow_run: dict[str, Any] = {}
-
-    def over() -> bool:
-        flow_run.update(ask_prefect(works, f"/flow_runs/{done.flow_run_id}"))
-        return bool(flow_run["state"]["type"] == "COMPLETED")
-
-    until_prefect(over, "end of the flow run")
-    assert flow_run["name"].startswith(f"looked-at-{run.run_id[:8]}-tuning")
-    assert {"plan:looked-at", f"run:{run.run_id}", "set:tune_only=true"} <= set(flow_run["tags"])
+    until_prefect(lambda: flow_run(works, run.run_id)["state"]["type"] == "COMPLETED", "end of the flow run")
+    found = flow_run(works, run.run_id)
+    assert found["name"].startswith(f"looked-at-{run.run_id[:8]}-tuning")
+    assert {"plan:looked-at", f"run:{run.run_id}", "set:tune_only=true"} <= set(found["tags"])
     wanted = {"flow_runs": {"parent_flow_run_id": {"any_": [done.flow_run_id]}}}
     (below,) = ask_prefect(works, "/flow_runs/filter", wanted)
     assert ask_prefect(works, f"/flows/{below['flow_id']}")["name"] == "tune"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from sqlalchemy import text
 
 from tests.journeys.asking import ask_prefect, deployment, until_prefect
+from tests.journeys.standing import standing
 from tests.waiting import wait_until
 
 ROUNDS = 120
@@ -64,8 +63,7 @@ def test_a_killed_flow_run_is_picked_up_again(works: Any, running: Any) -> None:
     process = flow_process_of(works, run.run_id)
     os.kill(process, signal.SIGKILL)
     first = works.store.runs.get_run(run.run_id)
-    wait_until(lambda: works.store.runs.get_run(run.run_id).status in ("completed", "failed"), "end of the run", 0.25)
-    done = works.store.runs.get_run(run.run_id)
+    done = works.wait_for_run("flow-run-killed")
     assert done.status == "completed", done.reason
     assert done.rounds == ROUNDS
     assert done.flow_run_id != first.flow_run_id
@@ -84,8 +82,7 @@ def test_flow_and_runner_killed_together(works: Any, running: Any) -> None:
     left = works.store.runs.get_run(run.run_id)
     assert left.status == "running"
     running.start()
-    wait_until(lambda: works.store.runs.get_run(run.run_id).status in ("completed", "failed"), "end of the run", 0.25)
-    done = works.store.runs.get_run(run.run_id)
+    done = works.wait_for_run("both-killed")
     assert done.status == "completed", done.reason
     assert [record.round for record in works.store.runs.get_rounds(run.run_id)] == list(range(1, ROUNDS + 1))
     buried = ask_prefect(works, f"/flow_runs/{left.flow_run_id}")
@@ -99,16 +96,6 @@ def flow_runs_of(works: Any, plan: str) -> list[dict[str, Any]]:
     return [each for each in found if each["state"]["type"] not in ("SCHEDULED", "PENDING")]
 
 
-@contextmanager
-def standing(works: Any, site: str) -> Iterator[None]:
-    """A plant that stands still, and with it the round, whose deadline is far."""
-    works.agents[site].send_signal(signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        works.agents[site].send_signal(signal.SIGCONT)
-
-
 def test_a_date_that_comes_during_a_run_is_skipped_and_nothing_looks_failed(works: Any, running: Any) -> None:
     plan = works.plan("busy", cron="* * * * *", max_rounds=10_000, round_deadline_seconds=600)
     run = works.store.runs.create_run(plan)
@@ -117,7 +104,7 @@ def test_a_date_that_comes_during_a_run_is_skipped_and_nothing_looks_failed(work
     def skipped() -> list[dict[str, Any]]:
         return [each for each in flow_runs_of(works, "busy") if each["state"]["name"] == "Skipped"]
 
-    with standing(works, "plant-2"):
+    with standing(works, "plant-2"):  # the round waits, for its deadline is far
         until_prefect(lambda: skipped() != [], "skipped date")
         works.store.plans.set_paused("busy", True)
         works.store.runs.request_cancel(run.run_id)

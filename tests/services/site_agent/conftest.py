@@ -86,7 +86,7 @@ def table(n_rows: int, classes: tuple[str, ...] = ("healthy", "leak"), seed: int
     return rows
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_table() -> Callable[..., list[list[Any]]]:
     return table
 

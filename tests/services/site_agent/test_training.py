@@ -24,7 +24,6 @@ from services.contracts.messages import SiteUpdate
 from services.contracts.training_spec import RadiusRule, TrainingSpec
 from services.site_agent import local_solve
 from services.site_agent.policy import SitePolicy
-from tests.services.site_agent.conftest import table
 
 Make = Callable[..., Any]
 ALL = SitePolicy(
@@ -114,8 +113,8 @@ def test_every_method_closes_its_certificate_over_three_classes(
 
 
 @pytest.fixture(scope="module")
-def few_and_many() -> dict[int, list[list[Any]]]:
-    return {n_rows: table(n_rows) for n_rows in (100, 10_000)}
+def few_and_many(make_table: Make) -> dict[int, list[list[Any]]]:
+    return {n_rows: make_table(n_rows) for n_rows in (100, 10_000)}
 
 
 @pytest.mark.parametrize("method", METHODS)
