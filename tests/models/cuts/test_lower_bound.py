@@ -92,6 +92,17 @@ def test_bound_holds_for_any_multipliers(
     assert bound <= true
 
 
+@pytest.mark.parametrize(("slope", "floor", "multiplier"), [(1.0, 0.1, 1.0), (-3.0, 0.5, 1.0), (0.2, 0.1, 0.7)])
+def test_slope_that_neither_norm_nor_floor_carries_is_paid_for(slope: float, floor: float, multiplier: float) -> None:
+    """One cut ``1/2 + slope w`` over one floor, which meet at the minimum: no multiplier of the cut proves more."""
+    one = np.ones(1)
+    model = CutModel(
+        one, floor * one, np.zeros(1, dtype=np.intp), 0.5 * one, np.array([[slope]]), np.zeros(1), "l2", 1
+    )
+    least = 0.5 * floor / (abs(slope) + floor)
+    assert least * (1 - 1e-9) <= lower_bound(model, np.array([multiplier]), np.zeros(1)) <= least * (1 + 1e-12)
+
+
 def _two_cuts(offsets: tuple[float, float], floor: float) -> CutModel:
     """One site and one feature, two cuts that see the intercept alone, one rising with it and one falling."""
     one, slopes = np.ones(1), np.array([[0.0, 1.0], [0.0, -1.0]])
