@@ -125,7 +125,7 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
             raise ProblemError("the data hold one class only; a classifier needs rows of at least two classes")
         self._is_joint()  # what does not go together is refused before any terms are tuned
         weights = counts * class_weights(self.class_weight, self.classes_, indices, counts)[indices]
-        self._rare_class = is_rare(np.bincount(indices, weights).astype(np.float64))
+        self._class_rows = np.bincount(indices, weights).astype(np.float64)
         scaling = self._scaling_of(features)
         features = scaling.scale(features)
         self.lift_ = fitted_lift(self.lift, self.lift_size, features, self.support)
@@ -134,7 +134,8 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
             table = table.merged()
         stated = self._statement(table, sites.names)
         check_rows(table.features, np.ones(table.features.shape[0]), stated.specs[0].support)
-        stated = self._tuned(table, stated, head_labels(table.outcomes.astype(np.intp), self.classes_.shape[0]))
+        heads = head_labels(table.outcomes.astype(np.intp), self.classes_.shape[0])
+        stated = self._tuned(table, stated, heads, self._class_rows if self._leaves_the_loss() else None)
         table = replace(table, features=self._lifted(table.features))
         runs, heads = self._runs(table, stated, self._wanted_gap())
         planes = self._weights(runs)
@@ -163,9 +164,12 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
         """The stated loss; where none is, the hinge, or that which "auto" takes of several classes or a rare one."""
         if self.loss is not None:
             return super()._loss()
-        left = isinstance(self.tuning, str) and self.support is None
-        several = len(self.classes_) > 2
-        return chosen_loss(AUTO_LOSS if left and (several or self._rare_class) else "hinge", self.task)
+        asked_for = len(self.classes_) > 2 or is_rare(self._class_rows)
+        return chosen_loss(AUTO_LOSS if asked_for and self._leaves_the_loss() else "hinge", self.task)
+
+    def _leaves_the_loss(self) -> bool:
+        """Whether the loss is left to "auto"."""
+        return self.loss is None and isinstance(self.tuning, str) and self.support is None
 
     def _couples(self, stated: Statement) -> bool:
         """Whether the trained planes are coupled, by the rule of a plan: of several classes, by "auto", logistic."""

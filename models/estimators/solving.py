@@ -106,7 +106,9 @@ class RobustFit:
         shares = site_weights(self._client_weights(), names, rows)
         return Statement(names, specs, shares, number("client_radius", self.client_radius))
 
-    def _tuned(self, table: Table, stated: Statement, heads: FloatArray) -> Statement:
+    def _tuned(
+        self, table: Table, stated: Statement, heads: FloatArray, rows_by_class: FloatArray | None = None
+    ) -> Statement:
         """The statement with the terms that the tuning chose from held-out rows of the heads (K, N); as it is without.
 
         Keeps ``tuning_curve_``, one entry a candidate: factor on the radius, flip cost, client radius, lift and
@@ -121,7 +123,7 @@ class RobustFit:
         found = tuned(
             self.tuning, table, heads, stated.specs, stated.weights, self.client_norm, stated.client_radius,
             (lambda segments: spline_of(table.features, segments)) if free else None, self.lift_,
-            couples=self._couples(stated),
+            couples=self._couples(stated), rows_by_class=rows_by_class,
         )
         self.lift_ = found.lift
         self.tuning_why_ = found.why

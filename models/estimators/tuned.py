@@ -19,7 +19,14 @@ from models.methods.catalogue import METHODS
 from models.problem import RobustSpec, SiteProblem, SiteTerms
 from models.simulation.federation import server_problem
 from models.tuning.at_hand import race
-from models.tuning.automatic import AUTO_FOLDS, AUTO_RULE, AUTO_SEGMENTS, automatic_radii, tries_products
+from models.tuning.automatic import (
+    AUTO_FOLDS,
+    AUTO_RULE,
+    AUTO_SEGMENTS,
+    automatic_radii,
+    bears_products_beside_splines,
+    tries_products,
+)
 from models.tuning.budget import MOST_TRAININGS, Budget, OneTraining, reference
 from models.tuning.candidates import Candidate, grid
 from models.tuning.choice import Rule, Scored, untuned
@@ -94,7 +101,7 @@ class _Site:
 def tuned(
     given: str | Mapping[str, Any], table: Table, heads: FloatArray, specs: Sequence[RobustSpec], shares: FloatArray,
     client_norm: object, client_radius: float, splines: Splines | None = None, lift: Lift | None = None,
-    *, couples: bool = False,
+    *, couples: bool = False, rows_by_class: FloatArray | None = None,
 ) -> Tuned:
     """Choose the terms by cross-validation inside the sites.
 
@@ -103,7 +110,7 @@ def tuned(
     "best" or "paired") and ``budget`` (2, in trainings); "auto" has 3 folds, "best" and 3. ``heads`` (K, N) are labels
     or targets of rows that are not lifted; ``shares`` (G,) the weights of the sites; ``splines`` makes a lift of so
     many segments, None where none may be tried: ``lift`` is the one that stays. ``couples``: the budget pays for a
-    coupling of the planes, too, which comes after the training.
+    coupling of the planes, too, which comes after the training. ``rows_by_class`` (C,): where "auto" may go by them.
 
     Raises
     ------
@@ -115,7 +122,7 @@ def tuned(
     if not any(spec.radius > 0 for spec in specs):
         raise ProblemError("tuning tries factors of the radius: give a radius above 0")
     cost, loss = specs[0].label_flip_cost, specs[0].loss
-    lifts = _lifts(asked, given, splines, lift, table.features)
+    lifts = _lifts(asked, given, splines, lift, table.features, rows_by_class)
     candidates = grid(
         _numbers("radius", asked.get("radius", automatic_radii(loss.name))),
         _numbers("label_flip_cost", asked.get("label_flip_cost", cost)), len(lifts),
@@ -137,7 +144,7 @@ def tuned(
         if not isinstance(given, str):
             raise
         own = untuned(candidates, "the estimator's", f"a site or more has too few rows for {n_folds} folds")
-        return Tuned(tuple(specs), client_radius, lifts[0], lifts, tuple(map(Scored, candidates)), own.why, 0, 0)
+        return Tuned(tuple(specs), client_radius, lift, lifts, tuple(map(Scored, candidates)), own.why, 0, 0)
     each_cost = units.target / units.feature
     racing = {replace(each, label_flip_cost=each.label_flip_cost * each_cost): each for each in candidates}
     firsts = [{name: site.rows[number][0] for name, site in sites.items()} for number in range(len(lifts))]
@@ -175,7 +182,8 @@ def tuned(
 
 
 def _lifts(
-    asked: Mapping[str, Any], given: object, splines: Splines | None, lift: Lift | None, features: FloatArray
+    asked: Mapping[str, Any], given: object, splines: Splines | None, lift: Lift | None, features: FloatArray,
+    rows_by_class: FloatArray | None,
 ) -> tuple[Lift | None, ...]:
     """The lifts that are tried, by number."""
     if "segments" not in asked:
@@ -183,6 +191,8 @@ def _lifts(
             return (lift,)
         n_features, scaled = features.shape[1], features.min() >= -_ROUNDING and features.max() <= 1.0 + _ROUNDING
         products = scaled and tries_products(n_features)
+        if products and rows_by_class is not None and bears_products_beside_splines(rows_by_class, n_features):
+            return (product_lift(n_features, range(n_features), segments=AUTO_SEGMENTS[0]),)
         return (
             None, *(splines(each) for each in AUTO_SEGMENTS),
             *([product_lift(n_features, range(n_features), squares=True)] if products else []),

@@ -31,6 +31,8 @@ class, whose largest is the most probable class (Lee, Lin and Wahba 2004, sectio
 """
 RARE_SHARE: Final = 0.08
 """A class that has a smaller share of the rows is rare."""
+ROWS_PER_WEIGHT: Final = 1.0
+"""Rows of the rare class for each number of the lift that is taken for it without a race of lifts."""
 _MOST_PRODUCTS: Final = 12
 """Products are no more numbers than so many for each feature."""
 
@@ -43,6 +45,18 @@ def tries_products(n_features: int) -> bool:
 def is_rare(rows_by_class: FloatArray) -> bool:
     """Whether the rarest class of rows (C,) counted by class is rare; so it is where no row was counted."""
     return bool(rows_by_class.min() <= 0.0 or rows_by_class.min() < RARE_SHARE * rows_by_class.sum())
+
+
+def bears_products_beside_splines(rows_by_class: FloatArray, n_features: int) -> bool:
+    """Whether two classes, one of them rare, are told apart by products of all pairs beside splines, and nothing else.
+
+    A race sees planes a dozen cuts on the way to an optimum. There rare faults are mostly called healthy whatever the
+    lift is, so its scores say nothing of lifts. The rows of the rarer class for each weight do (events per variable;
+    Peduzzi et al. 1996): with enough of them the largest lift is not worse than a smaller one. Rows (C,) by class.
+    """
+    size = n_features * AUTO_SEGMENTS[0] + n_features * (n_features - 1) // 2
+    enough = float(rows_by_class.min()) >= ROWS_PER_WEIGHT * size
+    return len(rows_by_class) == 2 and is_rare(rows_by_class) and tries_products(n_features) and enough
 
 
 def automatic_radii(loss: str) -> tuple[float, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from models.basics import ProblemError
+from models.basics import FloatArray, ProblemError
 from models.cohorts.dealing import check_fixed_mixture
 from models.cohorts.noise import METHOD as NOISY_METHOD
 from models.cohorts.sums import check_on_sums
@@ -100,13 +100,13 @@ def _check_tuning(plan: Plan, asset_type: AssetType, method: Method) -> None:
             raise ProblemError("a polytope speaks of the features themselves: leave the lifts out of the tuning")
 
 
-def grid_of(plan: Plan, n_features: int) -> TuningGrid:
-    """The grid of a plan with a tuning; ``ProblemError`` for a grid of one."""
+def grid_of(plan: Plan, n_features: int, rows_by_class: FloatArray | None = None) -> TuningGrid:
+    """The grid of a plan with a tuning, by rows (C,) of each class where told; ``ProblemError`` for a grid of one."""
     spec = plan.spec
     lifted = spec.support_kind != "polytope"
     return tuning_grid(
         plan.tuning, spec.lift, spec.label_flip_cost, plan.mixture.radius, n_features, loss=spec.loss.name,
-        with_lifts=lifted,
+        with_lifts=lifted, rows_by_class=rows_by_class,
     )
 
 

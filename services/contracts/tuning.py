@@ -8,8 +8,16 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
+from models.basics import FloatArray
 from models.losses.catalogue import LossName, get_loss
-from models.tuning.automatic import AUTO_FOLDS, AUTO_RULE, AUTO_SEGMENTS, automatic_radii, tries_products
+from models.tuning.automatic import (
+    AUTO_FOLDS,
+    AUTO_RULE,
+    AUTO_SEGMENTS,
+    automatic_radii,
+    bears_products_beside_splines,
+    tries_products,
+)
 from models.tuning.budget import MOST_TRAININGS, check_trainings
 from models.tuning.candidates import Candidate, grid
 from models.tuning.choice import Rule
@@ -97,11 +105,17 @@ def settled(tuning: TuningChoice) -> TuningSpec | None:
 
 def tuning_grid(
     tuning: TuningChoice, lift: LiftSpec | None, cost: float, mixture_radius: float, n_features: int, *,
-    loss: LossName = "hinge", with_lifts: bool = True,
+    loss: LossName = "hinge", with_lifts: bool = True, rows_by_class: FloatArray | None = None,
 ) -> TuningGrid:
-    """The grid of a plan whose own terms are given; ``ProblemError`` for a grid of one, or too large a one."""
+    """The grid of a plan whose own terms are given; ``ProblemError`` for a grid of one, or too large a one.
+
+    ``rows_by_class`` (C,): where the sites told them, for "auto" goes by them where a class is rare.
+    """
     if isinstance(tuning, str):
         lifts = tuple(dict.fromkeys((lift, *(_automatic_lifts(n_features) if with_lifts else ()))))
+        if with_lifts and rows_by_class is not None and bears_products_beside_splines(rows_by_class, n_features):
+            own = () if lift is None else (lift,)
+            lifts = tuple(dict.fromkeys((*own, _products_beside_splines(n_features))))
         return TuningGrid(grid(automatic_radii(loss), (cost,), len(lifts), (mixture_radius,)), lifts)
     spec = tuning or TuningSpec()
     lifts = tuple(None if each == "none" else each for each in dict.fromkeys(spec.lifts)) or (lift,)
@@ -116,6 +130,10 @@ def _automatic_lifts(n_features: int) -> tuple[LiftSpec, ...]:
     if not tries_products(n_features):
         return splines
     return (*splines, ProductLiftSpec(kind="products", features=tuple(range(n_features)), squares=True))
+
+
+def _products_beside_splines(n_features: int) -> LiftSpec:
+    return ProductLiftSpec(kind="products", features=tuple(range(n_features)), segments=AUTO_SEGMENTS[0])
 
 
 class TuningPart(Contract):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from models.tuning.automatic import AUTO_LOSS, RARE_SHARE, is_rare
+from models.tuning.automatic import AUTO_LOSS, RARE_SHARE, bears_products_beside_splines, is_rare
 from services.contracts.plan_problem import (
     asks_for_shares,
     check_cohort_size,
@@ -77,8 +77,10 @@ class Joining:
                     counts = await tuning.rows_by_class(partial(self.ask_tuning, run))
                     if is_rare(counts):
                         run = run.model_copy(update={"plan": with_auto_loss(run.plan)})
-                        tuning = PlanTuning(run, self._parts.asset_type, whole, tuning)
+                        tuning = PlanTuning(run, self._parts.asset_type, whole, tuning, counts)
                         because = f"; by the {AUTO_LOSS} loss, for a class has less than {RARE_SHARE:.0%} of the rows"
+                        if bears_products_beside_splines(counts, len(self._parts.asset_type.features)):
+                            because += "; with products beside splines, for it has a row for each of their weights"
                 curve = await tuning.race(partial(self.ask_tuning, run))
                 curve = curve.model_copy(update={"why": curve.why + because})
             except UNTUNED as error:
@@ -87,7 +89,9 @@ class Joining:
                 LOG.warning("run %s does not tune: %s", run.run_id, error)
                 if isinstance(error, TuningBudgetError):
                     run, curve = self._earlier_choice(run, before, however_often=True)
-                curve = curve or tuning.own_terms(untuned_for(error, spec.folds))
+                if curve is None:  # the plan's own lift may be none of those that were tried
+                    own = PlanTuning(run, self._parts.asset_type, whole, tuning)
+                    curve = own.own_terms(untuned_for(error, spec.folds))
         self._parts.forget_sums()  # its keys, and the sites' balls, were those of before
         LOG.info("run %s: %s", run.run_id, curve.why)
         return self._parts.store.set_tuned(run.run_id, *with_choice(run, curve))

@@ -91,14 +91,16 @@ class PlanTuning:
     """The tuning of one run over the sites that joined it."""
 
     def __init__(
-        self, run: Run, asset_type: AssetType, before: Sequence[Run], after: PlanTuning | None = None
+        self, run: Run, asset_type: AssetType, before: Sequence[Run], after: PlanTuning | None = None,
+        rows_by_class: FloatArray | None = None,
     ) -> None:
         """``before``: completed trainings of the plan that began at zero, the last first: what one costs in rounds.
 
         ``after``: tuning that it goes on from with another loss; what that one asked is of this one's budget.
+        ``rows_by_class`` (C,): where they were asked, and the grid goes by them.
         """
         self._run, plan, n_features = run, run.plan, len(asset_type.features)
-        spec, grid = settled(plan.tuning), grid_of(plan, n_features)
+        spec, grid = settled(plan.tuning), grid_of(plan, n_features, rows_by_class)
         assert spec is not None
         self._spec, self._loss = spec, plan.spec.loss.loss
         self._lifts = tuple(pinned(numbered(lift, asset_type.feature_names), n_features) for lift in grid.lifts)

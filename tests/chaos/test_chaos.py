@@ -150,7 +150,7 @@ def test_a_child_ends_with_whoever_started_it() -> None:
         "import subprocess, sys, time\n"
         "from services.contracts.end_with_parent import end_with_parent\n"
         "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], preexec_fn=end_with_parent,\n"
-        "                         start_new_session=True)\n"
+        "                         start_new_session=True, stdout=subprocess.DEVNULL)\n"
         "print(child.pid, flush=True)\n"
         "time.sleep(600)\n"
     )
@@ -160,7 +160,8 @@ def test_a_child_ends_with_whoever_started_it() -> None:
     child = int(parent.stdout.readline())
     assert command_line(child)
     parent.kill()
-    parent.communicate()
+    parent.wait()
+    parent.stdout.close()
     try:
         wait_until(lambda: not command_line(child), "end of the child")
     finally:

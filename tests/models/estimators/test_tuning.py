@@ -165,6 +165,23 @@ def test_auto_learns_rare_faults_by_the_logistic_loss_as_a_plan_does(share: floa
     assert sorted({each["radius"] for each in weighed.tuning_curve_}) == [0.3, 1.0, 3.0, 10.0], "classes weigh alike"
 
 
+def test_auto_learns_enough_rare_faults_with_products_beside_splines_as_a_plan_does() -> None:
+    """27 faulty rows for the 3 * 6 ramps and 3 products of three features."""
+    random = np.random.default_rng(3)
+    features, labels = random.uniform(size=(450, 3)), (np.arange(450) < 27).astype(int)
+    features[:27, :2] = random.choice([0.1, 0.9], size=27)[:, None] + 0.1 * random.uniform(size=(27, 2))
+    groups = np.arange(450) % 3
+    model = FederatedDRClassifier(tuning="auto", calibration_folds=0, gap=1e-2).fit(features, labels, groups=groups)
+    assert [(each["lift"], each["segments"]) for each in model.tuning_curve_] == [("products", 6)] * 4
+    assert model.lift_.n_outputs == 21 == model.coef_.shape[1]
+    for stated in ({"loss": "logistic"}, {"lift": "spline"}):
+        free = FederatedDRClassifier(tuning="auto", calibration_folds=0, gap=1e-2, **stated)
+        lifts = {each["lift"] for each in free.fit(features, labels, groups=groups).tuning_curve_}
+        assert lifts == {"none", "spline", "products"} if "loss" in stated else "products" not in lifts
+    model.fit(features, labels, groups=np.where(np.arange(450) < 2, 2, groups % 2))  # a site of two rows
+    assert "too few rows for 3 folds" in model.tuning_why_ and model.lift_ is None
+
+
 def test_a_radius_of_zero_has_nothing_to_tune() -> None:
     features, labels, groups = ring()
     with pytest.raises(ProblemError, match="give a radius above 0"):

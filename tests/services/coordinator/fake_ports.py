@@ -79,6 +79,10 @@ class FakePlant:
         self.public_key = new_seed_file(self.seed_file)
         self.record = NoiseRecord(None)
         self.restart()
+        self.draw_rows()
+
+    def draw_rows(self) -> None:
+        """``count`` rows, every second one of the second class."""
         draw = np.random.default_rng([5, self.number])
         self.classes = np.arange(self.count) % 2
         centres = np.where(self.classes[:, None] == 1, 0.62, 0.38) + 0.05 * self.number * np.array([1.0, -1.0])
