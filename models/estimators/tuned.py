@@ -23,9 +23,10 @@ from models.tuning.automatic import (
     AUTO_FOLDS,
     AUTO_RULE,
     AUTO_SEGMENTS,
+    AutomaticLift,
+    automatic_lifts,
     automatic_radii,
-    bears_products_beside_splines,
-    tries_products,
+    is_rare,
 )
 from models.tuning.budget import MOST_TRAININGS, Budget, OneTraining, reference
 from models.tuning.candidates import Candidate, grid
@@ -110,7 +111,7 @@ def tuned(
     "best" or "paired") and ``budget`` (2, in trainings); "auto" has 3 folds, "best" and 3. ``heads`` (K, N) are labels
     or targets of rows that are not lifted; ``shares`` (G,) the weights of the sites; ``splines`` makes a lift of so
     many segments, None where none may be tried: ``lift`` is the one that stays. ``couples``: the budget pays for a
-    coupling of the planes, too, which comes after the training. ``rows_by_class`` (C,): where "auto" may go by them.
+    coupling of the planes, too, which comes after the training. ``rows_by_class`` (C,): where "auto" has the loss.
 
     Raises
     ------
@@ -122,9 +123,11 @@ def tuned(
     if not any(spec.radius > 0 for spec in specs):
         raise ProblemError("tuning tries factors of the radius: give a radius above 0")
     cost, loss = specs[0].label_flip_cost, specs[0].loss
+    if rows_by_class is not None and (len(rows_by_class) > 2 or not is_rare(rows_by_class)):
+        rows_by_class = None
     lifts = _lifts(asked, given, splines, lift, table.features, rows_by_class)
     candidates = grid(
-        _numbers("radius", asked.get("radius", automatic_radii(loss.name))),
+        _numbers("radius", asked.get("radius", automatic_radii(loss.name, rare=rows_by_class is not None))),
         _numbers("label_flip_cost", asked.get("label_flip_cost", cost)), len(lifts),
         _numbers("client_radius", asked.get("client_radius", [client_radius])),
     )
@@ -190,13 +193,13 @@ def _lifts(
         if given != "auto" or splines is None or lift is not None:
             return (lift,)
         n_features, scaled = features.shape[1], features.min() >= -_ROUNDING and features.max() <= 1.0 + _ROUNDING
-        products = scaled and tries_products(n_features)
-        if products and rows_by_class is not None and bears_products_beside_splines(rows_by_class, n_features):
-            return (product_lift(n_features, range(n_features), segments=AUTO_SEGMENTS[0]),)
-        return (
-            None, *(splines(each) for each in AUTO_SEGMENTS),
-            *([product_lift(n_features, range(n_features), squares=True)] if products else []),
-        )
+        made: Mapping[AutomaticLift, Callable[[], Lift | None]] = {
+            "none": lambda: None,
+            "spline": lambda: splines(AUTO_SEGMENTS),
+            "products": lambda: product_lift(n_features, range(n_features), squares=True),
+            "products beside splines": lambda: product_lift(n_features, range(n_features), segments=AUTO_SEGMENTS),
+        }
+        return tuple(made[each]() for each in automatic_lifts(n_features, rows_by_class, products=scaled))
     if splines is None:
         raise ProblemError("segments are tuned with lift None or 'spline', and without a support")
     sizes = [whole_number("segments", each, least=0) for each in _listed(asked["segments"])]

@@ -6,7 +6,7 @@ it costs is missing from the others' training. Few lifts trained well are told a
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 from models.basics import FloatArray
 from models.losses.catalogue import LossName
@@ -15,8 +15,10 @@ from models.tuning.choice import Rule
 _RADIUS: Final = (0.3, 1.0, 3.0, 10.0)
 _LOGISTIC_RADIUS: Final = (0.1, 0.3, 1.0, 3.0)
 """Log odds of sure answers are some times as large as the margins of a hinge, and the radius is the price of size."""
-AUTO_SEGMENTS: Final = (6,)
-"""Segments of the splines that are tried beside the features themselves."""
+_RARE_RADIUS: Final = (0.1, 0.3, 1.0)
+"""A larger radius is learnt in fewer cuts, so a race would take it for the better one (decision 88)."""
+AUTO_SEGMENTS: Final = 6
+"""Segments of the splines."""
 AUTO_FOLDS: Final = 3
 """Folds, in all of which every candidate is scored."""
 AUTO_RULE: Final[Rule] = "best"
@@ -32,14 +34,12 @@ class, whose largest is the most probable class (Lee, Lin and Wahba 2004, sectio
 RARE_SHARE: Final = 0.08
 """A class that has a smaller share of the rows is rare."""
 ROWS_PER_WEIGHT: Final = 1.0
-"""Rows of the rare class for each number of the lift that is taken for it without a race of lifts."""
+"""Rows of the rare class for each number of products beside splines, with which they are taken without a race."""
 _MOST_PRODUCTS: Final = 12
 """Products are no more numbers than so many for each feature."""
 
-
-def tries_products(n_features: int) -> bool:
-    """Whether products of all pairs and squares are tried: to 21 features, twice as many numbers as splines."""
-    return n_features + n_features * (n_features + 1) // 2 <= _MOST_PRODUCTS * n_features
+AutomaticLift = Literal["none", "spline", "products", "products beside splines"]
+"""The features themselves, splines, products of pairs and squares beside the features, products beside splines."""
 
 
 def is_rare(rows_by_class: FloatArray) -> bool:
@@ -47,18 +47,26 @@ def is_rare(rows_by_class: FloatArray) -> bool:
     return bool(rows_by_class.min() <= 0.0 or rows_by_class.min() < RARE_SHARE * rows_by_class.sum())
 
 
-def bears_products_beside_splines(rows_by_class: FloatArray, n_features: int) -> bool:
-    """Whether two classes, one of them rare, are told apart by products of all pairs beside splines, and nothing else.
+def automatic_lifts(
+    n_features: int, rows_by_class: FloatArray | None = None, *, products: bool = True
+) -> tuple[AutomaticLift, ...]:
+    """Lifts of ``n_features`` that are tried. ``rows_by_class`` (2,): of two classes where one is rare, else None.
 
-    A race sees planes a dozen cuts on the way to an optimum. There rare faults are mostly called healthy whatever the
-    lift is, so its scores say nothing of lifts. The rows of the rarer class for each weight do (events per variable;
-    Peduzzi et al. 1996): with enough of them the largest lift is not worse than a smaller one. Rows (C,) by class.
+    Products are tried where there may be any (``products``), and to 21 features: twice as many numbers as splines.
+
+    A race sees planes on the way to an optimum, and there rare faults are mostly called healthy whatever the lift is.
+    So of a rare class fewer lifts are trained further; and where it has a row for each number of the largest one
+    (events per variable; Peduzzi et al. 1996), that one is taken, which is not worse than a smaller one then.
     """
-    size = n_features * AUTO_SEGMENTS[0] + n_features * (n_features - 1) // 2
+    alone: tuple[AutomaticLift, ...] = ("none", "spline")
+    products = products and n_features + n_features * (n_features + 1) // 2 <= _MOST_PRODUCTS * n_features
+    if rows_by_class is None:
+        return (*alone, "products") if products else alone
+    size = n_features * AUTO_SEGMENTS + n_features * (n_features - 1) // 2
     enough = float(rows_by_class.min()) >= ROWS_PER_WEIGHT * size
-    return len(rows_by_class) == 2 and is_rare(rows_by_class) and tries_products(n_features) and enough
+    return ("products beside splines",) if products and enough else alone
 
 
-def automatic_radii(loss: str) -> tuple[float, ...]:
-    """Factors on the radius, with every lift."""
-    return _LOGISTIC_RADIUS if loss == "logistic" else _RADIUS
+def automatic_radii(loss: str, *, rare: bool = False) -> tuple[float, ...]:
+    """Factors on the radius, with every lift; ``rare``: of two classes one is."""
+    return _RARE_RADIUS if rare else _LOGISTIC_RADIUS if loss == "logistic" else _RADIUS

@@ -101,7 +101,7 @@ def _check_tuning(plan: Plan, asset_type: AssetType, method: Method) -> None:
 
 
 def grid_of(plan: Plan, n_features: int, rows_by_class: FloatArray | None = None) -> TuningGrid:
-    """The grid of a plan with a tuning, by rows (C,) of each class where told; ``ProblemError`` for a grid of one."""
+    """The grid of a plan with a tuning, by rows (2,) by class where one is rare; ``ProblemError`` for a grid of one."""
     spec = plan.spec
     lifted = spec.support_kind != "polytope"
     return tuning_grid(

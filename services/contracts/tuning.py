@@ -14,9 +14,9 @@ from models.tuning.automatic import (
     AUTO_FOLDS,
     AUTO_RULE,
     AUTO_SEGMENTS,
+    AutomaticLift,
+    automatic_lifts,
     automatic_radii,
-    bears_products_beside_splines,
-    tries_products,
 )
 from models.tuning.budget import MOST_TRAININGS, check_trainings
 from models.tuning.candidates import Candidate, grid
@@ -109,14 +109,14 @@ def tuning_grid(
 ) -> TuningGrid:
     """The grid of a plan whose own terms are given; ``ProblemError`` for a grid of one, or too large a one.
 
-    ``rows_by_class`` (C,): where the sites told them, for "auto" goes by them where a class is rare.
+    ``rows_by_class`` (2,): for "auto", where the sites told them and one class is rare.
     """
     if isinstance(tuning, str):
-        lifts = tuple(dict.fromkeys((lift, *(_automatic_lifts(n_features) if with_lifts else ()))))
-        if with_lifts and rows_by_class is not None and bears_products_beside_splines(rows_by_class, n_features):
-            own = () if lift is None else (lift,)
-            lifts = tuple(dict.fromkeys((*own, _products_beside_splines(n_features))))
-        return TuningGrid(grid(automatic_radii(loss), (cost,), len(lifts), (mixture_radius,)), lifts)
+        kinds = automatic_lifts(n_features, rows_by_class) if with_lifts else ()
+        own = () if lift is None and kinds and "none" not in kinds else (lift,)
+        lifts = tuple(dict.fromkeys((*own, *(_automatic_lift(each, n_features) for each in kinds if each != "none"))))
+        radii = automatic_radii(loss, rare=rows_by_class is not None)
+        return TuningGrid(grid(radii, (cost,), len(lifts), (mixture_radius,)), lifts)
     spec = tuning or TuningSpec()
     lifts = tuple(None if each == "none" else each for each in dict.fromkeys(spec.lifts)) or (lift,)
     candidates = grid(
@@ -125,15 +125,13 @@ def tuning_grid(
     return TuningGrid(candidates, lifts)
 
 
-def _automatic_lifts(n_features: int) -> tuple[LiftSpec, ...]:
-    splines = tuple(SplineLiftSpec(kind="spline", segments=each) for each in AUTO_SEGMENTS)
-    if not tries_products(n_features):
-        return splines
-    return (*splines, ProductLiftSpec(kind="products", features=tuple(range(n_features)), squares=True))
-
-
-def _products_beside_splines(n_features: int) -> LiftSpec:
-    return ProductLiftSpec(kind="products", features=tuple(range(n_features)), segments=AUTO_SEGMENTS[0])
+def _automatic_lift(kind: AutomaticLift, n_features: int) -> LiftSpec:
+    if kind == "spline":
+        return SplineLiftSpec(kind="spline", segments=AUTO_SEGMENTS)
+    chosen = tuple(range(n_features))
+    if kind == "products":
+        return ProductLiftSpec(kind="products", features=chosen, squares=True)
+    return ProductLiftSpec(kind="products", features=chosen, segments=AUTO_SEGMENTS)
 
 
 class TuningPart(Contract):

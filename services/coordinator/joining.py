@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from models.tuning.automatic import AUTO_LOSS, RARE_SHARE, bears_products_beside_splines, is_rare
+from models.tuning.automatic import AUTO_LOSS, RARE_SHARE, automatic_lifts, is_rare
 from services.contracts.plan_problem import (
     asks_for_shares,
     check_cohort_size,
@@ -79,7 +79,7 @@ class Joining:
                         run = run.model_copy(update={"plan": with_auto_loss(run.plan)})
                         tuning = PlanTuning(run, self._parts.asset_type, whole, tuning, counts)
                         because = f"; by the {AUTO_LOSS} loss, for a class has less than {RARE_SHARE:.0%} of the rows"
-                        if bears_products_beside_splines(counts, len(self._parts.asset_type.features)):
+                        if "products beside splines" in automatic_lifts(len(self._parts.asset_type.features), counts):
                             because += "; with products beside splines, for it has a row for each of their weights"
                 curve = await tuning.race(partial(self.ask_tuning, run))
                 curve = curve.model_copy(update={"why": curve.why + because})

@@ -26,7 +26,7 @@ from models.tuning.candidates import Candidate
 from models.tuning.choice import Scored, own_terms, untuned
 from models.tuning.coupling import coupling_cost
 from models.tuning.racing import Tuner
-from models.tuning.reference import FIRST_ROUNDS, one_training
+from models.tuning.reference import FIRST_RARE_ROUNDS, FIRST_ROUNDS, one_training
 from models.tuning.rungs import Asked, Exchange, race_numbers, rungs
 from models.tuning.scores import fold_score, score_shape
 from models.tuning.shared_cuts import TuningTerms
@@ -97,7 +97,7 @@ class PlanTuning:
         """``before``: completed trainings of the plan that began at zero, the last first: what one costs in rounds.
 
         ``after``: tuning that it goes on from with another loss; what that one asked is of this one's budget.
-        ``rows_by_class`` (C,): where they were asked, and the grid goes by them.
+        ``rows_by_class`` (2,): where they were asked, and one class is rare.
         """
         self._run, plan, n_features = run, run.plan, len(asset_type.features)
         spec, grid = settled(plan.tuning), grid_of(plan, n_features, rows_by_class)
@@ -114,7 +114,8 @@ class PlanTuning:
             problem.sites, self._loss, plan.spec.transport_norm, plan.spec.fit_intercept, plan.mixture.norm,
             plan.spec.support_kind == "unbounded",
         )
-        rounds = min(before[0].rounds if before and before[0].rounds else FIRST_ROUNDS, plan.max_rounds)
+        first = FIRST_ROUNDS if rows_by_class is None else FIRST_RARE_ROUNDS
+        rounds = min(before[0].rounds if before and before[0].rounds else first, plan.max_rounds)
         scores = math.prod(self._score_shape)
         wanted = race_numbers(
             grid.candidates, self._sizes, self._heads, rungs(len(grid.candidates), spec.folds), scores

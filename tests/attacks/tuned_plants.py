@@ -7,7 +7,7 @@ down by lift, for vectors of two lifts have different lengths.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Final
@@ -17,24 +17,24 @@ from numpy.typing import NDArray
 
 from models.basics import Arrays, FloatArray
 from models.features.lift import Lift
-from models.features.products import product_lift
+from models.features.products import ProductLift, product_lift
 from models.features.spline import SplineLift, spline_lift
 from models.methods.row_account import RowAccount, joined
 from models.problem import SiteProblem, SiteTerms
 from models.tuning.at_hand import answer_part
-from models.tuning.automatic import AUTO_FOLDS, AUTO_RULE, AUTO_SEGMENTS, automatic_radii, tries_products
+from models.tuning.automatic import AUTO_FOLDS, AUTO_RULE, AUTO_SEGMENTS, automatic_lifts, automatic_radii
 from models.tuning.budget import MOST_TRAININGS, Budget, OneTraining
 from models.tuning.candidates import grid
 from models.tuning.fold_guard import FoldGuard, over_all
 from models.tuning.folds import Folds, deal_rows
 from models.tuning.racing import Tuner
+from models.tuning.reference import FIRST_RARE_ROUNDS, FIRST_ROUNDS
 from models.tuning.rungs import Asked, race_numbers, rungs
 from models.tuning.scores import class_counts, error_sums, fold_score
 from models.tuning.shared_cuts import TuningTerms
 from services.site_agent.policy import Refusal
 from tests.attacks.gated_plants import Plant
 
-_ROUNDS: Final = 12  # of the training by which the budget is counted, as before a first run
 _SCORES: Final = 4  # numbers that a plant tells of a candidate
 _RUN: Final = "tuning-1"
 
@@ -45,12 +45,8 @@ class TunedPlant:
 
     plant: Plant
     on_sums: bool
+    lifts: tuple[Lift | None, ...]
     sent: dict[int, list[dict[str, FloatArray]]] = field(default_factory=lambda: defaultdict(list))
-
-    @property
-    def lifts(self) -> tuple[Lift | None, ...]:
-        """Lifts that are tried, by number."""
-        return automatic_lifts(self.plant.problem.features.shape[1])
 
     @cached_property
     def folds(self) -> Folds:
@@ -72,7 +68,8 @@ class TunedPlant:
             kept = self.folds != asked.fold
             found = answer_part(asked, [self._problem(asked, kept)], FoldGuard(guard, kept))
             account = over_all(found.account, kept)
-            local = isinstance(self.lifts[asked.candidate.lift], SplineLift)
+            lift = self.lifts[asked.candidate.lift]
+            local = isinstance(lift, SplineLift) or isinstance(lift, ProductLift) and lift.spline is not None
             accounts.append(replace(account, whole=account.whole and not local))
             told.append(found.arrays)
         try:
@@ -105,14 +102,17 @@ class TunedPlant:
         return SiteProblem(self._features(candidate.lift)[kept], problem.labels[kept], spec)
 
 
-def honest_tuning(plants: Mapping[str, Plant], *, on_sums: bool) -> dict[str, TunedPlant]:
-    """A tuning of planes and splines as "auto" has it, on sums over all plants or on their single answers.
+def honest_tuning(
+    plants: Mapping[str, Plant], *, on_sums: bool, rows_by_class: tuple[int, int] | None = None
+) -> dict[str, TunedPlant]:
+    """A tuning as "auto" has it, on sums over all plants or on their single answers; it ends where a plant refuses.
 
-    It ends where a plant refuses.
+    ``rows_by_class``: told to the coordinator of two classes where one is rare.
     """
-    tuned = {name: TunedPlant(plant, on_sums) for name, plant in plants.items()}
+    lifts = tried_lifts(next(iter(plants.values())).problem.features.shape[1], rows_by_class)
+    tuned = {name: TunedPlant(plant, on_sums, lifts) for name, plant in plants.items()}
     shares = _shares(plants)
-    tuner = _tuner(plants, shares, on_sums)
+    tuner = _tuner(plants, shares, on_sums, lifts, is_rare=rows_by_class is not None)
     try:
         while (exchange := tuner.exchange()) is not None:
             if exchange.scored:
@@ -129,17 +129,22 @@ def honest_tuning(plants: Mapping[str, Plant], *, on_sums: bool) -> dict[str, Tu
     return tuned
 
 
-def _tuner(plants: Mapping[str, Plant], shares: Mapping[str, float], on_sums: bool) -> Tuner:
+def _tuner(
+    plants: Mapping[str, Plant], shares: Mapping[str, float], on_sums: bool, lifts: Sequence[Lift | None], *,
+    is_rare: bool,
+) -> Tuner:
     spec = next(iter(plants.values())).problem.spec
     sites = tuple(SiteTerms(name, shares[name], plant.problem.spec.radius, 1.0) for name, plant in plants.items())
     if on_sums:
         sites = (SiteTerms("all", 1.0, sum(each.weight * each.radius for each in sites), 1.0),)
     terms = TuningTerms(sites, spec.loss, spec.transport_norm, spec.fit_intercept)
     n_features = next(iter(plants.values())).problem.features.shape[1]
-    sizes = tuple(n_features if each is None else each.n_outputs for each in automatic_lifts(n_features))
-    candidates = grid(automatic_radii(spec.loss.name), (spec.label_flip_cost,), len(sizes))
+    sizes = tuple(n_features if each is None else each.n_outputs for each in lifts)
+    candidates = grid(automatic_radii(spec.loss.name, rare=is_rare), (spec.label_flip_cost,), len(sizes))
     numbers = race_numbers(candidates, sizes, 1, rungs(len(candidates), AUTO_FOLDS), _SCORES)
-    budget = Budget(OneTraining(_ROUNDS, numbers / MOST_TRAININGS + 1.0), MOST_TRAININGS)
+    rounds = FIRST_RARE_ROUNDS if is_rare else FIRST_ROUNDS
+    numbers *= rounds / FIRST_ROUNDS
+    budget = Budget(OneTraining(rounds, numbers / MOST_TRAININGS + 1.0), MOST_TRAININGS)
     return Tuner(terms, candidates, sizes, 1, AUTO_FOLDS, budget, AUTO_RULE, _SCORES)
 
 
@@ -156,7 +161,13 @@ def _summed(answers: Mapping[str, Arrays], shares: Mapping[str, float]) -> dict[
 
 
 @cache
-def automatic_lifts(n_features: int) -> tuple[Lift | None, ...]:
-    """The features themselves, splines and, where "auto" tries them, products."""
-    products = [product_lift(n_features, range(n_features), squares=True)] if tries_products(n_features) else []
-    return (None, *(spline_lift(n_features, each) for each in AUTO_SEGMENTS), *products)
+def tried_lifts(n_features: int, rows_by_class: tuple[int, int] | None = None) -> tuple[Lift | None, ...]:
+    """The lifts that "auto" tries."""
+    made: Mapping[str, Callable[[], Lift | None]] = {
+        "none": lambda: None,
+        "spline": lambda: spline_lift(n_features, AUTO_SEGMENTS),
+        "products": lambda: product_lift(n_features, range(n_features), squares=True),
+        "products beside splines": lambda: product_lift(n_features, range(n_features), segments=AUTO_SEGMENTS),
+    }
+    rows = None if rows_by_class is None else np.array(rows_by_class, dtype=np.float64)
+    return tuple(made[kind]() for kind in automatic_lifts(n_features, rows))

@@ -16,9 +16,12 @@ from tests.attacks.gated_plants import Plant, dealt, honest_run, stacked
 from tests.attacks.tuned_plants import TunedPlant, honest_tuning
 
 TUNINGS: Final[dict[str, LossName]] = {
-    "tuning": "hinge", "tuning-rare": "logistic", "tuning-targets": "pinball", "tuning-targets-smooth": "huber",
+    "tuning": "hinge", "tuning-classes": "logistic", "tuning-rare": "logistic", "tuning-rare-products": "logistic",
+    "tuning-targets": "pinball", "tuning-targets-smooth": "huber",
 }
 """By name their losses; what has targets tells the last sensor by the others."""
+RARE: Final = {"tuning-rare": (900, 1), "tuning-rare-products": (100_000, 1_000)}
+"""Rows by class that the coordinator goes by: few rare ones, or as many as products beside splines take."""
 
 
 def tuned_group(
@@ -31,7 +34,7 @@ def tuned_group(
     method = "cohort-bundle" if mode == "sum" else "level-bundle"
     sites = dealt(features, labels, n_sites, get_method(method), TUNINGS[name])
     plants = {site: Plant(problem, policy or SitePolicy(), draw) for site, problem in sites.items()}
-    tuned = honest_tuning(plants, on_sums=mode == "sum")
+    tuned = honest_tuning(plants, on_sums=mode == "sum", rows_by_class=RARE.get(name))
     honest_run(plants, method, cohorts={"all": tuple(plants)} if mode == "sum" else None)
     return list(tuned.values())
 
@@ -58,4 +61,4 @@ def _vectors(together: Sequence[TunedPlant], lift: int) -> FloatArray:
     for sent in ([plant.sent[lift] for plant in together], [plant.plant.sent for plant in together]):
         complete = min(len(each) for each in sent)
         found.append(stacked([each[:complete] for each in sent]))
-    return np.vstack([each for each in (found if lift == 0 else found[:1]) if each.size])
+    return np.vstack([each for each in (found if together[0].lifts[lift] is None else found[:1]) if each.size])

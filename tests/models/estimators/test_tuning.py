@@ -153,7 +153,7 @@ def faults_in_a_corner(share: float) -> tuple[Any, Any, Any]:
     return features, (np.arange(n) < n_faults).astype(int), random.permutation(n) % 2
 
 
-@pytest.mark.parametrize(("share", "radii"), [(0.06, [0.1, 0.3, 1.0, 3.0]), (0.1, [0.3, 1.0, 3.0, 10.0])])
+@pytest.mark.parametrize(("share", "radii"), [(0.06, [0.1, 0.3, 1.0]), (0.1, [0.3, 1.0, 3.0, 10.0])])
 def test_auto_learns_rare_faults_by_the_logistic_loss_as_a_plan_does(share: float, radii: list[float]) -> None:
     features, labels, groups = faults_in_a_corner(share)
     plane: dict[str, Any] = {"tuning": "auto", "lift": "spline", "lift_size": 1, "calibration_folds": 0}
@@ -172,12 +172,12 @@ def test_auto_learns_enough_rare_faults_with_products_beside_splines_as_a_plan_d
     features[:27, :2] = random.choice([0.1, 0.9], size=27)[:, None] + 0.1 * random.uniform(size=(27, 2))
     groups = np.arange(450) % 3
     model = FederatedDRClassifier(tuning="auto", calibration_folds=0, gap=1e-2).fit(features, labels, groups=groups)
-    assert [(each["lift"], each["segments"]) for each in model.tuning_curve_] == [("products", 6)] * 4
+    assert [(each["lift"], each["segments"]) for each in model.tuning_curve_] == [("products", 6)] * 3
     assert model.lift_.n_outputs == 21 == model.coef_.shape[1]
     for stated in ({"loss": "logistic"}, {"lift": "spline"}):
         free = FederatedDRClassifier(tuning="auto", calibration_folds=0, gap=1e-2, **stated)
         lifts = {each["lift"] for each in free.fit(features, labels, groups=groups).tuning_curve_}
-        assert lifts == {"none", "spline", "products"} if "loss" in stated else "products" not in lifts
+        assert lifts == ({"none", "spline", "products"} if "loss" in stated else {"spline"})
     model.fit(features, labels, groups=np.where(np.arange(450) < 2, 2, groups % 2))  # a site of two rows
     assert "too few rows for 3 folds" in model.tuning_why_ and model.lift_ is None
 

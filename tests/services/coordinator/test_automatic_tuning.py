@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.tuning.automatic import RARE_SHARE, bears_products_beside_splines, is_rare
+from models.tuning.automatic import RARE_SHARE, automatic_lifts, is_rare
 from services.contracts.asset_type import AssetType, FaultClass
 from services.contracts.lift import FourierLiftSpec, ProductLiftSpec, SplineLiftSpec
 from services.contracts.messages import Task
@@ -208,10 +208,11 @@ def test_a_class_is_rare_below_a_share_and_where_none_was_counted() -> None:
 
 BESIDE = ProductLiftSpec(kind="products", features=(0, 1), segments=6)
 """Two sensors: 6 + 6 ramps and a product."""
+SIX = SplineLiftSpec(kind="spline", segments=6)
 
 
 @pytest.mark.parametrize("reveal", ["sums", "each site"])
-@pytest.mark.parametrize(("count", "lifts"), [(60, 1), (40, 3)])  # 4 * 4 and 4 * 3 faults for 13 numbers
+@pytest.mark.parametrize(("count", "lifts"), [(60, 1), (40, 2)])  # 4 * 4 and 4 * 3 faults for 13 numbers
 def test_enough_rare_faults_are_learnt_with_products_beside_splines_without_a_race_of_lifts(
     works: FakeWorks, reveal: str, count: int, lifts: int
 ) -> None:
@@ -220,9 +221,10 @@ def test_enough_rare_faults_are_learnt_with_products_beside_splines_without_a_ra
     curve = run.plan.tuned
     assert curve is not None and run.plan.spec.loss.name == "logistic"
     tried = {each.lift and each.lift.model_copy(update={"fingerprint": None}) for each in curve.candidates}
-    assert (tried == {BESIDE}) if lifts == 1 else (len(tried) == 3 and BESIDE not in tried)
+    assert tried == ({BESIDE} if lifts == 1 else {None, SIX})
     assert ("products beside splines, for it has a row for each of their weights" in curve.why) is (lifts == 1)
-    assert len(curve.candidates) == 4 * lifts and run.plan.spec.lift == curve.terms.lift
+    assert {each.radius for each in curve.candidates} == {0.1, 0.3, 1.0} and len(curve.candidates) == 3 * lifts
+    assert curve.reference_rounds == 20 and run.plan.spec.lift == curve.terms.lift
     trained = asyncio.run(works.coordinator().train(run))
     assert trained.certificate.gap <= 1e-3 and trained.weights.shape[1] == (14 if lifts == 1 else trained.weights.size)
 
@@ -233,22 +235,26 @@ def test_a_lift_of_the_plan_is_tried_beside_it(works: FakeWorks) -> None:
     assert grid_of(plan(spec={"lift": own}), 2, rows).lifts == (own, BESIDE)
     assert grid_of(plan(spec={"lift": BESIDE}), 2, rows).lifts == grid_of(plan(), 2, rows).lifts == (BESIDE,)
     assert grid_of(plan(tuning={"radius": [1.0, 3.0], "lifts": ["none"]}), 2, rows).lifts == (None,)
-    assert SplineLiftSpec(kind="spline", segments=6) in grid_of(plan(), 2, np.array([900.0, 12.0])).lifts
+    few = np.array([900.0, 12.0])
+    assert grid_of(plan(spec={"lift": own}), 2, few).lifts == (own, SIX)
+    assert grid_of(plan(), 2, few).lifts == (None, SIX) == grid_of(plan(), 2).lifts[:2]
 
 
 @pytest.mark.parametrize(
     ("healthy", "faulty", "n_features", "bears"),
     [
         (1000, 51, 6, True), (1000, 50, 6, False),  # 6 * 6 ramps and 15 products
-        (51, 1000, 6, True), (1000, 100, 6, False),  # either may be the rare one, or none
+        (51, 1000, 6, True),  # either may be the rare one
         (9000, 336, 21, True), (9000, 500, 22, False),  # more products than splines are worth
     ],
 )
 def test_a_rare_class_bears_a_lift_of_which_it_has_a_row_for_each_number(
     healthy: int, faulty: int, n_features: int, bears: bool
 ) -> None:
-    assert bears_products_beside_splines(np.array([healthy, faulty], dtype=float), n_features) is bears
-    assert not bears_products_beside_splines(np.array([healthy, faulty, faulty], dtype=float), n_features)
+    rows = np.array([healthy, faulty], dtype=float)
+    assert automatic_lifts(n_features, rows) == (("products beside splines",) if bears else ("none", "spline"))
+    assert automatic_lifts(n_features, rows, products=False) == ("none", "spline")
+    assert ("products" in automatic_lifts(n_features)) is (n_features <= 21)
 
 
 def test_where_nothing_is_scored_the_plans_own_lift_stays_however_many_faults_were_counted(works: FakeWorks) -> None:
