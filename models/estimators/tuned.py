@@ -123,7 +123,7 @@ def tuned(
     if not any(spec.radius > 0 for spec in specs):
         raise ProblemError("tuning tries factors of the radius: give a radius above 0")
     cost, loss = specs[0].label_flip_cost, specs[0].loss
-    if rows_by_class is not None and (len(rows_by_class) > 2 or not is_rare(rows_by_class)):
+    if rows_by_class is not None and not is_rare(rows_by_class):
         rows_by_class = None
     lifts = _lifts(asked, given, splines, lift, table.features, rows_by_class)
     candidates = grid(

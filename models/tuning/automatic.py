@@ -50,7 +50,7 @@ def is_rare(rows_by_class: FloatArray) -> bool:
 def automatic_lifts(
     n_features: int, rows_by_class: FloatArray | None = None, *, products: bool = True
 ) -> tuple[AutomaticLift, ...]:
-    """Lifts of ``n_features`` that are tried. ``rows_by_class`` (2,): of two classes where one is rare, else None.
+    """Lifts of ``n_features`` that are tried. ``rows_by_class`` (C,): where one of the classes is rare, else None.
 
     Products are tried where there may be any (``products``), and to 21 features: twice as many numbers as splines.
 
@@ -68,5 +68,5 @@ def automatic_lifts(
 
 
 def automatic_radii(loss: str, *, rare: bool = False) -> tuple[float, ...]:
-    """Factors on the radius, with every lift; ``rare``: of two classes one is."""
+    """Factors on the radius, with every lift; ``rare``: a class is."""
     return _RARE_RADIUS if rare else _LOGISTIC_RADIUS if loss == "logistic" else _RADIUS

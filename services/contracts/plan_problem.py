@@ -101,7 +101,7 @@ def _check_tuning(plan: Plan, asset_type: AssetType, method: Method) -> None:
 
 
 def grid_of(plan: Plan, n_features: int, rows_by_class: FloatArray | None = None) -> TuningGrid:
-    """The grid of a plan with a tuning, by rows (2,) by class where one is rare; ``ProblemError`` for a grid of one."""
+    """The grid of a plan with a tuning, by rows (C,) by class where one is rare; ``ProblemError`` for a grid of one."""
     spec = plan.spec
     lifted = spec.support_kind != "polytope"
     return tuning_grid(
@@ -114,15 +114,18 @@ def with_automatic_loss(plan: Plan, asset_type: AssetType) -> Plan:
     """The plan as "auto" tunes and trains it: of several classes with :data:`AUTO_LOSS` for the hinge.
 
     As it is where it has no "auto", two classes, another loss, a support or all classes as one problem, for which the
-    hinge stays. Of two classes their shares decide: :func:`asks_for_shares`.
+    hinge stays. Of two classes their shares decide.
     """
     several = len(asset_type.fault_classes) > 2
     return with_auto_loss(plan) if several and _leaves_the_loss(plan) else plan
 
 
 def asks_for_shares(plan: Plan, asset_type: AssetType) -> bool:
-    """Whether "auto" takes :data:`AUTO_LOSS` for the hinge where one of the plan's two classes is rare."""
-    return len(asset_type.fault_classes) == 2 and _leaves_the_loss(plan)
+    """Whether "auto" goes by the rows of each class, of the plan as it was stated.
+
+    Where a class is rare, :data:`AUTO_LOSS` takes the place of the hinge of two classes too, and other terms are tried.
+    """
+    return len(asset_type.fault_classes) >= 2 and _leaves_the_loss(plan)
 
 
 def with_auto_loss(plan: Plan) -> Plan:

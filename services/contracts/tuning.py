@@ -109,7 +109,7 @@ def tuning_grid(
 ) -> TuningGrid:
     """The grid of a plan whose own terms are given; ``ProblemError`` for a grid of one, or too large a one.
 
-    ``rows_by_class`` (2,): for "auto", where the sites told them and one class is rare.
+    ``rows_by_class`` (C,): for "auto", where the sites told them and one class is rare.
     """
     if isinstance(tuning, str):
         kinds = automatic_lifts(n_features, rows_by_class) if with_lifts else ()

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from models.basics import FloatArray
 from models.tuning.automatic import AUTO_LOSS, RARE_SHARE, automatic_lifts, is_rare
 from services.contracts.plan_problem import (
     asks_for_shares,
@@ -63,6 +64,7 @@ class Joining:
         """As :meth:`services.coordinator.training.Coordinator.tune` says."""
         if run.plan.tuning is None or run.plan.tuned is not None or run.rounds:
             return run
+        asks = asks_for_shares(run.plan, self._parts.asset_type)
         run = run.model_copy(update={"plan": with_automatic_loss(run.plan, self._parts.asset_type)})
         spec = settled(run.plan.tuning)
         assert spec is not None
@@ -73,14 +75,9 @@ class Joining:
             whole = [each for each in before if each.start is None or each.start.after is None]
             tuning, because = PlanTuning(run, self._parts.asset_type, whole), ""
             try:
-                if asks_for_shares(run.plan, self._parts.asset_type):
-                    counts = await tuning.rows_by_class(partial(self.ask_tuning, run))
-                    if is_rare(counts):
-                        run = run.model_copy(update={"plan": with_auto_loss(run.plan)})
-                        tuning = PlanTuning(run, self._parts.asset_type, whole, tuning, counts)
-                        because = f"; by the {AUTO_LOSS} loss, for a class has less than {RARE_SHARE:.0%} of the rows"
-                        if "products beside splines" in automatic_lifts(len(self._parts.asset_type.features), counts):
-                            because += "; with products beside splines, for it has a row for each of their weights"
+                if asks and is_rare(counts := await tuning.rows_by_class(partial(self.ask_tuning, run))):
+                    run = run.model_copy(update={"plan": with_auto_loss(run.plan)})
+                    tuning, because = PlanTuning(run, self._parts.asset_type, whole, tuning, counts), self._rare(counts)
                 curve = await tuning.race(partial(self.ask_tuning, run))
                 curve = curve.model_copy(update={"why": curve.why + because})
             except UNTUNED as error:
@@ -95,6 +92,12 @@ class Joining:
         self._parts.forget_sums()  # its keys, and the sites' balls, were those of before
         LOG.info("run %s: %s", run.run_id, curve.why)
         return self._parts.store.set_tuned(run.run_id, *with_choice(run, curve))
+
+    def _rare(self, rows_by_class: FloatArray) -> str:
+        """What a tuning says of its grid where a class is rare."""
+        said = f"; by the {AUTO_LOSS} loss and few terms, for a class has less than {RARE_SHARE:.0%} of the rows"
+        beside = "products beside splines" in automatic_lifts(len(self._parts.asset_type.features), rows_by_class)
+        return f"{said}, and products beside splines, for it has a row for each of their weights" if beside else said
 
     def _earlier_choice(
         self, run: Run, before: Sequence[Run], *, however_often: bool = False

@@ -97,7 +97,7 @@ class PlanTuning:
         """``before``: completed trainings of the plan that began at zero, the last first: what one costs in rounds.
 
         ``after``: tuning that it goes on from with another loss; what that one asked is of this one's budget.
-        ``rows_by_class`` (2,): where they were asked, and one class is rare.
+        ``rows_by_class`` (C,): where they were asked, and one class is rare.
         """
         self._run, plan, n_features = run, run.plan, len(asset_type.features)
         spec, grid = settled(plan.tuning), grid_of(plan, n_features, rows_by_class)

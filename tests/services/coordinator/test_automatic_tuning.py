@@ -193,7 +193,8 @@ def test_auto_asks_once_how_rare_a_class_is_and_learns_rare_ones_by_the_logistic
     assert [task.tuning.scored for task in asked[:2]] == [True, False] and asked[0].tuning.pooled
     assert not any(array.any() for array in asked[0].arrays.values()), "planes of zeros: counts and nothing more"
     assert {task.spec.loss.name for task in asked[1:]} == {loss} == {run.plan.spec.loss.name}
-    assert ("by the logistic loss, for a class has less than 8% of the rows" in curve.why) is (loss == "logistic")
+    why = "by the logistic loss and few terms, for a class has less than 8% of the rows"
+    assert (why in curve.why) is (loss == "logistic")
     assert curve.rounds == len(asked) <= 3 * curve.reference_rounds, "what was counted is of the tuning's budget"
     assert sorted({each.radius for each in curve.candidates})[0] == (0.1 if loss == "logistic" else 0.3)
     trained = asyncio.run(works.coordinator().train(run))
@@ -222,11 +223,27 @@ def test_enough_rare_faults_are_learnt_with_products_beside_splines_without_a_ra
     assert curve is not None and run.plan.spec.loss.name == "logistic"
     tried = {each.lift and each.lift.model_copy(update={"fingerprint": None}) for each in curve.candidates}
     assert tried == ({BESIDE} if lifts == 1 else {None, SIX})
-    assert ("products beside splines, for it has a row for each of their weights" in curve.why) is (lifts == 1)
+    assert ("and products beside splines, for it has a row for each of their weights" in curve.why) is (lifts == 1)
     assert {each.radius for each in curve.candidates} == {0.1, 0.3, 1.0} and len(curve.candidates) == 3 * lifts
     assert curve.reference_rounds == 20 and run.plan.spec.lift == curve.terms.lift
     trained = asyncio.run(works.coordinator().train(run))
     assert trained.certificate.gap <= 1e-3 and trained.weights.shape[1] == (14 if lifts == 1 else trained.weights.size)
+
+
+@pytest.mark.parametrize(("share", "radii"), [(0.06, 3), (0.3, 4)])
+def test_several_classes_of_which_one_is_rare_are_tuned_as_two_are(
+    works: FakeWorks, monkeypatch: pytest.MonkeyPatch, share: float, radii: int
+) -> None:
+    monkeypatch.setattr(fake_ports, "RIG", GRADES)
+    for plant in works.plants.values():
+        plant.classes = np.where(np.arange(40) < 40 * share, 2, plant.classes)
+    run = tuned(works, works.run(tuning="auto"))
+    asked, curve = tune_tasks(works, run), run.plan.tuned
+    assert curve is not None and asked[0].tuning.pooled and not any(map(np.any, asked[0].arrays.values()))
+    assert ("for a class has less than 8% of the rows" in curve.why) is (radii == 3)
+    assert len({each.radius for each in curve.candidates}) == radii
+    assert len({each.lift for each in curve.candidates}) == radii - 1, "products of more features where none is rare"
+    assert curve.rounds == len(asked) <= 3 * curve.reference_rounds
 
 
 def test_a_lift_of_the_plan_is_tried_beside_it(works: FakeWorks) -> None:
@@ -273,7 +290,7 @@ def test_where_nothing_is_scored_the_plans_own_lift_stays_however_many_faults_we
 @pytest.mark.parametrize(
     ("changes", "asset_type", "asks"),
     [
-        ({}, RIG, True), ({}, GRADES, False), ({"tuning": None}, RIG, False),
+        ({}, RIG, True), ({}, GRADES, True), ({"tuning": None}, RIG, False),
         ({"tuning": {"radius": [1.0, 3.0]}}, RIG, False),
         ({"spec": {"loss": "smooth_hinge"}}, RIG, False), ({"spec": {"support": "sensor_ranges"}}, RIG, False),
     ],
