@@ -246,6 +246,14 @@ def test_what_answers_a_question_as_before_counts_for_the_next_one() -> None:
     assert list(door.choices.values()) == [2, 1]
 
 
+def test_what_leaves_unasked_as_the_last_candidate_counts_for_the_next_one() -> None:
+    door, alone, last = guard(20), np.eye(20)[7] / 20, np.arange(20) / 400
+    door.choose(b"first", lambda number, random: last if number > MOVES else (number + 1) * alone, lambda rows: [rows])
+    one = last + np.eye(20)[3] / 20
+    door.choose(b"second", lambda number, random: one if number == 0 else one * 1.5, lambda rows: [rows])
+    assert list(door.choices.values()) == [MOVES + 1, 1]
+
+
 def test_what_answered_a_question_and_would_isolate_a_row_by_now_is_another_and_remembered(tmp_path: Path) -> None:
     part = Part(np.random.default_rng(0).uniform(size=(20, 3)), np.arange(20) % 2, np.full(20, np.nan))
     everyone, gate = np.ones(20, dtype=bool), ExposureGate(ExposureRecord(tmp_path / "record.sqlite"), SitePolicy())
