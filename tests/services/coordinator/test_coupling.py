@@ -18,8 +18,8 @@ from services.contracts.plan_problem import couples, with_automatic_loss
 from services.contracts.run import Run
 from services.coordinator.training_state import RunCancelledError, TrainedModel
 from tests.services.coordinator import fake_ports
+from tests.services.coordinator.automatic import GRADES
 from tests.services.coordinator.fake_ports import RIG, FakePlant, FakeWorks
-from tests.services.coordinator.test_automatic_tuning import GRADES
 
 PLAN = {"tuning": "auto", "spec": {"loss": "logistic"}, "max_rounds": 12, "site_weights": "samples"}
 
