@@ -12,7 +12,7 @@ from models.tuning.budget import OneTraining
 FIRST_ROUNDS: Final = 12
 """Rounds by which a tuning is counted where no training is known: fewer than one to a gap of 1e-3 mostly takes."""
 FIRST_RARE_ROUNDS: Final = 20
-"""The same where a class is rare, of whose optimum one comes near in twice as many."""
+"""The same where a class is rare: a training of splines mostly takes more, one of planes may take half."""
 
 
 def one_training(method: Method, problem: ServerProblem, heads: int, rounds: int) -> OneTraining:
