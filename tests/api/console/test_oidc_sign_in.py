@@ -14,7 +14,7 @@ import pytest
 
 from api.console.sign_ins import COOKIE as SIGN_IN_COOKIE
 from api.console.sign_ins import SECONDS, SignIns
-from api.web.sessions import COOKIE
+from api.web.sessions import COOKIE, digest, subject_of_sign_in
 from services.contracts.errors import UnavailableError
 from services.contracts.identity import Role
 from services.identity.errors import UnauthenticatedError
@@ -237,6 +237,8 @@ def test_no_token_of_ours_can_be_named_like_a_subject(world: Any, browser: Brows
     person = browser.person
     person.sign_in(made.token)
     assert world.backend.store.audit.list_events(limit=1)[0].actor.startswith(f"token:{made.token_id} ")
+    token = world.backend.store.sessions.find(digest(person.secret))[1]
+    assert token.name == wanted.name and subject_of_sign_in(token) == "", "nor is its session somebody's"
 
 
 def test_the_same_change_twice_by_a_service_account(world: Any, issuer: LocalIssuer) -> None:
@@ -249,6 +251,16 @@ def test_the_same_change_twice_by_a_service_account(world: Any, issuer: LocalIss
     assert renewed.status_code == 409  # not made again; the first answer is sealed with the former token
     assert renewed.json()["code"] == "idempotency_other_token" and "look what was done" in renewed.json()["detail"]
     assert world.events().count("plan.trigger") == 1
+
+
+def test_a_sign_in_ends_once(tmp_path: Path) -> None:
+    """Whatever code comes with it: a second time the issuer is not even asked."""
+    held = SignIns(tmp_path / "key")
+    made, header = held.begin("/console")
+    cookie = header.partition(";")[0]
+    assert held.end(cookie, made.state) == made
+    with pytest.raises(UnauthenticatedError):
+        held.end(cookie, made.state)
 
 
 def test_a_cookie_ends_by_the_clock_and_with_its_key(tmp_path: Path) -> None:
