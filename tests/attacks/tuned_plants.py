@@ -7,7 +7,7 @@ down by lift, for vectors of two lifts have different lengths.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Final
@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from models.basics import Arrays, FloatArray
 from models.features.lift import Lift
-from models.features.products import ProductLift, product_lift
-from models.features.spline import SplineLift, spline_lift
+from models.features.products import ProductLift
+from models.features.spline import SplineLift
 from models.methods.row_account import RowAccount, joined
 from models.problem import SiteProblem, SiteTerms
 from models.tuning.at_hand import answer_part
-from models.tuning.automatic import AUTO_FOLDS, AUTO_RULE, AUTO_SEGMENTS, automatic_lifts, automatic_radii
+from models.tuning.automatic import AUTO_FOLDS, AUTO_RULE, automatic_radii
 from models.tuning.budget import MOST_TRAININGS, Budget, OneTraining
 from models.tuning.candidates import grid
 from models.tuning.fold_guard import FoldGuard, over_all
@@ -32,6 +32,8 @@ from models.tuning.reference import FIRST_RARE_ROUNDS, FIRST_ROUNDS
 from models.tuning.rungs import Asked, race_numbers, rungs
 from models.tuning.scores import class_counts, error_sums, fold_score
 from models.tuning.shared_cuts import TuningTerms
+from services.contracts.lift import draw_lift
+from services.contracts.tuning import AUTO, tuning_grid
 from services.site_agent.policy import Refusal
 from tests.attacks.gated_plants import Plant
 
@@ -162,12 +164,7 @@ def _summed(answers: Mapping[str, Arrays], shares: Mapping[str, float]) -> dict[
 
 @cache
 def tried_lifts(n_features: int, rows_by_class: tuple[int, int] | None = None) -> tuple[Lift | None, ...]:
-    """The lifts that "auto" tries."""
-    made: Mapping[str, Callable[[], Lift | None]] = {
-        "none": lambda: None,
-        "spline": lambda: spline_lift(n_features, AUTO_SEGMENTS),
-        "products": lambda: product_lift(n_features, range(n_features), squares=True),
-        "products beside splines": lambda: product_lift(n_features, range(n_features), segments=AUTO_SEGMENTS),
-    }
+    """The lifts that "auto" tries, as a plan draws them."""
     rows = None if rows_by_class is None else np.array(rows_by_class, dtype=np.float64)
-    return tuple(made[kind]() for kind in automatic_lifts(n_features, rows))
+    lifts = tuning_grid(AUTO, None, 1.0, 0.0, n_features, rows_by_class=rows).lifts
+    return tuple(draw_lift(each, n_features) for each in lifts)
