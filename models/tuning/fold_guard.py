@@ -1,7 +1,9 @@
 """A guard for answers over the rows without a fold: coefficients go to the vault's guard over all rows, 0 in the fold.
 
 So two answers of one candidate over two folds are held against one another, and against all else that left, as answers
-over the same rows are: a difference that would isolate a row does not leave.
+over the same rows are: a difference that would isolate a row does not leave. Coefficients over all N rows are those of
+the sum over n kept rows, divided by N as a mean over all rows is: who asks knows n, so n times one mean less N times
+another is a difference as any other.
 """
 
 from __future__ import annotations
@@ -18,13 +20,13 @@ from models.methods.row_account import RowAccount
 
 
 def over_all(account: RowAccount, rows: NDArray[np.bool_]) -> RowAccount:
-    """The account over all rows (N,) of one over those of ``rows``, 0 for the others."""
+    """The account over all rows (N,) of means over those of ``rows``: of their sums, over N; 0 for the others."""
     return RowAccount(tuple(_spread(each, rows) for each in account.rows), account.whole)
 
 
 def _spread(coefficients: FloatArray, rows: NDArray[np.bool_]) -> FloatArray:
     found = np.zeros(rows.shape[0])
-    found[rows] = coefficients
+    found[rows] = coefficients * rows.mean()
     return found
 
 
@@ -51,7 +53,7 @@ class FoldGuard:
         )
         if found is whole:
             return exact
-        return found if found.rows is None else replace(found, rows=found.rows[self._rows])
+        return found if found.rows is None else replace(found, rows=found.rows[self._rows] / self._rows.mean())
 
     def _whole(self, cut: Minorant) -> Minorant:
         return cut if cut.rows is None else replace(cut, rows=_spread(cut.rows, self._rows))

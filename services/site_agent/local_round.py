@@ -30,6 +30,7 @@ from services.contracts.tracing import span
 from services.contracts.training_spec import TrainingSpec
 from services.site_agent.egress import Egress, TooLargeError
 from services.site_agent.held_out import told_of_model
+from services.site_agent.kinds import kind_of
 from services.site_agent.local_coupling import coupling_answer
 from services.site_agent.local_join import ToldBeside, joined
 from services.site_agent.local_solve import (
@@ -43,6 +44,7 @@ from services.site_agent.local_tuning import tuning_answer
 from services.site_agent.logs import LOG, PRIVATE
 from services.site_agent.masked_runs import MaskedRuns
 from services.site_agent.noisy_round import NoisyAnswers
+from services.site_agent.own_draws import with_own_draws
 from services.site_agent.policy import Refusal, SitePolicy
 from services.site_agent.questions import Heads, Questions, asked_weights, check_steepness, check_sums
 from services.site_agent.refusals import as_refusals
@@ -191,10 +193,12 @@ class LocalRound:
         with self._few_refused(task), as_refusals(task):
             whole, dataset = self._data(task)
             known = whole.train.known(task.spec.loss.task)
-            guard = self._gate.guard(whole.train, known, on_sums=task.masking is not None)
+            kind = kind_of(task)
+            guard = self._gate.guard(whole.train, known, kind=kind, on_sums=task.masking is not None)
             check_told(task, self._counting(task, whole))
-            found = self._found(task, dataset, guard)
-            figures = self._gate.admit(whole.train, known, task.run_id, found.account, guard.choices)
+            own = with_own_draws(task.arrays, self._gate.secret(whole.train), question_digest(task))
+            found = self._found(task.model_copy(update={"arrays": own}), dataset, guard)
+            figures = self._gate.admit(whole.train, known, task.run_id, found.account, guard.choices, kind)
             if task.kind == "round":
                 self._questions.note(task.run_id, task.arrays, found.arrays.get("risk"))
             return found.arrays, dict(vars(figures))

@@ -182,9 +182,11 @@ def _vectors(coefficients: FloatArray) -> list[FloatArray]:
 
 
 class _Path:
-    """Coefficients (N,), or (N, C), of the rows in the mean gradient of the steps, which says where they end.
+    """Coefficients (N,), or (N, C), of the rows in the sum of the steps' gradients, which says where they end.
 
-    ``(point - local_point) / (step_size steps)``, but for what is known without the rows.
+    ``(point - local_point) / step_size``, but for what is known without the rows. Sums, not means over the steps, and
+    of batches of n rows n / N of them: who asks knows how many there are of both, so what is left between two such sums
+    is a difference that anybody can make.
     """
 
     def __init__(self, own: FloatArray, controlled: bool) -> None:
@@ -192,17 +194,19 @@ class _Path:
         self._own = own if controlled else np.zeros_like(own)
         self._now, self._snapshot = np.zeros_like(own), np.zeros_like(own)
         self._steps = self._kept = 0
+        self._share = 0.0
 
     def step(self, chosen: slice | NDArray[np.intp], slopes: FloatArray, pull: float, *, kept: bool) -> None:
         """One step on the ``chosen`` rows, ``slopes`` those of their losses in the score; ``pull`` of one step."""
         self._now = (1.0 - pull) * self._now - self._own
         self._now[chosen] += slopes / slopes.shape[0]
+        self._share = self._share or slopes.shape[0] / self._own.shape[0]
         self._steps += 1
         if kept:
-            self._snapshot, self._kept = self._now / self._steps, self._steps
+            self._snapshot, self._kept = self._share * self._now, self._steps
 
     @property
     def ends(self) -> list[FloatArray]:
         """Of the last step, and of the snapshot where that is another."""
-        ended = _vectors(self._now / self._steps) if self._steps else []
+        ended = _vectors(self._share * self._now) if self._steps else []
         return ended + (_vectors(self._snapshot) if 0 < self._kept < self._steps else [])

@@ -123,7 +123,7 @@ def _part(problem: SiteProblem, rows: NDArray[np.intp]) -> SiteProblem:
 
 
 def _spread(coefficients: FloatArray | None, rows: NDArray[np.intp], problem: SiteProblem) -> FloatArray | None:
-    """Coefficients of some rows over all of them; None where they are not known."""
+    """Coefficients of a mean over some rows, as of their sum over N, of all rows; None where they are not known."""
     whole = np.zeros(problem.labels.shape[0])
-    whole[rows] = 0.0 if coefficients is None else coefficients
+    whole[rows] = 0.0 if coefficients is None else coefficients * (rows.shape[0] / whole.shape[0])
     return None if coefficients is None else whole

@@ -31,8 +31,8 @@ _MOST_CELLS = 2**20
 class ChanceRows:
     """The rows, and which of them sums are multiples of."""
 
-    def __init__(self, features: FloatArray, seed: int, rows: NDArray[np.intp], angle: float, faint: float) -> None:
-        """``features`` (N, P) of which ``rows`` (n,) are looked for, once each; a part of ``faint`` is rounding.
+    def __init__(self, features: FloatArray, seed: int, rows: NDArray[np.intp], angle: float) -> None:
+        """``features`` (N, P) of which ``rows`` (n,) are looked for, once each.
 
         ``angle`` : how far a sum may be from the row's direction, where that is nothing that happens by chance.
         """
@@ -42,7 +42,7 @@ class ChanceRows:
         self.columns = np.column_stack([np.ones(len(features)), centred @ directions])
         """Rows in four numbers, (N, 4): ``c @ columns`` are those of a sum."""
         rows = rows[np.argsort(self.columns[rows, 1], kind="stable")]
-        self._rows, self._own, self._faint = rows, self.columns[rows], faint
+        self._rows, self._own = rows, self.columns[rows]
         self._places = np.ascontiguousarray(self._own[:, 1])
         self._lengths = np.sqrt(np.square(self._own).sum(axis=1))
         dimensions = max(1, int(np.linalg.matrix_rank(self._own)) - 1)
@@ -60,14 +60,16 @@ class ChanceRows:
         self._end = np.searchsorted(begins, np.arange(cells + 1), side="right").astype(np.int32)
         self._holds = self._begin < self._end
 
-    def of_sums(self, sums: FloatArray) -> set[int]:
-        """Rows of which some of the sums (n, 4) is a multiple."""
+    def of_sums(self, sums: FloatArray, rounding: FloatArray) -> set[int]:
+        """Rows of which some of the sums (n, 4) is a multiple above rounding (n,)."""
         found = set[int]()
         for near, row in self._near(*sums[:, :2].T):
-            found |= self._confirmed(sums[near], row)
+            found |= self._confirmed(sums[near], row, rounding[near])
         return found
 
-    def of_differences(self, one: FloatArray, other: FloatArray) -> set[int]:
+    def of_differences(
+        self, one: FloatArray, other: FloatArray, one_rounding: FloatArray, other_rounding: FloatArray
+    ) -> set[int]:
         """The same of all differences ``one_i - other_j`` of sums (n, 4) and (m, 4)."""
         found = set[int]()
         for near, row in self._near(*(np.subtract.outer(one[:, part], other[:, part]).ravel() for part in (0, 1))):
@@ -76,7 +78,9 @@ class ChanceRows:
             multiple, third = (one[first, part] - other[second, part] for part in (0, 2))
             away = np.abs(third - multiple * self._own[row, 2])
             some = np.flatnonzero(away <= self._reach * np.abs(multiple))
-            found |= self._confirmed(one[first[some]] - other[second[some]], row[some])
+            first, second = first[some], second[some]
+            rounding = np.maximum(one_rounding[first], other_rounding[second])
+            found |= self._confirmed(one[first] - other[second], row[some], rounding)
         return found
 
     def _near(self, multiple: FloatArray, along: FloatArray) -> Iterator[tuple[NDArray[np.intp], NDArray[np.int32]]]:
@@ -95,9 +99,9 @@ class ChanceRows:
             more = (row + 1 < end).nonzero()[0]
             near, row, end = near[more], row[more] + 1, end[more]
 
-    def _confirmed(self, sums: FloatArray, row: NDArray[np.int32]) -> set[int]:
-        """Of sums (n, 4), those that all four numbers say to be a multiple of the row beside."""
+    def _confirmed(self, sums: FloatArray, row: NDArray[np.int32], rounding: FloatArray) -> set[int]:
+        """Of sums (n, 4), those that all four numbers say to be a multiple of the row beside, above rounding (n,)."""
         multiple = np.abs(sums[:, 0])
         away = sums - sums[:, :1] * self._own[row]
         alike = np.sqrt(np.square(away).sum(axis=1)) <= self._angle * multiple * self._lengths[row]
-        return set(self._rows[row[alike & (multiple > self._faint)]].tolist())
+        return set(self._rows[row[alike & (multiple > rounding)]].tolist())

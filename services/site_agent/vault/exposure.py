@@ -10,7 +10,9 @@ alone: ``sum_j s_j c_j = t e_i``. Three things are counted, scaled so that a row
   **leverage** ``h_i = (A^+ A)_ii`` is 1. With Q an orthonormal basis of that space, ``h_i = sum_k Q_ki^2``.
 
 The first two an OEM sees without knowing any c, so a sum of several rows that is by chance a multiple of one
-counts with them (``vault.chance``). The third is an upper bound of what is possible: it takes the c.
+counts with them (``vault.chance``). Where vectors are of unlike kinds (of two losses, say), he knows factors besides,
+and rows that three vectors isolate by any factors count among the second (``vault.factors``). The third is an upper
+bound of what is possible: it takes the c.
 
 Differences are searched in sketches: with R (q, N) random, ``R c`` (q,) of a vector that leaves row i alone is a
 multiple of the column R_i, and no other is, but with probability nil. The first two numbers of R_i are a direction in a
@@ -32,12 +34,18 @@ from numpy.typing import NDArray
 
 from models.basics import FloatArray
 from services.site_agent.vault.chance import NUMBERS, ChanceRows
+from services.site_agent.vault.factors import rows_in_spans
 
 _OF_COEFFICIENTS = 8
 """Numbers kept of a vector's coefficients: by chance a direction comes within _ANGLE of a given one less than once in
 1e25, within _PAIR_ANGLE less than once in 1e9."""
-SKETCH = _OF_COEFFICIENTS + NUMBERS
-"""All that is kept of a vector: of its coefficients, and of itself (``vault.chance``)."""
+SKETCH = _OF_COEFFICIENTS + NUMBERS + 1
+"""All that is kept of a vector: of its coefficients, of itself (``vault.chance``), and its kind."""
+_OF_ITSELF = slice(_OF_COEFFICIENTS, _OF_COEFFICIENTS + NUMBERS)
+UNKNOWN_KIND = 0.0
+"""Of vectors of agents that kept no kind."""
+ANY_KIND = -1.0
+"""Of vectors that are unlike all others and each other: sums over steps, whose number the asker names."""
 
 _ANGLE = 1.5e-5  # a cosine within 1e-10 of 1: how far what is left may be from the row itself
 _PAIR_ANGLE = 0.002
@@ -48,13 +56,17 @@ _COMBINED_ANGLE = 3e-4
 leave across the row is a part of their weight, and who looks at vectors alone sees that part."""
 _CROWD = 50.0  # rows times angle: beyond it pairs would often be near to some row by chance
 _FAINT = 1e-12
-"""Share of a whole row below which a coefficient is rounding; sketches of a thousand rows are good to 1e-14. Two
-solutions of one local step may differ along a row by more than that, and whoever divides by it has the row."""
+"""Share of the largest sketch in a combination below which a row's part is rounding; sketches of a thousand rows are
+good to 1e-14. Two solutions of one local step may differ along a row by more than that, and whoever divides by it has
+the row; so it is with vectors that are faint as a whole, which have all their digits."""
+_SINGLE = 1e-12  # below it squares come near to the least numbers of single precision, and directions are taken first
 _EDGE = 1e-9  # angles of a row by which rounding may put one across the border to the next
 _SEARCHES_KEPT = 64  # vectors of which it is remembered what they isolate with those before: of a few answers
 _DEPTH = 32  # last vectors, by when they were told last, of which pairs are held to pairs: 33 000 sums a vector
 
 IntSet = set[int]
+Sized = tuple[FloatArray, FloatArray]
+"""Sums of sketches (n, q), and the size of the largest sketch in each (n,)."""
 
 
 class Differences:
@@ -75,9 +87,7 @@ class Differences:
         drawn = np.random.default_rng(seed).standard_normal((n_rows, _OF_COEFFICIENTS - 2))
         self._angles = angles
         self._sketcher = np.column_stack([np.cos(angles), np.sin(angles), drawn])[self._alike]
-        self._by_chance = None if features is None else ChanceRows(
-            features, seed, np.unique(self._alike), _ANGLE, _FAINT
-        )
+        self._by_chance = None if features is None else ChanceRows(features, seed, np.unique(self._alike), _ANGLE)
         sums = np.zeros((n_rows, NUMBERS)) if self._by_chance is None else self._by_chance.columns
         self._sketchers = np.column_stack([self._sketcher, sums])
         self._lengths = np.sqrt(np.einsum("ij,ij->i", self._sketcher, self._sketcher))
@@ -92,6 +102,7 @@ class Differences:
         self._cosines, self._sines = np.ascontiguousarray(self._sketcher[around, 2:4].T, dtype=np.float32)
         self.sketches = sketches.reshape(-1, SKETCH)
         self.pairs, self.differences = set(pairs), set(differences)
+        self.kind = UNKNOWN_KIND
         self.history = hashlib.sha256(self.sketches.tobytes()).digest()
         self._found: OrderedDict[bytes, tuple[IntSet, IntSet]] = OrderedDict()
 
@@ -129,20 +140,18 @@ class Differences:
                 self.add(sketch)
 
     def sketch(self, rows: FloatArray) -> FloatArray:
-        """``R (N c)`` of coefficients (N,), and of the vector itself, (q,)."""
-        return np.asarray((self._n_rows * rows) @ self._sketchers)
+        """``R (N c)`` of coefficients (N,), of the vector itself, and the kind of what is told now, (q,)."""
+        return np.append((self._n_rows * rows) @ self._sketchers, self.kind)
 
     def knows(self, sketch: FloatArray) -> bool:
         """Whether the very vector has left before, or it is zero."""
-        if np.abs(sketch).max() <= _FAINT:
-            return True
-        return self._place(sketch) is not None
+        return not _sizes(sketch[np.newaxis]).any() or self._place(sketch) is not None
 
     def _place(self, sketch: FloatArray) -> int | None:
         """Where among the sketches the very vector stands; None: nowhere."""
-        near = np.flatnonzero(np.abs(self.sketches[:, 0] - sketch[0]) <= _FAINT)
-        apart = (self.sketches[near] - sketch)[:, :_OF_COEFFICIENTS]
-        same = near[np.abs(apart).max(axis=1, initial=0.0) <= _FAINT]
+        rounding = _FAINT * float(_sizes(sketch[np.newaxis])[0])
+        near = np.flatnonzero(np.abs(self.sketches[:, 0] - sketch[0]) <= rounding)
+        same = near[_sizes(self.sketches[near] - sketch) <= rounding]
         return int(same[-1]) if same.size else None
 
     def add(self, sketch: FloatArray, by_pairs: IntSet | None = None) -> None:
@@ -185,34 +194,43 @@ class Differences:
         With s the new one and 0 among the others those are ``s + b - (c + d)``, c and d in either order being one sum,
         and ``2 s - (c + d)``, the new one being both ends of ``a - 2 b + c``.
         """
-        recent = np.vstack([np.zeros(SKETCH), self.sketches[-_DEPTH:]])
+        last = self.sketches[-_DEPTH:]
+        recent = np.vstack([np.zeros(SKETCH), last])
         first, second = _unordered(len(recent))
-        others = recent[first] + recent[second]
-        return self._isolated_differences(np.vstack([sketch + recent, 2.0 * sketch]), others, self._combined_angle)
+        sizes, own = _sizes(recent), _sizes(sketch[np.newaxis])
+        found = self._isolated_differences(
+            (np.vstack([sketch + recent, 2.0 * sketch]), np.append(np.maximum(sizes, own), own)),
+            (recent[first] + recent[second], np.maximum(sizes[first], sizes[second])),
+        )
+        if sketch[-1] == ANY_KIND or (last[:, -1] != sketch[-1]).any():
+            coefficients = last[:, :_OF_COEFFICIENTS]
+            found |= self._with_alike(rows_in_spans(sketch[:_OF_COEFFICIENTS], coefficients, self._sketcher))
+        return found
 
     def by_pairs(self, sketch: FloatArray) -> IntSet:
         """Rows isolated by a vector alone or with one of those so far."""
-        return self._isolated(sketch - np.vstack([self.sketches, np.zeros(SKETCH)]), self._pair_angle)
-
-    def _isolated(self, combined: FloatArray, angle_to_row: float) -> IntSet:
-        """Rows of which some of the sketches (n, q) is nearly a multiple, large enough not to be rounding."""
-        found = set[int]()
+        known = np.vstack([self.sketches, np.zeros(SKETCH)])
+        combined, rounding = sketch - known, _FAINT * np.maximum(_sizes(known), _sizes(sketch[np.newaxis]))
+        found, angle_to_row = set[int](), self._pair_angle
         x, y, u, v = np.ascontiguousarray(combined[:, :4].T)
         for near, row in self._near_rows(x, y, u, v, angle_to_row):
-            found |= self._confirmed(combined[near], row, angle_to_row)
+            found |= self._confirmed(combined[near], row, angle_to_row, rounding[near])
         if self._by_chance is not None:
-            found |= self._by_chance.of_sums(combined[:, _OF_COEFFICIENTS:])
+            found |= self._by_chance.of_sums(combined[:, _OF_ITSELF], rounding)
         return self._with_alike(found)
 
-    def _isolated_differences(self, one: FloatArray, other: FloatArray, angle_to_row: float) -> IntSet:
-        """The same of all differences ``one_i - other_j`` of sketches (n, q) and (m, q)."""
+    def _isolated_differences(self, sized: Sized, less: Sized) -> IntSet:
+        """The same of all differences of one of some sums (n, q) and one of others (m, q), by the sizes of both."""
+        (one, one_size), (other, other_size), angle_to_row = sized, less, self._combined_angle
         ones, others, found = np.ascontiguousarray(one[:, :4].T), np.ascontiguousarray(other[:, :4].T), set[int]()
         x, y, u, v = (np.subtract.outer(*pair).ravel() for pair in zip(ones, others, strict=True))
         for near, row in self._near_rows(x, y, u, v, angle_to_row):
             first, second = np.divmod(near, other.shape[0])
-            found |= self._confirmed(one[first] - other[second], row, angle_to_row)
+            rounding = _FAINT * np.maximum(one_size[first], other_size[second])
+            found |= self._confirmed(one[first] - other[second], row, angle_to_row, rounding)
         if self._by_chance is not None:
-            found |= self._by_chance.of_differences(one[:, _OF_COEFFICIENTS:], other[:, _OF_COEFFICIENTS:])
+            rounding = _FAINT * one_size, _FAINT * other_size
+            found |= self._by_chance.of_differences(one[:, _OF_ITSELF], other[:, _OF_ITSELF], *rounding)
         return self._with_alike(found)
 
     def _near_rows(
@@ -223,6 +241,9 @@ class Differences:
         Of most of them two planes of numbers are looked at and no more: what is nearly a multiple of a row has its
         direction in both.
         """
+        if float(np.abs(x).min(initial=1.0)) < _SINGLE:
+            longest = np.abs([x, y, u, v]).max(axis=0)
+            x, y, u, v = np.divide([x, y, u, v], longest, where=longest > 0.0, out=np.zeros((4, len(x))))
         # Differences in double precision, angles in single: these miss 1e-6, and _plane allows 6e-6 and more.
         down, along, first, second = (part.astype(np.float32) for part in (y, x, u, v))
         plane, reach = self._plane(angle_to_row), self._reach(angle_to_row)
@@ -259,14 +280,24 @@ class Differences:
         """How many rows to either side such an angle may lead: 0 while it is less than the half of a row's own."""
         return max(0, math.ceil(self._plane(angle_to_row) * self._n_rows / np.pi - 0.5 + _EDGE))
 
-    def _confirmed(self, combined: FloatArray, row: NDArray[np.intp], angle_to_row: float) -> IntSet:
-        """Of sketches (n, q), those that all numbers of the coefficients say to be a multiple of the row beside."""
+    def _confirmed(
+        self, combined: FloatArray, row: NDArray[np.intp], angle_to_row: float, rounding: FloatArray
+    ) -> IntSet:
+        """Of sketches (n, q), those that all numbers of the coefficients say to be a multiple of the row beside.
+
+        One above ``rounding`` (n,), a part of the sizes of what was put together.
+        """
         own, combined = self._sketcher[row], combined[:, :_OF_COEFFICIENTS]
         size = np.einsum("ij,ij->i", combined, own) / self._lengths[row] ** 2
         left = combined - size[:, np.newaxis] * own
         away = np.sqrt(np.einsum("ij,ij->i", left, left))
         alone = away <= angle_to_row * np.abs(size) * self._lengths[row]
-        return set(row[alone & (np.abs(size) > _FAINT)].tolist())
+        return set(row[alone & (np.abs(size) > rounding)].tolist())
+
+
+def _sizes(sketches: FloatArray) -> FloatArray:
+    """Largest number of the coefficients of each sketch (n, q)."""
+    return np.abs(sketches[:, :_OF_COEFFICIENTS]).max(axis=1, initial=0.0)
 
 
 @cache

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from models.basics import FloatArray
 from models.methods.row_account import RowAccount
+from models.tuning.fold_guard import over_all
 from services.site_agent.policy import Refusal, SitePolicy
 from services.site_agent.told_models import REFUSED
 from services.site_agent.vault.dataset import Part
-from services.site_agent.vault.exposure import Differences
+from services.site_agent.vault.exposure import ANY_KIND, Differences
 from services.site_agent.vault.exposure_record import (
     RUNS_KEPT_DAYS,
     Addition,
@@ -136,26 +137,32 @@ class ExposureGate:
         now = self._clock().astimezone(UTC).isoformat()
         self._record.count_models(self._digest_of(train), run_id, now, _REFUSED_PART, [question], REFUSED)
 
-    def guard(self, train: Part, known: NDArray[np.bool_], *, on_sums: bool = False) -> VaultGuard:
-        """What chooses the vectors of one answer; ``known`` as in :meth:`admit`.
+    def secret(self, train: Part) -> bytes:
+        """What is drawn by: of the vault and of the version of its rows."""
+        return self._record.secret() + self._digest_of(train).encode()
+
+    def guard(
+        self, train: Part, known: NDArray[np.bool_], *, kind: float = ANY_KIND, on_sums: bool = False
+    ) -> VaultGuard:
+        """What chooses the vectors of one answer; ``known`` and ``kind`` as in :meth:`admit`.
 
         ``on_sums``: beside a cut that is not the exact one the risk is told above the exact one.
         """
         exposure = self._exposure(train)
-        secret = self._record.secret() + exposure.digest.encode()
+        exposure.differences.kind = kind
         return VaultGuard(
-            exposure.differences, secret, lambda rows: _over_all(RowAccount((rows,)), known).rows[0],
+            exposure.differences, self.secret(train), lambda rows: _over_all(RowAccount((rows,)), known).rows[0],
             self._record.choice, exposure.left, most_above=MOST_ABOVE if on_sums else 0.0,
         )
 
     def admit(
         self, train: Part, known: NDArray[np.bool_], run_id: str, account: RowAccount,
-        choices: Mapping[bytes, Choice] = MappingProxyType({}),
+        choices: Mapping[bytes, Choice] = MappingProxyType({}), kind: float = ANY_KIND,
     ) -> Figures:
         """Figures with this answer, which is in the record when this returns.
 
         ``known`` (N,) are the training rows that the task learns from, whose coefficients the account has; ``choices``
-        those of the answer's :meth:`guard`.
+        those of the answer's :meth:`guard`, ``kind`` that of its vectors: of those of one kind nobody knows factors.
 
         Raises
         ------
@@ -163,6 +170,7 @@ class ExposureGate:
             The answer would isolate more rows than the policy allows; nothing is recorded then.
         """
         exposure = self._exposure(train)
+        exposure.differences.kind = kind
         before = exposure.counted()
         addition = exposure.add(_over_all(account, known))
         try:
@@ -215,10 +223,5 @@ class ExposureGate:
 
 
 def _over_all(account: RowAccount, known: NDArray[np.bool_]) -> RowAccount:
-    """The account over all training rows, 0 for those that the task does not learn from."""
-    if known.all():
-        return account
-    spread = np.zeros((len(account.rows), known.shape[0]))
-    if account.rows:
-        spread[:, known] = np.stack(account.rows)
-    return RowAccount(tuple(spread), account.whole)
+    """The account over all training rows, of sums as one of folds is; 0 for those that the task does not learn from."""
+    return account if known.all() else over_all(account, known)

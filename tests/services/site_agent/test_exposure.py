@@ -42,9 +42,14 @@ class Plain(Differences):
         older += [-each for each in newer]
         return self._isolated(np.array([one - other for one in newer for other in older]), self._combined_angle)
 
+    def by_pairs(self, sketch: np.ndarray) -> set[int]:
+        known = np.vstack([self.sketches, np.zeros(SKETCH)])
+        return self._isolated(sketch - known, self._pair_angle)
+
     def _isolated(self, combined: Any, angle_to_row: float) -> set[int]:
         sums, rows = np.meshgrid(np.arange(len(combined)), np.arange(self._n_rows), indexing="ij")
-        found = self._confirmed(combined[sums.ravel()], rows.ravel(), angle_to_row)
+        rounding = np.full(sums.size, 1e-12)
+        found = self._confirmed(combined[sums.ravel()], rows.ravel(), angle_to_row, rounding)
         return set(np.flatnonzero(np.isin(self._alike, list(found))).tolist())
 
     def knows(self, sketch: np.ndarray) -> bool:
@@ -116,6 +121,19 @@ def test_a_difference_of_two_rows_isolates_none_and_a_tiny_rest_hides_nothing() 
             other[row] += size
         found.add(found.sketch(other))
         assert found.pairs == rows, change
+
+
+@pytest.mark.parametrize("size", [1e-3, 1e-17, 1e-80])
+def test_a_vector_that_is_faint_as_a_whole_has_all_its_digits(size: float) -> None:
+    """A message's step size makes it whole again, and a number in double precision is read at any size."""
+    found = Differences(50, 1, np.zeros((0, SKETCH)), set(), set())
+    halves = np.full((2, 50), size / 50)
+    halves[1, 7] = 0.0
+    assert found.admits([np.full(50, 0.02)]) and found.admits(halves[:1])
+    assert found.admits(halves[:1]), "the very vector once more is nothing new"
+    assert not found.admits(halves[1:]) and not found.admits([size * np.eye(50)[3]])
+    found.take(halves[1:])
+    assert found.pairs == {7} and len(found.sketches) == 3
 
 
 @pytest.mark.parametrize("size", [1e-10, 1e-6, 1e-2])

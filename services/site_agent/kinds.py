@@ -1,0 +1,21 @@
+"""The kind of what a task asks: within one, nobody knows factors of answers beside 1 and -1 (``vault.factors``)."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+from services.contracts.messages import Task
+from services.site_agent.vault.exposure import ANY_KIND
+
+_OF_STEPS: Final = ("step_size", "stiffness")
+"""Arrays of messages that ask for steps: their ends are sums of gradients, as many as the asker says."""
+_BYTES: Final = 6
+
+
+def kind_of(task: Task) -> float:
+    """A number in (0, 1] for each loss with its terms; :data:`ANY_KIND` where steps are asked for."""
+    if any(name in task.arrays and task.arrays[name].any() for name in _OF_STEPS):
+        return ANY_KIND
+    digest = hashlib.sha256(task.spec.loss.model_dump_json().encode()).digest()
+    return (1 + int.from_bytes(digest[:_BYTES], "big")) / 256.0**_BYTES
