@@ -193,7 +193,7 @@ class LocalRound:
         with self._few_refused(task), as_refusals(task):
             whole, dataset = self._data(task)
             known = whole.train.known(task.spec.loss.task)
-            kind = kind_of(task)
+            kind = kind_of(task.spec.loss.model_dump_json(), task.arrays)
             guard = self._gate.guard(whole.train, known, kind=kind, on_sums=task.masking is not None)
             check_told(task, self._counting(task, whole))
             own = with_own_draws(task.arrays, self._gate.secret(whole.train), question_digest(task))
