@@ -35,7 +35,10 @@ REASONS: dict[RefusalCode, str] = {
     ),
     "wrong_site": "the task is addressed to another site",
     "bad_task": "the task cannot be read or has no meaning",
-    "exposure_limit": "with this answer the site's answers would isolate more of its rows than its policy allows",
+    "exposure_limit": (
+        "with this answer the site's answers would isolate more of its rows than its policy allows, or tell them under "
+        "more numbers of lifts: take the lift of an earlier run, or one with fewer components or segments"
+    ),
     "budget_spent": "the site's policy allows no more answers in this run, or no more runs today, on the same data",
     "question_refused": "no honest run asks this: it is too steep for the problem, or next to an earlier question",
     "mode_not_allowed": "the site's policy does not allow what the run reveals of its answers",
@@ -75,7 +78,8 @@ class SitePolicy(Contract):
     The others speak of all answers since the training rows last changed, whichever runs they were for.
     ``exposure_limit`` is the share of the rows that differences of answers may isolate, ``leverage_limit`` the share
     that any combination of them may (``vault.exposure``); ``allow_unaccounted`` lets answers out that may say more than
-    these count. ``max_answers_per_run`` and ``max_runs_per_day`` (24 hours)
+    these count. ``lift_limit``: components of different Fourier and Nystrom lifts for each training row, and an eighth
+    as many segments of splines (``told_lifts``). ``max_answers_per_run`` and ``max_runs_per_day`` (24 hours)
     are budgets. ``steepness_limit`` and ``nearness_limit`` say which questions have no honest purpose (``questions``).
 
     ``reveal`` lists what a run may show the coordinator: masked sums, or each site's own answers. On sums a cohort has
@@ -107,6 +111,7 @@ class SitePolicy(Contract):
     exposure_limit: float = Field(default=0.0, ge=0, le=1)
     leverage_limit: float = Field(default=1.0, ge=0, le=1)
     allow_unaccounted: bool = True
+    lift_limit: float = Field(default=2.0, ge=0, allow_inf_nan=False)
     max_answers_per_run: int | None = Field(default=1000, ge=1)
     max_runs_per_day: int | None = Field(default=50, ge=1)
     steepness_limit: float = Field(default=100.0, ge=1, allow_inf_nan=False)
