@@ -173,8 +173,11 @@ class LocalRound:
         try:
             yield
         except Refusal as refusal:
-            if refusal.refusal_code in OF_THE_ROWS:
-                with as_refusals(task):
+            with as_refusals(task):
+                if refusal.isolating:
+                    rows, question = self._data(task)[0].train, question_digest(task)
+                    self._gate.note_isolating(rows, task.run_id, task.method, question)
+                elif refusal.refusal_code in OF_THE_ROWS:
                     self._gate.note_refused(self._data(task)[0].train, task.run_id, question_digest(task))
             raise
 
@@ -198,6 +201,8 @@ class LocalRound:
             known = whole.train.known(task.spec.loss.task)
             guard = self._gate.guard(whole.train, known, on_sums=task.masking is not None)
             check_told(task, self._counting(task, whole))
+            if task.kind in ("round", "tune"):
+                self._gate.check_isolating(whole.train, task.run_id, task.method)
             self._lifts.check(task, whole.train, len(dataset.train))
             found = self._found(task, dataset, guard)
             figures = self._gate.admit(whole.train, known, task.run_id, found.account, guard.choices)

@@ -41,7 +41,9 @@ REASONS: dict[RefusalCode, str] = {
     ),
     "budget_spent": "the site's policy allows no more answers in this run, or no more runs today, on the same data",
     "question_refused": "no honest run asks this: it is too steep for the problem, or next to an earlier question",
-    "mode_not_allowed": "the site's policy does not allow what the run reveals of its answers",
+    "mode_not_allowed": (
+        "the site's policy does not allow what the run reveals of its answers, or they cannot be summed with the method"
+    ),
     "cohort_not_allowed": "the site's policy does not allow this cohort: its size, its plants, their keys or shares",
     "auditor_not_allowed": "the site's policy does not list the auditor that the plan names, or the message open",
     "masks_missing": "the site holds no masks for this: agree on keys anew",
@@ -54,11 +56,15 @@ REASONS: dict[RefusalCode, str] = {
 
 
 class Refusal(BallastError):  # noqa: N818 - not an error of the agent: the site says no, and goes on
-    """The site says no. The text is for the site's own log and never leaves; ``reason`` is what leaves."""
+    """The site says no. The text is for the site's own log and never leaves; ``reason`` is what leaves.
 
-    def __init__(self, code: RefusalCode, detail: str = "") -> None:
+    ``isolating``: the answer would isolate a row, which is a matter of the rows and not of the question alone.
+    """
+
+    def __init__(self, code: RefusalCode, detail: str = "", *, isolating: bool = False) -> None:
         super().__init__(detail or REASONS[code], code=code)
         self.refusal_code: RefusalCode = code
+        self.isolating = isolating
 
     @property
     def reason(self) -> str:
