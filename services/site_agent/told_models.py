@@ -37,7 +37,7 @@ OF_THE_ROWS: Final[frozenset[RefusalCode]] = frozenset({"bad_task", "internal_er
 """Those that honest runs have none of. That an answer would isolate a row is of the rows too, and counted apart."""
 ISOLATING: Final = 4
 """Questions of a run that are refused because the answer would isolate a row; then the run gets no vectors, but what
-else it asks. A method without a second answer (``wafl``) has up to 15 in an honest run, which ends as well with 4."""
+else it asks. A method without a second answer (``wafl``) has up to 15 in an honest run; as many end well with 4."""
 ISOLATING_IN_ALL: Final = 8
 """Different ones of a method in all runs about one version of the rows: each says between which of the questions so
 far a row lies, so with q of them they tell some ``8 log2(q)`` bits."""
