@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from models.basics import Arrays, FloatArray
 from models.features.lift import Lift
-from models.features.products import ProductLift
-from models.features.spline import SplineLift
 from models.methods.row_account import RowAccount, joined
 from models.problem import SiteProblem, SiteTerms
 from models.tuning.at_hand import answer_part
@@ -72,9 +70,8 @@ class TunedPlant:
             kept = self.folds != asked.fold
             found = answer_part(asked, [self._problem(asked, kept)], FoldGuard(guard, kept))
             account = over_all(found.account, kept)
-            lift = self.lifts[asked.candidate.lift]
-            local = isinstance(lift, SplineLift) or isinstance(lift, ProductLift) and lift.spline is not None
-            accounts.append(replace(account, whole=account.whole and not local))
+            accounted = self.lifts[asked.candidate.lift] is None
+            accounts.append(replace(account, whole=account.whole and accounted))
             told.append(found.arrays)
         try:
             account = joined(accounts)

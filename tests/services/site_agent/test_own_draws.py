@@ -119,7 +119,7 @@ def test_sums_of_steps_give_no_row_by_the_number_of_steps(make_site: Any, seed: 
 
 
 def test_folds_give_no_row_by_their_numbers_of_rows(make_site: Any) -> None:
-    """N times a cut over all rows less n times one without a fold are the fold's rows; from point to point one changes."""
+    """N times a cut over all rows less n times one without a fold are the fold's rows; between points one changes."""
     site, rng = make_site(policy=rules()), np.random.default_rng(4)
     features, labels = train_of(site)
     count, folds = len(labels), 8
