@@ -58,7 +58,9 @@ def of_registry(backend: Backend) -> Iterator[Finding]:
     records, registry = backend.store.model_versions, backend.registry
     try:
         for name in records.models():
-            known = {record.version for record in records.list_versions(name, limit=COMPARED)}
+            recorded = records.list_versions(name, limit=COMPARED, with_forgotten=True)
+            known = {record.version for record in recorded}
+            forgotten = {record.version for record in recorded if record.status == "forgotten"}
             there = {summary.version for summary in registry.versions(name)}
             champion, problem = records.alias(name, "champion"), ""
             if champion is not None and champion.version is not None:
@@ -66,8 +68,8 @@ def of_registry(backend: Backend) -> Iterator[Finding]:
                     registry.get(name, champion.version)
                 except BallastError as error:
                     problem = str(error)
-            unknown = there - known if len(known) < COMPARED else set[str]()
-            yield checks.registry(name, moved_aliases(records, registry, name), known - there, unknown, problem)
+            missing, unknown = known - forgotten - there, there - known if len(known) < COMPARED else set[str]()
+            yield checks.registry(name, moved_aliases(records, registry, name), missing, unknown, problem)
     except BallastError as error:
         yield Finding(check="registry", state="fail", said=str(error),
                       todo="start the registry's server or mend its address; a lost one comes back from a backup")
