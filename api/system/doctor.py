@@ -10,6 +10,7 @@ from api.backend.wiring import Backend
 from api.system import checks, facts
 from api.system.checks import Finding
 from api.system.keys import keys
+from api.system.link_users import link_users
 from services.contracts.errors import BallastError
 from services.registry.alias_check import moved_aliases
 from services.round_store.session import utc_now
@@ -33,7 +34,7 @@ def examine(backend: Backend) -> list[Finding]:
     except BallastError as error:
         return [*found, checks.lost_store(error.code, str(error))]
     found.append(Finding(check="store", state="ok", said="answers, at the newest schema"))
-    return [*found, *of_store(backend, now), *of_registry(backend)]
+    return [*found, *of_store(backend, now), *link_users(backend, now), *of_registry(backend)]
 
 
 def of_store(backend: Backend, now: datetime) -> Iterator[Finding]:
