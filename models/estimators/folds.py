@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from models.basics import FloatArray
 from models.conformal.cross import Ends, OutOfFold
-from models.estimators.sites import whole_number
 from models.estimators.table import Table
+from models.estimators.values import whole_number
 from models.multiclass import predict_scores
 
 ROUGH: Final = 1e-2
@@ -23,7 +23,9 @@ FitHeads = Callable[[Table], Sequence[FloatArray]]
 
 
 def calibration_folds(given: object) -> int:
-    """How many folds a fit has that has some; ``ProblemError`` where that is no number of folds."""
+    """How many folds a fit has, 0 for none; ``ProblemError`` where that is no number of folds."""
+    if np.isscalar(given) and given == 0:
+        return 0
     return whole_number("calibration_folds", given, least=2, also=", or 0 for none")
 
 

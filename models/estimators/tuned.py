@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from models.basics import FloatArray, ProblemError
 from models.estimators.choices import mixture_ball
-from models.estimators.sites import number, whole_number
 from models.estimators.table import Table
+from models.estimators.values import number, shown, whole_number
 from models.features.common_units import CommonUnits
 from models.features.lift import Lift
 from models.features.products import product_lift
@@ -217,7 +217,7 @@ def _asked(given: Any) -> Mapping[str, Any]:
     if isinstance(given, str) and given == "auto":
         return {}
     if not isinstance(given, Mapping):
-        raise ProblemError(f'tuning must be None, "auto" or a mapping, got {given!r}')
+        raise ProblemError(f'tuning must be None, "auto" or a mapping, got {shown(given)}')
     unknown = sorted(set(given) - set(_KNOWN))
     if unknown:
         raise ProblemError(f"tuning knows {', '.join(_KNOWN)}, got {unknown[0]!r}")
@@ -229,8 +229,9 @@ def _numbers(name: str, given: Any) -> list[float]:
 
 
 def _listed(given: Any) -> Sequence[Any]:
-    """One value as a list of one."""
-    return given if isinstance(given, list | tuple) else given.tolist() if isinstance(given, np.ndarray) else [given]
+    """Any collection of values, such as a range or a Series, as a list; one value as a list of one."""
+    one = isinstance(given, str | Mapping) or not isinstance(given, Collection) or getattr(given, "ndim", 1) == 0
+    return [given] if one else list(given)
 
 
 def _site(
