@@ -58,7 +58,8 @@ class DRSVC(RobustClassifier):
     method_parameters : None or mapping of str to float
         Numbers of a method by name (``models/README.md``), such as ``{"rho": 0.1}``; "auto" has none.
     class_weight : None, "balanced", or mapping of class to float
-        How much a row of a class weighs, times its sample weight, in its site's distribution and in every head.
+        How much a row of a class weighs, times its sample weight, in its site's distribution and in every head; 1 for
+        a class that a mapping leaves out. A class that the data do not have is refused.
     calibration_folds : int, default 3
         Folds in which the scale of ``predict_proba`` and the sets of ``predict_set`` are found, each a further fit (to
         a gap of 1e-2, on the other folds), from 2; 0: there are neither.
