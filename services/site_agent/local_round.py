@@ -50,12 +50,13 @@ from services.site_agent.questions import Heads, Questions, asked_weights, check
 from services.site_agent.refusals import as_refusals
 from services.site_agent.settings import DataSource
 from services.site_agent.task_frame import read_task, salvage
-from services.site_agent.told_lifts import ToldLifts
+from services.site_agent.told_lifts import ToldLifts, asked_lifts
 from services.site_agent.told_models import OF_THE_ROWS, CountModels, check_problem_count, check_told, question_digest
 from services.site_agent.vault.dataset import Dataset
 from services.site_agent.vault.drift import DriftRecord
 from services.site_agent.vault.exposure_gate import NOTHING, ExposureGate, data_digest
 from services.site_agent.vault.exposure_record import ExposureRecord
+from services.site_agent.vault.few_rows import LIFTED
 from services.site_agent.vault.lift_record import LiftRecord
 from services.site_agent.vault.noise_account import NoiseRecord
 from services.site_agent.vault.reader import Vault
@@ -202,7 +203,8 @@ class LocalRound:
             whole, dataset = self._data(task)
             known = whole.train.known(task.spec.loss.task)
             kind = kind_of(task.spec.loss.model_dump_json(), task.arrays)
-            guard = self._gate.guard(whole.train, known, kind=kind, on_sums=task.masking is not None)
+            few = 1 if all(lift is None for lift in asked_lifts(task)) else LIFTED
+            guard = self._gate.guard(whole.train, known, kind=kind, few=few, on_sums=task.masking is not None)
             check_told(task, self._counting(task, whole))
             if task.kind in ("round", "tune"):
                 self._gate.check_isolating(whole.train, task.run_id, task.method)

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from models.basics import FloatArray
 from services.site_agent.vault.chance import NUMBERS, ChanceRows
 from services.site_agent.vault.factors import rows_in_spans
+from services.site_agent.vault.few_rows import LATE, leaves_few
 
 _OF_COEFFICIENTS = 8
 """Numbers kept of a vector's coefficients: by chance a direction comes within _ANGLE of a given one less than once in
@@ -102,7 +103,8 @@ class Differences:
         self._cosines, self._sines = np.ascontiguousarray(self._sketcher[around, 2:4].T, dtype=np.float32)
         self.sketches = sketches.reshape(-1, SKETCH)
         self.pairs, self.differences = set(pairs), set(differences)
-        self.kind = UNKNOWN_KIND
+        self.kind, self.few = UNKNOWN_KIND, 1
+        self.late: tuple[FloatArray, ...] = ()
         self.history = hashlib.sha256(self.sketches.tobytes()).digest()
         self._found: OrderedDict[bytes, tuple[IntSet, IntSet]] = OrderedDict()
 
@@ -119,6 +121,8 @@ class Differences:
             sketch = trial.sketch(each)
             if trial.knows(sketch):
                 trial.renew(sketch)
+            elif self.few > 1 and leaves_few(each, trial.late, self._alike, self.few):
+                return False
             else:
                 by_pairs = trial.by_pairs(sketch)
                 if not by_pairs <= trial.differences:
@@ -126,7 +130,8 @@ class Differences:
                 trial.add(sketch, by_pairs)
             if len(trial.differences) > len(self.differences):
                 return False
-        self.sketches, self.history = trial.sketches, trial.history
+            trial.note(each)
+        self.sketches, self.history, self.late = trial.sketches, trial.history, trial.late
         self.pairs, self.differences = trial.pairs, trial.differences
         return True
 
@@ -138,6 +143,12 @@ class Differences:
                 self.renew(sketch)
             else:
                 self.add(sketch)
+            self.note(each)
+
+    def note(self, rows: FloatArray) -> None:
+        """Hold the next vectors to one that leaves, by its coefficients (N,), where a few rows are asked about."""
+        if self.few > 1 and rows.any():
+            self.late = (*self.late, rows)[-LATE:]
 
     def sketch(self, rows: FloatArray) -> FloatArray:
         """``R (N c)`` of coefficients (N,), of the vector itself, and the kind of what is told now, (q,)."""

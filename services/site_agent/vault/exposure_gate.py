@@ -82,6 +82,7 @@ class Exposure:
         found, sketches, directions = self.differences, list[FloatArray](), list[FloatArray]()
         pairs, differences = set(found.pairs), set(found.differences)
         for rows in account.rows:
+            found.note(rows)
             sketch = found.sketch(rows)
             if found.knows(sketch):
                 again = found.renew(sketch)
@@ -163,14 +164,15 @@ class ExposureGate:
         self._record.count_models(self._digest_of(train), run_id, now, part, [question], ISOLATING)
 
     def guard(
-        self, train: Part, known: NDArray[np.bool_], *, kind: float = ANY_KIND, on_sums: bool = False
+        self, train: Part, known: NDArray[np.bool_], *, kind: float = ANY_KIND, few: int = 1, on_sums: bool = False,
     ) -> VaultGuard:
         """What chooses the vectors of one answer; ``known`` and ``kind`` as in :meth:`admit`.
 
-        ``on_sums``: beside a cut that is not the exact one the risk is told above the exact one.
+        ``few``: rows that no difference of two vectors is made of (``vault.few_rows``). ``on_sums``: beside a cut that
+        is not the exact one the risk is told above the exact one.
         """
         exposure = self._exposure(train)
-        exposure.differences.kind = kind
+        exposure.differences.kind, exposure.differences.few = kind, few
         return VaultGuard(
             exposure.differences, self.secret(train), lambda rows: _over_all(RowAccount((rows,)), known).rows[0],
             self._record.choice, exposure.left, most_above=MOST_ABOVE if on_sums else 0.0,

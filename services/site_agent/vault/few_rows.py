@@ -1,7 +1,7 @@
 r"""Differences of two answers that a few rows make alone: under a lift these rows can be solved for.
 
-A difference ``sum_k d_k (1, x_k)`` of two rows or more has more unknowns than numbers, as long as the features stand in
-it as they are. Under a lift z there are more numbers than features. Products of all pairs with squares are the symmetric
+A difference ``sum_k d_k (1, x_k)`` of two rows or more has more unknowns than numbers, where the features stand in it
+as they are. Under a lift z there are more numbers than features. Products of all pairs with squares are the symmetric
 matrix ``sum_k d_k u_k u_k^T``, u = (1, x), and of rank two it has one decomposition whose u begin with 1; splines tell
 in which segments the readings lie, and where; D waves are equations for D / P rows. So under a lift a vector leaves
 only where the difference from each of the last has no row, or more than a few.
