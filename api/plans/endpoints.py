@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query, Request, Response
 from fastapi.openapi.models import Example
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from api.plans import service
 from api.web.auth import Administrator, Engineer, Operator
@@ -192,10 +192,16 @@ def resume_plan(name: str, caller: Operator, backend: BackendDep, reason: Reason
     return service.set_paused(backend, caller.actor, name, False, reason)
 
 
+OfOneRun = Annotated[
+    Any, WithJsonSchema({"anyOf": [{"type": kind} for kind in ("boolean", "integer", "number", "string")]})
+]
+"""A value of one run. Which fields have one is said first, so that no field of the plan is told what kind it wants."""
+
+
 class Order(OptionalReason):
     """Why a run is asked for, and what it has of its own; both may be left out."""
 
-    overrides: dict[str, bool | int | float | str] = Field(
+    overrides: dict[str, OfOneRun] = Field(
         default_factory=dict, description=f"fields of the plan that this run has of its own: {', '.join(FOR_ONE_RUN)}"
     )
 

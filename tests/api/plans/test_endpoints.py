@@ -44,9 +44,12 @@ def test_one_run_has_terms_of_its_own_and_the_plan_keeps_its_own(any_world: Any)
         ({"reveal": "each site"}, "reveal cannot be set for one run"), ({"name": "x"}, "name cannot be set"),
         ({"asset_type": "x"}, "asset_type cannot"), ({"absolute_gap": 9.0}, "absolute_gap cannot"),
         ({"max_rounds": 0}, "max_rounds"), ({"auto_promote": True}, "only be false"),
+        ({"spec": {}}, "spec cannot be set for one run"), ({"gates": None}, "gates cannot be set for one run"),
+        ({"max_rounds": {}}, "plan nightly for one run: max_rounds: "), ({"auto_promote": []}, "only be false"),
     ):
         refused = send(any_world, "POST", f"{PATH}/nightly/trigger", {"overrides": overrides}, Role.OPERATOR)
         assert (refused.status_code, said in refused.text) == (422, True), refused.text
+    assert refused.json()["code"] == "not_for_one_run"
     assert any_world.backend.store.runs.list_runs(plan="nightly") == []
     body = {"reason": "a quick look", "overrides": {"max_rounds": 50, "auto_promote": False}}
     run = send(any_world, "POST", f"{PATH}/nightly/trigger", body, Role.OPERATOR).json()
