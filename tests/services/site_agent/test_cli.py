@@ -87,7 +87,7 @@ def test_init_overwrites_nothing(home: Path, capsys: Capture) -> None:
         (["--site-id", "p", "--server", "oem.example"], "nats://host:port"),
         (["--site-id", "p", "--asset-type", "nowhere.toml"], "no asset type file"),
         (["--site-id", "p", "--allow-method", "Bad Name"], "methods"),
-        (["--site-id", "p", "--allow-method", "fdr-sm", "--allow-method", "cohort-bundel"], "did you mean cohort-bundle?"),
+        (["--site-id", "p", "--allow-method", "afl", "--allow-method", "cohort-bundel"], "did you mean cohort-bundle"),
     ],
 )
 def test_init_with_a_mistake_writes_nothing(
