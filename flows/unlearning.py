@@ -72,6 +72,8 @@ def forget(context: FlowContext, run: Run, forget_tables: ForgetTables) -> Forgo
     numbers = versions_with(context, name, site)
     reason = f"run {run.run_id} made a version without a plant that left"
     with context.store.atomic() as unit:
+        # Before they are deleted: whoever is killed in between finds them no more, and could not say which they were.
+        unit.model_versions.mark_forgotten(name, numbers, "forgotten with a plant that left")
         for alias in (CHAMPION, PREVIOUS):
             last = unit.model_versions.alias(name, alias)
             if last is not None and last.version in numbers:

@@ -63,7 +63,8 @@ class NatsUsers:
         Raises
         ------
         UnavailableError
-            When the files cannot be written. The store has the change then, and so has the next start of the server.
+            When the files cannot be written, or the server does not take them. The store has the change then, and so
+            has the next start of the server.
         """
         files = self._files
         if files is None or not (files.coordinator_seed.exists() or files.coordinator_public.exists()):
@@ -74,6 +75,11 @@ class NatsUsers:
                 keys = active_keys(self._sites)
                 if not (only_if_due and are_users_current(files, keys)):
                     update_users(files, keys)
+        except (ConflictError, UnavailableError) as error:
+            raise UnavailableError(
+                f"the change is stored, but does not hold on the plant link: {error}. Until it does, the server lets "
+                "in who was enrolled before; `ballast doctor` looks at it"
+            ) from error
         except OSError as error:
             raise UnavailableError(
                 f"the change is stored, but the NATS server's users in {files.users} could not be written: "

@@ -14,7 +14,8 @@ from api.backend.nats_users import NatsUsers
 from api.cli.common import add_home
 from services.bus.cluster import CLIENT_PORT, ROUTE_PORT, Member, make_cluster
 from services.bus.configuration import BusFiles
-from services.bus.server import command, running_pid
+from services.bus.reload import running_pid
+from services.bus.server import command
 from services.contracts.command_line import add_json, tell
 from services.contracts.errors import BallastError, InvalidInputError, UnavailableError
 from services.contracts.private_files import UMASK, private_folder

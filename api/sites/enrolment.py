@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from api.backend.actor import Actor, record
 from api.backend.addresses import api_address, certificate_digest, link_addresses, websocket_addresses
+from api.backend.oem_keys import check_not_oems
 from api.backend.wiring import Backend
 from api.sites.schemas import CodeRequest, NewCode
 from services.contracts.enrolment import EnrolmentPackage, EnrolmentRecord, EnrolmentRequest, proof
@@ -72,7 +73,7 @@ def redeem(backend: Backend, wanted: EnrolmentRequest) -> EnrolmentPackage:
     InvalidInputError
         The key is no public key, or the signature is not by it.
     ConflictError
-        The key belongs to another site, or the site was enrolled or removed by hand meanwhile.
+        The key is the OEM's or belongs to another site, or the site was enrolled or removed by hand meanwhile.
     """
     key = check_site_key(wanted.public_key)
     stored = backend.store.enrolment_codes.find(wanted.code_id)
@@ -84,6 +85,7 @@ def redeem(backend: Backend, wanted: EnrolmentRequest) -> EnrolmentPackage:
         raise
     if not verify(key, proof(code.code_id, code.site_id, key), bytes.fromhex(wanted.signature)):
         raise InvalidInputError("the signature is not by this public key; nothing was enrolled")
+    check_not_oems(backend.settings, code.site_id, key)
     package = _package(backend, code, web_socket=wanted.web_socket)
     if code.used_at is None:
         try:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from api.backend.actor import Actor, record
+from api.backend.oem_keys import check_not_oems
 from api.backend.wiring import Backend
 from api.sites.schemas import KeyChange, SiteEnrolment
 from services.contracts.errors import InvalidInputError
@@ -21,9 +22,10 @@ def enrol(backend: Backend, actor: Actor, wanted: SiteEnrolment) -> Site:
     """Enrol a plant, or a removed one again.
 
     ``InvalidInputError`` for a key that is no public key, or an asset type that is not there; ``ConflictError`` when
-    the id or the key is taken.
+    the id or the key is taken, or the key is the OEM's.
     """
     key = check_site_key(wanted.public_key)
+    check_not_oems(backend.settings, wanted.site_id, key)
     with backend.store.atomic() as store:
         _check_asset_types(store, wanted)
         before = next((site for site in store.sites.list_sites() if site.site_id == wanted.site_id), None)
@@ -41,9 +43,10 @@ def rotate_key(backend: Backend, actor: Actor, site_id: str, wanted: KeyChange) 
     InvalidInputError
         For a key that is no public key.
     ConflictError
-        When the key is taken, or the plant was removed.
+        When the key is taken or the OEM's, or the plant was removed.
     """
     key = check_site_key(wanted.public_key)
+    check_not_oems(backend.settings, site_id, key)
     until = datetime.now(UTC) + timedelta(hours=wanted.overlap_hours)
     with backend.store.atomic() as store:
         before = store.sites.get(site_id)

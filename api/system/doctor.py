@@ -10,6 +10,7 @@ from api.backend.wiring import Backend
 from api.system import checks, facts
 from api.system.checks import Finding
 from api.system.keys import keys
+from api.system.link_users import link_users
 from services.contracts.errors import BallastError
 from services.registry.alias_check import moved_aliases
 from services.round_store.session import utc_now
@@ -33,7 +34,7 @@ def examine(backend: Backend) -> list[Finding]:
     except BallastError as error:
         return [*found, checks.lost_store(error.code, str(error))]
     found.append(Finding(check="store", state="ok", said="answers, at the newest schema"))
-    return [*found, *of_store(backend, now), *of_registry(backend)]
+    return [*found, *of_store(backend, now), *link_users(backend, now), *of_registry(backend)]
 
 
 def of_store(backend: Backend, now: datetime) -> Iterator[Finding]:
@@ -58,7 +59,9 @@ def of_registry(backend: Backend) -> Iterator[Finding]:
     records, registry = backend.store.model_versions, backend.registry
     try:
         for name in records.models():
-            known = {record.version for record in records.list_versions(name, limit=COMPARED)}
+            recorded = records.list_versions(name, limit=COMPARED, with_forgotten=True)
+            known = {record.version for record in recorded}
+            forgotten = {record.version for record in recorded if record.status == "forgotten"}
             there = {summary.version for summary in registry.versions(name)}
             champion, problem = records.alias(name, "champion"), ""
             if champion is not None and champion.version is not None:
@@ -66,8 +69,8 @@ def of_registry(backend: Backend) -> Iterator[Finding]:
                     registry.get(name, champion.version)
                 except BallastError as error:
                     problem = str(error)
-            unknown = there - known if len(known) < COMPARED else set[str]()
-            yield checks.registry(name, moved_aliases(records, registry, name), known - there, unknown, problem)
+            missing, unknown = known - forgotten - there, there - known if len(known) < COMPARED else set[str]()
+            yield checks.registry(name, moved_aliases(records, registry, name), missing, unknown, problem)
     except BallastError as error:
         yield Finding(check="registry", state="fail", said=str(error),
                       todo="start the registry's server or mend its address; a lost one comes back from a backup")

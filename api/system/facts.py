@@ -17,7 +17,8 @@ from api.backend.disk_space import least_room
 from api.system import checks
 from api.system.checks import Finding
 from services.bus.configuration import BusFiles
-from services.bus.server import check_port_free, running_pid
+from services.bus.reload import running_pid
+from services.bus.server import check_port_free
 from services.contracts.errors import ConflictError
 from services.contracts.settings import FILE_NAME, WILDCARDS, Settings
 

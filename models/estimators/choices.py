@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import FloatArray, ProblemError
-from models.estimators.sites import number
+from models.estimators.values import check_word, is_word, number, shown
 from models.geometry.supports import BoxSupport, PolytopeSupport, Support
 from models.losses.base import Loss, Task
 from models.losses.catalogue import get_loss, losses_for
@@ -28,24 +28,22 @@ def mixture_ball(norm: object, radius: object) -> MixtureBall:
     """Ball over the clients from ``client_norm`` (1, 2, inf, or "l1", "l2", "linf") and ``client_radius``."""
     known = isinstance(norm, str | int | float) and not isinstance(norm, bool) and norm in _NORMS
     if not known:
-        raise ProblemError(f'client_norm must be 1, 2 or inf (or "l1", "l2", "linf"), got {norm!r}')
+        raise ProblemError(f'client_norm must be 1, 2 or inf (or "l1", "l2", "linf"), got {shown(norm)}')
     return MixtureBall(_NORMS[norm], number("client_radius", radius))
 
 
 def chosen_loss(name: str, task: Task, *, epsilon: float | None = None, quantile: float | None = None) -> Loss:
     """Loss by name, if it is one of the task; ``ProblemError`` for a number that the loss does not have."""
-    if name not in losses_for(task):
-        kind = "classifier" if task == "classification" else "regressor"
-        raise ProblemError(f"loss of a {kind} must be one of {', '.join(losses_for(task))}, got {name!r}")
+    check_word(f"loss of a {'classifier' if task == 'classification' else 'regressor'}", name, losses_for(task))
     stated = (("epsilon", epsilon), ("quantile", quantile))
     return get_loss(name, **{word: None if value is None else number(word, value) for word, value in stated})
 
 
-def check_client_weights(weights: ClientWeights) -> ClientWeights:
-    """Weights of the clients as :func:`models.estimators.sites.site_weights` takes them."""
-    if weights is None or isinstance(weights, Mapping) or weights in ("uniform", "samples"):
+def check_client_weights(weights: ClientWeights, name: str = "client_weights") -> ClientWeights:
+    """Weights of the clients as :func:`models.estimators.sites.site_weights` takes them, a parameter of that name."""
+    if weights is None or isinstance(weights, Mapping) or is_word(weights, "uniform") or is_word(weights, "samples"):
         return weights
-    raise ProblemError(f'client_weights must be "uniform", "samples" or a mapping of group to share, got {weights!r}')
+    raise ProblemError(f'{name} must be "uniform", "samples" or a mapping of group to share, got {shown(weights)}')
 
 
 def stated_support(support: SupportArgument, n_features: int, *, regression: bool) -> Support | None:

@@ -21,9 +21,10 @@ from models.estimators.choices import chosen_loss, mixture_ball, stated_support
 from models.estimators.coupled import coupled
 from models.estimators.folds import ROUGH, calibration_folds, fold_models
 from models.estimators.lifting import fitted_lift
-from models.estimators.sites import Sites, number, one_site, present, sites_of, whole_number
-from models.estimators.solving import RobustFit, Statement
+from models.estimators.sites import Sites, one_site, present, sites_of
+from models.estimators.solving import AUTO, RobustFit, Statement
 from models.estimators.table import Table, class_weights, sample_counts
+from models.estimators.values import check_word, number, whole_number
 from models.evaluation.robustness_radius import robustness_radius
 from models.losses.base import Loss, Task
 from models.methods.catalogue import METHODS
@@ -116,6 +117,7 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
         return one_site(n_rows)
 
     def _fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None, sample_weight: ArrayLike | None) -> Self:
+        self._check_words()
         features, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
         sites, counts = self._sites(groups, features.shape[0]), sample_counts(sample_weight, features)
@@ -144,8 +146,8 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
             planes = found.planes
             runs = [replace(run, weights=weights) for run, weights in zip(runs, planes, strict=True)]
         self._held_out = None
-        if self.calibration_folds != 0:
-            self.probability_scale_, self._held_out = self._calibrated(table, stated)
+        if n_folds := calibration_folds(self.calibration_folds):
+            self.probability_scale_, self._held_out = self._calibrated(table, stated, n_folds)
         self._keep(runs, heads, table, stated)
         own = self._in_own_units(scaling)
         ends = own(planes if self.fit_intercept else np.pad(planes, ((0, 0), (0, 1))))
@@ -182,11 +184,10 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
 
     def _is_joint(self) -> bool:
         """Whether all classes are one problem; two are so in any case, by one plane."""
-        if self.multi_class not in MULTI_CLASS:
-            raise ProblemError(f"multi_class must be one of {', '.join(MULTI_CLASS)}, got {self.multi_class!r}")
+        check_word("multi_class", self.multi_class, MULTI_CLASS)
         if self.multi_class != CRAMMER_SINGER:
             return False
-        if self.support is not None or self.tuning is not None or self.method != "auto" or self.loss != "hinge":
+        if self.support is not None or self.tuning is not None or self.method != AUTO or self.loss != "hinge":
             raise ProblemError(
                 "crammer_singer is for the hinge loss, features without bounds, method 'auto' and terms as stated: "
                 "leave out support, method and tuning, or set multi_class to one_vs_rest"
@@ -227,9 +228,8 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
         ]
         return np.array([[cut.risk for cut in cuts]])
 
-    def _calibrated(self, table: Table, stated: Statement) -> tuple[float, OutOfFold]:
+    def _calibrated(self, table: Table, stated: Statement, n_folds: int) -> tuple[float, OutOfFold]:
         """Scale of the probabilities and what sets are made of: each fold's scores under a model of the others."""
-        n_folds = calibration_folds(self.calibration_folds)
         folds = deal_folds(table, n_folds)
         rough = max(self._wanted_gap(), ROUGH)
         found = fold_models(

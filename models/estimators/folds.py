@@ -11,20 +11,39 @@ from numpy.typing import NDArray
 
 from models.basics import FloatArray
 from models.conformal.cross import Ends, OutOfFold
-from models.estimators.sites import whole_number
+from models.estimators.scaling import wide_enough
 from models.estimators.table import Table
+from models.estimators.values import whole_number
 from models.multiclass import predict_scores
 
 ROUGH: Final = 1e-2
 """Gap at which a fit on a part of the rows is good enough for the scores of the others."""
+
+_FINE: Final = 1e9
+"""Shares of a range that are further apart than one in as many are different readings where folds are dealt."""
+
+_BESIDE: Final = 0.414
+"""Moves the edges of rounding away from where readings are: a share of 1/1024 is half a billionth from a whole one."""
 
 FitHeads = Callable[[Table], Sequence[FloatArray]]
 """Weights of each head of a model of some rows."""
 
 
 def calibration_folds(given: object) -> int:
-    """How many folds a fit has that has some; ``ProblemError`` where that is no number of folds."""
+    """How many folds a fit has, 0 for none; ``ProblemError`` where that is no number of folds."""
+    if np.isscalar(given) and given == 0:
+        return 0
     return whole_number("calibration_folds", given, least=2, also=", or 0 for none")
+
+
+def in_any_unit(features: FloatArray) -> FloatArray:
+    """Features (N, P) in whole billionths of their ranges, by which folds of a tuning are dealt.
+
+    A fold follows from the bytes of a row, and another unit changes the last digits of a share of a range.
+    """
+    low = features.min(axis=0)
+    shares = (features - low) / wide_enough(low, features.max(axis=0))
+    return np.asarray(np.round(_FINE * shares + _BESIDE))
 
 
 @dataclass(frozen=True)

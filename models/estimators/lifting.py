@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from models.basics import FloatArray, ProblemError
 from models.estimators.scaling import wide_enough
-from models.estimators.sites import whole_number
+from models.estimators.values import whole_number
 from models.features.lift import Lift
 from models.features.products import ProductLift
 from models.features.spline import SplineLift, spline_between

@@ -17,9 +17,10 @@ from models.conformal.cross import OutOfFold, cross_interval
 from models.estimators.choices import ClientWeights, SupportArgument, check_client_weights, chosen_loss
 from models.estimators.folds import ROUGH, calibration_folds, deal_targets, fold_models
 from models.estimators.lifting import LiftArgument, fitted_lift
-from models.estimators.sites import number, present, sites_of
+from models.estimators.sites import present, sites_of
 from models.estimators.solving import RobustFit, Statement
 from models.estimators.table import Table, sample_counts
+from models.estimators.values import number
 from models.evaluation.intervals import residual_interval
 from models.losses.base import Loss, Task
 
@@ -96,6 +97,7 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
         return self._fit(X, y, groups, sample_weight)
 
     def _fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None, sample_weight: ArrayLike | None) -> Self:
+        self._check_words()
         features, targets = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         targets = np.asarray(targets, dtype=np.float64)
         sites, counts = sites_of(groups, features.shape[0]), sample_counts(sample_weight, features)
@@ -112,8 +114,8 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
         table = replace(table, features=self._lifted(table.features))
         run = self._solve(table, stated, table.outcomes, self._wanted_gap())
         self._held_out, self._fitted_loss = None, stated.specs[0].loss
-        if self.calibration_folds != 0:
-            self._held_out = self._out_of_fold(table, stated)
+        if n_folds := calibration_folds(self.calibration_folds):
+            self._held_out = self._out_of_fold(table, stated, n_folds)
         self._keep([run], table.outcomes[None], table, stated)
         plane = self._in_own_units(scaling)(run.weights if self.fit_intercept else np.append(run.weights, 0.0))
         self.coef_, self.intercept_ = plane[:-1], self._middle + float(plane[-1])
@@ -151,9 +153,8 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
         features = self._lifted(np.asarray(validate_data(self, X, dtype=np.float64, reset=False)))
         return cross_interval(held, held.head_scores(features)[:, :, 0], coverage) + self._middle
 
-    def _out_of_fold(self, table: Table, stated: Statement) -> OutOfFold:
+    def _out_of_fold(self, table: Table, stated: Statement, n_folds: int) -> OutOfFold:
         """Errors of each fold under a model of the others, to a rough gap."""
-        n_folds = calibration_folds(self.calibration_folds)
         rough = max(self._wanted_gap(), ROUGH)
         folds = deal_targets(table, n_folds)
         found = fold_models(

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from models.basics import FloatArray, ProblemError
+from models.estimators.values import is_word, number
 
 BETA = 10.0
 """The radius "samples" is ``1 / (BETA N_g)`` in scaled units, as in the experiments of the FDR-SVM paper."""
@@ -85,7 +86,7 @@ def site_weights(given: str | Mapping[Any, float] | None, names: Names, rows: Fl
     """Weights (G,): alike ("uniform" or None), by how many ``rows`` (G,) there are ("samples"), or by a mapping."""
     if isinstance(given, Mapping):
         shares = _by_site("weights", given, names)
-        return np.array([number("weight", shares[name]) for name in names])
+        return np.array([number(f"the weight of group {name!r}", shares[name]) for name in names])
     if given == "samples":
         return np.asarray(rows / rows.sum())
     return np.full(len(names), 1.0 / len(names))
@@ -98,12 +99,9 @@ def site_radii(given: Any, names: Names, rows: FloatArray, features: FloatArray,
 
 
 def _radius(given: Any, n_rows: float, features: FloatArray, cost: float) -> float:
-    if given == "samples":
+    if is_word(given, "samples"):
         return min(typical_range(features), max(cost, 0.0)) / (BETA * n_rows)
-    try:
-        return float(given)
-    except (TypeError, ValueError):
-        raise ProblemError(f'radius must be a number, got {given!r} ("samples" is the word for a rule)') from None
+    return number("radius", given, also=' ("samples" is the word for a rule; several are a mapping of group to radius)')
 
 
 def typical_range(features: FloatArray) -> float:
@@ -114,31 +112,6 @@ def typical_range(features: FloatArray) -> float:
 
 def _by_site(what: str, given: Mapping[Any, Any], names: Names) -> Mapping[Any, Any]:
     if set(given) != set(names):
-        listed = (", ".join(sorted(str(name) for name in each)) for each in (given, names))
+        listed = (", ".join(sorted(map(repr, each))) for each in (given, names))
         raise ProblemError("{} is given for groups {}, the data are of groups {}".format(what, *listed))
     return given
-
-
-def number(name: str, value: Any) -> float:
-    """A parameter as a float, or ``ProblemError`` with its name."""
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise ProblemError(f"{name} must be a number, got {value!r}") from None
-
-
-def whole_number(name: str, value: Any, least: int = 1, *, also: str = "") -> int:
-    """A parameter as a whole number at or above ``least``, or ``ProblemError`` with its name.
-
-    ``also``: what else the parameter may be, for the error's words.
-    """
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ProblemError(f"{name} must be a whole number at or above {least}{also}, got {value!r}")
-    return int(value)
-
-
-def truth(name: str, value: Any) -> bool:
-    """A parameter that is true or false, or ``ProblemError`` with its name: a text such as "no" is neither."""
-    if not isinstance(value, (bool, np.bool_)) and value not in (0, 1):
-        raise ProblemError(f"{name} must be True or False, got {value!r}")
-    return bool(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final, get_args
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -17,9 +17,10 @@ from models.cuts.certificate import combined_certificate
 from models.estimators.choices import SupportArgument, chosen_loss, mixture_ball, stated_support
 from models.estimators.lifting import LiftArgument, kind_of, segments_of, spline_of
 from models.estimators.scaling import RangeScaling
-from models.estimators.sites import Names, number, site_radii, site_weights, truth, whole_number
+from models.estimators.sites import Names, site_radii, site_weights
 from models.estimators.table import Table
 from models.estimators.tuned import tuned
+from models.estimators.values import check_word, number, shown, truth, whole_number
 from models.features.lift import Lift
 from models.losses.base import Loss, Task
 from models.methods.catalogue import METHODS
@@ -28,6 +29,9 @@ from models.problem import RobustSpec
 from models.simulation.federation import Training, train
 from models.site_ambiguity.ball import worst_mixture
 from models.worst_case.risk import site_risk
+
+AUTO: Final = "auto"
+"""The method that solves with all rows at hand."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,7 @@ class RobustFit:
         return RangeScaling.of(features, moved=bool(self.fit_intercept))
 
     def _loss(self) -> Loss:
-        return chosen_loss(self.loss or "hinge", self.task)
+        return chosen_loss("hinge" if self.loss is None else self.loss, self.task)
 
     def _cost(self) -> float:
         raise NotImplementedError
@@ -89,7 +93,17 @@ class RobustFit:
 
     def _merges(self, weighted: bool) -> bool:
         """Whether equal rows are solved as one: where all rows are at hand, and where rows have weights anyhow."""
-        return weighted or self.method == "auto"
+        return weighted or self.method == AUTO
+
+    def _check_words(self) -> None:
+        """Refuse a norm or method that is none, and parameters that are no mapping or of no method, before all else."""
+        check_word("transport_norm", self.transport_norm, get_args(TransportNorm))
+        check_word("method", self.method, (AUTO, *sorted(METHODS)))
+        given = self.method_parameters
+        if given is not None and not isinstance(given, Mapping):
+            raise ProblemError(f"method_parameters must be None or a mapping of name to number, got {shown(given)}")
+        if self.method == AUTO and given:
+            raise ProblemError("method_parameters belong to a method by name; method 'auto' has none")
 
     def _lifted(self, features: FloatArray) -> FloatArray:
         """Features (n, P) as the planes see them."""
@@ -147,14 +161,10 @@ class RobustFit:
         mixture = mixture_ball(self.client_norm, stated.client_radius)
         limit = whole_number("max_rounds", self.max_rounds)
         near = None if self.absolute_gap is None else number("absolute_gap", self.absolute_gap)
-        if self.method == "auto":
-            if self.method_parameters:
-                raise ProblemError("method_parameters belong to a method by name; method 'auto' has none")
+        if self.method == AUTO:
             return train_at_hand(
                 problems, weights=weights, mixture=mixture, gap=gap, absolute_gap=near, max_rounds=limit
             )
-        if self.method not in METHODS:
-            raise ProblemError(f"method must be 'auto' or one of {', '.join(sorted(METHODS))}, got {self.method!r}")
         return train(
             problems, weights=weights, mixture=mixture, method=self.method, parameters=self.method_parameters,
             gap=gap, absolute_gap=near, max_rounds=limit,

@@ -14,7 +14,7 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 
 from models.basics import ProblemError, TransportNorm
-from models.estimators.choices import SupportArgument
+from models.estimators.choices import ClientWeights, SupportArgument, check_client_weights
 from models.estimators.classifier import FederatedClassifier, RobustClassifier
 from models.estimators.lifting import LiftArgument
 from models.estimators.sites import Sites, sites_of
@@ -58,7 +58,8 @@ class DRSVC(RobustClassifier):
     method_parameters : None or mapping of str to float
         Numbers of a method by name (``models/README.md``), such as ``{"rho": 0.1}``; "auto" has none.
     class_weight : None, "balanced", or mapping of class to float
-        How much a row of a class weighs, times its sample weight, in its site's distribution and in every head.
+        How much a row of a class weighs, times its sample weight, in its site's distribution and in every head; 1 for
+        a class that a mapping leaves out. A class that the data do not have is refused.
     calibration_folds : int, default 3
         Folds in which the scale of ``predict_proba`` and the sets of ``predict_set`` are found, each a further fit (to
         a gap of 1e-2, on the other folds), from 2; 0: there are neither.
@@ -146,8 +147,9 @@ class FederatedDRSVC(FederatedClassifier):
     ----------
     radius : float, "samples", or mapping of group to either
         One radius for all sites, or one for each; "samples" counts each site's own rows.
-    weights : None, or mapping of group to float
-        Weight a_g of each site, at or above 0, sum 1; None: all alike.
+    weights : None, "uniform", "samples", or mapping of group to float
+        Weight a_g of each site, at or above 0, sum 1; None and "uniform": all alike; "samples": as many as its rows,
+        by their sample weights.
     method : str, default "auto"
         "auto" solves the same objective at once, for all rows are at hand here; a method of the catalogue, such as
         "level-bundle" or "fdr-admm", goes round by round as sites that keep their data would.
@@ -166,7 +168,7 @@ class FederatedDRSVC(FederatedClassifier):
     absolute_gap: float | None = None
     max_rounds: int = 1000
     support: SupportArgument = None
-    weights: Mapping[Any, float] | None = None
+    weights: ClientWeights = None
     method_parameters: Mapping[str, float] | None = None
     class_weight: Mapping[Any, float] | str | None = None
     calibration_folds: int = 3
@@ -177,9 +179,9 @@ class FederatedDRSVC(FederatedClassifier):
     multi_class: str = "one_vs_rest"
 
     def _sites(self, groups: ArrayLike | None, n_rows: int) -> Sites:
-        if groups is None and (self.weights is not None or isinstance(self.radius, Mapping)):
+        if groups is None and (isinstance(self.weights, Mapping) or isinstance(self.radius, Mapping)):
             raise ProblemError("weights and radius by group need groups, the site of each row")
         return sites_of(groups, n_rows)
 
-    def _client_weights(self) -> Mapping[Any, float] | None:
-        return self.weights
+    def _client_weights(self) -> ClientWeights:
+        return check_client_weights(self.weights, "weights")

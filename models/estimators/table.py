@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import _check_sample_weight
 
 from models.basics import FloatArray, ProblemError
-from models.estimators.sites import number
+from models.estimators.values import number, shown
 from models.problem import RobustSpec, SiteProblem
 
 
@@ -77,8 +77,11 @@ def class_weights(
     if isinstance(given, str) and given == "balanced":
         return np.asarray(counts.sum() / (classes.shape[0] * np.bincount(indices, counts, classes.shape[0])))
     if not isinstance(given, Mapping):
-        raise ProblemError(f'class_weight must be None, "balanced" or a mapping of class to weight, got {given!r}')
-    weights = np.array([number("class_weight", given.get(name, 1.0)) for name in classes.tolist()])
+        raise ProblemError(f'class_weight must be None, "balanced" or a mapping of class to weight, got {shown(given)}')
+    if unknown := [name for name in given if name not in classes.tolist()]:
+        known = ", ".join(map(repr, classes.tolist()))
+        raise ProblemError(f"class_weight is given for a class {unknown[0]!r}, the data are of classes {known}")
+    weights = np.array([number(f"the class_weight of {name!r}", given.get(name, 1.0)) for name in classes.tolist()])
     if not (np.isfinite(weights).all() and (weights > 0).all()):
         raise ProblemError("class_weight must have finite weights above 0")
     return weights

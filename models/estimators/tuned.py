@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,8 +10,9 @@ import numpy as np
 
 from models.basics import FloatArray, ProblemError
 from models.estimators.choices import mixture_ball
-from models.estimators.sites import number, whole_number
+from models.estimators.folds import in_any_unit
 from models.estimators.table import Table
+from models.estimators.values import number, shown, whole_number
 from models.features.common_units import CommonUnits
 from models.features.lift import Lift
 from models.features.products import product_lift
@@ -135,10 +136,11 @@ def tuned(
     tables = [table if each is None else replace(table, features=each.apply(table.features)) for each in lifts]
     units = CommonUnits.of(_stated(table, heads, specs))
     scaled = [units.stated(_stated(each, heads, specs)) for each in tables]
+    dealt = in_any_unit(table.features)
     try:
         sites = {
             str(g): _site(
-                table, g, [tuple(each[f"{g} {k}"] for k in range(len(heads))) for each in scaled], n_folds,
+                table, g, [tuple(each[f"{g} {k}"] for k in range(len(heads))) for each in scaled], dealt, n_folds,
                 whole_number("seed", asked.get("seed", 0), least=0), units.target,
             )
             for g in range(len(specs))
@@ -217,7 +219,7 @@ def _asked(given: Any) -> Mapping[str, Any]:
     if isinstance(given, str) and given == "auto":
         return {}
     if not isinstance(given, Mapping):
-        raise ProblemError(f'tuning must be None, "auto" or a mapping, got {given!r}')
+        raise ProblemError(f'tuning must be None, "auto" or a mapping, got {shown(given)}')
     unknown = sorted(set(given) - set(_KNOWN))
     if unknown:
         raise ProblemError(f"tuning knows {', '.join(_KNOWN)}, got {unknown[0]!r}")
@@ -229,17 +231,20 @@ def _numbers(name: str, given: Any) -> list[float]:
 
 
 def _listed(given: Any) -> Sequence[Any]:
-    """One value as a list of one."""
-    return given if isinstance(given, list | tuple) else given.tolist() if isinstance(given, np.ndarray) else [given]
+    """Any collection of values, such as a range or a Series, as a list; one value as a list of one."""
+    one = isinstance(given, str | Mapping) or not isinstance(given, Collection) or getattr(given, "ndim", 1) == 0
+    return [given] if one else list(given)
 
 
 def _site(
-    table: Table, site: int, rows: Sequence[tuple[SiteProblem, ...]], n_folds: int, seed: int, unit: float
+    table: Table, site: int, rows: Sequence[tuple[SiteProblem, ...]], dealt: FloatArray, n_folds: int, seed: int,
+    unit: float,
 ) -> _Site:
+    """Rows of a site with their folds, dealt by the rows of ``dealt`` (N, P)."""
     own = np.flatnonzero(table.site == site)
     outcomes, classes = table.outcomes[own], rows[0][0].spec.loss.task == "classification"
     strata = outcomes.astype(np.intp) if classes else np.zeros(len(own), dtype=np.intp)
-    folds = deal_rows(table.features[own], strata, n_folds, seed)
+    folds = deal_rows(dealt[own], strata, n_folds, seed)
     check_folds(folds, strata, n_folds, least_train=1, least_test=1)
     n_classes = int(table.outcomes.max()) + 1 if classes else 0
     return _Site(tuple(rows), outcomes, table.counts[own], folds, n_classes, unit)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from numbers import Real
 from typing import Final
 
 from models.basics import ProblemError
@@ -188,14 +189,20 @@ def check_parameters(method: Method, given: Mapping[str, float]) -> dict[str, fl
     ``ProblemError`` for a parameter that the method does not have, a value outside its range, or values that do not go
     together.
     """
-    unknown = sorted(set(given) - set(method.parameters))
+    unknown = sorted(set(given) - set(method.parameters), key=str)
     if unknown:
         has = ", ".join(sorted(method.parameters)) or "none"
         raise ProblemError(f"method {method.name} has no parameter {unknown[0]!r}; its parameters are {has}")
     for name, value in given.items():
+        if not _is_number(value):
+            raise ProblemError(f"parameter {name} of method {method.name} must be a number, got {value!r:.60}")
         if value not in RANGES[name]:
             raise ProblemError(f"parameter {name} of method {method.name} must be {RANGES[name]}, got {value:g}")
     complete = {**method.parameters, **given}
     if method.check is not None:
         method.check(complete)
     return complete
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from services.contracts.errors import ConflictError
 from services.contracts.signing import check_public_key
 
 COORDINATOR_INBOX = "_COORD"
@@ -136,7 +137,16 @@ def users_text(coordinator_keys: str, site_keys: Mapping[str, str]) -> str:
     """Users of the server: a site may hear its own tasks, answer them once each, and say hello; nothing else.
 
     While a key is changed for another there are two of it, apart by a blank; each is a user with the same permissions.
+    ``ConflictError`` where two users have one key: the server would refuse all of them.
     """
+    bearers = dict.fromkeys(coordinator_keys.split(), "the OEM")
+    for site_id, key in ((site_id, key) for site_id, keys in sorted(site_keys.items()) for key in keys.split()):
+        if bearers.setdefault(key, f"site {site_id}") != f"site {site_id}":
+            raise ConflictError(
+                f"site {site_id} bears the key of {bearers[key]}, and the NATS server takes each key once: remove the "
+                f"site (`ballast site remove {site_id}`) and enrol it with a key of its own",
+                code="key_taken",
+            )
     users = [
         f'{{ nkey: {check_public_key(key)}, permissions: {{ publish: ["site.*.task"], '
         f'subscribe: ["{COORDINATOR_INBOX}.>", "hello.*"] }} }}'

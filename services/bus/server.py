@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
 import socket
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +12,7 @@ from pathlib import Path
 
 from services.bus.configuration import BusFiles, users_text, write_atomically, write_server
 from services.bus.known_keys import check_known_files
+from services.bus.reload import refused_reload, reload
 from services.contracts.errors import ConflictError, UnavailableError
 from services.contracts.key_chain import KeyStatement, read_statements, state_change, write_statements
 from services.contracts.private_files import private_folder
@@ -72,17 +71,26 @@ def prepare(
 
 
 def update_users(files: BusFiles, site_keys: Mapping[str, str]) -> None:
-    """Rewrite the users and let a running server read them; connections of users that are gone are cut."""
+    """Rewrite the users and let a running server read them; connections of users that are gone are cut.
+
+    Raises
+    ------
+    ConflictError
+        Two users would have one key, which the server would not take; nothing is written.
+    UnavailableError
+        The server did not take them.
+    """
     write_atomically(files.users, users_text(coordinator_keys(files, datetime.now(UTC)), site_keys))
-    pid = running_pid(files)
-    if pid is not None:
-        os.kill(pid, signal.SIGHUP)
+    reload(files)
 
 
 def are_users_current(files: BusFiles, site_keys: Mapping[str, str]) -> bool:
-    """Whether the server has the users that it should have now: a key may have come to its end since."""
+    """Whether the server has the users that it should have now: a key may have come to its end since.
+
+    Not where it refused what it was last given to read: the cause may be mended.
+    """
     text = files.users.read_text(encoding="utf-8") if files.users.exists() else ""
-    return text == users_text(coordinator_keys(files, datetime.now(UTC)), site_keys)
+    return text == users_text(coordinator_keys(files, datetime.now(UTC)), site_keys) and not refused_reload(files)
 
 
 def coordinator_keys(files: BusFiles, now: datetime) -> str:
@@ -128,19 +136,6 @@ def coordinator_line(files: BusFiles) -> tuple[KeyStatement, ...]:
     found = read_statements(files.coordinator_line.read_bytes())
     present = public_key(files.coordinator_seed) if files.coordinator_seed.exists() else None
     return tuple(each for each in found if each.former != present)
-
-
-def running_pid(files: BusFiles) -> int | None:
-    """Process id of the running embedded server, or None."""
-    try:
-        pid = int(files.pid.read_text())
-        os.kill(pid, 0)
-        program = Path(f"/proc/{pid}/comm")
-        if program.exists() and program.read_text().strip() != "nats-server":
-            return None  # the number was given to another program since
-    except (FileNotFoundError, ValueError, ProcessLookupError):
-        return None
-    return pid
 
 
 def command(files: BusFiles) -> list[str]:

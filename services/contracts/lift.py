@@ -186,15 +186,15 @@ LiftSpec = Annotated[
 """A lift of one of these kinds; the field ``kind`` says which."""
 
 
-def has_local_features(spec: LiftSpec | None) -> bool:
-    """Whether features are 0 but for rows in a place: what a vector says along one is then of these few rows alone.
+def is_accounted(spec: LiftSpec | None) -> bool:
+    """Whether the rows' coefficients are all that a vector under the lift says of them.
 
-    Segments of a spline, alone or beside products, and a Nystrom kernel at a point of the asker's choice with a
-    bandwidth as small.
+    Under no lift. Segments of a spline, and a narrow Nystrom kernel at a point of the asker's choice, are 0 but for few
+    rows, and a slope along them is of these few. Waves are any number of equations for the rows at the same
+    coefficients. And where a lift has more numbers than features a sum of two rows is enough to solve for both, with
+    products and squares too.
     """
-    if isinstance(spec, ProductLiftSpec):
-        return spec.segments > 1
-    return isinstance(spec, SplineLiftSpec | NystromLiftSpec)
+    return spec is None
 
 
 class LiftMismatchError(ProblemError):

@@ -14,8 +14,8 @@ from services.contracts.plan import Plan
 from services.contracts.roll import CONNECTED_SECONDS
 
 SiteStatus = Literal["active", "suspended", "removed"]
-VersionStatus = Literal["registered", "gates_passed", "gates_failed"]
-"""registered: the gates have not been judged yet."""
+VersionStatus = Literal["registered", "gates_passed", "gates_failed", "forgotten"]
+"""registered: the gates have not been judged yet; forgotten: deleted in the registry with a plant that left."""
 
 
 class Site(Contract):

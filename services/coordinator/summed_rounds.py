@@ -20,6 +20,7 @@ from models.cohorts.sums import cohort_answers
 from models.methods.catalogue import get_method
 from models.problem import ServerProblem
 from services.auditing.request import AuditRequest
+from services.contracts.masking import threshold_of
 from services.contracts.run import Run, SiteAnswer
 from services.coordinator.cohort_sums import CohortSums, Summed, opened_bytes
 from services.coordinator.evaluation import ScoresOnSums
@@ -83,8 +84,9 @@ class SummedRounds:
     async def round(self, at: Training, question: Question) -> RoundOnSums:
         """Ask ``question`` of every plant, whose arrays are by cohort, until a cohort's sum comes out.
 
-        ``TooFewSitesError`` where none does for as long as the plan's patience lasts, ``ContradictingAnswersError``
-        where the sums of a cohort contradict one another; with an auditor its plants open them first.
+        ``TooFewSitesError`` where none does for as long as the plan's patience lasts, or none can, for plants refused
+        for good; ``ContradictingAnswersError`` where the sums of a cohort contradict one another; with an auditor its
+        plants open them first.
         """
         asked = replace(question, arrays=self._by_site(question.arrays))
         if self._noisy is not None:
@@ -100,8 +102,9 @@ class SummedRounds:
             if answers:
                 await self._check_sums(at, asked, answers)
                 return RoundOnSums(answers, summed.answers, summed.slowest_seconds)
-            if not self._spent and time.monotonic() >= deadline:
-                raise TooFewSitesError(self._lost(summed, asked.round))
+            final = self._in_vain(summed)
+            if not self._spent and (final or time.monotonic() >= deadline):
+                raise TooFewSitesError(self._lost(summed, asked.round, final=final))
             await self._pause()
 
     async def evaluate(self, question: Question) -> ScoresOnSums:
@@ -157,8 +160,10 @@ class SummedRounds:
         self._sums.forget()
 
     async def _prepared(self, question: Question, deadline: float) -> tuple[SiteAnswer, ...]:
-        """Have all plants prepare; the accounts of those that have not when the deadline comes."""
+        """Have all plants prepare; the accounts of those that refuse for good, or have not when the deadline comes."""
         while away := await self._sums.prepare(question):
+            if final := tuple(_left_out(each) for each in away if is_final(each)):
+                return final
             if time.monotonic() >= deadline:
                 waited = f"{self._run.plan.absence_patience_seconds:g} s"
                 why = f"it made no masks for {waited}, and a run on sums waits for no plant longer: "
@@ -212,11 +217,20 @@ class SummedRounds:
         self._check_cancelled(self._run)
         await asyncio.sleep(RETRY_SECONDS)
 
-    def _lost(self, summed: Summed, number: int) -> str:
+    def _in_vain(self, summed: Summed) -> bool:
+        """Whether so many plants refuse for good that no cohort has as many left as a sum needs."""
+        refused = {each.site_id for each in summed.answers if is_final(each)}
+        share = self._run.plan.sum_threshold
+        return bool(refused) and all(
+            len({*members} - refused) < threshold_of(len(members), share) for members in self.cohorts.values()
+        )
+
+    def _lost(self, summed: Summed, number: int, *, final: bool) -> str:
         missing = "; ".join(f"{each.site_id}: {each.reason}" for each in summed.answers if each.status != "accepted")
+        waited = "and none will" if final else f"within {self._run.plan.absence_patience_seconds:g} s"
         return (
-            f"no cohort had the answers that a sum needs in round {number} within "
-            f"{self._run.plan.absence_patience_seconds:g} s ({missing or 'the masks did not come off'})"
+            f"no cohort had the answers that a sum needs in round {number} {waited} "
+            f"({missing or 'the masks did not come off'})"
         )
 
 

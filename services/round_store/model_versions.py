@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from services.contracts.errors import ConflictError, InvalidInputError
@@ -53,15 +53,30 @@ class ModelVersionRepository(Repository):
                 note(session, "gate.refused", plan=name, run_id=row.run_id, version=version, reason=reason)
             return VersionRecord.of_record(row)
 
+    def mark_forgotten(self, name: str, versions: Collection[str], reason: str) -> None:
+        """Say of versions that the registry's are deleted for good; one that the store does not know is no error."""
+        ours = ModelVersionRow.name == name, ModelVersionRow.version.in_(versions)
+        with self._scope.write() as session:
+            session.execute(update(ModelVersionRow).where(*ours).values(status="forgotten", reason=sentence(reason)))
+
+    def forgotten(self, names: Collection[str]) -> frozenset[tuple[str, str]]:
+        """Model and number of the versions of these models that were forgotten."""
+        wanted = select(ModelVersionRow.name, ModelVersionRow.version).where(
+            ModelVersionRow.name.in_(names), ModelVersionRow.status == "forgotten"
+        )
+        with self._scope.read() as session:
+            return frozenset((name, version) for name, version in session.execute(wanted))
+
     def get(self, name: str, version: str) -> VersionRecord:
         """Version of a model; raise ``NotFoundError``."""
         with self._scope.read() as session:
             return VersionRecord.of_record(_row(session, name, version))
 
-    def list_versions(self, name: str, *, limit: int) -> list[VersionRecord]:
-        """Versions of a model, newest first."""
+    def list_versions(self, name: str, *, limit: int, with_forgotten: bool = False) -> list[VersionRecord]:
+        """Versions of a model, newest first, but for those that were forgotten."""
         newest_first = select(ModelVersionRow).order_by(ModelVersionRow.created_at.desc(), ModelVersionRow.version)
-        wanted = page(newest_first.where(ModelVersionRow.name == name), limit, 0)
+        ours = newest_first.where(ModelVersionRow.name == name)
+        wanted = page(ours if with_forgotten else ours.where(ModelVersionRow.status != "forgotten"), limit, 0)
         with self._scope.read() as session:
             return [VersionRecord.of_record(row) for row in session.scalars(wanted)]
 

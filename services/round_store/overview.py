@@ -79,9 +79,11 @@ class OverviewRepository(Repository):
             return {(row.name, row.alias): AliasChange.of_record(row) for row in rows}
 
     def newest_versions(self) -> dict[str, VersionRecord]:
-        """The newest version of each model that the store knows, by model."""
-        newest = select(ModelVersionRow.name, func.max(ModelVersionRow.created_at)).group_by(ModelVersionRow.name)
-        wanted = select(ModelVersionRow).where(tuple_(ModelVersionRow.name, ModelVersionRow.created_at).in_(newest))
+        """The newest version of each model that the store knows and that was not forgotten, by model."""
+        there, moment = ModelVersionRow.status != "forgotten", func.max(ModelVersionRow.created_at)
+        newest = select(ModelVersionRow.name, moment).where(there).group_by(ModelVersionRow.name)
+        of_newest = tuple_(ModelVersionRow.name, ModelVersionRow.created_at).in_(newest)
+        wanted = select(ModelVersionRow).where(there, of_newest)
         with self._scope.read() as session:
             return {row.name: VersionRecord.of_record(row) for row in session.scalars(wanted)}
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Final
 
-from services.contracts.messages import Task
+from models.basics import FloatArray
 from services.site_agent.vault.exposure import ANY_KIND
 
 _OF_STEPS: Final = ("step_size", "stiffness")
@@ -13,9 +14,9 @@ _OF_STEPS: Final = ("step_size", "stiffness")
 _BYTES: Final = 6
 
 
-def kind_of(task: Task) -> float:
-    """A number in (0, 1] for each loss with its terms; :data:`ANY_KIND` where steps are asked for."""
-    if any(name in task.arrays and task.arrays[name].any() for name in _OF_STEPS):
+def kind_of(loss: str, message: Mapping[str, FloatArray]) -> float:
+    """A number in (0, 1] for each ``loss``, in words with its terms; :data:`ANY_KIND` where steps are asked for."""
+    if any(name in message and message[name].any() for name in _OF_STEPS):
         return ANY_KIND
-    digest = hashlib.sha256(task.spec.loss.model_dump_json().encode()).digest()
+    digest = hashlib.sha256(loss.encode()).digest()
     return (1 + int.from_bytes(digest[:_BYTES], "big")) / 256.0**_BYTES

@@ -25,7 +25,7 @@ from models.validation import check_site_problem
 from models.worst_case.joint_risk import joint_planes, joint_weights
 from services.contracts.asset_type import AssetType
 from services.contracts.coupling import CouplingTask
-from services.contracts.lift import has_local_features
+from services.contracts.lift import is_accounted
 from services.contracts.messages import Task
 from services.site_agent.local_scores import check_weights
 from services.site_agent.local_solve import lift_box, lifted, radius_of
@@ -68,8 +68,8 @@ def coupling_answer(task: Task, rows: Part, asset_type: AssetType, guard: Guard,
         check(f"{NAME} of {features.shape[1]} features", joint_weights(planes, True)[np.newaxis], Heads((whole,), box))
         found = answer_cuts((problem,), point, guard)
         arrays |= {f"{name}_{j}": array for name, array in found.arrays.items()}
-        # As in a round: a segment of a spline that few rows reach has a slope of these few.
-        is_whole = found.account.whole and not has_local_features(spec.lift)
+        # As in a round: under a lift the coefficients need not be all that is told.
+        is_whole = found.account.whole and is_accounted(spec.lift)
         accounts.append(replace(found.account, whole=is_whole))
     return Accounted(arrays, joined(accounts))
 

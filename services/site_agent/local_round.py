@@ -22,7 +22,7 @@ from services.contracts.all_scores import objective_of
 from services.contracts.asset_type import AssetType
 from services.contracts.codec import COMPACT, OWN_SCORES, Frame, FrameError
 from services.contracts.coupling import CouplingTask
-from services.contracts.lift import has_local_features
+from services.contracts.lift import is_accounted
 from services.contracts.log_lines import about
 from services.contracts.masking import Delivery, MaskingCohort
 from services.contracts.messages import SiteRefusal, SiteUpdate, Task
@@ -50,11 +50,13 @@ from services.site_agent.questions import Heads, Questions, asked_weights, check
 from services.site_agent.refusals import as_refusals
 from services.site_agent.settings import DataSource
 from services.site_agent.task_frame import read_task, salvage
+from services.site_agent.told_lifts import ToldLifts
 from services.site_agent.told_models import OF_THE_ROWS, CountModels, check_problem_count, check_told, question_digest
 from services.site_agent.vault.dataset import Dataset
 from services.site_agent.vault.drift import DriftRecord
 from services.site_agent.vault.exposure_gate import NOTHING, ExposureGate, data_digest
 from services.site_agent.vault.exposure_record import ExposureRecord
+from services.site_agent.vault.lift_record import LiftRecord
 from services.site_agent.vault.noise_account import NoiseRecord
 from services.site_agent.vault.reader import Vault
 from services.site_agent.vault.table import VaultError
@@ -87,6 +89,7 @@ class LocalRound:
         self._gate = ExposureGate(self._record, policy)
         self._noise_record = NoiseRecord(exposure)
         self._noise = NoisyAnswers(self._noise_record, policy)
+        self._lifts = ToldLifts(LiftRecord(exposure), policy)
         self._beside = ToldBeside(site_id, policy, self._record, self._gate, DriftRecord(exposure))
         self._questions, self._tuned = Questions(), Questions(_TUNED_KEPT)
         self._masks = masks
@@ -128,6 +131,7 @@ class LocalRound:
         """Let go of the records."""
         self._record.close()
         self._noise_record.close()
+        self._lifts.close()
         self._beside.close()
 
     def warm_up(self) -> None:
@@ -171,8 +175,11 @@ class LocalRound:
         try:
             yield
         except Refusal as refusal:
-            if refusal.refusal_code in OF_THE_ROWS:
-                with as_refusals(task):
+            with as_refusals(task):
+                if refusal.isolating:
+                    rows, question = self._data(task)[0].train, question_digest(task)
+                    self._gate.note_isolating(rows, task.run_id, task.method, question)
+                elif refusal.refusal_code in OF_THE_ROWS:
                     self._gate.note_refused(self._data(task)[0].train, task.run_id, question_digest(task))
             raise
 
@@ -181,6 +188,7 @@ class LocalRound:
         with self._few_refused(task), as_refusals(task):
             whole, dataset = self._data(task)
             check_problem_count(task, self._counting(task, whole))
+            self._lifts.check(task, whole.train, len(dataset.train))
             heads = self._heads(task, dataset)
             if "point" in task.arrays:
                 check_steepness(task.arrays["point"], heads, self._policy.steepness_limit)
@@ -193,9 +201,12 @@ class LocalRound:
         with self._few_refused(task), as_refusals(task):
             whole, dataset = self._data(task)
             known = whole.train.known(task.spec.loss.task)
-            kind = kind_of(task)
+            kind = kind_of(task.spec.loss.model_dump_json(), task.arrays)
             guard = self._gate.guard(whole.train, known, kind=kind, on_sums=task.masking is not None)
             check_told(task, self._counting(task, whole))
+            if task.kind in ("round", "tune"):
+                self._gate.check_isolating(whole.train, task.run_id, task.method)
+            self._lifts.check(task, whole.train, len(dataset.train))
             own = with_own_draws(task.arrays, self._gate.secret(whole.train), question_digest(task))
             found = self._found(task.model_copy(update={"arrays": own}), dataset, guard)
             figures = self._gate.admit(whole.train, known, task.run_id, found.account, guard.choices, kind)
@@ -265,8 +276,8 @@ class LocalRound:
             )
         if self._masks is not None and memory is not None:
             self._masks.remember(task.run_id, kept)
-        if has_local_features(task.spec.lift):
-            # A segment that few rows reach has a slope of these few, whatever the count of rows in the whole vector.
+        if not is_accounted(task.spec.lift):
+            # A segment that few rows reach has a slope of these few; products and waves are more equations than a row.
             return replace(found, account=replace(found.account, whole=False))
         return found
 

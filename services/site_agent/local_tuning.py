@@ -24,7 +24,7 @@ from models.tuning.folds import check_folds, deal_rows
 from models.tuning.scores import class_counts, error_sums, without_rare
 from models.tuning.starts import answer_start
 from services.contracts.asset_type import AssetType
-from services.contracts.lift import has_local_features
+from services.contracts.lift import is_accounted
 from services.contracts.messages import Task
 from services.contracts.training_spec import RadiusRule, TrainingSpec
 from services.contracts.tuning import TuningPart, TuningTask
@@ -129,9 +129,9 @@ def _cuts(
 
 
 def _over_all(found: Accounted, kept: NDArray[np.bool_], spec: TrainingSpec) -> Accounted:
-    """With the account over all rows; as in a round a segment of a spline that few rows reach has a slope of these."""
+    """With the account over all rows; as in a round, under a lift, it need not be the whole of what is told."""
     account = over_all(found.account, kept)
-    return Accounted(found.arrays, replace(account, whole=account.whole and not has_local_features(spec.lift)))
+    return Accounted(found.arrays, replace(account, whole=account.whole and is_accounted(spec.lift)))
 
 
 def _score(

@@ -35,10 +35,15 @@ REASONS: dict[RefusalCode, str] = {
     ),
     "wrong_site": "the task is addressed to another site",
     "bad_task": "the task cannot be read or has no meaning",
-    "exposure_limit": "with this answer the site's answers would isolate more of its rows than its policy allows",
+    "exposure_limit": (
+        "with this answer the site's answers would isolate more of its rows than its policy allows, or tell them under "
+        "more numbers of lifts: take the lift of an earlier run, or one with fewer components or segments"
+    ),
     "budget_spent": "the site's policy allows no more answers in this run, or no more runs today, on the same data",
     "question_refused": "no honest run asks this: it is too steep for the problem, or next to an earlier question",
-    "mode_not_allowed": "the site's policy does not allow what the run reveals of its answers",
+    "mode_not_allowed": (
+        "the site's policy does not allow what the run reveals of its answers, or they cannot be summed with the method"
+    ),
     "cohort_not_allowed": "the site's policy does not allow this cohort: its size, its plants, their keys or shares",
     "auditor_not_allowed": "the site's policy does not list the auditor that the plan names, or the message open",
     "masks_missing": "the site holds no masks for this: agree on keys anew",
@@ -51,11 +56,15 @@ REASONS: dict[RefusalCode, str] = {
 
 
 class Refusal(BallastError):  # noqa: N818 - not an error of the agent: the site says no, and goes on
-    """The site says no. The text is for the site's own log and never leaves; ``reason`` is what leaves."""
+    """The site says no. The text is for the site's own log and never leaves; ``reason`` is what leaves.
 
-    def __init__(self, code: RefusalCode, detail: str = "") -> None:
+    ``isolating``: the answer would isolate a row, which is a matter of the rows and not of the question alone.
+    """
+
+    def __init__(self, code: RefusalCode, detail: str = "", *, isolating: bool = False) -> None:
         super().__init__(detail or REASONS[code], code=code)
         self.refusal_code: RefusalCode = code
+        self.isolating = isolating
 
     @property
     def reason(self) -> str:
@@ -75,7 +84,8 @@ class SitePolicy(Contract):
     The others speak of all answers since the training rows last changed, whichever runs they were for.
     ``exposure_limit`` is the share of the rows that differences of answers may isolate, ``leverage_limit`` the share
     that any combination of them may (``vault.exposure``); ``allow_unaccounted`` lets answers out that may say more than
-    these count. ``max_answers_per_run`` and ``max_runs_per_day`` (24 hours)
+    these count. ``lift_limit``: components of different Fourier and Nystrom lifts for each training row, and an eighth
+    as many segments of splines (``told_lifts``). ``max_answers_per_run`` and ``max_runs_per_day`` (24 hours)
     are budgets. ``steepness_limit`` and ``nearness_limit`` say which questions have no honest purpose (``questions``).
 
     ``reveal`` lists what a run may show the coordinator: masked sums, or each site's own answers. On sums a cohort has
@@ -107,6 +117,7 @@ class SitePolicy(Contract):
     exposure_limit: float = Field(default=0.0, ge=0, le=1)
     leverage_limit: float = Field(default=1.0, ge=0, le=1)
     allow_unaccounted: bool = True
+    lift_limit: float = Field(default=2.0, ge=0, allow_inf_nan=False)
     max_answers_per_run: int | None = Field(default=1000, ge=1)
     max_runs_per_day: int | None = Field(default=50, ge=1)
     steepness_limit: float = Field(default=100.0, ge=1, allow_inf_nan=False)

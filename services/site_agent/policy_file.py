@@ -99,10 +99,16 @@ one_class = false
 exposure_limit = 0.0
 
 # Whether answers may leave of which the plant cannot say all that they isolate: on a support (sensor ranges, a
-# polytope) what the adversary moves adds to a vector, drflm and feddro mix rows, and with a lift by splines, or by
-# kernels at points that the OEM chooses, a feature that few rows reach has a slope of its own. Such an answer may tell
-# single cells; all rows count in `ballast-site exposure` then.
+# polytope) what the adversary moves adds to a vector, drflm and feddro mix rows, and under a lift a vector has more
+# numbers than a row: a feature that few rows reach (splines, kernels) has a slope of its own, and products and random
+# waves are equations that few rows solve. Such an answer may tell single cells, rows, or whether a given row is there
+# to who asks for it; all rows count in `ballast-site exposure` then.
 allow_unaccounted = true
+
+# Numbers for each training row, of all different Fourier and Nystrom lifts (their components) under which answers may
+# leave since the rows last changed, over all runs; of different splines an eighth as many segments, or 64. Enough of
+# them are the rows. The lift of an earlier run counts no second time; 0 refuses Fourier and Nystrom lifts.
+lift_limit = 2.0
 
 # Share of the rows that any combination of all answers may isolate. It takes numbers that only this plant has, so it is
 # an upper bound of what is possible; honest runs reach 5 to 40 in 100 rows, hence no limit at the start.

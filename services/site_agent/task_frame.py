@@ -7,6 +7,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from models.basics import ProblemError
+from models.cohorts.sums import check_on_sums
+from models.methods.catalogue import METHODS
 from services.contracts.asset_type import AssetType
 from services.contracts.codec import Frame, FrameError, digest, unpack
 from services.contracts.messages import SiteRefusal, Task
@@ -37,6 +40,11 @@ def read_task(
     if task.site_id != site_id:
         raise Refusal("wrong_site", f"the task is for site {task.site_id}")
     policy.check_task(task, rounds_answered(task.run_id))
+    if task.reveal == "sums" and task.method in METHODS:
+        try:
+            check_on_sums(METHODS[task.method])
+        except ProblemError as error:
+            raise Refusal("mode_not_allowed", str(error)) from None
     if task.asset_type != asset_type.name:
         raise Refusal("asset_type_not_allowed", f"this site holds {asset_type.name}, not {task.asset_type}")
     if task.contract != asset_type.fingerprint:

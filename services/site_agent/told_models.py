@@ -34,7 +34,13 @@ another; once more where a killed coordinator races anew, and one to spare."""
 REFUSED: Final = 2
 """Questions of a run that are refused for what may be a matter of the rows: honest runs have none. Then all are."""
 OF_THE_ROWS: Final[frozenset[RefusalCode]] = frozenset({"bad_task", "internal_error"})
-"""Not a limit of exposure: a method without other answers in place of its own is refused now and then, and goes on."""
+"""Those that honest runs have none of. That an answer would isolate a row is of the rows too, and counted apart."""
+ISOLATING: Final = 4
+"""Questions of a run that are refused because the answer would isolate a row; then the run gets no vectors, but what
+else it asks. A method without a second answer (``wafl``) has up to 15 in an honest run; as many end well with 4."""
+ISOLATING_IN_ALL: Final = 8
+"""Different ones of a method in all runs about one version of the rows: each says between which of the questions so
+far a row lies, so with q of them they tell some ``8 log2(q)`` bits."""
 
 CountModels = Callable[[str, Collection[bytes], int], None]
 """Writes down of which models a part of the rows is told something; refuses where a run has more than so many."""

@@ -22,6 +22,7 @@ from models.methods.protocol import Method
 from models.methods.row_account import Accounted, RowAccount, accounted_remembering
 from models.problem import RobustSpec, SiteProblem
 from models.simulation.federation import train
+from services.site_agent.kinds import kind_of
 from services.site_agent.policy import Refusal, SitePolicy
 from services.site_agent.questions import Heads, Questions, check_steepness
 from services.site_agent.vault.dataset import Part
@@ -85,7 +86,8 @@ class Plant:
         complete = {**parameters, "least_rows": float(self.policy.min_samples)}
         try:
             self.gate.check_budget(self.part, run)
-            guard = self.gate.guard(self.part, known)
+            kind = kind_of(repr(self.problem.spec.loss), message)
+            guard = self.gate.guard(self.part, known, kind=kind)
             found, kept = accounted_remembering(method.site, self.problem, message, complete, memory, guard)
             headed = {name: np.asarray(array)[None] for name, array in message.items()}
             points = [message["point"]] if "point" in message else list(message["points"])
@@ -94,7 +96,7 @@ class Plant:
                     check_steepness(point[None], self._heads, self.policy.steepness_limit)
             if "point" in message:
                 self._questions.check_nearness(run, headed, self._heads, self.policy.nearness_limit)
-            self.figures = self.gate.admit(self.part, known, run, found.account, guard.choices)
+            self.figures = self.gate.admit(self.part, known, run, found.account, guard.choices, kind)
         except Refusal as refusal:
             self.refused = refusal.refusal_code
             raise

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from models.basics import Arrays, FloatArray
 from models.features.lift import Lift
-from models.features.products import ProductLift
-from models.features.spline import SplineLift
 from models.methods.row_account import RowAccount, joined
 from models.problem import SiteProblem, SiteTerms
 from models.tuning.at_hand import answer_part
@@ -34,6 +32,7 @@ from models.tuning.scores import class_counts, error_sums, fold_score
 from models.tuning.shared_cuts import TuningTerms
 from services.contracts.lift import draw_lift
 from services.contracts.tuning import AUTO, tuning_grid
+from services.site_agent.kinds import kind_of
 from services.site_agent.policy import Refusal
 from tests.attacks.gated_plants import Plant
 
@@ -64,18 +63,19 @@ class TunedPlant:
     def answer(self, parts: Sequence[Asked]) -> list[Arrays]:
         """What leaves in one exchange, by part; ``Refusal`` where the plant says no."""
         known = np.ones(len(self.plant.part), dtype=bool)
-        guard = self.plant.gate.guard(self.plant.part, known, on_sums=self.on_sums)
+        kind = kind_of(repr(self.plant.problem.spec.loss), {})
+        guard = self.plant.gate.guard(self.plant.part, known, kind=kind, on_sums=self.on_sums)
         told, accounts = list[Arrays](), list[RowAccount]()
         for asked in parts:
             kept = self.folds != asked.fold
             found = answer_part(asked, [self._problem(asked, kept)], FoldGuard(guard, kept))
             account = over_all(found.account, kept)
-            lift = self.lifts[asked.candidate.lift]
-            local = isinstance(lift, SplineLift) or isinstance(lift, ProductLift) and lift.spline is not None
-            accounts.append(replace(account, whole=account.whole and not local))
+            accounted = self.lifts[asked.candidate.lift] is None
+            accounts.append(replace(account, whole=account.whole and accounted))
             told.append(found.arrays)
         try:
-            self.plant.figures = self.plant.gate.admit(self.plant.part, known, _RUN, joined(accounts), guard.choices)
+            account = joined(accounts)
+            self.plant.figures = self.plant.gate.admit(self.plant.part, known, _RUN, account, guard.choices, kind)
         except Refusal as refusal:
             self.plant.refused = refusal.refusal_code
             raise

@@ -31,6 +31,7 @@ from services.reporting.model_report import model_report
 from services.reporting.report_page import report_page
 from services.site_agent import local_round
 from services.site_agent.local_join import joined
+from services.site_agent.vault import exposure_gate
 from tests.oracles.whole_problem import solve_whole
 
 WORST_SITE = ("drfa-exact", "drfa", "drflm", "safl")
@@ -106,6 +107,22 @@ def test_a_plan_with_each_method_ends_with_a_certificate_around_the_optimum(
         assert version.worst_case_risk == pytest.approx(trained.certificate.upper, rel=1e-9)
     report = model_report(version, run, works.context.store.runs.get_rounds(run.run_id))
     assert all(name in report_page(report) for name in version.solvers)
+
+
+def test_a_run_of_wafl_goes_on_and_is_evaluated_where_a_plant_tells_no_more_vectors(
+    works: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The method has no second answer: a plant that isolates no row refuses some, and after a few of them all."""
+    monkeypatch.setattr(exposure_gate, "ISOLATING", 1)
+    door = works.doors["plant-1"]
+    monkeypatch.setattr(door._gate, "_policy", door._policy.model_copy(update={"exposure_limit": 0.0}))
+    plan = works.plan("no-row-alone", method="wafl", max_rounds=25, spec={"radius": {"rule": "samples", "value": 2.0}})
+    run, trained, version = works.train(plan, registered=False)
+    answers = [each for record in works.context.store.runs.get_rounds(run.run_id) for each in record.answers]
+    codes = [(each.site_id, each.code) for each in answers if each.status == "refused_by_site"]
+    assert set(codes) == {("plant-1", "exposure_limit"), ("plant-1", "budget_spent")}
+    assert trained.certificate.lower <= trained.certificate.upper < math.inf
+    assert all(math.isfinite(site.worst_case_risk) for site in version.sites), "each of them is evaluated"
 
 
 @pytest.mark.parametrize("power", [1.0, 0.5])

@@ -15,6 +15,8 @@ from api.backend.actor import Actor
 from api.backend.wiring import open_backend
 from api.models import unlearning
 from api.models.schemas import Unlearning
+from api.system.checks import Finding
+from api.system.doctor import of_registry
 from flows import unlearning as forgetting
 from flows.publish import promote_if_gates_hold
 from services.contracts.errors import NotFoundError, UnavailableError
@@ -57,6 +59,12 @@ def trained_without(works: Any, run: Run) -> tuple[Run, Any, Any]:
     return ended, trained, version
 
 
+def findings(works: Any, model: str) -> list[Finding]:
+    """What doctor says of a model's registry."""
+    with open_backend(works.context.settings) as backend:
+        return [found for found in of_registry(backend) if found.check == f"registry {model}"]
+
+
 def places_with(works: Any, word: str) -> set[str]:
     """Tables of store and registry, and files of the registry, that have a word in them."""
     found, home = set(), works.context.settings.home
@@ -97,6 +105,11 @@ def test_the_version_is_that_of_the_others_and_nothing_of_the_plant_stays(works:
         works.context.registry.get("leaving", version.version)
     assert works.context.registry.resolve("leaving", CHAMPION) == later.version
     assert works.context.store.runs.get_run(first.run_id).sites, "the run of before still reads"
+    recorded = works.context.store.model_versions.list_versions("leaving", limit=9, with_forgotten=True)
+    assert {each.version: each.status for each in recorded} == {
+        version.version: "forgotten", later.version: "gates_passed"
+    }
+    assert [found.state for found in findings(works, "leaving")] == ["ok"], "nothing is to be restored"
     entry = works.context.store.audit.list_events(limit=1)[0]
     assert entry.action == "model.unlearned" and entry.after["versions_deleted"] == [version.version]
     assert entry.after["left"] == [STAYS]
@@ -138,8 +151,10 @@ def test_who_is_killed_while_forgetting_goes_on_and_at_once_waits_for_nobody(
         with pytest.raises(KeyboardInterrupt):
             forgetting.forget_those_due(works.context, no_tables)
     assert len(works.context.store.leavings.due()) == 1 and "runs" in places_with(works, GONE)
+    assert [found.said for found in findings(works, "killed")] == ["agrees with the store"]
     forgetting.forget_those_due(works.context, no_tables)
     assert places_with(works, GONE) == {"audit_events"}
+    assert works.context.store.model_versions.forgotten({"killed"}) == {("killed", version.version)}
     with pytest.raises(NotFoundError):
         works.context.registry.resolve("killed", CHAMPION)
 

@@ -94,6 +94,31 @@ def test_a_run_of_the_first_schema_excluded_nobody_and_showed_each_site(database
     store.close()
 
 
+def test_versions_that_were_deleted_with_a_plant_before_say_so_since(database_url: str) -> None:
+    store = RoundStore.open(database_url)
+    ran = store.runs.create_run(Plan(name="weekly", asset_type="pump"))
+    for name, version in (("weekly", "1"), ("weekly", "2"), ("weekly", "3"), ("daily", "1")):
+        store.model_versions.add(name, version, ran.run_id, {})
+    for action, deleted in (("model.unlearned", ["2", "1"]), ("model.unlearned", []), ("model.promote", ["3"])):
+        store.audit.append(
+            actor="flows", role=None, action=action, target="model:weekly", after={"versions_deleted": deleted}
+        )
+    store.audit.append(actor="me", role=None, action="model.unlearned", target="model:daily")
+    store.close()
+    assert run.downgrade(database_url, "0012") == "0012"
+    assert run.upgrade(database_url) == run.head()
+    store = RoundStore.open(database_url)
+    assert store.model_versions.forgotten({"weekly", "daily"}) == {("weekly", "1"), ("weekly", "2")}
+    assert store.audit.verify_chain().ok
+    store.close()
+    run.downgrade(database_url, "0012")
+    engine = make_engine(database_url)
+    with engine.connect() as connection:
+        known = set(connection.scalars(text("SELECT DISTINCT status FROM model_versions")))
+    engine.dispose()
+    assert known == {"registered", "gates_failed"}, "an older program knows no other"
+
+
 def test_several_processes_may_upgrade_at_once(empty_database_url: str) -> None:
     make = [empty_database_url] * 4
     with ThreadPoolExecutor(4) as pool:

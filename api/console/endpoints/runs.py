@@ -42,7 +42,7 @@ def runs_page(
     shown = [backend.named(run.plan.name, run, real=caller.sees_site_names) for run in found[:PAGE]]
     return page(
         request, "runs.html", runs=shown, plan=plan, wanted=status, offset=offset, step=PAGE,
-        more=len(found) > PAGE,
+        more=len(found) > PAGE, forgotten=backend.store.model_versions.forgotten({run.plan.name for run in shown}),
     )
 
 
@@ -59,7 +59,8 @@ def compare_page(
         Line(f"{found.right.plan.name} {right[:8]}", list(zip(data["round"], data["right"], strict=True)), "b"),
     ]
     chart = line_chart("Proven gap by round", lines, "round", "proven relative gap", log=True)
-    return page(request, "compare.html", found=found, chart=chart)
+    forgotten = backend.store.model_versions.forgotten({found.left.plan.name, found.right.plan.name})
+    return page(request, "compare.html", found=found, chart=chart, forgotten=forgotten)
 
 
 @router.get("/runs/{run_id}")
@@ -79,6 +80,7 @@ def one_run_page(request: Request, run_id: str, caller: Reader, backend: Backend
     ]
     return page(
         request, "run.html", found=found, run=found.run, shown=found.points[-SHOWN_ROUNDS:][::-1],
+        forgotten=backend.store.model_versions.forgotten({found.run.plan.name}),
         bounds=line_chart("Bounds by round", bounds, "round", "objective"),
         gap=line_chart("Proven gap by round", gaps, "round", "proven relative gap", log=True),
     )

@@ -72,6 +72,7 @@ def limits(policy: dict[str, Any]) -> list[tuple[str, str, str]]:
         "max_runs_per_day": "runs in 24 hours at most, on the same rows",
         "exposure_limit": "share of the rows that differences of answers may isolate",
         "leverage_limit": "share of the rows that any combination of answers may isolate",
+        "lift_limit": "components of different Fourier and Nystrom lifts for each training row; an eighth for splines",
         "steepness_limit": "times the risk of zero weights; a steeper question is refused",
         "nearness_limit": "share of the risks' range; a question nearer than that to an earlier one is refused",
         "noise_epsilon": "told of any row by all rounds, at noise_delta; with it only runs with noise are answered",

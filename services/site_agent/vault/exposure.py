@@ -229,8 +229,9 @@ class Differences:
             rounding = _FAINT * np.maximum(one_size[first], other_size[second])
             found |= self._confirmed(one[first] - other[second], row, angle_to_row, rounding)
         if self._by_chance is not None:
-            rounding = _FAINT * one_size, _FAINT * other_size
-            found |= self._by_chance.of_differences(one[:, _OF_ITSELF], other[:, _OF_ITSELF], *rounding)
+            found |= self._by_chance.of_differences(
+                one[:, _OF_ITSELF], other[:, _OF_ITSELF], _FAINT * one_size, _FAINT * other_size
+            )
         return self._with_alike(found)
 
     def _near_rows(
@@ -297,7 +298,7 @@ class Differences:
 
 def _sizes(sketches: FloatArray) -> FloatArray:
     """Largest number of the coefficients of each sketch (n, q)."""
-    return np.abs(sketches[:, :_OF_COEFFICIENTS]).max(axis=1, initial=0.0)
+    return np.asarray(np.abs(sketches[:, :_OF_COEFFICIENTS]).max(axis=1, initial=0.0))
 
 
 @cache

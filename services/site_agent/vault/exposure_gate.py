@@ -18,7 +18,7 @@ from models.basics import FloatArray
 from models.methods.row_account import RowAccount
 from models.tuning.fold_guard import over_all
 from services.site_agent.policy import Refusal, SitePolicy
-from services.site_agent.told_models import REFUSED
+from services.site_agent.told_models import ISOLATING, ISOLATING_IN_ALL, REFUSED
 from services.site_agent.vault.dataset import Part
 from services.site_agent.vault.exposure import ANY_KIND, Differences
 from services.site_agent.vault.exposure_record import (
@@ -32,6 +32,7 @@ from services.site_agent.vault.guard import MOST_ABOVE, Choice, Left, VaultGuard
 from services.site_agent.vault.span import Figures, Span, leveraged_rows
 
 _REFUSED_PART = "refused"  # of the record of what a run was told
+_ISOLATING_PART = "isolating "  # the same, and the method
 NOTHING = RowAccount()
 """Account of an answer without vectors: scalars and counts."""
 
@@ -141,6 +142,26 @@ class ExposureGate:
         """What is drawn by: of the vault and of the version of its rows."""
         return self._record.secret() + self._digest_of(train).encode()
 
+    def check_isolating(self, train: Part, run_id: str, method: str) -> None:
+        """Raise :class:`Refusal` where as many questions were refused as may be because they would isolate a row.
+
+        Of the run, or with the method in all runs: then it is asked no more for vectors, whatever the question, until
+        the rows change.
+        """
+        digest, part = self._digest_of(train), _ISOLATING_PART + method
+        for what, told, most in (
+            ("of this run", self._record.told(digest, run_id, part), ISOLATING),
+            (f"with {method} about these rows", self._record.told_in_all(digest, part), ISOLATING_IN_ALL),
+        ):
+            if told >= most:
+                raise Refusal("budget_spent", f"{told} questions {what} were refused, for each would isolate a row")
+
+    def note_isolating(self, train: Part, run_id: str, method: str, question: bytes) -> None:
+        """Write down that a question was refused because its answer would isolate a row."""
+        now = self._clock().astimezone(UTC).isoformat()
+        part = _ISOLATING_PART + method
+        self._record.count_models(self._digest_of(train), run_id, now, part, [question], ISOLATING)
+
     def guard(
         self, train: Part, known: NDArray[np.bool_], *, kind: float = ANY_KIND, on_sums: bool = False
     ) -> VaultGuard:
@@ -206,7 +227,7 @@ class ExposureGate:
                 raise Refusal(
                     "exposure_limit",
                     f"with this answer {what} would isolate {count} of {n_rows} rows, "
-                    f"the policy allows a share of {limit:g}",
+                    f"the policy allows a share of {limit:g}", isolating=True,
                 )
 
     def _exposure(self, train: Part) -> Exposure:

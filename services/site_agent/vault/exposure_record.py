@@ -178,6 +178,11 @@ class ExposureRecord:
         found = self._rows("SELECT count(*) FROM told WHERE digest = ? AND run = ? AND part = ?", digest, run_id, part)
         return int(found[0][0])
 
+    def told_in_all(self, digest: str, part: str) -> int:
+        """The same of all runs together, each model once."""
+        found = self._rows("SELECT count(DISTINCT model) FROM told WHERE digest = ? AND part = ?", digest, part)
+        return int(found[0][0])
+
     def add(
         self, digest: str, run_id: str, now: str, forget_before: str, addition: Addition,
         choices: Mapping[bytes, int | bytes] = MappingProxyType({}),

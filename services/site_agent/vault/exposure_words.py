@@ -65,6 +65,7 @@ def exposure_lines(summary: dict[str, Any]) -> list[str]:
     if summary["unaccounted"]:
         lines.append(
             f"{summary['unaccounted']} answers said more than these figures count: where steps of local training "
-            "ended, or what moves inside a box of sensor ranges add. The figures are then what is known, not all."
+            "ended, what moves inside a box of sensor ranges add, or what a lift tells beside the readings. "
+            "The figures are then what is known, not all."
         )
     return lines

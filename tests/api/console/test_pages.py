@@ -117,6 +117,23 @@ def test_viewers_see_no_plants_name(shared_world: Any, people: dict[Role, Any]) 
     assert "plant-west" in people[Role.ADMINISTRATOR].get(f"{VERSION}/fairness").text
 
 
+def test_a_version_that_was_forgotten_is_named_and_no_link(
+    world: Any, signed_in: Callable[..., Any], a_model: Callable[..., list[str]]
+) -> None:
+    person, (number,) = signed_in(world), a_model(world.backend, "left", 0.9)
+    (run,) = world.backend.store.runs.list_runs(plan="left")
+    link = f'href="/console/models/left/versions/{number}"'
+    paths = ("/console/runs", f"/console/runs/{run.run_id}",
+             f"/console/runs/compare?left={run.run_id}&right={RUN}")
+    assert all(link in person.get(path).text for path in paths)
+    world.backend.store.model_versions.mark_forgotten("left", (number,), "a plant left")
+    for path in paths:
+        text = person.get(path).text
+        assert link not in text and f"{number} (forgotten)" in text, path
+        if path != paths[1]:
+            assert 'href="/console/models/pumps/versions/1"' in text, "the others have their links"
+
+
 def hostile_world(world: Any) -> str:
     """Put words that would be a page's own into all that others write; the run that has them."""
     store, actor = world.backend.store, Actor("test", Role.ADMINISTRATOR)

@@ -75,6 +75,11 @@ def test_metadata_of_a_model_names_all_versions_that_may_be_asked_for(world: Any
     known.add("pumps", "7", run.run_id, {})
     found = world.call(Role.VIEWER, "GET", ROOT).json()["versions"]
     assert found == ["7", *(record.version for record in first)] and len(found) > 1
+    known.mark_forgotten("pumps", ("7",), "a plant left")
+    found = world.call(Role.VIEWER, "GET", ROOT).json()["versions"]
+    assert found == [record.version for record in first], "what was deleted with a plant that left is not offered"
+    for version in found:
+        assert world.call(Role.VIEWER, "GET", f"{ROOT}/versions/{version}/ready").status_code == 200
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {

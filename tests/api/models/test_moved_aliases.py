@@ -129,3 +129,12 @@ def test_a_promotion_on_its_way_is_not_undone(
     looked.set()
     change.join()
     assert any_world.backend.registry.resolve(name, CHAMPION) == first
+
+
+def test_a_version_that_was_forgotten_is_no_challenger(world: Any) -> None:
+    _, second = promoted(world, "forgotten")
+    third = world.backend.registry.resolve("forgotten", CHALLENGER)
+    world.backend.store.model_versions.mark_forgotten("forgotten", (third,), "a plant left")
+    world.backend.registry.forget("forgotten", (third,))
+    assert watch(world) == [CHALLENGER] and watch(world) == []
+    assert world.backend.registry.resolve("forgotten", CHALLENGER) == second, "the newest that is there"

@@ -10,6 +10,7 @@ import pytest
 from services.bus import server
 from services.bus.configuration import BusFiles
 from services.contracts.identity import Role
+from services.contracts.signing import new_seed_file
 from tests.nats_server import start
 from tests.waiting import PATIENCE
 
@@ -110,8 +111,6 @@ def test_the_embedded_nats_server_learns_of_sites_at_once(world: Any, tmp_path: 
     import nats
     from nats.errors import NoServersError
 
-    from services.contracts.signing import new_seed_file
-
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -171,7 +170,7 @@ def test_the_embedded_nats_server_learns_of_sites_at_once(world: Any, tmp_path: 
 def test_users_that_cannot_be_written_are_told_of(world: Any, new_key: Callable[[], str]) -> None:
     files = BusFiles(world.settings.bus_folder)
     files.folder.mkdir(parents=True)
-    files.coordinator_seed.write_text("there")
+    new_seed_file(files.coordinator_seed)
     (files.folder / "users.lock").mkdir()
     answer = send(world, "POST", PATH, {"site_id": "plant-9", "public_key": new_key()})
     assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")

@@ -97,6 +97,12 @@ def test_a_plant_enrols_once_with_what_it_needs(oem: Any, new_seed: Callable[[],
     assert not any(read_code(code).secret in str(cell) for cell in cells), "the secret is stored"
 
 
+def test_a_code_lets_no_key_of_the_oems_in(oem: Any, new_seed: Callable[[], Path]) -> None:
+    code, own = a_code(oem), BusFiles(oem.settings.bus_folder).coordinator_seed
+    assert refused(oem, shown(code, own)) == "conflict"
+    assert enrol(oem, shown(code, new_seed())).status_code == 200, "the code was not used up"
+
+
 def test_a_code_is_used_once(oem: Any, new_seed: Callable[[], Path]) -> None:
     code, first = a_code(oem), new_seed()
     assert enrol(oem, shown(code, first)).status_code == 200

@@ -15,6 +15,7 @@ import nats
 import pytest
 from sqlalchemy import update
 
+from api.system.link_users import link_users
 from services.bus import server
 from services.bus.configuration import BusFiles, users_text
 from services.contracts.identity import Role
@@ -194,6 +195,41 @@ def test_users_that_somebody_changed_are_put_right(link: Link) -> None:
         before = link.files.users.stat().st_ino
         link.world.backend.nats_users.refresh(only_if_due=True)
         assert link.files.users.stat().st_ino == before  # nothing to do: not written
+
+
+def test_no_site_bears_a_key_of_the_oems(link: Link) -> None:
+    from api.sites.service import rotate_coordinator
+    from tests.api.conftest import FOUNDER
+
+    world, (_, key) = link.world, link.new_key("own")
+    link.send("POST", "", {"site_id": "plant-9", "public_key": key})
+    keys = [public_key(link.files.coordinator_seed)]
+    for overlap in (timedelta(0), timedelta(hours=1)):
+        keys.append(rotate_coordinator(world.backend, FOUNDER, overlap)[0])
+    before = world.snapshot()
+    for of_oem in keys:  # of one that ended, of one that still holds, and the present one
+        for path, body in (("", {"site_id": "plant-8"}), ("/plant-9/key", {})):
+            answer = world.call(Role.ADMINISTRATOR, "POST", f"{PATH}{path}", body | {"public_key": of_oem})
+            assert answer.status_code == 409 and "the OEM's own" in answer.json()["detail"], answer.text
+    assert world.snapshot() == before
+
+
+def test_a_change_that_the_server_does_not_take_is_said(link: Link) -> None:
+    (old, key), configuration = link.new_key("old"), link.files.configuration.read_text()
+    link.send("POST", "", {"site_id": "plant-9", "public_key": key})
+
+    def found() -> list[str]:
+        return [each.state for each in link_users(link.world.backend, datetime.now(UTC))]
+
+    assert found() == ["ok"]
+    link.files.configuration.write_text(configuration + "authorization { users = 7 }\n")
+    answer = link.world.call(Role.ADMINISTRATOR, "POST", f"{PATH}/plant-9/suspend")
+    assert answer.status_code == 503 and "did not take its users: " in answer.json()["detail"], answer.text
+    assert link.world.backend.store.sites.get("plant-9").status == "suspended" and found() == ["fail"]
+    assert asyncio.run(link.connects(old)), "the server goes by the users of before"
+    link.files.configuration.write_text(configuration)
+    link.world.backend.nats_users.refresh(only_if_due=True)
+    assert not asyncio.run(link.connects(old)) and found() == ["ok"]
 
 
 @pytest.mark.parametrize(("body", "status", "said"), [

@@ -24,6 +24,7 @@ from services.bus.configuration import BusFiles
 from services.bus.server import prepare, rotate_coordinator
 from services.contracts.process_lock import held
 from services.contracts.settings import Settings
+from services.contracts.signing import public_key
 from tests.ports import free_port
 
 
@@ -148,6 +149,20 @@ def holds(name: str, text: str) -> Callable[[Path], None]:
     def damage(home: Path) -> None:
         (home / name).write_text(text)
     return damage
+
+
+def test_a_plant_that_was_enrolled_with_the_oems_key_is_found(
+    started: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check = "users of the plant link"
+    assert examined(started, capsys)[1][check]["state"] == "ok"
+    with open_backend(Settings.load(started, {})) as backend:
+        backend.store.sites.enrol("plant-9", public_key(started / "nats/coordinator.nk"))
+        code, found = examined(started, capsys)
+        assert (code, found[check]["state"]) == (1, "fail") and "plant-9" in found[check]["said"]
+        assert "`ballast site remove plant-9`" in found[check]["todo"]
+        backend.store.sites.remove("plant-9")
+    assert examined(started, capsys)[1][check]["state"] == "ok"
 
 
 KEY, PAIR, PASSWORDS = "the OEM's key", "pair of the plant link", "servers' passwords"

@@ -6,7 +6,8 @@ tuning_bytes, scores``, means over ``--seeds`` deals but for ``scores``, which h
 the test rows of all plants, ``worst_plant`` the worst of the plants' own.
 ``--data FOLDER`` takes any folder of tables: CSV with a header, numeric features, the last column ``label`` (text or
 few whole numbers are classes, else a target); a column ``unit_number`` names the machine: machines stay whole. Tables
-of more than ``--rows`` rows are cut to as many, drawn at random.
+of more than ``--rows`` rows are cut to as many, drawn at random. What cannot be read, dealt or learnt is a line on
+stderr that says why, and the others go on.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,8 +24,9 @@ import numpy as np
 
 from services.contracts.errors import BallastError
 from tests.benchmarks.accuracy.deal import PLANTS, Part, deal
-from tests.benchmarks.accuracy.learners import LEARNERS, Outcome, score
-from tests.benchmarks.accuracy.tables import Table, read_table
+from tests.benchmarks.accuracy.learners import LEARNERS, score
+from tests.benchmarks.accuracy.outcome import Outcome
+from tests.benchmarks.accuracy.tables import Table, learnable, read_table
 from tests.benchmarks.command import at_least, output_file
 from tests.benchmarks.data import data_folder
 
@@ -33,19 +36,33 @@ LEFT_OUT = ("ai4i2020_modes", "adult")
 
 
 def rows_of(table: Table, learners: Sequence[str], seeds: int) -> list[dict[str, Any]]:
-    """A row for each learner, printed as it comes; for one that cannot learn the table a line that says why."""
-    deals = [deal(table, seed) for seed in range(seeds)]
+    """A row for each learner, printed as it comes; for one that cannot learn the table a line that says why.
+
+    A table that cannot be dealt is a line, and no rows.
+    """
+    try:
+        deals = [deal(table, seed) for seed in range(seeds)]
+    except ValueError as error:
+        _leave_out(table.name, error)
+        return []
     found = []
     for name in learners:
         try:
             outcomes = [LEARNERS[name](train, test, seed) for seed, (train, test) in enumerate(deals)]
-        except (BallastError, ValueError) as error:
-            print(f"left out: {table.name}, {name}: {error}", file=sys.stderr, flush=True)
+            row = _row(table, name, outcomes, [test for _, test in deals])
+        except Exception as error:  # whatever a learner of others' making ends with, the next ones go on
+            _leave_out(f"{table.name}, {name}", error)
             continue
-        row = _row(table, name, outcomes, [test for _, test in deals])
         print(_line(row), flush=True)
         found.append(row)
     return found
+
+
+def _leave_out(what: str, why: Exception | str) -> None:
+    """Say on stderr what is left out and why, in one line; an error that nobody wrote for a reader with its kind."""
+    said = textwrap.shorten(str(why), 400, placeholder="...")
+    told = isinstance(why, str | BallastError | ValueError)
+    print(f"left out: {what}: {said if told else f'{type(why).__name__}: {said}'}", file=sys.stderr, flush=True)
 
 
 def _row(table: Table, learner: str, outcomes: Sequence[Outcome], tests: Sequence[Part]) -> dict[str, Any]:
@@ -75,7 +92,7 @@ def _worst(task: str, outcome: Outcome, test: Part) -> float:
 
 
 def _line(row: dict[str, Any]) -> str:
-    parts = [f"{row['table']:<40}{row['learner']:<20}{row['score']:8.4f}  worst {row['worst_plant']:8.4f}"]
+    parts = [f"{row['table']:<40}{row['learner']:<20}{_short(row['score'])}  worst {_short(row['worst_plant'])}"]
     parts.append(f"{row['seconds']:7.1f} s")
     if row["rounds"] is not None:
         parts.append(f"{row['rounds']:5.0f} rounds {row['bytes_per_site'] / 1000:7.1f} kB")
@@ -84,6 +101,35 @@ def _line(row: dict[str, Any]) -> str:
     if row["coverage"] is not None:
         parts.append(f"coverage {row['coverage']:.3f} width {row['width']:.3g}")
     return "  ".join(parts)
+
+
+def _short(value: float) -> str:
+    """Four decimals where these tell it, else six digits."""
+    return f"{value:8.4f}" if value == 0 or 1e-2 <= abs(value) < 1e6 else f"{value:8.6g}"
+
+
+def _tables(folder: Path, named: Sequence[str] | None) -> list[Path]:
+    """The tables of a folder by name, all without names; a line for each name that is none of them."""
+    paths = {path.stem: path for path in sorted(folder.glob("*.csv"))}
+    for name in named or ():
+        if name not in paths:
+            _leave_out(name, f"there is no {folder / name}.csv; tables there are {', '.join(paths) or 'none'}")
+    return [path for name, path in paths.items() if named is None or name in named]
+
+
+def _whole(path: Path, most: int) -> Table:
+    """A table of at most so many rows; ``ValueError`` where nothing can be learnt of it, or of the rows drawn."""
+    table = read_table(path)
+    for line in table.left_out:
+        print(f"{table.name}: without {line}")
+    if len(table.outcomes) <= most:
+        return table
+    kept = np.sort(np.random.default_rng(0).permutation(len(table.outcomes))[:most])
+    print(f"{table.name}: {most} of {len(table.outcomes)} rows, drawn at random")
+    drawn = learnable(table.take(kept))
+    for line in drawn.left_out[len(table.left_out):]:
+        print(f"{table.name}: without {line}")
+    return drawn
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -97,29 +143,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rows", type=at_least(), default=4200)
     chosen = parser.parse_args(arguments)
     folder = chosen.data or data_folder()
-    paths = sorted(folder.glob("*.csv"))
-    if chosen.tables:
-        paths = [path for path in paths if path.stem in chosen.tables]
-    elif chosen.data is None:
+    if not folder.is_dir():
+        print(f"there is no folder {folder}", file=sys.stderr)
+        return 2
+    paths = _tables(folder, chosen.tables)
+    if not chosen.tables and chosen.data is None:
         paths = [path for path in paths if path.stem not in LEFT_OUT]
     found: list[dict[str, Any]] = []
     for path in paths:
         try:
-            table = read_table(path)
+            table = _whole(path, chosen.rows)
         except ValueError as error:
-            print(f"left out: {error}", file=sys.stderr)
+            print(f"left out: {error}", file=sys.stderr, flush=True)
             continue
-        for line in table.left_out:
-            print(f"{table.name}: without {line}")
-        if len(table.outcomes) > chosen.rows:
-            kept = np.sort(np.random.default_rng(0).permutation(len(table.outcomes))[: chosen.rows])
-            print(f"{table.name}: {chosen.rows} of {len(table.outcomes)} rows, drawn at random")
-            table = table.take(kept)
         found += rows_of(table, chosen.learners, chosen.seeds)
         if chosen.json is not None:
             chosen.json.write_text(json.dumps(found, indent=1) + "\n")
     if not found:
-        print(f"no table in {folder} was learnt: CSV files whose last column is 'label' are needed", file=sys.stderr)
+        why = "see the lines above" if paths or chosen.tables else "CSV files whose last column is 'label' are needed"
+        print(f"no table in {folder} was learnt: {why}", file=sys.stderr)
         return 2
     return 0
 

@@ -34,14 +34,54 @@ class Part:
 
 
 def deal(table: Table, seed: int) -> tuple[Part, Part]:
-    """Training and test rows at four unlike plants; whole machines go to a plant, and to one of the two parts."""
+    """Training and test rows at four unlike plants; whole machines go to a plant, and to one of the two parts.
+
+    Every class is in the training rows of some plant. ``ValueError`` where a plant has no rows of a part.
+    """
     draw = np.random.default_rng([23, seed])
     plants = _by_machine(table, draw) if table.machines is not None else _by_component(table, draw)
+    kept: set[str] = set()
+    test = _test_rows(table, plants, kept, draw)
+    while (unseen := _unseen_class(table, test)) is not None:
+        kept.add(_main_machine(table, unseen))
+        test = _test_rows(table, plants, kept, draw)
+    for plant in range(PLANTS):
+        for part, chosen in (("training", ~test), ("test", test)):
+            if not (chosen & (plants == plant)).any():
+                what = "rows" if table.machines is None else "machines of alike many rows"
+                raise ValueError(f"plant {plant + 1} has no {part} rows in deal {seed}: the table has too few {what}")
+    return _part(table, plants, ~test), _part(table, plants, test)
+
+
+def class_numbers(words: NDArray[Any], outcomes: NDArray[Any]) -> NDArray[np.intp]:
+    """Place of each outcome (n,) among the sorted classes ``words``; ``ValueError`` for one that is none of them."""
+    if (unseen := np.setdiff1d(outcomes, words)).size:
+        raise ValueError(f"class {unseen[0]} is in no training row")
+    return np.searchsorted(words, outcomes)
+
+
+def _test_rows(
+    table: Table, plants: NDArray[np.intp], kept: set[str], draw: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Which rows (N,) are held out, without those of the machines in ``kept``."""
     test = np.zeros(len(plants), dtype=bool)
     for plant in range(PLANTS):
-        rows = np.flatnonzero(plants == plant)
-        test[_held_out(table, rows, draw)] = True
-    return _part(table, plants, ~test), _part(table, plants, test)
+        test[_held_out(table, np.flatnonzero(plants == plant), kept, draw)] = True
+    return test
+
+
+def _unseen_class(table: Table, test: NDArray[np.bool_]) -> str | None:
+    """A class all of whose rows are held out, as where it lives on one machine."""
+    if table.task == "regression":
+        return None
+    return next((str(each) for each in np.unique(table.outcomes) if test[table.outcomes == each].all()), None)
+
+
+def _main_machine(table: Table, label: str) -> str:
+    """The machine with most rows of a class."""
+    assert table.machines is not None, "rows without machines are held out by class, and some of each stay"
+    names, counts = np.unique(table.machines[table.outcomes == label], return_counts=True)
+    return str(names[counts.argmax()])
 
 
 def _part(table: Table, plants: NDArray[np.intp], rows: NDArray[np.bool_]) -> Part:
@@ -65,7 +105,10 @@ def _by_component(table: Table, draw: np.random.Generator) -> NDArray[np.intp]:
 
 
 def _by_machine(table: Table, draw: np.random.Generator) -> NDArray[np.intp]:
-    """Whole machines, those with near means at one plant, as many rows at each as whole machines allow."""
+    """Whole machines, those with near means at one plant, as many rows at each as whole machines allow.
+
+    Where that leaves a plant fewer than two machines, one for each part, as many machines at each.
+    """
     assert table.machines is not None
     names, index = np.unique(table.machines, return_inverse=True)
     means = np.bincount(index, _component(table.features)) / np.bincount(index)
@@ -73,22 +116,31 @@ def _by_machine(table: Table, draw: np.random.Generator) -> NDArray[np.intp]:
     ends = np.cumsum(np.bincount(index)[order]) / len(index)
     of_machine = np.empty(len(names), dtype=np.intp)
     of_machine[order] = np.minimum((ends - 1e-9) * PLANTS, PLANTS - 1).astype(np.intp)
+    if np.bincount(of_machine, minlength=PLANTS).min() < 2:  # one machine has most of the rows
+        of_machine[order] = np.arange(len(names)) * PLANTS // len(names)
     return of_machine[index]
 
 
-def _held_out(table: Table, rows: NDArray[np.intp], draw: np.random.Generator) -> NDArray[np.intp]:
-    """A share of a plant's rows: whole machines, or by class, or at random."""
+def _held_out(
+    table: Table, rows: NDArray[np.intp], kept: set[str], draw: np.random.Generator
+) -> NDArray[np.intp]:
+    """A share of a plant's rows: whole machines, or by class, or at random.
+
+    Machines in ``kept`` stay, as one with more than half of the rows does; without any the last drawn stays.
+    """
     if table.machines is not None:
-        names = draw.permutation(np.unique(table.machines[rows]))
+        own = table.machines[rows]
+        names = draw.permutation(np.unique(own))
+        free = [name for name in names if name not in kept and 2 * np.sum(own == name) <= len(rows)]
         wanted, taken = TEST_SHARE * len(rows), np.zeros(0, dtype=np.intp)
-        for name in names[:-1]:
+        for name in free[:-1] if len(free) == len(names) else free:
             if len(taken) >= wanted:
                 break
-            taken = np.append(taken, rows[table.machines[rows] == name])
+            taken = np.append(taken, rows[own == name])
         return taken
     strata = table.outcomes[rows] if table.task == "classification" else np.zeros(len(rows))
     parts = [draw.permutation(rows[strata == each]) for each in np.unique(strata)]
-    return np.concatenate([each[: round(TEST_SHARE * len(each))] for each in parts])
+    return np.concatenate([rows[:0], *(each[: round(TEST_SHARE * len(each))] for each in parts)])
 
 
 def _component(features: FloatArray) -> FloatArray:

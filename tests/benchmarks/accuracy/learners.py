@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,43 +27,18 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import f1_score, mean_absolute_error
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 
 from models.basics import FloatArray
-from models.estimators import FederatedDRClassifier, FederatedDRRegressor
 from services.contracts.messages import Reveal
 from tests.benchmarks.accuracy.deal import PLANTS, Part
+from tests.benchmarks.accuracy.estimated import estimator
+from tests.benchmarks.accuracy.outcome import Learner, Outcome, task_of
 from tests.benchmarks.accuracy.service import planned
+from tests.benchmarks.accuracy.tables import LARGEST
 
-COVERAGE = 0.9
 FOLDS = 3
-ROUNDS = 100
-GAP = 1e-3
-"""Rounds and gap of a plan that says nothing of them."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """A learner's answers to the test rows; what is None does not apply.
-
-    ``rounds`` and ``bytes_per_site`` are of tuning and training together (of the estimator float64 without framing, of
-    the service whole frames, masks and signatures in them), ``tuning_rounds`` and ``tuning_bytes`` of the tuning alone;
-    ``coverage`` and ``width`` (classes in a set, or units of the target) are of sets and intervals of
-    :data:`COVERAGE`, None where the held-out rows are too few for it.
-    """
-
-    predicted: NDArray[Any]
-    seconds: float
-    rounds: int | None = None
-    bytes_per_site: int | None = None
-    coverage: float | None = None
-    width: float | None = None
-    tuning_rounds: int | None = None
-    tuning_bytes: int | None = None
-
-
-Learner = Callable[[Part, Part, int], Outcome]
 
 
 def service(tuning: str | None, reveal: Reveal) -> Learner:
@@ -83,54 +56,6 @@ def service(tuning: str | None, reveal: Reveal) -> Learner:
         )
 
     return learner
-
-
-def estimator(tuning: str | None) -> Learner:
-    """The estimator over the plants, each with its own rows; ``tuning`` "auto" or None for the defaults of a plan."""
-
-    def learner(train: Part, test: Part, seed: int) -> Outcome:
-        scaler = MinMaxScaler().fit(train.features)
-        features, held = scaler.transform(train.features), np.clip(scaler.transform(test.features), 0.0, 1.0)
-        low, span = _range_of(train)
-        began = time.perf_counter()
-        model = _ballast_model(_task(train), tuning, seed)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            if _task(train) == "classification":
-                model.fit(features, train.outcomes, groups=train.plants)
-            else:
-                model.fit(features, (train.outcomes - low) / span, groups=train.plants)
-            seconds = time.perf_counter() - began
-            tuned = tuning is not None
-            said = {
-                "rounds": model.n_rounds_ + (model.tuning_rounds_ if tuned else 0),
-                "bytes_per_site": model.bytes_per_site_ + (model.tuning_bytes_per_site_ if tuned else 0),
-                "tuning_rounds": model.tuning_rounds_ if tuned else None,
-                "tuning_bytes": model.tuning_bytes_per_site_ if tuned else None,
-            }
-            if _task(train) == "classification":
-                inside = model.predict_set(held, COVERAGE)
-                truth = np.searchsorted(model.classes_, test.outcomes)
-                covered, width = inside[np.arange(len(held)), truth], inside.sum(axis=1)
-                return Outcome(model.predict(held), seconds, **said, coverage=covered.mean(), width=width.mean())
-            ends = low + span * model.predict_interval(held, COVERAGE)
-            covered = (ends[:, 0] <= test.outcomes) & (test.outcomes <= ends[:, 1])
-            return Outcome(
-                low + span * model.predict(held), seconds, **said, coverage=covered.mean(),
-                width=float((ends[:, 1] - ends[:, 0]).mean()),
-            )
-
-    return learner
-
-
-def _ballast_model(task: str, tuning: str | None, seed: int) -> Any:
-    known = {
-        "method": "level-bundle", "gap": GAP, "max_rounds": ROUNDS, "client_weights": "uniform", "tuning": tuning,
-        "random_state": seed,
-    }
-    if task == "classification":
-        return FederatedDRClassifier(**known)
-    return FederatedDRRegressor(loss="pinball", **known)
 
 
 def pooled(
@@ -162,9 +87,11 @@ def _searched(
     seed: int,
 ) -> Any:
     """The rival with the best of its grid by three folds, refitted; without a grid as it is."""
-    classes = _task(train) == "classification"
+    classes = task_of(train) == "classification"
     if classes and len(np.unique(train.outcomes)) == 1:
         return _Constant(train.outcomes[0])
+    if not classes and np.abs(train.outcomes).max() > LARGEST:
+        raise ValueError(f"targets beyond {LARGEST:g} cannot be standardised: take another unit")
     made = classifier() if classes else regressor()
     if "random_state" in made.get_params():
         made.set_params(random_state=seed)
@@ -186,7 +113,7 @@ def _searched(
 
 
 def _folds(train: Part, seed: int) -> Any:
-    if _task(train) == "regression":
+    if task_of(train) == "regression":
         return KFold(FOLDS, shuffle=True, random_state=seed)
     least = int(np.unique(train.outcomes, return_counts=True)[1].min())
     return StratifiedKFold(FOLDS, shuffle=True, random_state=seed) if least >= FOLDS else None
@@ -234,14 +161,3 @@ def score(task: str, truth: NDArray[Any], predicted: NDArray[Any]) -> float:
     if task == "regression":
         return float(mean_absolute_error(truth, predicted))
     return float(f1_score(truth, predicted, average="macro", labels=np.unique(truth), zero_division=0.0))
-
-
-def _task(part: Part) -> str:
-    return "regression" if part.outcomes.dtype.kind == "f" else "classification"
-
-
-def _range_of(part: Part) -> tuple[float, float]:
-    if _task(part) == "classification":
-        return 0.0, 1.0
-    low, high = float(part.outcomes.min()), float(part.outcomes.max())
-    return low, high - low or 1.0

@@ -49,7 +49,7 @@ from services.site_agent.masked_runs import MaskedRuns
 from services.site_agent.policy import SitePolicy
 from services.site_agent.settings import CsvSource
 from tests.benchmarks.accuracy.covered import coverage_and_width
-from tests.benchmarks.accuracy.deal import PLANTS, Part
+from tests.benchmarks.accuracy.deal import PLANTS, Part, class_numbers
 
 TYPE = "table"
 LEAST_SAMPLES = 5
@@ -108,7 +108,7 @@ def _as_a_vault(part: Part, asset_type: AssetType, words: NDArray[Any]) -> Part:
     """Rows with features and outcomes as a vault makes them: scaled, cut to their ranges, classes by number."""
     features = _scaled(part.features, asset_type)
     if asset_type.target is None:
-        return Part(features, np.searchsorted(words, part.outcomes), part.plants)
+        return Part(features, class_numbers(words, part.outcomes), part.plants)
     ranges = Ranges([asset_type.target])
     return Part(features, ranges.scale(ranges.clip(part.outcomes[:, None]))[:, 0], part.plants)
 
@@ -225,7 +225,7 @@ def _write(path: Path, train: Part, test: Part, asset_type: AssetType, words: ND
         out.writerow([*asset_type.feature_names, outcome, "split"])
         for part, split in ((train, "train"), (test, "test")):
             said = (
-                [f"c{k}" for k in np.searchsorted(words, part.outcomes)] if asset_type.fault_classes
+                [f"c{k}" for k in class_numbers(words, part.outcomes)] if asset_type.fault_classes
                 else [repr(float(value)) for value in part.outcomes]
             )
             for row, label in zip(part.features.tolist(), said, strict=True):

@@ -11,6 +11,7 @@ import sklearn
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import GridSearchCV, GroupKFold
 
+from models.basics import ProblemError
 from models.estimators import DRSVC, FederatedDRClassifier, FederatedDRRegressor, FederatedDRSVC
 from models.geometry.supports import BoxSupport, PolytopeSupport
 
@@ -88,11 +89,61 @@ def test_every_classifier_takes_every_support(kind: Any) -> None:
         ({"tuning": {"radius": [0.1, 1.0], "seed": -1}}, "seed must be a whole number at or above 0, got -1"),
         ({"tuning": {"radius": [0.1, 1.0], "seed": 1.5}}, "seed must be a whole number"),
         ({"radius": "big"}, 'radius must be a number, got \'big\' \\("samples"'),
+        ({"radius": np.array([0.1, 0.2, 0.3])}, r"must be a number, got array\(\[0.1, 0.2, 0.3\]\) .* a mapping"),
+        ({"radius": np.array([0.1])}, "radius must be a number"),
+        ({"radius": dict.fromkeys("012", 0.1)}, "given for groups '0', '1', '2', the data are of groups 0, 1, 2"),
+        ({"client_weights": np.ones(3) / 3}, "client_weights must be .* a mapping of group to share, got array"),
+        ({"client_weights": {0: 0.5, 1: 0.5, 2: "few"}}, "the weight of group 2 must be a number, got 'few'"),
+        ({"method": np.array(["auto", "fdr-sm"])}, r"method must be one of auto, .*, got array"),
+        ({"method": ["auto"]}, r"method must be one of auto, .*, got \['auto'\]"),
+        ({"loss": np.array(["huber", "pinball"])}, "loss of a regressor must be one of .*, got array"),
+        ({"gap": np.array([0.1, 0.2])}, r"gap must be a number, got array\(\[0.1, 0.2\]\)"),
+        ({"calibration_folds": np.array([2, 3])}, "calibration_folds must be a whole number"),
+        ({"fit_intercept": np.array([True, False])}, "fit_intercept must be True or False, got array"),
+        ({"tuning": np.ones((9, 9))}, r'tuning must be None, "auto" or a mapping, got array\(\[\[1., 1., 1.*\.\.\.$'),
+        ({"method": "fdr-sm", "method_parameters": {"step_size": "x"}}, "of method fdr-sm must be a number, got 'x'"),
+        ({"method": "fdr-sm", "method_parameters": {"step_size": None}}, "of method fdr-sm must be a number, got None"),
+        ({"method": "fdr-sm", "method_parameters": {"step_size": math.nan}}, "parameter step_size .* above 0, got nan"),
+        ({"method": "fdr-sm", "method_parameters": {1: 1.0, "x": 2.0}}, "has no parameter 1"),
+        ({"method": "fdr-sm", "method_parameters": ["x"]}, r"must be None or a mapping of name to number, got \['x'\]"),
     ],
 )
 def test_refuses_what_would_be_ignored(parameters: dict[str, Any], line: str) -> None:
-    with pytest.raises(ValueError, match=line):
+    with pytest.raises(ProblemError, match=line) as refused:
         FederatedDRRegressor(**parameters).fit(X, X[:, 0], groups=GROUPS)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "line"),
+    [
+        ({"weights": [0.9, 0.1, 0.0]}, r"^weights must be .* a mapping of group to share, got \[0.9, 0.1, 0.0\]"),
+        ({"weights": "sample"}, r'^weights must be "uniform", "samples" or a mapping .*, got \'sample\''),
+        ({"weights": np.ones(3)}, "^weights must be"),
+        ({"class_weight": {"Leak": 5.0}}, "for a class 'Leak', the data are of classes 'healthy', 'leak'"),
+        ({"class_weight": {"healthy": 1.0, "leak": 2.0, 0: 5.0}}, "class_weight is given for a class 0, the data are"),
+        ({"class_weight": {"leak": "x"}}, "the class_weight of 'leak' must be a number, got 'x'"),
+        ({"multi_class": np.array(["one_vs_rest"] * 2)}, "multi_class must be one of"),
+        ({"transport_norm": np.array(["l1", "l2"])}, "transport_norm must be one of"),
+    ],
+)
+def test_a_support_vector_classifier_refuses_what_would_be_ignored(parameters: dict[str, Any], line: str) -> None:
+    with pytest.raises(ProblemError, match=line):
+        FederatedDRSVC(**parameters).fit(X, Y, groups=GROUPS)
+
+
+def test_weights_by_a_word_are_those_of_the_mapping() -> None:
+    groups = np.where(np.arange(36) < 18, 2, GROUPS)
+    shares = {name: float(np.mean(groups == name)) for name in (0, 1, 2)}
+    uniform, alike, by_rows, stated = (
+        FederatedDRSVC(weights=weights, calibration_folds=0).fit(X, Y, groups=groups).coef_.ravel().tolist()
+        for weights in (None, "uniform", "samples", shares)
+    )
+    assert uniform == alike != by_rows and by_rows == pytest.approx(stated, rel=1e-3)
+    with pytest.warns(UserWarning, match="fit got no groups"):
+        assert set(FederatedDRSVC(weights="samples", calibration_folds=0).fit(X, Y).site_risks_) == {"all"}
+    with pytest.raises(ProblemError, match="by group need groups"):
+        FederatedDRSVC(weights=shares).fit(X, Y)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -29,7 +29,7 @@ def test_the_fit_is_that_of_the_chosen_terms() -> None:
     best = max(finalists, key=lambda each: each["score"])
     plain = FederatedDRSVC(calibration_folds=0).fit(features, labels, groups=groups)
     factor = model.radius_[0] / plain.radius_[0]
-    assert model.tuning_why_.startswith("best of 4")
+    assert model.tuning_why_.startswith("best of ")
     near = [each for each in finalists if each["radius"] == pytest.approx(factor)]
     assert max(each["score"] for each in near) == best["score"]
     same = FederatedDRSVC(
@@ -40,6 +40,29 @@ def test_the_fit_is_that_of_the_chosen_terms() -> None:
         for each in near
     ]
     assert min(abs(risk - model.worst_case_risk_) for risk in risks) <= 1e-4 * model.worst_case_risk_
+
+
+@pytest.mark.parametrize("radii", [range(1, 3), np.array([1.0, 2.0]), {1.0: "usual", 2.0: "wide"}.keys(), 2.0])
+def test_candidates_may_be_any_collection(radii: Any) -> None:
+    features, labels, groups = ring()
+    one = isinstance(radii, float)
+    tuning = {"radius": radii, "label_flip_cost": [1.0, 2.0] if one else np.array(1.0), "folds": 3}
+    model = FederatedDRSVC(tuning=tuning, gap=1e-2, calibration_folds=0).fit(features, labels, groups=groups)
+    assert {each["radius"] for each in model.tuning_curve_} == ({2.0} if one else {1.0, 2.0})
+
+
+def test_another_unit_of_the_same_readings_is_tuned_alike() -> None:
+    """Shares of a range differ in their last digits, those of 1024 whole steps at half of the tenth one."""
+    random = np.random.default_rng(5)
+    steps = np.append(random.integers(0, 1024, size=70), [0, 1024])
+    features = np.column_stack([steps, random.normal(size=(72, 2))])
+    labels, groups = features[:, 1] + 0.4 * random.normal(size=72) > 0, np.arange(72) % 2
+    found = []
+    for factor, low in ((1.0, 0.0), (1.0, 32.0), (1.8, 32.0), (0.1, 0.7)):
+        model = FederatedDRSVC(tuning="auto", lift="spline", lift_size=2, gap=1e-2, calibration_folds=0)
+        model.fit(factor * features + low, labels, groups=groups)
+        found.append([each["score"] for each in model.tuning_curve_])
+    np.testing.assert_allclose(found, [found[0]] * 4, atol=1e-9)
 
 
 @pytest.mark.parametrize("estimator", [DRSVC, FederatedDRSVC, FederatedDRClassifier])
@@ -72,7 +95,7 @@ def test_what_two_sensors_tell_together_is_told_by_products_where_auto_tries_the
 def test_what_no_plane_can_tell_is_told_by_the_chosen_splines() -> None:
     random = np.random.default_rng(3)
     features = random.uniform(-40.0, 40.0, size=(240, 2))
-    labels, groups = (np.abs(features[:, 0]) > 20.0).astype(int), np.arange(240) % 3
+    labels, groups = (np.abs(np.abs(features[:, 0]) - 20.0) > 10.0).astype(int), np.arange(240) % 3
     model = FederatedDRSVC(tuning="auto", calibration_folds=0).fit(features[:180], labels[:180], groups=groups[:180])
     assert isinstance(model.lift_, SplineLift) and model.lift_.segments == 6
     assert model.score(features[180:], labels[180:]) > 0.85 and model.coef_.shape[1] == 2 * model.lift_.segments

@@ -108,7 +108,7 @@ def test_where_local_steps_end_is_what_their_account_says(changes: dict[str, flo
         away = np.zeros(5)
         for _ in range(count):
             away = (1.0 - pull) * away - 0.1 * (ridge * asked["point"] - own)
-        told = (away - (found.arrays[name] - asked["point"])) / (0.1 * count)
+        told = parameters["batch"] * (away - (found.arrays[name] - asked["point"])) / 0.1
         np.testing.assert_allclose(vector_of(rows, site), told, atol=1e-10)
 
 

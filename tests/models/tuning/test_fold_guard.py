@@ -1,4 +1,4 @@
-"""Coefficients of an answer over the rows without a fold, as a guard over all rows is given them and gives them back."""
+"""Coefficients of an answer over the rows without a fold, as a guard over all rows has them and gives them back."""
 
 from __future__ import annotations
 

@@ -22,7 +22,8 @@ from nats.errors import Error as NatsError
 
 from services.bus.cluster import Member, make_cluster
 from services.bus.configuration import BusFiles
-from services.bus.server import command, running_pid, update_users
+from services.bus.reload import running_pid
+from services.bus.server import command, update_users
 from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.signing import new_seed_file, public_key
 from services.coordinator.nats_transport import NatsTransport

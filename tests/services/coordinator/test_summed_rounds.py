@@ -125,6 +125,37 @@ def test_two_thirds_away_give_no_sum_at_all(works: FakeWorks) -> None:
     assert len(works.store.records) == 1
 
 
+def refusing(plant: FakePlant, kind: str, number: int = 1) -> None:
+    """Have a plant refuse a round, or what comes before it, for good."""
+    plant.behave = lambda task: (
+        plant.refusal_of(task, "exposure_limit") if task.kind == kind and task.round == number else None
+    )
+
+
+def test_nobody_is_asked_again_where_a_refusal_for_good_leaves_no_sum(works: FakeWorks) -> None:
+    three = FakeWorks({site: plant for site, plant in works.plants.items() if site != "plant-4"})
+    refusing(three.plants["plant-2"], "round")
+    with pytest.raises(TooFewSitesError, match=r"in round 1 and none will \(plant-2: with this answer .* isolate"):
+        three.train(on_sums(three, absence_patience_seconds=2.0))
+    for plant in three.plants.values():
+        assert [task.kind for task in plant.asked].count("round") == 1, "no answer more is spent"
+
+
+def test_a_refusal_for_good_waits_for_who_may_come_back(works: FakeWorks) -> None:
+    refusing(works.plants["plant-2"], "round", 2)
+    works.plants["plant-3"].behave = once(away("plant-3", "round", rounds=range(2, 3)))
+    trained = works.train(on_sums(works, absence_patience_seconds=60.0))
+    assert trained.certificate.gap <= 1e-3 and statuses(works, "plant-2")[1] == "refused_by_site"
+
+
+def test_a_plant_that_refuses_to_make_masks_is_left_out_at_once(works: FakeWorks) -> None:
+    refusing(works.plants["plant-2"], "agree")
+    works.train(on_sums(works, absence_patience_seconds=2.0, max_rounds=2))
+    (left,) = works.store.get_run(next(iter(works.store.runs))).excluded
+    assert (left.site_id, left.code) == ("plant-2", "exposure_limit") and "waits" not in left.reason
+    assert [task.kind for task in works.plants["plant-2"].asked].count("agree") == 1
+
+
 def test_a_plant_that_stays_away_is_left_out_and_the_model_is_that_of_the_others(works: FakeWorks) -> None:
     works.plants["plant-4"].behave = away("plant-4", "agree", "prepare", "round", "unmask", rounds=range(3, 1000))
     run = on_sums(works)

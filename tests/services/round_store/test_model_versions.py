@@ -48,6 +48,22 @@ def test_a_version_of_a_run_that_did_not_end_well_says_so(store: RoundStore, run
     assert (told.version, told.run_id, told.reason) == ("2", running.run_id, said)
 
 
+def test_a_forgotten_version_is_known_and_stands_in_no_list(store: RoundStore, running: Run) -> None:
+    for version in ("1", "2", "3"):
+        store.model_versions.add("pump", version, running.run_id, {})
+    store.model_versions.add("fan", "3", running.run_id, {})
+    store.model_versions.mark_forgotten("pump", ("3", "1", "9"), "a plant left")
+    assert [each.version for each in store.model_versions.list_versions("pump", limit=9)] == ["2"]
+    known = store.model_versions.list_versions("pump", limit=9, with_forgotten=True)
+    assert {each.version: each.status for each in known} == {
+        "1": "forgotten", "2": "registered", "3": "forgotten"
+    }
+    assert store.model_versions.get("pump", "1").reason == "a plant left"
+    assert store.model_versions.forgotten({"pump", "fan"}) == {("pump", "1"), ("pump", "3")}
+    assert store.model_versions.forgotten({"fan"}) == store.model_versions.forgotten(set()) == frozenset()
+    assert {name: each.version for name, each in store.overview.newest_versions().items()} == {"pump": "2", "fan": "3"}
+
+
 def test_aliases_have_a_history(store: RoundStore, running: Run) -> None:
     for version in ("1", "2"):
         store.model_versions.add("pump", version, running.run_id, {})

@@ -15,6 +15,7 @@ from services.contracts.training_spec import TrainingSpec
 from services.site_agent.cli import main
 from services.site_agent.ledger_check import verify
 from services.site_agent.policy import REASONS, SitePolicy
+from services.site_agent.told_models import ISOLATING
 from services.site_agent.vault.guard import VaultGuard
 
 KINDS: Any = ("join", "round", "evaluate")
@@ -77,7 +78,9 @@ def test_without_another_answer_an_oem_is_refused_before_it_has_rows(
     site = make_site(policy=rules(exposure_limit=0.2))
     answers = sweep(site, np.linspace(0.3, 0.8, 200))
     refused = [answer for answer in answers if isinstance(answer, SiteRefusal)]
-    assert refused and {(each.code, each.reason) for each in refused} == {("exposure_limit", REASONS["exposure_limit"])}
+    first, later = refused[:ISOLATING], refused[ISOLATING:]
+    assert {(each.code, each.reason) for each in first} == {("exposure_limit", REASONS["exposure_limit"])}
+    assert {each.code for each in later} == {"budget_spent"}, "refusals would say where a row lies"
     entries = verify(site.folder / "ledger.jsonl")
     figures = [entry["exposure"] for entry in entries if entry["message"] == "update"]
     assert len(figures) + len(refused) == 200

@@ -1,4 +1,4 @@
-"""Rows that combinations with any factors isolate: held to a search by least squares, and among unlike vectors alone."""
+"""Rows that combinations with any factors isolate: as a search by least squares, and among unlike vectors alone."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from services.contracts.messages import Task
-from services.contracts.training_spec import TrainingSpec
 from services.site_agent.kinds import kind_of
 from services.site_agent.vault.exposure import ANY_KIND, SKETCH, UNKNOWN_KIND, Differences
 from services.site_agent.vault.factors import rows_in_spans
@@ -77,19 +75,9 @@ def test_the_kind_stands_with_the_vector_and_a_copy_has_it() -> None:
     assert not later.copy().admits([third]) and later.admits([first])
 
 
-def task(**changes: Any) -> Task:
-    known = {"site_id": "a", "run_id": "a" * 32, "round": 1, "method": "fedavg", "asset_type": "rig"}
-    return Task(kind="round", **{**known, "contract": "0" * 64, "spec": TrainingSpec(), **changes})
-
-
 def test_a_kind_is_a_loss_with_its_terms_and_steps_are_of_any() -> None:
-    specs = [
-        {"loss": "hinge"}, {"loss": "logistic"}, {"loss": {"name": "pinball", "quantile": 0.5}},
-        {"loss": {"name": "pinball", "quantile": 0.2}},
-    ]
-    kinds = [kind_of(task(spec=TrainingSpec.model_validate(spec))) for spec in specs]
-    assert len(set(kinds)) == 4 and all(0.0 < kind <= 1.0 for kind in kinds)
-    assert kind_of(task(spec=TrainingSpec.model_validate(specs[0] | {"label_flip_cost": 7.0}))) == kinds[0]
+    kinds = [kind_of(loss, {"point": np.zeros((1, 3))}) for loss in ("hinge", "pinball 0.5", "pinball 0.2")]
+    assert len(set(kinds)) == 3 and all(0.0 < kind <= 1.0 for kind in kinds)
     still, stepping = ({"point": np.zeros((1, 3)), "step_size": np.full(1, size)} for size in (0.0, 0.1))
-    assert kind_of(task(arrays=still)) == kinds[0] and kind_of(task(arrays=stepping)) == ANY_KIND
-    assert kind_of(task(arrays={"stiffness": np.ones(1)})) == ANY_KIND
+    assert kind_of("hinge", still) == kinds[0] and kind_of("hinge", stepping) == ANY_KIND
+    assert kind_of("hinge", {"stiffness": np.ones(1)}) == ANY_KIND

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from services.contracts.messages import SiteUpdate
+from services.contracts.target import Target
 from services.contracts.training_spec import TrainingSpec
 from services.contracts.tuning import TuningTask
 from services.site_agent.own_draws import with_own_draws
@@ -118,7 +119,7 @@ def test_sums_of_steps_give_no_row_by_the_number_of_steps(make_site: Any, seed: 
 
 
 def test_folds_give_no_row_by_their_numbers_of_rows(make_site: Any) -> None:
-    """N times a cut over all rows less n times one without a fold are the fold's rows; between two points one changes."""
+    """N times a cut over all rows less n times one without a fold are the fold's rows; between points one changes."""
     site, rng = make_site(policy=rules()), np.random.default_rng(4)
     features, labels = train_of(site)
     count, folds = len(labels), 8
@@ -146,3 +147,42 @@ def test_folds_give_no_row_by_their_numbers_of_rows(make_site: Any) -> None:
         for kept in range(count - count // folds - 2, count):
             combination = count * (of_all[0] - of_all[1]) - kept * (without[0] - without[1])
             assert not isolated(site, combination)
+
+
+def pinball(quantile: float) -> TrainingSpec:
+    loss = {"name": "pinball", "quantile": quantile}
+    return TrainingSpec.model_validate({"loss": loss, "radius": {"rule": "fixed", "value": 0.0}})
+
+
+def test_two_quantiles_and_the_sum_of_all_rows_give_no_row(make_site: Any, asset_type: Any) -> None:
+    """``a - b + (p - q) (sum of all)`` of pinball losses at p and q are the rows whose target lies between the two."""
+    rng, table = np.random.default_rng(0), [["flow", "ripple", "oil", "gap"]]
+    for _ in range(100):
+        flow, ripple, oil = rng.uniform(20, 80), rng.uniform(-8, 8), rng.uniform(0, 4)
+        table.append([flow, ripple, oil, 4 + 0.03 * (flow - 50) + 0.1 * ripple + 0.3 * rng.standard_normal()])
+    target = Target(name="gap", unit="mm", low=0.0, high=8.0)
+    kind = asset_type.model_copy(update={"target": target, "fault_classes": ()})
+    site = make_site(table, asset_type=kind, policy=rules(), target_column="gap")
+    train = site.door._vault.current().train
+    rows, targets = np.column_stack([train.features, np.ones(len(train))]), train.targets
+    number, tempting = 0, 0
+
+    def asked(point: np.ndarray, quantile: float) -> np.ndarray:
+        nonlocal number
+        number += 1
+        said = site.ask(
+            "round", round=number, method="level-bundle-plain", spec=pinball(quantile),
+            arrays={"point": point[np.newaxis]},
+        )
+        assert isinstance(said, SiteUpdate), said
+        return len(rows) * said.arrays["slope"][0]
+
+    everyone = asked(np.array([0.0, 0.0, 0.0, 5.0]), 0.9) / 0.1
+    for _ in range(40):
+        point = np.append(3 * rng.standard_normal(3), 0.0)
+        point[3] = 0.5 - point[:3] @ [0.5, 0.5, 0.5] + 0.1 * rng.standard_normal()
+        beside = point + [0.0, 0.0, 0.0, 0.02]
+        tempting += np.count_nonzero((rows @ point < targets) != (rows @ beside < targets)) == 1
+        left = asked(beside, 0.5) + 0.5 * everyone - asked(point, 0.2) - 0.2 * everyone
+        assert not isolated(site, left)
+    assert tempting > 3

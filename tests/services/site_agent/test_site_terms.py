@@ -111,13 +111,15 @@ def test_a_lifted_round_has_the_size_of_the_lift(make_site: Make) -> None:
 @pytest.mark.parametrize("lift", [
     SplineLiftSpec(kind="spline", segments=4), ProductLiftSpec(kind="products", features=(0, 1, 2), segments=3),
     NystromLiftSpec(kind="nystrom", points=((0.5, 0.5, 0.5),) * 9, bandwidth=1e-3),
+    FourierLiftSpec(components=9, bandwidth=0.5), ProductLiftSpec(kind="products", features=(0, 1, 2), squares=True),
 ])
-def test_rounds_of_local_features_count_as_ones_that_may_tell_single_readings(
+def test_rounds_under_a_lift_count_as_ones_that_may_tell_single_readings(
     make_site: Make, policy: SitePolicy, lift: Any
 ) -> None:
-    """A kernel that is narrow enough is 0 at all rows but one, whose distance the slope then tells."""
+    """A narrow kernel is 0 at all rows but one, whose distance the slope then tells; products solve for two rows."""
     spec = TrainingSpec(lift=pinned(lift, 3))
-    message = {"point": np.zeros((1, 13)), "centre": np.zeros((1, 13)), "penalty": np.ones(1)}
+    zeros = np.zeros((1, lifted_size(lift, 3) + 1))
+    message = {"point": zeros, "centre": zeros, "penalty": np.ones(1)}
     strict = make_site(policy=policy.model_copy(update={"allow_unaccounted": False, "exposure_limit": 0.0}))
     assert strict.refusal_code("round", spec=spec, arrays=message) == "exposure_limit"
     plain = {name: array[:, :4] if array.ndim == 2 else array for name, array in message.items()}

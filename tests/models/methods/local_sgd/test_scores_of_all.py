@@ -155,7 +155,7 @@ def test_the_account_of_a_softmax_regression_gives_its_gradient_and_steps(name: 
     whole = np.hstack([site.features, np.ones((30, 1))])
     slope = np.hstack([objective.planes(found.arrays["slope"], 2)])
     np.testing.assert_allclose(np.stack(found.account.rows[:3]) @ whole, slope, atol=1e-12)
-    gone = (point - found.arrays["local_point"]) / (0.2 * 3) - message["correction"]
+    gone = (point - found.arrays["local_point"]) / 0.2 - 3 * message["correction"]
     np.testing.assert_allclose(np.stack(found.account.rows[3:]) @ whole, objective.planes(gone, 2), atol=1e-12)
 
 

@@ -1,0 +1,40 @@
+r"""Differences of two answers that a few rows make alone: under a lift these rows can be solved for.
+
+A difference ``sum_k d_k (1, x_k)`` of two rows or more has more unknowns than numbers, as long as the features stand in
+it as they are. Under a lift z there are more numbers than features. Products of all pairs with squares are the symmetric
+matrix ``sum_k d_k u_k u_k^T``, u = (1, x), and of rank two it has one decomposition whose u begin with 1; splines tell
+in which segments the readings lie, and where; D waves are equations for D / P rows. So under a lift a vector leaves
+only where the difference from each of the last has no row, or more than a few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.basics import FloatArray
+
+LIFTED: Final = 3
+"""Rows that no difference of two answers under a lift is made of: two that products give, and one to spare."""
+LATE: Final = 256
+"""Vectors to which the next one is held, since the agent began."""
+_BESIDE: Final = 0.002
+"""What a row weighs, as a part of the heaviest, below which it counts as hidden: as ``exposure`` has it of pairs."""
+
+
+def leaves_few(rows: FloatArray, late: Sequence[FloatArray], alike: NDArray[np.intp], few: int) -> bool:
+    """Whether a vector, by its coefficients (N,), is made of 1 to ``few`` rows, alone or less one of the last.
+
+    ``alike`` (N,): the number of the first row with the same features; such rows count as one.
+    """
+    apart = rows - np.vstack([np.zeros_like(rows), *late])
+    if not np.array_equal(alike, np.arange(len(alike))):
+        order = np.argsort(alike, kind="stable")
+        apart = np.add.reduceat(apart[:, order], np.unique(alike[order], return_index=True)[1], axis=1)
+    sizes = np.abs(apart)
+    heaviest = sizes.max(axis=1)
+    told = (sizes > _BESIDE * heaviest[:, np.newaxis]).sum(axis=1)
+    return bool(((told <= few) & (heaviest > 0.0)).any())

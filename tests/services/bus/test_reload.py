@@ -1,0 +1,100 @@
+"""Whether a server took its users is seen by its log; the real one is asked in ``tests/api/sites/test_keys.py``."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from services.bus import reload
+from services.bus.configuration import BusFiles, users_text
+from services.bus.server import prepare
+from services.contracts.errors import ConflictError, UnavailableError
+from services.contracts.signing import new_seed_file, public_key
+
+STARTED, TAKEN = f"[7] [INF] {reload.STARTED}\n", f"[7] [INF] {reload.TAKEN}\n"
+REFUSED = f"[7] [ERR] {reload.REFUSED}Duplicate nkey\n"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> BusFiles:
+    return BusFiles(tmp_path)
+
+
+def test_two_users_with_one_key_are_refused_before_anything_is_written(files: BusFiles) -> None:
+    def start(**keys: str) -> None:
+        prepare(files, host="127.0.0.1", port=1, host_names=["127.0.0.1"], site_keys=keys)
+
+    key = new_seed_file(files.folder / "plant.nk")
+    start(east=key)
+    before, own = files.users.read_text(), public_key(files.coordinator_seed)
+    for keys, said in (({"west": own}, "site west bears the key of the OEM"),
+                       ({"east": key, "west": f"{own} {key}"}, "site west bears the key of the OEM"),
+                       ({"east": key, "west": key}, "site west bears the key of site east")):
+        with pytest.raises(ConflictError, match=f"{said}.*`ballast site remove west`"):
+            start(**keys)
+    assert files.users.read_text() == before
+    other = new_seed_file(files.folder / "other.nk")
+    assert users_text(own, {"east": f"{other} {key}"}).count("nkey") == 3, "two keys of one plant are two users"
+
+
+@pytest.mark.parametrize(("log", "why"), [
+    ("", ""), (STARTED + REFUSED, "Duplicate nkey"), (STARTED + REFUSED + TAKEN, ""), (REFUSED + STARTED, ""),
+    (STARTED + TAKEN + REFUSED + "[7] [INF] more\n", "Duplicate nkey"),
+])
+def test_what_counts_is_the_last_that_the_log_says(files: BusFiles, log: str, why: str) -> None:
+    assert reload.refused_reload(files) == ""
+    files.log.write_text(log)
+    assert reload.refused_reload(files) == why
+
+
+def running(monkeypatch: pytest.MonkeyPatch, files: BusFiles, said: str) -> None:
+    """A server that says this when it is told to read its configuration."""
+    def told(pid: int, number: int) -> None:
+        with files.log.open("a") as log:
+            log.write(said)
+
+    monkeypatch.setattr(reload, "running_pid", lambda _: 7)
+    monkeypatch.setattr(os, "kill", told)
+    monkeypatch.setattr(reload, "PATIENCE_SECONDS", 0.05)
+
+
+@pytest.mark.parametrize(("said", "why"), [(REFUSED, "did not take its users: Duplicate nkey$"), ("", "did not say")])
+def test_a_server_that_refuses_or_is_silent_has_not_taken_it(
+    files: BusFiles, monkeypatch: pytest.MonkeyPatch, said: str, why: str
+) -> None:
+    files.log.write_text(STARTED + TAKEN)
+    running(monkeypatch, files, said)
+    with pytest.raises(UnavailableError, match=why):
+        reload.reload(files)
+
+
+def test_what_an_earlier_reload_said_does_not_count(files: BusFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    files.log.write_text(STARTED + REFUSED)
+    running(monkeypatch, files, TAKEN)
+    reload.reload(files)
+    files.log.unlink()
+    monkeypatch.setattr(os, "kill", lambda *_: None)
+    reload.reload(files)  # without a log it is told, and not waited for
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="a system without /proc says nothing of its processes")
+def test_a_server_that_ended_is_not_waited_for(files: BusFiles, tmp_path: Path) -> None:
+    program = tmp_path / "nats-server"
+    program.symlink_to(sys.executable)
+    process = subprocess.Popen([program, "-c", "input()"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    files.pid.write_text(str(process.pid))
+    assert process.stdin is not None
+    try:
+        while Path(f"/proc/{process.pid}/comm").read_text().strip() != "nats-server":
+            pass
+        assert reload.running_pid(files) == process.pid
+        process.stdin.close()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert reload.running_pid(files) is None, "it ended, and its parent has not asked"
+    finally:
+        process.kill()
+        process.wait()
