@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import math
-import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Literal
 import numpy as np
 from pydantic import ValidationError
 
+from api.asset_types.headers import is_found_at_plants, meant_header, plain_name, without_unit
 from models.basics import FloatArray
 from services.contracts.asset_type import AssetType, FaultClass, Feature, explain
 from services.contracts.errors import InvalidInputError
@@ -25,7 +25,6 @@ HEALTHY = ("healthy", "normal", "good", "ok", "none", "no_fault", "class_0")
 
 _MISSING = ("", "?", "na", "nan", "null")
 _MOST_CLASSES = 20
-_WITH_UNIT = re.compile(r"(?P<name>.*\S)\s*[\[(](?P<unit>[^\[\]()]+)[\])]")
 
 
 @dataclass(frozen=True)
@@ -72,10 +71,10 @@ def draft_asset_type(name: str, path: Path, layout: Layout) -> DraftedType:
         The file is no such table, a named column is not in it, or it has no column of numbers or nothing to learn.
     """
     table = _read(path, layout)
-    others = (layout.label, layout.target, *layout.without)
-    for each in others:
-        if each is not None and each not in table:
-            raise InvalidInputError(f"{path.name} has no column {each!r}; it has {', '.join(table)}")
+    if layout.label is not None and layout.label not in table:
+        raise InvalidInputError(f"{path.name} has no column {layout.label!r}; it has {', '.join(table)}")
+    goal = None if layout.target is None else meant_header(layout.target, table, path.name)
+    others = (layout.label, goal, *(meant_header(each, table, path.name) for each in layout.without))
     remarks, sensors = list[str](), list[_Column]()
     for header, cells in table.items():
         if header in others:
@@ -84,12 +83,12 @@ def draft_asset_type(name: str, path: Path, layout: Layout) -> DraftedType:
         if readings is None:
             remarks.append(f"{header}: not all of its cells are numbers, so it is no feature")
             continue
-        sensors.append(_sensor(header, readings, is_for_target=layout.target is not None))
+        sensors.append(_sensor(header, readings, is_for_target=goal is not None))
     if not sensors:
         raise InvalidInputError(f"{path.name} has no column of numbers that could be a feature")
     remarks += [line for each in sensors for line in each.remarks]
     classes = _classes(table[layout.label], remarks) if layout.label is not None else ()
-    target = None if layout.target is None else _target(layout.target, _numbers(table[layout.target], layout.decimal))
+    target = None if goal is None else _target(goal, _numbers(table[goal], layout.decimal), remarks)
     try:
         made = AssetType(
             name=name, features=tuple(each.feature for each in sensors), fault_classes=classes, target=target
@@ -144,10 +143,9 @@ def _numbers(cells: list[str], decimal: str) -> FloatArray | None:
 
 
 def _sensor(header: str, readings: FloatArray, *, is_for_target: bool) -> _Column:
-    match = _WITH_UNIT.fullmatch(header)
-    said, unit = (match["name"], match["unit"].strip()) if match else (header, "1")
-    name, remarks = _slug(said), list[str]()
-    if name != header:
+    said, unit = without_unit(header)
+    name, remarks = plain_name(said), list[str]()
+    if not is_found_at_plants(header, name, unit):
         remarks.append(f'{name}: its column is called {header!r}; where a plant calls it so too, its site.toml says '
                        f'{name} = "{header}" under [data.columns]')
     spreads = speaks_for_logarithms(readings)
@@ -199,7 +197,7 @@ def _classes(cells: list[str], remarks: list[str]) -> tuple[FaultClass, ...]:
             f"the label column has {len(counts)} different words; fault classes are two to {_MOST_CLASSES} "
             "(a number that is to be estimated is a target: say --target)"
         )
-    names = {word: _slug(word, "class_") for word in counts}
+    names = {word: plain_name(word, "class_") for word in counts}
     healthy = next(
         (word for said in HEALTHY for word in counts if names[word] == said), counts.most_common(1)[0][0]
     )
@@ -213,19 +211,16 @@ def _classes(cells: list[str], remarks: list[str]) -> tuple[FaultClass, ...]:
     return tuple(FaultClass(name=names[word], severity=int(word != healthy)) for word in order)
 
 
-def _target(header: str, values: FloatArray | None) -> Target:
+def _target(header: str, values: FloatArray | None, remarks: list[str]) -> Target:
     if values is None:
         raise InvalidInputError(f"column {header!r} holds what is no number, so it is no target")
-    match = _WITH_UNIT.fullmatch(header)
-    said, unit = (match["name"], match["unit"].strip()) if match else (header, "1")
+    said, unit = without_unit(header)
+    name = plain_name(said)
+    if not is_found_at_plants(header, name, unit):
+        remarks.append(f'{name}: its column is called {header!r}; where a plant calls it so too, its site.toml says '
+                       f'target_column = "{header}" under [data]')
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     if low == high:
         raise InvalidInputError(f"column {header!r} reads {low:g} in every row, so there is nothing to estimate")
     low, high = _outwards(low, high)
-    return Target(name=_slug(said), unit=unit, low=low, high=high)
-
-
-def _slug(said: str, front: str = "f_") -> str:
-    """A name that contracts take: small letters, digits and underscores, a letter first."""
-    plain = re.sub(r"[^a-z0-9]+", "_", said.lower()).strip("_") or "x"
-    return (plain if plain[0].isalpha() else front + plain)[:63]
+    return Target(name=name, unit=unit, low=low, high=high)

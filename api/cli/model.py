@@ -23,7 +23,7 @@ from api.cli.common import (
 )
 from api.models import exports, queries
 from api.models import service as models
-from api.models.schemas import Unlearning, VersionDetail
+from api.models.schemas import ChampionChange, Unlearning, VersionDetail
 from services.contracts.errors import InvalidInputError
 from services.contracts.fairness import FairnessIndices
 from services.reporting.calibration_rows import calibration_rows
@@ -180,8 +180,7 @@ def _promote(backend: Backend, args: argparse.Namespace) -> None:
     change = models.promote(
         backend, local_administrator(), args.name, args.version, args.reason, ignore_gates=args.ignore_gates
     )
-    before = change.previous_version or "none"
-    tell(args, change, f"version {change.version} of model {change.model} is champion; before it {before}")
+    tell(args, change, f"version {change.version} of model {change.model} is champion{_instead(change)}")
 
 
 def _unlearn(backend: Backend, args: argparse.Namespace) -> None:
@@ -202,5 +201,9 @@ def _unlearn(backend: Backend, args: argparse.Namespace) -> None:
 
 def _rollback(backend: Backend, args: argparse.Namespace) -> None:
     change = models.rollback(backend, local_administrator(), args.name, args.reason)
-    before = change.previous_version
-    tell(args, change, f"version {change.version} of model {change.model} is champion again; before it {before}")
+    tell(args, change, f"version {change.version} of model {change.model} is champion again{_instead(change)}")
+
+
+def _instead(change: ChampionChange) -> str:
+    """What it took the place of; "before it" would be the champion that a rollback goes back to."""
+    return "" if change.previous_version is None else f" instead of {change.previous_version}"

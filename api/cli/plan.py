@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -88,7 +88,8 @@ def _create(backend: Backend, args: argparse.Namespace) -> None:
     plan = read_contract(Plan, args.file, "plan")
     made = plans.create(backend, local_administrator(), plan, paused=args.paused, dry_run=args.dry_run)
     head = f"plan {plan.name}: {plan.method} for {plan.asset_type}, schedule {plan.cron or 'none'}"
-    tell(args, made, head, *_notes(plan), *_kept(args))
+    tell(args, made, head, *_kept(args))
+    _tell_notices(made.notices)
 
 
 def _update(backend: Backend, args: argparse.Namespace) -> None:
@@ -97,23 +98,18 @@ def _update(backend: Backend, args: argparse.Namespace) -> None:
     after = plans.update(backend, local_administrator(), plan, args.reason, dry_run=args.dry_run)
     changes = plan_changes(before.plan, after.plan)
     head = f"plan {plan.name} version {after.version}" + ("" if changes else ": nothing changes")
-    tell(args, {"record": after, "changes": _as_plain(changes)}, head, *_change_lines(changes), *_notes(plan),
-         *_kept(args))
+    tell(args, {"record": after, "changes": _as_plain(changes)}, head, *_change_lines(changes), *_kept(args))
+    _tell_notices(after.notices)
 
 
 def _kept(args: argparse.Namespace) -> list[str]:
     return ["nothing was stored"] if args.dry_run else []
 
 
-def _notes(plan: Plan) -> list[str]:
-    """What a plan says that is allowed and seldom meant."""
-    gate = plan.gates.max_gap
-    if gate is None or plan.gap <= gate:
-        return []
-    return [
-        f"note: a run ends at a gap of {plan.gap:g}, and the gate max_gap makes no version above {gate:g} champion: "
-        f"say gap = {gate:g}, or max_gap = {plan.gap:g} under [gates]"
-    ]
+def _tell_notices(notices: Iterable[str]) -> None:
+    """What a plan says that is allowed and seldom meant, to stderr: the result stays what it is."""
+    for notice in notices:
+        print(f"ballast: note: {notice}", file=sys.stderr)
 
 
 def _diff(backend: Backend, args: argparse.Namespace) -> None:
@@ -196,6 +192,7 @@ def _delete(backend: Backend, args: argparse.Namespace) -> None:
 def _trigger(backend: Backend, args: argparse.Namespace) -> None:
     run = plans.trigger(backend, local_administrator(), args.name, args.reason, dict(args.overrides))
     _tell_order(backend, args, run)
+    _tell_notices(run.notices)
 
 
 def _tune(backend: Backend, args: argparse.Namespace) -> None:

@@ -44,7 +44,7 @@ def _add(backend: Backend, args: argparse.Namespace) -> None:
 
 def _list(backend: Backend, args: argparse.Namespace) -> None:
     print_list(args, backend.store.webhooks.list_webhooks(), {
-        "id": "webhook_id", "url": "url", "kinds": lambda each: each.kinds or "all", "arrived": "last_number",
+        "id": "webhook_id", "url": "url", "kinds": lambda each: each.kinds or "all", "goes on after": "last_number",
         "delivered at": "delivered_at", "failures": "failures", "last failure": "last_failure",
         "disabled at": "disabled_at",
     })

@@ -21,7 +21,7 @@ from services.contracts.diagnosis import DiagnoseResponse
 from services.contracts.estimate import EstimateResponse
 from services.contracts.events import Event, EventKind
 from services.contracts.records import PlanRecord, Site
-from services.contracts.run import RoundRecord, Run
+from services.contracts.run import OrderedRun, RoundRecord, Run
 from services.contracts.version_facts import ModelSummary
 
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
@@ -110,10 +110,13 @@ class Client:
         """One plan."""
         return self._one(PlanRecord, "GET", f"/v1/admin/plans/{_word(name)}")
 
-    def trigger(self, plan: str, reason: str = "", *, key: str = "") -> Run:
-        """Ask for a run of a plan. Under the same ``key`` of yours it is made once a day, whoever fails in between."""
+    def trigger(self, plan: str, reason: str = "", *, key: str = "") -> OrderedRun:
+        """Ask for a run of a plan. Under the same ``key`` of yours it is made once a day, whoever fails in between.
+
+        ``notices``: what of the plan to look at.
+        """
         path = f"/v1/admin/plans/{_word(plan)}/trigger"
-        return self._one(Run, "POST", path, body={"reason": reason}, change=key or True)
+        return self._one(OrderedRun, "POST", path, body={"reason": reason}, change=key or True)
 
     def tune(self, plan: str, reason: str = "", *, key: str = "") -> Run:
         """Ask for a tuning of a plan's terms and nothing else; ``run(run_id).plan.tuned`` is what it chose."""

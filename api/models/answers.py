@@ -27,6 +27,10 @@ class Kind(Protocol):
     def plain(self) -> DiagnoseRequest:
         """A request that says nothing beside its samples."""
 
+    @property
+    def in_query(self) -> tuple[str, ...]:
+        """What of it stands in the query where the samples are lines."""
+
     def asked(self, beside: Mapping[str, object]) -> DiagnoseRequest:
         """What a request says beside its samples; ``ValidationError`` where that does not fit."""
 
@@ -45,6 +49,8 @@ class Kind(Protocol):
 
 class Diagnoses:
     """Diagnoses of classes, as ``DiagnoseResponse`` has them."""
+
+    in_query = ("alias", "coverage")
 
     @cached_property
     def plain(self) -> DiagnoseRequest:
@@ -76,6 +82,8 @@ class Diagnoses:
 
 class Estimates:
     """Estimates of a target, as ``EstimateResponse`` has them."""
+
+    in_query = (*Diagnoses.in_query, "confidence")
 
     @cached_property
     def plain(self) -> EstimateRequest:

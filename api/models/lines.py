@@ -20,9 +20,11 @@ from starlette.types import Receive, Scope, Send
 from api.models.answers import Kind
 from api.web.authenticator import TokenAuthenticator
 from api.web.limits import LINES, UNBUFFERED
+from api.web.parameters import check_query
 from services.contracts.asset_type import explain
 from services.contracts.diagnosis import DiagnoseRequest
 from services.contracts.errors import BallastError, InvalidInputError
+from services.predictor.predictor import coverage_of
 
 MEDIA_TYPE: Final = LINES
 LONGEST_LINE: Final = 64 * 1024
@@ -38,14 +40,17 @@ Numbered = tuple[int, bytes | None]
 async def answer(request: Request, kind: Kind) -> Response:
     """Stream of answers to the request's lines.
 
-    ``alias``, ``coverage`` and ``confidence`` stand in the query; ``InvalidInputError`` where they do not fit.
+    ``alias``, ``coverage`` and ``confidence`` stand in the query; ``RequestValidationError`` or ``InvalidInputError``
+    where they do not fit, ``ConflictError`` where the version has no answers of that coverage.
     """
+    check_query(request.query_params, dict.fromkeys(kind.in_query, False))
     try:
-        asked = kind.asked({name: value for name, value in request.query_params.items()})
+        asked = kind.asked(dict(request.query_params))
     except ValidationError as error:
         raise InvalidInputError(f"query: {explain(error)}") from None
     name = request.path_params["name"]
     served = await run_in_threadpool(kind.served, request.app.state.backend.predictors, name, asked.alias)
+    coverage_of(served.version, asked.coverage)
     return _Lines(_answers(request, kind, served, asked))
 
 

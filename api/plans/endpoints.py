@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query, Request, Response
 from fastapi.openapi.models import Example
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from api.plans import service
 from api.web.auth import Administrator, Engineer, Operator
@@ -18,7 +18,7 @@ from services.contracts.errors import InvalidInputError
 from services.contracts.overrides import FOR_ONE_RUN
 from services.contracts.plan import Plan
 from services.contracts.records import PlanRecord, PlanVersion
-from services.contracts.run import Run
+from services.contracts.run import OrderedRun, Run
 from services.round_store.queries import MAX_PAGE
 
 router = APIRouter(prefix="/v1/admin/plans", tags=["administration: plans"], default_response_class=PlainJSON)
@@ -30,7 +30,7 @@ EXAMPLES = {
         value={
             "name": "pumps", "asset_type": "triplex-pump", "cron": "0 2 * * *", "timezone": "Europe/Berlin",
             "min_sites": 3, "spec": {"radius": {"rule": "samples", "value": 10}, "label_flip_cost": 1.0},
-            "gates": {"max_gap": 1e-3, "min_site_f1": 0.75},
+            "gates": {"max_gap": 1e-3, "min_f1": 0.85},
         },
     ),
     "lifted": Example(
@@ -175,7 +175,10 @@ def create_plan(
     paused: Annotated[bool, Query(description="do not start it by its schedule yet")] = False,
     dry_run: DryRun = False,
 ) -> PlanRecord:
-    """Store a new plan, after checking its asset type, sites, method, parameters and schedule."""
+    """Store a new plan, after checking its asset type, sites, method, parameters and schedule.
+
+    `notices` are what it says that is allowed and seldom meant, such as a gate that may never hold.
+    """
     response.status_code = 200 if dry_run else 201
     return service.create(backend, caller.actor, body, paused=paused, dry_run=dry_run)
 
@@ -192,17 +195,26 @@ def resume_plan(name: str, caller: Operator, backend: BackendDep, reason: Reason
     return service.set_paused(backend, caller.actor, name, False, reason)
 
 
+OfOneRun = Annotated[
+    Any, WithJsonSchema({"anyOf": [{"type": kind} for kind in ("boolean", "integer", "number", "string")]})
+]
+"""A value of one run. Which fields have one is said first, so that no field of the plan is told what kind it wants."""
+
+
 class Order(OptionalReason):
     """Why a run is asked for, and what it has of its own; both may be left out."""
 
-    overrides: dict[str, bool | int | float | str] = Field(
+    overrides: dict[str, OfOneRun] = Field(
         default_factory=dict, description=f"fields of the plan that this run has of its own: {', '.join(FOR_ONE_RUN)}"
     )
 
 
 @router.post("/{name}/trigger", status_code=202)
-def trigger_plan(name: str, caller: Operator, backend: BackendDep, body: Order | None = None) -> Run:
-    """Ask for a run now; it is pending until the flows process starts it. One run of a plan at a time."""
+def trigger_plan(name: str, caller: Operator, backend: BackendDep, body: Order | None = None) -> OrderedRun:
+    """Ask for a run now; it is pending until the flows process starts it. One run of a plan at a time.
+
+    `notices` are what to look at in the plan, such as a gate that holds only where every plant tells its own scores.
+    """
     order = body or Order()
     return service.trigger(backend, caller.actor, name, order.reason, order.overrides)
 

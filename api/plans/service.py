@@ -13,8 +13,9 @@ from services.contracts.errors import ConflictError
 from services.contracts.overrides import tuning_alone, with_overrides
 from services.contracts.plan import Plan
 from services.contracts.plan_changes import plan_changes
+from services.contracts.plan_notices import plan_notices
 from services.contracts.records import PlanRecord
-from services.contracts.run import Run
+from services.contracts.run import OrderedRun, Run
 
 
 def create(
@@ -100,14 +101,16 @@ def delete(
 
 def trigger(
     backend: Backend, actor: Actor, name: str, reason: str = "", overrides: Mapping[str, Any] | None = None
-) -> Run:
+) -> OrderedRun:
     """Ask for a run now, also of a paused plan; the flows process starts it within seconds.
 
     ``overrides``: fields of the plan that this run has of its own (:mod:`services.contracts.overrides`).
     ``ConflictError`` while a run of the plan is unfinished, or where it is archived; ``InvalidInputError`` when a site
     that the plan names is suspended or removed, or an override does not fit.
     """
-    return _order(backend, actor, name, reason, "plan.trigger", lambda plan: with_overrides(plan, overrides or {}))
+    run = _order(backend, actor, name, reason, "plan.trigger", lambda plan: with_overrides(plan, overrides or {}))
+    last = backend.store.runs.list_runs(plan=name, status="completed", limit=1, tunings=False)
+    return OrderedRun.of_record(run, notices=plan_notices(run.plan, last[0] if last else None))
 
 
 def tune(backend: Backend, actor: Actor, name: str, reason: str = "") -> Run:

@@ -5,13 +5,14 @@ So is one that is said twice where the route takes one value, for the other valu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, get_args, get_origin
 
 from fastapi import Request
 from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from starlette.datastructures import QueryParams
 
 
 def refuse_unknown(request: Request) -> None:
@@ -23,11 +24,19 @@ def refuse_unknown(request: Request) -> None:
         return
     route = request.scope.get("route")
     known = dict(_kinds(route.dependant)) if isinstance(route, APIRoute) else {}
+    check_query(request.query_params, {name: _takes_many(kind) for name, kind in known.items()})
+
+
+def check_query(query: QueryParams, known: Mapping[str, bool]) -> None:
+    """Raise ``RequestValidationError`` where a query has a parameter that is not ``known``, or one twice.
+
+    ``known``: by name, whether a parameter may be said several times.
+    """
     what = f"no such parameter; known here: {', '.join(sorted(known))}" if known else "this address takes no parameters"
-    names = list(dict.fromkeys(request.query_params))
+    names = list(dict.fromkeys(query))
     wrong = [("unknown_parameter", name, what) for name in names if name not in known] or [
         ("parameter_twice", name, "this is said twice; say it once")
-        for name in names if len(request.query_params.getlist(name)) > 1 and not _takes_many(known[name])
+        for name in names if len(query.getlist(name)) > 1 and not known[name]
     ]
     if wrong:
         raise RequestValidationError([

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, Self, TypeVar
 
@@ -173,14 +174,27 @@ def explain(error: ValidationError, kind: type[BaseModel] | None = None) -> str:
 
     With the ``kind`` that did not fit, a key that it does not know comes with the one that was meant.
     """
+    return on_one_line([what for _, what in findings(error, kind)])
+
+
+def findings(
+    error: ValidationError, kind: type[BaseModel] | None = None
+) -> list[tuple[tuple[int | str, ...], str]]:
+    """Place of each finding, and what :func:`explain` says of it, the place in front."""
     found = []
     for item in error.errors(include_url=False, include_input=False):
-        where = ".".join(str(part) for part in place_of(item["loc"]))
+        place = place_of(item["loc"])
+        where = ".".join(str(part) for part in place)
         message = _OTHER_KINDS.get(item["type"], item["msg"].removeprefix("Value error, "))
         if item.get("ctx", {}).get("pattern") == SLUG_PATTERN:
             message = _SLUG_WORDS
         if kind is not None and item["type"] == "extra_forbidden":
             message = unknown_key(kind, item["loc"])
-        found.append(f"{where}: {message}" if where else message)
+        found.append((place, f"{where}: {message}" if where else message))
+    return found
+
+
+def on_one_line(found: Sequence[str]) -> str:
+    """The first findings, and how many more there are."""
     more = [f"and {len(found) - _MOST_FINDINGS} more"] if len(found) > _MOST_FINDINGS else []
     return "; ".join([*found[:_MOST_FINDINGS], *more])

@@ -41,7 +41,11 @@ class Event(Contract):
 
 
 class Webhook(Contract):
-    """An address that events are sent to. ``kinds`` empty: all of them; ``last_number``: the last that arrived."""
+    """An address that events are sent to. ``kinds`` empty: all of them.
+
+    ``last_number``: it goes on after this event. All up to it arrived, concern nobody there, or are from before it was
+    added; ``delivered_at`` is when the last one arrived.
+    """
 
     webhook_id: str = Field(pattern=r"^[0-9a-f]{12}$")
     url: str

@@ -34,3 +34,5 @@ class Gates(Contract):
 
 CLASS_GATES = ("min_f1", "min_site_f1")
 TARGET_GATES = ("max_mae", "max_site_mae", "min_coverage")
+SITE_GATES = ("min_site_f1", "max_site_mae")
+"""Gates at the worst site: those and the ones on fairness need a figure of every site."""

@@ -69,7 +69,7 @@ class AssetTypeRecord(Contract):
 class PlanRecord(Contract):
     """A stored plan. A paused plan is not started by its schedule, an archived one not at all.
 
-    ``version`` counts how often the plan was given, from 1 on.
+    ``version`` counts how often the plan was given, from 1 on. ``notices`` follow from the plan and are not stored.
     """
 
     plan: Plan
@@ -78,6 +78,7 @@ class PlanRecord(Contract):
     version: int = 1
     created_at: AwareDatetime
     updated_at: AwareDatetime
+    notices: tuple[str, ...] = Field(default=(), description="what it says that is allowed and seldom meant")
 
 
 class PlanVersion(Contract):

@@ -180,3 +180,9 @@ class Run(Contract):
         if not confidences or None in confidences:
             return None
         return mixture_confidence(confidence for confidence in confidences if confidence is not None)
+
+
+class OrderedRun(Run):
+    """A run as it is answered to whoever asks for it."""
+
+    notices: tuple[str, ...] = Field(default=(), description="what its plan says that is allowed and seldom meant")

@@ -1,7 +1,7 @@
 """Settings of the OEM's side: one TOML file in one home folder, each with a working default.
 
-Order: a value in the environment (``BALLAST_DATABASE_URL`` and the like) over ``ballast.toml`` over the default. What
-is secret is better named than said: ``BALLAST_DATABASE_URL_FILE`` and the like name a file that holds the value.
+Order: a value in the environment (``BALLAST_DATABASE_URL`` and the like, :mod:`services.contracts.environment`) over
+``ballast.toml`` over the default.
 """
 
 from __future__ import annotations
@@ -14,45 +14,17 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from services.contracts.asset_type import explain
+from services.contracts.environment import add_environment, explain_settings
 from services.contracts.errors import InvalidInputError
 from services.contracts.log_lines import LoggingSettings
 from services.contracts.loopback import is_loopback as is_loopback
 from services.contracts.oidc import OidcSettings
-from services.contracts.tracing import ENDPOINT_VARIABLE, TracingSettings
+from services.contracts.tracing import TracingSettings
 
 FILE_NAME = "ballast.toml"
 HOME_VARIABLE = "BALLAST_HOME"
 WILDCARDS = ("0.0.0.0", "::")
 """Hosts by which a server listens on every address of this machine."""
-ENVIRONMENT = {
-    "BALLAST_DATABASE_URL": ("database_url",),
-    "BALLAST_NATS_SERVERS": ("nats", "servers"),
-    "BALLAST_NATS_PLANT_SERVERS": ("nats", "plant_servers"),
-    "BALLAST_NATS_PORT": ("nats", "port"),
-    "BALLAST_NATS_WEBSOCKET_PORT": ("nats", "websocket_port"),
-    "BALLAST_NATS_SEED_FILE": ("nats", "seed_file"),
-    "BALLAST_NATS_CA_FILE": ("nats", "ca_file"),
-    "BALLAST_PREFECT_API_URL": ("prefect", "api_url"),
-    "BALLAST_PREFECT_PORT": ("prefect", "port"),
-    "BALLAST_PREFECT_AUTH_FILE": ("prefect", "auth_file"),
-    "BALLAST_PREFECT_DATABASE_URL": ("prefect", "database_url"),
-    "BALLAST_MLFLOW_TRACKING_URI": ("mlflow", "tracking_uri"),
-    "BALLAST_MLFLOW_ARTIFACT_ROOT": ("mlflow", "artifact_root"),
-    "BALLAST_MLFLOW_PORT": ("mlflow", "port"),
-    "BALLAST_API_HOST": ("api", "host"),
-    "BALLAST_API_PORT": ("api", "port"),
-    "BALLAST_API_HOST_NAMES": ("api", "host_names"),
-    "BALLAST_API_CERTIFICATE": ("api", "certificate"),
-    "BALLAST_API_KEY": ("api", "key"),
-    ENDPOINT_VARIABLE: ("tracing", "endpoint"),
-    "BALLAST_LOG_FORMAT": ("logging", "format"),
-    "BALLAST_LOG_LEVEL": ("logging", "level"),
-}
-_LISTS = frozenset({"servers", "plant_servers", "host_names"})
-"""Settings of which a variable gives several, with commas between them."""
-IN_A_FILE = "_FILE"
-"""Ending of a variable that names a file with the value, so that no listing of environments shows it."""
 
 
 def _only_loopback(host: str) -> str:
@@ -231,33 +203,8 @@ class Settings(_Section):
             values: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
         except tomllib.TOMLDecodeError as error:
             raise InvalidInputError(f"{file} is not TOML: {error}") from None
-        for variable, path in ENVIRONMENT.items():
-            text = _said(variable, environment)
-            if text:
-                _put(values, path, text)
+        said = add_environment(values, environment)
         try:
             return cls.model_validate({"home": home, **values})
         except ValidationError as error:
-            raise InvalidInputError(f"{file}: {explain(error, cls)}") from None
-
-
-def _said(variable: str, environment: Mapping[str, str]) -> str | None:
-    """What the environment says for a variable, itself or by the name of a file; ``InvalidInputError``."""
-    text, file = environment.get(variable), environment.get(variable + IN_A_FILE)
-    if not file:
-        return text
-    if text:
-        raise InvalidInputError(f"give {variable} or {variable + IN_A_FILE}, not both")
-    try:
-        return Path(file).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"{variable + IN_A_FILE} names {file}, which cannot be read: {error}") from None
-
-
-def _put(values: dict[str, Any], path: tuple[str, ...], text: str) -> None:
-    for part in path[:-1]:
-        inner = values.setdefault(part, {})
-        if not isinstance(inner, dict):
-            return  # the file has something else there, and is refused for it
-        values = inner
-    values[path[-1]] = text.split(",") if path[-1] in _LISTS else text
+            raise InvalidInputError(explain_settings(error, cls, file, said)) from None

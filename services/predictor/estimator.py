@@ -12,13 +12,12 @@ import orjson
 from models.basics import FloatArray
 from models.multiclass import predict_scores
 from services.contracts.calibrated import novelty
-from services.contracts.calibration import Calibration
 from services.contracts.errors import ConflictError
 from services.contracts.estimate import Estimate
 from services.contracts.model_version import ModelVersion
 from services.contracts.scores import COVERAGE_CONFIDENCE
 from services.predictor import written
-from services.predictor.predictor import NOT_CALIBRATED
+from services.predictor.predictor import coverage_of
 from services.predictor.samples import Batch, SampleReader
 from services.predictor.sensors import SensorReader, Strongest
 from services.predictor.tally import Tally
@@ -147,7 +146,7 @@ class Estimator:
         shares = slopes * (batch.scaled - 0.5) if self._lift is None else self._lift.shares(batch.scaled, slopes)
         sensors = self._sensors.strongest(batch.values, self.target.width * shares)
         around = self.version.error_interval_at(confidence)
-        found, chosen = self._calibration(coverage)
+        found, chosen = self.version.calibration, coverage_of(self.version, coverage)
         reasons = [""] * len(values)
         if found is not None:
             reasons = novelty(found, np.abs(scores[:, 0] - 0.5), batch.scaled)
@@ -157,13 +156,6 @@ class Estimator:
         interval = self._cut(np.stack([values - around.below, values + around.above]))
         self._tally.add(self.version.name, self.version.version, [None] * len(values), sum(map(bool, reasons)))
         return _Columns(self._cut(values), interval, conformal, chosen, sensors, reasons)
-
-    def _calibration(self, coverage: float | None) -> tuple[Calibration | None, float | None]:
-        """The version's calibration, and the coverage of its intervals where it has them."""
-        found = self.version.calibration
-        if found is None and coverage is not None:
-            raise ConflictError(NOT_CALIBRATED.format(self.version.name), code="coverage_not_available")
-        return found, None if found is None else found.check(coverage)
 
     def _cut(self, values: FloatArray) -> FloatArray:
         return np.clip(values, self.target.low, self.target.high)

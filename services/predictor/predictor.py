@@ -30,6 +30,18 @@ from services.predictor.tally import Tally
 NOT_CALIBRATED = "model {} carries no calibration, so it gives no answer of a stated coverage: train a version anew"
 
 
+def coverage_of(version: ModelVersion, coverage: float | None) -> float | None:
+    """Coverage of a version's sets or intervals: the asked one, or its own; None where it has none.
+
+    ``ConflictError`` (``coverage_not_available``) where the asked one is not to be had of it.
+    """
+    if version.calibration is not None:
+        return version.calibration.check(coverage)
+    if coverage is not None:
+        raise ConflictError(NOT_CALIBRATED.format(version.name), code="coverage_not_available")
+    return None
+
+
 class Planes:
     r"""``score_c(x) = <w_c, z(x)> + b_c`` of scaled features x, shape (P,), for each of C classes; z is the lift.
 
@@ -229,7 +241,6 @@ class Predictor:
         calibration = self.version.calibration
         if calibration is not None:
             return calibrated_sets(calibration, self._class_names, heads, scaled, coverage)
-        if coverage is not None:
-            raise ConflictError(NOT_CALIBRATED.format(self.version.name), code="coverage_not_available")
+        coverage_of(self.version, coverage)
         nothing = [None] * len(heads)
         return CalibratedSets(None, nothing, nothing, [""] * len(heads))

@@ -56,10 +56,22 @@ class MlflowStore(MlflowConnection):
         except MlflowException as error:
             if error.error_code not in {"RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"}:
                 raise
-            raise NotFoundError(missing) from None
+            raise NotFoundError(missing + ("" if number else self._instead(name, wanted))) from None
         if labels.RUN_ID not in entry.tags:
             raise NotFoundError(f"version {entry.version} of model {name} in MLflow is not Ballast's")
         return entry
+
+    def _instead(self, name: str, alias: str) -> str:
+        """What a model without a champion has to offer; nothing where it is not there either."""
+        from mlflow.exceptions import MlflowException
+
+        if alias != labels.CHAMPION:
+            return ""
+        try:
+            found = self.model(name)[0].get(labels.CHALLENGER)
+        except MlflowException:
+            return ""
+        return "" if found is None else f"; its challenger, version {found}, answers to the alias {labels.CHALLENGER!r}"
 
     def entries(self, name: str, run_id: str | None = None) -> list[Any]:
         """MLflow's entries of Ballast's versions of a model, the oldest first; those of one run where it is given."""

@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 
 from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.plan import Plan
+from services.contracts.plan_notices import plan_notices
 from services.contracts.records import PlanRecord, PlanVersion
 from services.round_store.documents import document, sentence
 from services.round_store.queries import insert_new, stored_row
@@ -161,4 +162,5 @@ def _row(session: Session, name: str, *, lock: bool = False) -> PlanRow:
 
 
 def _to_record(row: PlanRow) -> PlanRecord:
-    return PlanRecord.of_record(row, plan=row.document)
+    plan = Plan.model_validate(row.document)
+    return PlanRecord.of_record(row, plan=plan, notices=plan_notices(plan))

@@ -23,6 +23,7 @@ from services.site_agent.ledger import Ledger
 from services.site_agent.local_round import LocalRound
 from services.site_agent.logs import LOG
 from services.site_agent.masked_runs import MaskedRuns
+from services.site_agent.method_names import unknown_method_lines
 from services.site_agent.own_screen import data_summary, drift_account, exposure_account
 from services.site_agent.policy import SitePolicy
 from services.site_agent.settings import SiteSettings
@@ -50,9 +51,13 @@ def open_local_round(settings: SiteSettings) -> Iterator[tuple[WatchedRound, Egr
 
 
 def check(settings: SiteSettings) -> list[str]:
-    """What the site's data hold, for the plant's own screen; raise ``BallastError`` with what does not fit."""
+    """What the site's data hold, for the plant's own screen; raise ``BallastError`` with what does not fit.
+
+    Methods of the policy that this agent does not know are told too.
+    """
     policy = SitePolicy.from_toml(settings.policy)
-    return data_summary(settings.data, AssetType.from_toml(settings.asset_type), policy)
+    found = data_summary(settings.data, AssetType.from_toml(settings.asset_type), policy)
+    return [*found, *unknown_method_lines(policy.methods)]
 
 
 def exposure(settings: SiteSettings) -> tuple[dict[str, Any], list[str]]:

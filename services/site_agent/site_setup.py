@@ -15,6 +15,7 @@ from services.contracts.enrolment import EnrolmentPackage
 from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.signing import new_seed_file, public_key
 from services.contracts.toml_text import to_toml
+from services.site_agent.method_names import check_method_names
 from services.site_agent.policy import SitePolicy
 from services.site_agent.policy_file import default_policy_text
 from services.site_agent.settings import SiteSettings
@@ -100,6 +101,7 @@ def check_setup(setup: SiteSetup, *more: str) -> dict[str, str]:
 
 def _texts(setup: SiteSetup) -> dict[str, str]:
     """Text of each file but the key's, held to the types that will read them."""
+    check_method_names(setup.methods)
     asset_type = AssetType.from_toml(setup.asset_type) if setup.asset_type else None
     if setup.package is not None:
         asset_type = setup.package.asset_type

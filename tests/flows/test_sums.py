@@ -12,8 +12,11 @@ from api.cli.model import _scores
 from models.evaluation.scores import f1_score
 from models.methods.catalogue import METHODS
 from models.problem import Status
+from services.contracts.gates import Gates
+from services.contracts.plan_notices import plan_notices
 from services.coordinator import nats_transport
 from services.coordinator.training_state import TooFewSitesError
+from services.registry.gates import check_gates, failed_gates
 from services.reporting.report_page import report_page
 from services.site_agent.masked_runs import MaskedRuns
 from services.verification.certificate_file import read_certificate
@@ -77,6 +80,22 @@ def test_a_plant_that_tells_its_own_scores_is_asked_for_them(works: Any, monkeyp
     told = {site.site_id for site in version.sites if site.f1 is not None and site.worst_case_risk is not None}
     assert told == {"plant-2"}
     assert version.f1 is not None and version.confusion is not None
+
+
+def test_gates_at_the_worst_plant_hold_on_sums_where_every_plant_tells_its_own_scores(
+    works: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the README's plan at the README's plants; the same plan is noted no more once they have told them."""
+    for door in works.doors.values():
+        monkeypatch.setattr(door, "_policy", door._policy.model_copy(update={"own_scores": True}))
+    gates = Gates(max_gap=1e-3, min_f1=0.85, min_site_f1=0.75)
+    plan = works.plan("sums-gated", reveal="sums", max_rounds=40, gates=gates)
+    run, _, version = works.train(plan, registered=False)
+    assert failed_gates(check_gates(gates, version)) == ""
+    assert len(plan_notices(plan)) == 1 and plan_notices(plan, run) == ()
+    alone = [site.model_copy(update={"f1": None}) for site in version.sites]
+    kept = failed_gates(check_gates(gates, version.model_copy(update={"sites": tuple(alone)})))
+    assert kept.startswith("min_site_f1: no held-out score from plant-1")
 
 
 def test_a_coordinator_of_before_gets_whole_frames_and_the_run_is_the_same(

@@ -16,9 +16,11 @@ from api.cli import main as server_cli
 from api.cli.main import COMMANDS
 from services.contracts.asset_type import AssetType, FaultClass, Feature
 from services.contracts.plan import Plan
+from services.contracts.plan_notices import plan_notices
 from services.contracts.settings import Settings
 from services.contracts.target import Target
 from services.site_agent import cli as site_cli
+from services.site_agent.policy import SitePolicy
 from services.site_agent.settings import SiteSettings
 
 WITHOUT_ACTIONS = ("up", "demo", "migrate", "verify", "backup", "restore", "doctor")
@@ -102,6 +104,19 @@ def test_commands_are_known(words: list[str], capsys: pytest.CaptureFixture[str]
         said = capsys.readouterr()
         assert ended.value.code == 0, said.err
         assert all(option in said.out for option in options), said.out
+
+
+def test_the_readmes_plan_has_no_gate_that_its_plants_keep_from_holding(tmp_path: Path) -> None:
+    """At plants that are set up by the words of the README's line, its plan can make a champion."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    line = next(line for line in text.splitlines() if line.startswith("    ballast-site enrol "))
+    options = [word for word in shlex.split(line) if word in ("--own-scores", "--seen-alone")]
+    assert site_cli.main(["init", "--site-id", "plant-7", "--dir", str(tmp_path / "p"), *options]) == 0
+    policy = SitePolicy.from_toml(tmp_path / "p" / "policy.toml")
+    (table,) = re.findall(r"(?:^    .*\n|^\n)*^    min_site_f1 = .*\n", text, re.M)
+    plan = Plan.model_validate(tomllib.loads(textwrap.dedent(table)))
+    assert plan.reveal in policy.reveal and plan.method in policy.methods
+    assert policy.own_scores, plan_notices(plan)
 
 
 def test_what_the_documents_point_at_is_there() -> None:

@@ -115,6 +115,31 @@ def test_a_target_is_drafted_with_decimal_commas_and_columns_left_out(tmp_path: 
     assert (made.target.name, made.target.unit, made.target.low, made.target.high) == ("life", "h", 10.5, 99.0)
 
 
+def test_a_column_is_named_without_its_unit_as_the_draft_calls_it(tmp_path: Path) -> None:
+    path = tmp_path / "bench.csv"
+    path.write_text("temp [degC],Opening [mm^2],Hours run [h]\n20,0.5,1\n25,1.5,2\n")
+    assert [each.name for each in drafted(path, label=None, target="temp").asset_type.features] == [
+        "opening", "hours_run"
+    ]
+    made = drafted(path, label=None, target="opening", without=("hours_run",))
+    assert made.asset_type.target is not None and made.asset_type.feature_names == ("temp",)
+    assert (made.asset_type.target.name, made.asset_type.target.unit) == ("opening", "mm^2")
+    source = CsvSource(kind="csv", path=path, target_column="Opening [mm^2]")
+    assert 'site.toml says target_column = "Opening [mm^2]" under [data]' in "\n".join(made.remarks)
+    assert len(Vault(source, made.asset_type).current().train) == 2
+    path.write_text("s,t [a],t [b]\n1,2,3\n2,3,4\n")
+    with pytest.raises(InvalidInputError, match=r"has 2 columns 't': say which of t \[a\], t \[b\]"):
+        drafted(path, label=None, target="t")
+
+
+def test_nothing_is_to_be_written_for_headers_that_plants_may_have_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "bench.csv"
+    path.write_text("temp [degC],flow,opening [mm^2]\n20,1,0.5\n25,2,1.5\n")
+    made = drafted(path, label=None, target="opening")
+    assert made.remarks == ()
+    assert len(Vault(CsvSource(kind="csv", path=path), made.asset_type).current().train) == 2
+
+
 def test_words_that_are_numbers_become_classes_and_nought_is_healthy(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("s,label\n1,2\n2,2\n3,0\n4,1\n")

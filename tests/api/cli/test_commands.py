@@ -210,11 +210,25 @@ def test_models_are_shown_promoted_and_rolled_back(shell: Any, behind: Any) -> N
 def test_promotion_and_rollback(shell: Any, behind: Any, a_model: Callable[..., list[str]]) -> None:
     name = f"cmd-{behind.store.engine.dialect.name}"
     first, second = a_model(behind, name, 0.9, 0.5)
-    assert f"version {first}" in shell.good("model", "promote", name, first, "--reason", "tested")
+    said = shell.good("model", "promote", name, first, "--reason", "tested")
+    assert said == f"version {first} of model {name} is champion\n"
     assert "min_site_f1" in shell.refused("model", "promote", name, "--reason", "hope")
-    assert f"version {second}" in shell.good("model", "promote", name, "--reason", "hope", "--ignore-gates")
-    assert f"version {first}" in shell.good("model", "rollback", name, "--reason", "false alarms")
+    said = shell.good("model", "promote", name, "--reason", "hope", "--ignore-gates")
+    assert said == f"version {second} of model {name} is champion instead of {first}\n"
+    said = shell.good("model", "rollback", name, "--reason", "false alarms")
+    assert said == f"version {first} of model {name} is champion again instead of {second}\n"
     assert [reason for _, _, reason in actions(behind)] == ["false alarms", "hope", "tested"]
+
+
+def test_of_a_webhook_that_was_sent_nothing_nothing_is_said_to_have_arrived(
+    shell: Any, behind: Any, a_model: Callable[..., list[str]]
+) -> None:
+    a_model(behind, f"hook-{behind.store.engine.dialect.name}", 0.9)
+    number = behind.store.events.span()[1]
+    shell.good("webhook", "add", "https://watch.example.com/hook")
+    header, line = shell.good("webhook", "list").splitlines()
+    assert "GOES ON AFTER" in header and "ARRIVED" not in header
+    assert line[header.index("GOES ON AFTER"):].split()[:2] == [str(number), "-"]
 
 
 def test_what_is_exported_and_unlearned_is_told_as_json_too(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ PUMP = str(builtin_asset_type_path("triplex-pump"))
 @pytest.fixture
 def made(shell: Any, plan_file: Callable[..., str]) -> Callable[..., str]:
     shell.good("asset-type", "add", PUMP)
-    assert "note:" not in shell.good("plan", "create", plan_file())
+    assert noted(shell, "plan", "create", plan_file()) == ""
     return plan_file
 
 
@@ -40,14 +41,37 @@ def test_a_plan_is_compared_updated_and_its_history_told(shell: Any, behind: Any
     assert behind.store.audit.list_events()[0].after["max_rounds"] == 7
 
 
+def noted(shell: Any, *arguments: str) -> str:
+    """What a command that must do what was asked says beside its result."""
+    code, out, err = shell.run(*arguments)
+    assert code == 0 and "note:" not in out, (out, err)
+    return str(err)
+
+
 def test_a_run_that_ends_before_its_gate_holds_is_noted(shell: Any, made: Callable[..., str]) -> None:
-    said = shell.good("plan", "update", made("gap = 0.02"))
-    assert "note: a run ends at a gap of 0.02, and the gate max_gap makes no version above 0.001 champion" in said
+    said = noted(shell, "plan", "update", made("gap = 0.02"))
+    assert said.startswith("ballast: note: a run ends at a gap of 0.02, and the gate max_gap makes no version above")
     for fits in ("gap = 0.02\n[gates]\nmax_gap = 0.02", "gap = 1e-4"):
-        assert "note:" not in shell.good("plan", "update", made(fits))
+        assert noted(shell, "plan", "update", made(fits)) == ""
     late = made("gap = 0.02").replace("nightly", "later")
     Path(late).write_text('name = "later"\nasset_type = "triplex-pump"\ngap = 0.02\n')
-    assert "note: " in shell.good("plan", "create", late)
+    assert "note: " in noted(shell, "plan", "create", late)
+
+
+def test_a_gate_that_needs_each_plants_own_scores_is_noted_on_sums_whenever_the_plan_is_given_or_run(
+    shell: Any, made: Callable[..., str], tmp_path: Path
+) -> None:
+    said = "ballast: note: on sums min_site_f1 holds only where every plant tells its own scores"
+    gates = "[gates]\nmin_site_f1 = 0.7"
+    assert noted(shell, "plan", "update", made(gates)).startswith(said)
+    new = tmp_path / "new.toml"
+    new.write_text(f'name = "new"\nasset_type = "triplex-pump"\n{gates}\n')
+    for arguments in (("create", str(new), "--dry-run"), ("create", str(new)), ("trigger", "new")):
+        code, out, err = shell.run("plan", *arguments, "--json")
+        assert code == 0 and said in err
+        (notice,) = json.loads(out)["notices"]
+        assert f"ballast: note: {notice}\n" in err
+    assert noted(shell, "plan", "update", made(f'reveal = "each site"\n{gates}')) == ""
 
 
 def test_what_is_shown_can_be_given_again(shell: Any, made: Callable[..., str], tmp_path: Path) -> None:
@@ -59,8 +83,6 @@ def test_what_is_shown_can_be_given_again(shell: Any, made: Callable[..., str], 
     again.write_text(shown)
     assert "nothing changes" in shell.good("plan", "update", str(again))
     again = tmp_path / "again.json"
-    import json
-
     again.write_text(json.dumps(shell.read("plan", "show", "nightly")["plan"] | {"gates": {"max_gap": None}}))
     assert "gates.max_gap: 0.001 -> null" in shell.good("plan", "update", str(again))
     assert "# gates.max_gap is not asked" in shell.good("plan", "show", "nightly")

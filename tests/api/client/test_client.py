@@ -148,6 +148,13 @@ def test_a_change_whose_answer_was_lost_is_made_once(world: Any, a_client: Calla
     assert world.events().count("plan.trigger") == 2 and again.status == "pending"
 
 
+def test_what_is_noted_of_a_plan_comes_with_it_and_with_its_run(world: Any, a_client: Callable[..., Client]) -> None:
+    world.backend.store.plans.create(a_plan("summed", reveal="sums"))
+    (notice,) = a_client().trigger("summed").notices
+    assert a_client().plan("summed").notices == (notice,) and notice.startswith("on sums min_site_f1 holds only")
+    assert a_client().trigger("pumps").notices == a_client().plan("pumps").notices == ()
+
+
 def test_a_tuning_alone_is_asked_for_once_and_its_refusal_says_what_to_add(
     world: Any, a_client: Callable[..., Client]
 ) -> None:

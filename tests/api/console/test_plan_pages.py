@@ -9,7 +9,7 @@ from typing import Any
 from services.contracts.identity import Role
 from services.contracts.overrides import FOR_ONE_RUN
 from services.reporting.tuning_section import tuning_chart
-from tests.api.conftest import a_curve
+from tests.api.conftest import a_curve, a_plan
 
 RUN = "ab" * 16
 
@@ -42,6 +42,15 @@ def test_plans_are_checked_changed_paused_and_triggered(
     assert world.events()[:5] == ["run.cancel", "plan.trigger", "plan.resume", "plan.pause", "plan.update"]
     assert person.post("/console/plans", text=other.replace("pumps-2", "other")).status_code == 303
     assert store.plans.get("other").plan.max_rounds == 7
+
+
+def test_what_is_noted_of_a_plan_stands_on_its_page(
+    world: Any, signed_in: Callable[..., Any], reading: Callable[..., str]
+) -> None:
+    world.backend.store.plans.create(a_plan("summed", reveal="sums"))
+    person, noted = signed_in(world), "on sums min_site_f1 holds only where every plant tells its own scores"
+    assert noted in reading(person.get("/console/plans/summed"))
+    assert noted not in reading(person.get("/console/plans/pumps"))
 
 
 def test_a_run_is_triggered_with_terms_of_its_own_and_a_mistake_is_said_beside_the_form(

@@ -68,6 +68,7 @@ def test_more_lines_than_a_request_holds_are_answered_in_order_from_pieces_of_an
 
 @pytest.mark.parametrize(("query", "status"), [
     ("?alias=17", 404), ("?alias=a%20b", 422), ("?nothing=1", 422), ("?coverage=2", 422), ("?alias=1", 200),
+    ("?sample=1", 422), ("?units=1", 422), ("?alias=1&alias=1", 422),
 ])
 def test_what_stands_in_the_query_is_held_to_the_contract_before_the_stream_begins(
     shared_world: Any, query: str, status: int
@@ -75,9 +76,26 @@ def test_what_stands_in_the_query_is_held_to_the_contract_before_the_stream_begi
     assert sent(shared_world, GOOD, query)[0] == status
 
 
-def test_a_coverage_that_is_not_to_be_had_ends_the_stream_with_a_reason(shared_world: Any) -> None:
-    status, found = sent(shared_world, GOOD, "?coverage=0.5")
-    assert status == 200 and found[-1]["end"] is False and "calibration" in found[-1]["error"]
+@pytest.mark.parametrize("content", [GOOD, b"{}", b""])
+def test_a_coverage_that_is_not_to_be_had_is_refused_before_the_stream_begins(
+    shared_world: Any, content: bytes
+) -> None:
+    answer = shared_world.call(Role.VIEWER, "POST", PATH + "?coverage=0.5", content=content, headers=KIND)
+    assert (answer.status_code, answer.json()["code"]) == (409, "coverage_not_available")
+    body = {"sample": FEATURES_EXAMPLE, "coverage": 0.5}
+    assert shared_world.call(Role.VIEWER, "POST", PATH, body).json()["detail"] == answer.json()["detail"]
+
+
+def test_parameters_that_are_not_known_or_said_twice_are_told_as_on_every_other_route(shared_world: Any) -> None:
+    for kind, query, said in (
+        ("diagnose", "?covrage=0.5", "query.covrage: no such parameter; known here: alias, coverage"),
+        ("diagnose", "?confidence=0.5", "query.confidence: no such parameter; known here: alias, coverage"),
+        ("estimate", "?covrage=0.5", "query.covrage: no such parameter; known here: alias, confidence, coverage"),
+        ("diagnose", "?coverage=0.5&coverage=0.6", "query.coverage: this is said twice; say it once"),
+    ):
+        path = f"/v1/models/pumps/{kind}{query}"
+        answer = shared_world.call(Role.VIEWER, "POST", path, content=GOOD, headers=KIND)
+        assert (answer.status_code, answer.json()["detail"]) == (422, said)
 
 
 def test_a_stream_ends_with_its_token(world: Any, monkeypatch: Any) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from services.contracts.identity import Role
+from services.contracts.run import SiteTermsRecord
 from services.plant_simulator.assets import builtin_asset_type
 
 PATH = "/v1/admin/plans"
@@ -44,9 +45,12 @@ def test_one_run_has_terms_of_its_own_and_the_plan_keeps_its_own(any_world: Any)
         ({"reveal": "each site"}, "reveal cannot be set for one run"), ({"name": "x"}, "name cannot be set"),
         ({"asset_type": "x"}, "asset_type cannot"), ({"absolute_gap": 9.0}, "absolute_gap cannot"),
         ({"max_rounds": 0}, "max_rounds"), ({"auto_promote": True}, "only be false"),
+        ({"spec": {}}, "spec cannot be set for one run"), ({"gates": None}, "gates cannot be set for one run"),
+        ({"max_rounds": {}}, "plan nightly for one run: max_rounds: "), ({"auto_promote": []}, "only be false"),
     ):
         refused = send(any_world, "POST", f"{PATH}/nightly/trigger", {"overrides": overrides}, Role.OPERATOR)
         assert (refused.status_code, said in refused.text) == (422, True), refused.text
+    assert refused.json()["code"] == "not_for_one_run"
     assert any_world.backend.store.runs.list_runs(plan="nightly") == []
     body = {"reason": "a quick look", "overrides": {"max_rounds": 50, "auto_promote": False}}
     run = send(any_world, "POST", f"{PATH}/nightly/trigger", body, Role.OPERATOR).json()
@@ -59,6 +63,41 @@ def test_one_run_has_terms_of_its_own_and_the_plan_keeps_its_own(any_world: Any)
     assert triggered.after == {"run_id": run["run_id"], "overrides": body["overrides"]}
     refused = send(any_world, "POST", PATH, PLAN | {"name": "sly", "overrides": {"gap": 0.5}})
     assert refused.status_code == 422 and "overrides are of one run" in refused.text
+
+
+def test_a_gate_that_needs_each_plants_own_scores_is_told_in_notices_and_refuses_nothing(any_world: Any) -> None:
+    body = PLAN | {"gates": {"min_site_f1": 0.7}}
+    made = send(any_world, "POST", PATH, body)
+    (notice,) = made.json()["notices"]
+    assert made.status_code == 201 and notice.startswith("on sums min_site_f1 holds only where every plant tells")
+    here = f"{PATH}/nightly"
+    read = send(any_world, "GET", here)
+    assert read.json() == made.json()
+    tag = {"If-Match": read.headers["ETag"]}
+    loose = any_world.call(Role.ADMINISTRATOR, "PUT", here, PLAN, headers=tag)
+    assert (loose.status_code, loose.json()["notices"]) == (200, [])
+    tried = any_world.call(Role.ADMINISTRATOR, "PUT", f"{here}?dry_run=true", body, headers={"If-Match": "*"})
+    assert tried.json()["notices"] == [notice]
+    assert send(any_world, "POST", f"{here}/trigger", None, Role.OPERATOR).json()["notices"] == []
+    gated = send(any_world, "POST", PATH, body | {"name": "gated"}).json()
+    run = send(any_world, "POST", f"{PATH}/gated/trigger", None, Role.OPERATOR)
+    assert (run.status_code, run.json()["notices"]) == (202, gated["notices"])
+    assert "notices" not in send(any_world, "GET", f"/v1/runs/{run.json()['run_id']}", None, Role.OPERATOR).json()
+
+
+def test_a_triggered_plan_is_noted_no_more_once_its_plants_told_their_own_scores(world: Any) -> None:
+    send(world, "POST", PATH, PLAN | {"gates": {"min_site_f1": 0.7}})
+    runs, answers = world.backend.store.runs, []
+    for tells in (True, False, None):
+        run = send(world, "POST", f"{PATH}/nightly/trigger").json()
+        answers.append(run["notices"])
+        site = SiteTermsRecord(site_id="plant-east", weight=1.0, radius=0.1, n_samples=50, own_scores=tells)
+        runs.begin_run(run["run_id"], [site])
+        runs.finish_run(run["run_id"], "completed", "a test")
+    first, told, _ = answers
+    assert len(first) == 1 and told == []
+    (kept,) = answers[2]
+    assert kept.endswith("in the last run plant-east kept them")
 
 
 def test_a_plans_tuning_is_asked_for_alone(any_world: Any) -> None:

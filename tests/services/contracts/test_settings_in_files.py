@@ -40,3 +40,33 @@ def test_what_is_no_table_in_the_file_is_one_line_whatever_the_environment_says(
     (tmp_path / "ballast.toml").write_text(text)
     with pytest.raises(InvalidInputError, match="ballast.toml: api: give a table of keys and values$"):
         Settings.load(tmp_path, {"BALLAST_API_PORT": "8001"})
+
+
+@pytest.mark.parametrize(("variable", "text", "said"), [
+    ("BALLAST_API_PORT", "abc", "api.port: Input should be a valid integer"),
+    ("BALLAST_LOG_FORMAT", "xml", "logging.format: Input should be"),
+    ("BALLAST_PREFECT_PORT", "0", "prefect.port: "),
+    ("BALLAST_API_KEY", "key.pem", "api: certificate and key belong together"),
+])
+def test_what_does_not_fit_is_told_of_the_variable_that_says_it(
+    tmp_path: Path, variable: str, text: str, said: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=f"^{variable}: {said}"):
+        Settings.load(tmp_path, {variable: text})
+    (tmp_path / "value").write_text(text)
+    with pytest.raises(InvalidInputError, match=f"^{variable}_FILE: {said}"):
+        Settings.load(tmp_path, {f"{variable}_FILE": str(tmp_path / "value")})
+
+
+def test_file_and_variables_are_told_of_each_for_itself_and_of_a_section_together(tmp_path: Path) -> None:
+    file = tmp_path / "ballast.toml"
+    file.write_text("[nats]\nport = 0\nprot = 1\n[api]\nport = 1")
+    with pytest.raises(InvalidInputError) as refused:
+        Settings.load(tmp_path, {"BALLAST_API_PORT": "abc", "BALLAST_API_HOST": "::"})
+    in_file, in_variable = str(refused.value).split("; BALLAST_API_PORT: api.port: ")
+    assert in_file.startswith(f"{file}: nats.port: ") and "nats.prot: there is no such key" in in_file
+    assert "ballast.toml" not in in_variable and "nats" not in in_variable
+    file.write_text('[api]\ncertificate = "here.pem"')
+    with pytest.raises(InvalidInputError) as refused:
+        Settings.load(tmp_path, {"BALLAST_API_PORT": "1"})
+    assert str(refused.value).startswith(f"{file} and BALLAST_API_PORT: api: certificate and key")

@@ -12,7 +12,7 @@ from models.conformal.grid import score_grid
 from services.contracts.calibration import Calibration, CountedRows
 from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.model_version import ModelVersion
-from services.predictor.predictor import Predictor
+from services.predictor.predictor import Predictor, coverage_of
 
 GRID = score_grid()
 FOUR = [[1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 2.0, 0.0, 0.0, -1.0], [0.0, 0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, -3.0, 1.0]]
@@ -43,6 +43,7 @@ def test_a_set_holds_the_classes_that_come_near_the_best(
     assert (found.abstained, found.reason) == (False, "")
     (smaller,) = Predictor(version).diagnose([sample], coverage=0.49)
     assert smaller.class_set == ("healthy",) and smaller.coverage == 0.49
+    assert (coverage_of(version, None), coverage_of(version, 0.49)) == (0.9, 0.49)
 
 
 def test_it_abstains_where_every_class_is_possible_and_where_a_row_is_strange(
@@ -64,8 +65,9 @@ def test_a_coverage_is_refused_that_is_none_or_not_to_be_had(
     for wrong in (0.0, 1.0, 1.5):
         with pytest.raises(InvalidInputError, match="between 0 and 1"):
             predictor.diagnose([sample], coverage=wrong)
-    with pytest.raises(ConflictError, match="needs 999 held-out rows a plant, the fewest there are 200"):
-        predictor.diagnose([sample], coverage=0.999)
+    for asked in (lambda: predictor.diagnose([sample], coverage=0.999), lambda: coverage_of(predictor.version, 0.999)):
+        with pytest.raises(ConflictError, match="needs 999 held-out rows a plant, the fewest there are 200"):
+            asked()
 
 
 def test_a_version_of_before_diagnoses_as_ever_and_says_that_it_has_no_coverage(

@@ -166,8 +166,11 @@ def test_a_run_that_two_processes_register_at_once_is_one_version(
 def test_promotions_and_rollbacks(registry: ModelRegistry, client: Any, make_version: MakeVersion, name: str) -> None:
     for _ in range(3):
         registry.register(make_version(name=name), (), {})
-    with pytest.raises(NotFoundError, match="no model .* with alias 'champion'"):
+    with pytest.raises(NotFoundError, match="no model .* with alias 'champion'.*; its challenger, version 3, answers"):
         registry.get(name, "champion")
+    for missing, alias in (("nobody", "champion"), (name, "previous-champion"), (name, "9")):
+        with pytest.raises(NotFoundError, match="in the registry$"):
+            registry.resolve(missing, alias)
     with pytest.raises(ConflictError, match="has no champion"):
         registry.rollback(name)
     assert registry.promote(name, "1", actor="anna", reason="first of all").version == "1"

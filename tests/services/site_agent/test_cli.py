@@ -87,6 +87,7 @@ def test_init_overwrites_nothing(home: Path, capsys: Capture) -> None:
         (["--site-id", "p", "--server", "oem.example"], "nats://host:port"),
         (["--site-id", "p", "--asset-type", "nowhere.toml"], "no asset type file"),
         (["--site-id", "p", "--allow-method", "Bad Name"], "methods"),
+        (["--site-id", "p", "--allow-method", "afl", "--allow-method", "cohort-bundel"], "did you mean cohort-bundle"),
     ],
 )
 def test_init_with_a_mistake_writes_nothing(
@@ -138,6 +139,18 @@ def test_health_says_it_in_json_too(home: Path, capsys: Capture) -> None:
     (home / "site.alive").touch()
     assert main(("health", *config(home), "--json")) == 0
     assert 0 <= json.loads(capsys.readouterr().out)["seconds_since_connected"] < 30
+
+
+def test_check_tells_methods_that_this_agent_does_not_know_and_goes_on(home: Path, capsys: Capture) -> None:
+    policy = home / "policy.toml"
+    text = policy.read_text()
+    assert main(("check", *config(home))) == 0
+    assert "take care" not in capsys.readouterr().out
+    policy.write_text(text.replace('"cohort-bundle"', '"cohort-bundel", "dreams"', 1))
+    assert main(("check", "--json", *config(home))) == 0
+    misspelt, strange = json.loads(capsys.readouterr().out)["findings"][-2:]
+    assert "cohort-bundel, which this agent does not know; did you mean cohort-bundle?" in misspelt
+    assert "dreams, which this agent does not know; methods are " in strange
 
 
 def test_check_holds_the_units_of_the_settings_to_the_contract(home: Path, capsys: Capture) -> None:
