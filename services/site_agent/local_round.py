@@ -58,6 +58,7 @@ from services.site_agent.vault.guard import VaultGuard
 from services.site_agent.vault.noise_account import NoiseRecord
 from services.site_agent.vault.reader import Vault
 from services.site_agent.vault.table import VaultError
+from services.site_agent.work import check_work
 
 _TUNED_KEPT = 2000  # candidates and folds of the last tunings, for as many runs as a plant takes part in at once
 
@@ -180,6 +181,7 @@ class LocalRound:
         """Words with noise in them: they isolate nothing, and stand in the account of noise."""
         with self._few_refused(task), as_refusals(task):
             whole, dataset = self._data(task)
+            check_work(task, len(dataset.train), self._asset_type, self._policy)
             check_problem_count(task, self._counting(task, whole))
             heads = self._heads(task, dataset)
             if "point" in task.arrays:
@@ -192,6 +194,7 @@ class LocalRound:
         """Arrays of the answer, and what the answers isolate with it, which stands in the record then."""
         with self._few_refused(task), as_refusals(task):
             whole, dataset = self._data(task)
+            check_work(task, len(dataset.train), self._asset_type, self._policy)
             known = whole.train.known(task.spec.loss.task)
             guard = self._gate.guard(whole.train, known, on_sums=task.masking is not None)
             check_told(task, self._counting(task, whole))
