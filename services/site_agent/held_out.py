@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from models.losses.joint import JointLoss
 from models.methods.catalogue import get_method
 from models.methods.local_sgd.objectives.network import NetworkObjective
 from models.methods.local_sgd.scores_of_all import ScoresObjective, method_of
+from models.problem import SiteProblem
+from models.worst_case.risk_range import risk_range
 from services.contracts.all_scores import JOINT_METHODS, joint_loss, objective_of
 from services.contracts.asset_type import AssetType
 from services.contracts.messages import Task
@@ -61,6 +63,18 @@ def network_on_sums(
     return {**arrays, "risk": risk, "cut_height": np.zeros_like(risk)}
 
 
+def highest_risks(weights: FloatArray, heads: Sequence[SiteProblem]) -> FloatArray:
+    """Largest risk (K,) that any rows have at weights (K, P + 1): who is told a higher one takes it for a lie."""
+    return np.array([
+        risk_range(
+            row if head.spec.fit_intercept else row[:-1], head.spec.loss, radius=head.spec.radius,
+            label_flip_cost=head.spec.label_flip_cost, transport_norm=head.spec.transport_norm,
+            fit_intercept=head.spec.fit_intercept,
+        ).high
+        for row, head in zip(weights, heads, strict=True)
+    ])
+
+
 def check_trains(task: Task, objective: ScoresObjective | None, joint: JointLoss | None, n_features: int) -> None:
     """``ProblemError`` where the task's method trains no such model: a policy allows methods, not models."""
     method = get_method(task.method)
@@ -98,7 +112,10 @@ def told_of_model(
     # On sums nothing tells a made model from the run's. A bound that is higher is one; single answers have theirs told.
     risk = head_risks(weights, heads, objective=objective)
     if task.reveal == "sums":
-        risk = told_up(risk, reach.risk / len(dataset.train), of_training)
+        above = told_up(risk, reach.risk / len(dataset.train), of_training)
+        if objective is None and joint is None:
+            above = np.minimum(above, highest_risks(weights, heads))
+        risk = np.maximum(risk, above)
     mean_loss = held_out_loss(weights, held_out, test.outcomes(loss.task), joint or loss, n_classes, objective)
     answer = {"risk": risk, "loss": mean_loss}
     if loss.task == "regression":

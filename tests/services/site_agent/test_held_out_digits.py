@@ -9,6 +9,7 @@ import pytest
 
 from services.contracts.messages import SiteUpdate
 from services.contracts.training_spec import TrainingSpec
+from services.coordinator.plausibility import doubt
 from services.site_agent.row_reach import row_reach
 from services.site_agent.told_steps import rounded_down, rounded_up, told_down, told_up
 from services.site_agent.vault.reader import Vault
@@ -182,3 +183,15 @@ def test_an_evaluation_of_a_model_that_its_method_does_not_train_is_refused(make
     """A policy that lists no method of networks answers nothing about them."""
     asked = {"spec": NETWORK, "method": method, "arrays": {"weights": lit_above(0.5, 1.0)}}
     assert make_site().refusal_code("evaluate", **asked) == "bad_task"
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-9, 1e-4, 1e-2, 1.0])
+def test_no_risk_is_told_above_what_any_rows_have(make_site: Any, policy: Any, size: float) -> None:
+    """A coordinator takes such a risk for a lie: at weights of nearly 0 the next four digits were above it."""
+    site = make_site(policy=policy.model_copy(update={"own_scores": True}))
+    weights = size * np.array([[1.0, 1.0, 1.0, 0.0]])
+    spec = TrainingSpec.model_validate({"radius": {"rule": "fixed", "value": 0.1}})
+    answer = site.ask("evaluate", spec=spec, arrays={"weights": weights}, reveal="sums", run_id="2" * 32)
+    assert isinstance(answer, SiteUpdate)
+    assert doubt("evaluate", spec, {"weights": weights}, answer.arrays, 3) == ""
+    assert answer.arrays["risk"][0] >= 1.0 - 1e-12 if size < 1e-3 else answer.arrays["risk"][0] > 0
