@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+import hashlib
+from collections.abc import Mapping, Sequence
 
-from models.basics import FloatArray
+import numpy as np
+
+from models.basics import FloatArray, ProblemError
+from models.losses.joint import JointLoss
+from models.methods.catalogue import get_method
 from models.methods.local_sgd.objectives.network import NetworkObjective
-from services.contracts.all_scores import joint_loss, objective_of
+from models.methods.local_sgd.scores_of_all import ScoresObjective, method_of
+from models.problem import SiteProblem
+from models.worst_case.risk_range import risk_range
+from services.contracts.all_scores import JOINT_METHODS, joint_loss, objective_of
 from services.contracts.asset_type import AssetType
 from services.contracts.messages import Task
+from services.contracts.training_spec import TrainingSpec
 from services.site_agent.local_scores import (
     calibration_counts,
     check_grid,
@@ -23,43 +31,61 @@ from services.site_agent.local_scores import (
 from services.site_agent.local_solve import head_risks, lifted
 from services.site_agent.policy import SitePolicy
 from services.site_agent.questions import Heads
+from services.site_agent.row_reach import RowReach, row_reach
+from services.site_agent.told_steps import Draw, told_down, told_up
 from services.site_agent.vault.dataset import Dataset
 
-_DIGITS = 4
-"""Of held-out losses and errors, rounded down, and on sums of the risk, rounded up: where a model is made for it one
-row alone has a loss, and all digits of a few such models are that row."""
-_EPS = 4 * float(np.finfo(np.float64).eps)
-"""What a division leaves of a number that has so few digits."""
-_OF_ERRORS = frozenset({"loss", "absolute_error", "squared_error", "pinball_loss"})
+_HELD_OUT = frozenset({"loss", "absolute_error", "squared_error", "pinball_loss"})
+"""Losses and errors of held-out rows: a mean, and sums."""
 
 
-def rounded_down(values: FloatArray, digits: int) -> FloatArray:
-    """The largest numbers of so many significant digits at or below values of 0 or more; what is not finite stays."""
-    some, whole = _last_places(values, digits)
-    # A value that has so few digits stays what it is: 0.3 is 2999.9... of its last ones.
-    return np.where(some, np.floor(values / whole * (1.0 + _EPS)) * whole, values)
+def model_digest(spec: TrainingSpec, *weights: FloatArray) -> bytes:
+    """SHA-256 of a problem and of models, which draws what their figures are told with."""
+    return hashlib.sha256(b"".join([spec.model_dump_json().encode(), *(each.tobytes() for each in weights)])).digest()
 
 
-def rounded_up(values: FloatArray, digits: int) -> FloatArray:
-    """The smallest numbers of so many significant digits at or above values of 0 or more; what is not finite stays."""
-    some, whole = _last_places(values, digits)
-    return np.where(some, np.ceil(values / whole * (1.0 - _EPS)) * whole, values)
+def held_out_steps(
+    told: Mapping[str, FloatArray], reach: RowReach, n_test: int, share: float
+) -> dict[str, FloatArray]:
+    """The same, the mean loss and the sums of errors of ``n_test`` rows in steps, from below."""
+    reaches = {"loss": reach.loss / max(n_test, 1), **reach.errors}
+    return {
+        name: told_down(array, reaches[name], share) if name in _HELD_OUT else array for name, array in told.items()
+    }
 
 
-def _last_places(values: FloatArray, digits: int) -> tuple[NDArray[np.bool_], FloatArray]:
-    """Which values are above 0 and finite, and what 1 in the last of their digits is; 1 for all others."""
-    some = np.isfinite(values) & (values > 0)
-    places = np.log10(values, where=some, out=np.full_like(values, digits - 1.0))
-    return some, np.asarray(10.0 ** (np.floor(places) - (digits - 1)))
+def network_on_sums(
+    task: Task, arrays: Mapping[str, FloatArray], reach: RowReach, n_train: int, draw: Draw
+) -> dict[str, FloatArray]:
+    """A round's answer about a network as it leaves under masks: its risk as an evaluation tells it, and no cut."""
+    share = float(draw(model_digest(task.spec, task.arrays["point"]))[0])
+    risk = told_up(arrays["risk"], reach.risk / n_train, share)
+    return {**arrays, "risk": risk, "cut_height": np.zeros_like(risk)}
 
 
-def few_digits(told: dict[str, FloatArray]) -> dict[str, FloatArray]:
-    """The same, losses and sums of errors to as many digits as reports have."""
-    return {name: rounded_down(array, _DIGITS) if name in _OF_ERRORS else array for name, array in told.items()}
+def highest_risks(weights: FloatArray, heads: Sequence[SiteProblem]) -> FloatArray:
+    """Largest risk (K,) that any rows have at weights (K, P + 1): who is told a higher one takes it for a lie."""
+    return np.array([
+        risk_range(
+            row if head.spec.fit_intercept else row[:-1], head.spec.loss, radius=head.spec.radius,
+            label_flip_cost=head.spec.label_flip_cost, transport_norm=head.spec.transport_norm,
+            fit_intercept=head.spec.fit_intercept,
+        ).high
+        for row, head in zip(weights, heads, strict=True)
+    ])
+
+
+def check_trains(task: Task, objective: ScoresObjective | None, joint: JointLoss | None, n_features: int) -> None:
+    """``ProblemError`` where the task's method trains no such model: a policy allows methods, not models."""
+    method = get_method(task.method)
+    if objective is not None:
+        method_of(method, objective, n_features)
+    if joint is not None and task.method not in JOINT_METHODS:
+        raise ProblemError(f"method {task.method} does not train all classes as one problem")
 
 
 def told_of_model(
-    task: Task, dataset: Dataset, of_heads: Heads, asset_type: AssetType, policy: SitePolicy
+    task: Task, dataset: Dataset, of_heads: Heads, asset_type: AssetType, policy: SitePolicy, draw: Draw
 ) -> dict[str, FloatArray]:
     """Arrays of the answer to a task ``evaluate``, as :class:`services.contracts.messages.SiteUpdate` has them."""
     heads, held_out = of_heads.problems, lifted(task.spec, dataset.test.features)
@@ -69,6 +95,7 @@ def told_of_model(
     elif objective is not None:
         sizes = (objective.n_classes, held_out.shape[1])
     joint = joint_loss(task.spec, asset_type)
+    check_trains(task, objective, joint, held_out.shape[1])
     if joint is not None:
         sizes = (joint.n_classes, held_out.shape[1])
     weights = check_weights(task.arrays.get("weights"), *sizes)
@@ -80,15 +107,21 @@ def told_of_model(
         if not by_estimate:
             return told
         return told | spread_counts(weights, held_out, test.targets, heads[0], policy.min_samples)
+    reach = row_reach(weights, task.spec, asset_type, objective)
+    of_training, of_held_out = draw(model_digest(task.spec, weights)).tolist()
     # On sums nothing tells a made model from the run's. A bound that is higher is one; single answers have theirs told.
     risk = head_risks(weights, heads, objective=objective)
-    answer = {
-        "risk": rounded_up(risk, _DIGITS) if task.reveal == "sums" else risk,
-        "loss": held_out_loss(weights, held_out, test.outcomes(loss.task), joint or loss, n_classes, objective),
-    }
+    if task.reveal == "sums":
+        above = told_up(risk, reach.risk / len(dataset.train), of_training)
+        if objective is None and joint is None:
+            above = np.minimum(above, highest_risks(weights, heads))
+        risk = np.maximum(risk, above)
+    mean_loss = held_out_loss(weights, held_out, test.outcomes(loss.task), joint or loss, n_classes, objective)
+    answer = {"risk": risk, "loss": mean_loss}
     if loss.task == "regression":
         interval, quantile = check_interval(task.arrays.get("interval")), task.spec.loss.quantile or 0.5
-        return few_digits(answer | regression_sums(weights, held_out, test.targets, interval, quantile))
+        answer |= regression_sums(weights, held_out, test.targets, interval, quantile)
+        return held_out_steps(answer, reach, len(test), of_held_out)
     least = policy.min_class_samples
     counts = confusion_counts(weights, held_out, test.classes, n_classes, least, objective)
-    return few_digits(answer) | {"confusion": counts}
+    return held_out_steps(answer, reach, len(test), of_held_out) | {"confusion": counts}

@@ -16,7 +16,7 @@ from typing import Any
 from models.basics import FloatArray
 from models.cohorts.fixed_point import Words
 from models.methods.catalogue import get_method
-from models.methods.guard import Guard
+from models.methods.local_sgd.objectives.network import NetworkObjective
 from models.methods.row_account import Accounted
 from services.contracts.all_scores import objective_of
 from services.contracts.asset_type import AssetType
@@ -29,7 +29,7 @@ from services.contracts.messages import SiteRefusal, SiteUpdate, Task
 from services.contracts.tracing import span
 from services.contracts.training_spec import TrainingSpec
 from services.site_agent.egress import Egress, TooLargeError
-from services.site_agent.held_out import told_of_model
+from services.site_agent.held_out import network_on_sums, told_of_model
 from services.site_agent.kinds import kind_of
 from services.site_agent.local_coupling import coupling_answer
 from services.site_agent.local_join import ToldBeside, joined
@@ -48,6 +48,7 @@ from services.site_agent.own_draws import with_own_draws
 from services.site_agent.policy import Refusal, SitePolicy
 from services.site_agent.questions import Heads, Questions, asked_weights, check_steepness, check_sums
 from services.site_agent.refusals import as_refusals
+from services.site_agent.row_reach import row_reach
 from services.site_agent.settings import DataSource
 from services.site_agent.task_frame import read_task, salvage
 from services.site_agent.told_lifts import ToldLifts, asked_lifts
@@ -57,10 +58,12 @@ from services.site_agent.vault.drift import DriftRecord
 from services.site_agent.vault.exposure_gate import NOTHING, ExposureGate, data_digest
 from services.site_agent.vault.exposure_record import ExposureRecord
 from services.site_agent.vault.few_rows import LIFTED
+from services.site_agent.vault.guard import VaultGuard
 from services.site_agent.vault.lift_record import LiftRecord
 from services.site_agent.vault.noise_account import NoiseRecord
 from services.site_agent.vault.reader import Vault
 from services.site_agent.vault.table import VaultError
+from services.site_agent.work import check_work
 
 _TUNED_KEPT = 2000  # candidates and folds of the last tunings, for as many runs as a plant takes part in at once
 
@@ -188,6 +191,7 @@ class LocalRound:
         """Words with noise in them: they isolate nothing, and stand in the account of noise."""
         with self._few_refused(task), as_refusals(task):
             whole, dataset = self._data(task)
+            check_work(task, len(dataset.train), self._asset_type, self._policy)
             check_problem_count(task, self._counting(task, whole))
             self._lifts.check(task, whole.train, len(dataset.train))
             heads = self._heads(task, dataset)
@@ -201,6 +205,7 @@ class LocalRound:
         """Arrays of the answer, and what the answers isolate with it, which stands in the record then."""
         with self._few_refused(task), as_refusals(task):
             whole, dataset = self._data(task)
+            check_work(task, len(dataset.train), self._asset_type, self._policy)
             known = whole.train.known(task.spec.loss.task)
             kind = kind_of(task.spec.loss.model_dump_json(), task.arrays)
             few = 1 if all(lift is None for lift in asked_lifts(task)) else LIFTED
@@ -230,7 +235,7 @@ class LocalRound:
         """What writes down of which problems and models the task's run is told."""
         return partial(self._gate.count_models, whole.train, task.run_id)
 
-    def _found(self, task: Task, dataset: Dataset, guard: Guard) -> Accounted:
+    def _found(self, task: Task, dataset: Dataset, guard: VaultGuard) -> Accounted:
         match task.kind:
             case "join":
                 return Accounted(joined(task, dataset), NOTHING)
@@ -240,10 +245,10 @@ class LocalRound:
                 check = partial(self._check_tuned, task)
                 if isinstance(task.tuning, CouplingTask):
                     return coupling_answer(task, dataset.train, self._asset_type, guard, check)
-                return tuning_answer(task, dataset.train, self._asset_type, self._policy, guard, check)
+                return tuning_answer(task, dataset.train, self._asset_type, self._policy, guard, check, guard.shares)
             case "evaluate":
                 heads = self._heads(task, dataset)
-                told = told_of_model(task, dataset, heads, self._asset_type, self._policy)
+                told = told_of_model(task, dataset, heads, self._asset_type, self._policy, guard.shares)
                 return Accounted(told, NOTHING)
             case "agree" | "prepare" | "unmask" | "open":
                 raise Refusal("bad_task", f"a task {task.kind} asks nothing of the data")
@@ -258,7 +263,7 @@ class LocalRound:
             kept = self._kept = (dataset, spec, Heads(problems, lift_box(spec.lift, train.features)))
         return kept[2]
 
-    def _round(self, task: Task, dataset: Dataset, guard: Guard) -> Accounted:
+    def _round(self, task: Task, dataset: Dataset, guard: VaultGuard) -> Accounted:
         heads = self._heads(task, dataset)
         objective = objective_of(task.spec, self._asset_type, self._policy.min_samples)
         # Solved first, for that holds the message to its shapes; a refused question's answer stays in here.
@@ -278,6 +283,9 @@ class LocalRound:
             )
         if self._masks is not None and memory is not None:
             self._masks.remember(task.run_id, kept)
+        if isinstance(objective, NetworkObjective) and task.masking is not None:
+            reach = row_reach(task.arrays["point"], task.spec, self._asset_type, objective)
+            found = replace(found, arrays=network_on_sums(task, found.arrays, reach, len(dataset.train), guard.shares))
         if not is_accounted(task.spec.lift):
             # A segment that few rows reach has a slope of these few; products and waves are more equations than a row.
             return replace(found, account=replace(found.account, whole=False))

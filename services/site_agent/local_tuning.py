@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from models.basics import Arrays, FloatArray, ProblemError
 from models.cohorts.fixed_point import Words, to_words
+from models.losses.regression import Pinball
 from models.methods.guard import Guard
 from models.methods.row_account import Accounted, RowAccount, joined
 from models.tuning.at_hand import answer_cuts
@@ -28,11 +29,13 @@ from services.contracts.lift import is_accounted
 from services.contracts.messages import Task
 from services.contracts.training_spec import RadiusRule, TrainingSpec
 from services.contracts.tuning import TuningPart, TuningTask
-from services.site_agent.held_out import few_digits
+from services.site_agent.held_out import model_digest
 from services.site_agent.local_scores import check_weights
 from services.site_agent.local_solve import lift_box, lifted, site_problems
 from services.site_agent.policy import Refusal, SitePolicy
 from services.site_agent.questions import Heads
+from services.site_agent.row_reach import row_reach
+from services.site_agent.told_steps import Draw, told_down
 from services.site_agent.vault.dataset import Part
 
 Check = Callable[[str, FloatArray, Heads], None]
@@ -42,7 +45,7 @@ _NO_POINT = np.zeros(1)  # scores and the ends of steps belong to none
 
 
 def tuning_answer(
-    task: Task, rows: Part, asset_type: AssetType, policy: SitePolicy, guard: Guard, check: Check
+    task: Task, rows: Part, asset_type: AssetType, policy: SitePolicy, guard: Guard, check: Check, draw: Draw
 ) -> Accounted:
     """Arrays of the answer, each name with the number of its part, and their account over all ``rows``.
 
@@ -62,7 +65,7 @@ def tuning_answer(
             places = asked.together(j)
             if not places:
                 continue
-            found = Accounted({"score": _score(task, asked, places, rows, folds, asset_type, policy)})
+            found = Accounted({"score": _score(task, asked, places, rows, folds, asset_type, policy, draw)})
         else:
             found = _cuts(task, asked, part, j, rows, folds != part.fold, asset_type, guard, check)
         arrays |= {f"{name}_{j}": array for name, array in found.arrays.items()}
@@ -136,14 +139,25 @@ def _over_all(found: Accounted, kept: NDArray[np.bool_], spec: TrainingSpec) -> 
 
 def _score(
     task: Task, asked: TuningTask, places: Sequence[int], rows: Part, folds: NDArray[np.intp], asset_type: AssetType,
-    policy: SitePolicy,
+    policy: SitePolicy, draw: Draw,
 ) -> FloatArray:
     """Counts, or sums of errors, of the parts at some places together; each row is held out by one of them."""
     told = [_counted(task, asked, j, rows.chosen(folds == asked.parts[j].fold), asset_type) for j in places]
     total = np.asarray(np.add.reduce(told))
     if task.spec.loss.task == "classification":
         return without_rare(total, policy.min_class_samples)
-    return np.array([total[0], few_digits({"absolute_error": total[1:]})["absolute_error"][0]])
+    models = [task.arrays[f"weights_{j}"] for j in places]
+    reach = max(
+        _error_reach(spec_of(task.spec, asked, asked.parts[j]), asset_type, each)
+        for j, each in zip(places, models, strict=True)
+    )
+    return np.array([total[0], float(told_down(total[1:], reach, float(draw(model_digest(task.spec, *models))[1]))[0])])
+
+
+def _error_reach(spec: TrainingSpec, asset_type: AssetType, weights: FloatArray) -> float:
+    """What one row may add to a sum of errors as ``models.tuning.scores`` has them."""
+    name = "pinball_loss" if isinstance(spec.loss.loss, Pinball) else "absolute_error"
+    return row_reach(weights, spec, asset_type).errors[name]
 
 
 def _counted(task: Task, asked: TuningTask, j: int, test: Part, asset_type: AssetType) -> FloatArray:

@@ -157,6 +157,11 @@ def own_risks(
         raise InvalidInputError(f"the plant's rows do not fit the version: {error}") from None
 
 
+def own_rows(settings: SiteSettings, asset_type: AssetType, spec: TrainingSpec) -> int:
+    """How many training rows of the plant go into its risk; ``VaultError`` as for :func:`own_risks`."""
+    return len(Vault(settings.data, asset_type).current().rows_for(spec.loss.task).train)
+
+
 def scaled_measurements(source: CsvSource, asset_type: AssetType) -> FloatArray:
     """Features (N, P) in [0, 1] of measurements without labels, for diagnoses inside the plant.
 

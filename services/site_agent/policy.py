@@ -50,6 +50,7 @@ REASONS: dict[RefusalCode, str] = {
     "masks_refused": "the masks were neither made nor taken off: something is wrong, or an answer would show",
     "noise_limit": "with this answer the site would tell more of a row than its policy allows, noise or no noise",
     "noise_refused": "the noise of the run hides too little of this site's rows, or the task does not go with noise",
+    "work_limit": "the task takes more work than the site's policy allows: fewer steps or parts, or a smaller model",
     "internal_error": "the site could not compute an answer; the site's own log says why",
 }
 """One fixed sentence for each code: a refusal quotes neither data nor anything made from data."""
@@ -101,6 +102,8 @@ class SitePolicy(Contract):
     its cohort contradict themselves. ``audit_every_round``: it also takes part where the plan has every round
     opened to them.
 
+    ``max_operations``: a task that takes more operations (:mod:`services.site_agent.work`) is refused uncomputed.
+
     ``noise_epsilon``: at most so much, at ``noise_delta``, is told of any row by the rounds of all runs on the same
     rows; rounds without noise are refused then. None: any.
     """
@@ -109,6 +112,7 @@ class SitePolicy(Contract):
     asset_types: tuple[Slug, ...] = ()
     messages: tuple[Kind, ...] = ()
     max_message_bytes: int = Field(default=1_048_576, ge=1024)
+    max_operations: float = Field(default=5e9, gt=0)
     min_samples: int = Field(default=20, ge=1)
     min_test_samples: int = Field(default=5, ge=1)
     min_class_samples: int = Field(default=5, ge=1)

@@ -75,6 +75,10 @@ audit_every_round = false
 # Largest message in bytes, both ways.
 max_message_bytes = 1048576
 
+# A task that takes more operations than this is refused before anything is computed: local steps times rows of a batch
+# times weights, some seconds of one core. A plant with a hundred thousand rows and large models may want more.
+max_operations = 5e9
+
 # With fewer training rows than this nothing leaves but a refusal: a subgradient over one row is that row. Nor does a
 # step of local training go by fewer rows, whatever the task asks.
 min_samples = 20

@@ -10,12 +10,14 @@ import numpy as np
 from models.basics import FloatArray
 from models.methods.protocol import WORST_CASE
 from models.worst_case.joint_risk import joint_weights
-from services.contracts.all_scores import joint_loss
+from services.contracts.all_scores import joint_loss, objective_of
 from services.contracts.model_version import ModelVersion
 from services.contracts.training_spec import RadiusRule, TrainingSpec
 from services.contracts.version_facts import SiteScore
-from services.site_agent.own_screen import own_risks
+from services.site_agent.own_screen import own_risks, own_rows
+from services.site_agent.row_reach import row_reach
 from services.site_agent.settings import SiteSettings
+from services.site_agent.told_steps import FINEST, MOST_STEPS
 from services.verification.bounds import heights
 from services.verification.bundle import read_files
 from services.verification.certificate_file import CertificateFile, Head
@@ -27,7 +29,7 @@ POINTS = 8
 SAME_RISK = 1e-6
 """Relative: above what two machines make of the same rows in float64."""
 _TOLD_ABOVE = 1.001e-3
-"""Relative: a run on sums is told the risk to four digits, rounded up."""
+"""Relative: a run on sums is told the risk to four digits, rounded up, in no finer steps than ``told_steps`` says."""
 
 
 def verify_model(path: Path, certificate: Path | None, settings: SiteSettings, key: str | None) -> list[str]:
@@ -57,12 +59,19 @@ def _own_part(version: ModelVersion, settings: SiteSettings) -> str:
     if own.worst_case_risk is None:
         return f"not checked: the own risk is {found:.9g} on these rows; the version says nothing of it"
     largest = max(found, own.worst_case_risk)
-    if not -SAME_RISK * largest <= own.worst_case_risk - found <= _TOLD_ABOVE * largest:
+    above = _TOLD_ABOVE * largest + _told_above(version, settings)
+    if not -SAME_RISK * largest <= own.worst_case_risk - found <= above:
         raise NotProvenError(
             f"the worst-case risk of {settings.site_id} is {found:.9g} on its own rows, the version says "
             f"{own.worst_case_risk:.9g}; either the rows have changed since the run, or the figure is not this plant's"
         )
     return f"checked: the own worst-case risk, {found:.9g} on the own rows within radius {own.radius:.6g}"
+
+
+def _told_above(version: ModelVersion, settings: SiteSettings) -> float:
+    """How far above the exact one a run on sums is told the risk at most for want of finer steps, the heads summed."""
+    reach = row_reach(version.weights, version.spec, version.asset_type, objective_of(version.spec, version.asset_type))
+    return MOST_STEPS * FINEST * float(reach.risk.sum()) / own_rows(settings, version.asset_type, version.spec)
 
 
 def _own_cuts(certificate: CertificateFile, version: ModelVersion, settings: SiteSettings) -> str:

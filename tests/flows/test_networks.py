@@ -58,7 +58,7 @@ def test_a_network_is_trained_from_a_plan_and_says_that_it_has_no_certificate(wo
             for train in (works.dataset(site.site_id).train for site in run.sites)
         ]
         weights = [site.weight for site in run.sites]
-        assert version.objective == pytest.approx(np.dot(losses, weights), abs=1e-9)
+        assert 0.0 < version.objective - np.dot(losses, weights) < 3e-3, "on sums a network's loss is told from above"
         begun = works.context.store.runs.get_rounds(run.run_id)[0].upper
         assert version.objective < 0.95 * begun
     assert "no certificate" in version.note

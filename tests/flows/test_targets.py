@@ -203,7 +203,7 @@ def test_what_a_site_sends_of_a_target_is_of_model_size(works: Any) -> None:
     assert {array.shape for array in update.arrays.values()} == {(), (1,)}
     test = works.dataset("plant-1").test
     assert update.arrays["n_test"] == len(test) == update.arrays["covered"]
-    assert update.arrays["absolute_error"] == pytest.approx(test.targets.sum())
+    assert 0.0 <= test.targets.sum() - update.arrays["absolute_error"] <= 2 / 500 + 1e-3 * test.targets.sum()
     no_interval = ask(arrays={"weights": np.zeros((1, 15))})
     assert isinstance(no_interval, SiteRefusal) and no_interval.code == "bad_task"
 

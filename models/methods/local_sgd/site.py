@@ -141,6 +141,12 @@ class LocalStepsSite:
             snapshot = taken if step <= wanted else snapshot
         return taken, snapshot
 
+    def steps(self, count: int, parameters: Mapping[str, float]) -> tuple[int, int]:
+        """How many steps the parameters ask for over so many rows, and the rows of a batch."""
+        size = max(1, int(parameters.get("least_rows", 1)), round(parameters.get("batch", 1.0) * count))
+        steps = 1 if self.one_step else int(parameters.get("local_steps", 0))
+        return steps or int(parameters.get("epochs", 1)) * len(_starts(count, size, parameters)), size
+
     def _batches(
         self, problem: SiteProblem, parameters: Mapping[str, float], random: np.random.Generator
     ) -> Iterator[slice | NDArray[np.intp]]:
@@ -149,17 +155,20 @@ class LocalStepsSite:
         None has fewer than ``least_rows`` rows (1 where not given), which a site sets and no server can: the step of a
         handful would tell of single ones.
         """
-        count, least = problem.features.shape[0], int(parameters.get("least_rows", 1))
-        size = max(1, least, round(parameters.get("batch", 1.0) * count))
-        starts = list(range(0, max(count - least, 0) + 1, size))
-        steps = 1 if self.one_step else int(parameters.get("local_steps", 0))
-        left = steps or int(parameters.get("epochs", 1)) * len(starts)
+        count = problem.features.shape[0]
+        left, size = self.steps(count, parameters)
+        starts = _starts(count, size, parameters)
         while left:
             order = random.permutation(count) if size < count else None
             for start in starts[:left]:
                 part = slice(start, None if start == starts[-1] else start + size)
                 yield part if order is None else order[part]
             left -= min(left, len(starts))
+
+
+def _starts(count: int, size: int, parameters: Mapping[str, float]) -> range:
+    """Where the batches of an epoch begin: none has fewer than ``least_rows`` rows."""
+    return range(0, max(count - int(parameters.get("least_rows", 1)), 0) + 1, size)
 
 
 def _has_rows(objective: MeanLoss) -> bool:

@@ -67,6 +67,7 @@ def limits(policy: dict[str, Any]) -> list[tuple[str, str, str]]:
         "min_class_samples": "held-out rows of a class; one with fewer is left out of the counts",
         "min_cohort": "plants in a sum at least, this one among them",
         "max_message_bytes": "bytes of a message at most, both ways",
+        "max_operations": "operations of a task; one that takes more is refused before it is computed",
         "max_rounds_per_run": "rounds of one run at most",
         "max_answers_per_run": "answers in one run at most, on the same rows",
         "max_runs_per_day": "runs in 24 hours at most, on the same rows",

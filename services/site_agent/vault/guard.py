@@ -187,6 +187,10 @@ class VaultGuard:
         self._trial.take([self._spread(each) for each in row_vectors(cut.rows)])
         return cut
 
+    def shares(self, question: bytes) -> FloatArray:
+        """Shares (2,) from 0 to 1 that the secret and the question draw: the same for the same question."""
+        return _drawn(self._key(question + b"steps"), 0).uniform(size=2)
+
     def _key(self, question: bytes) -> bytes:
         return hashlib.sha256(self._secret + question).digest()
 

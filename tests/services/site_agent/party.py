@@ -44,7 +44,8 @@ class Party:
         }
 
     def ask(self, kind: Kind, masking: Any, **changes: Any) -> Any:
-        return self.site.ask(kind, run_id=RUN, method=METHOD, reveal="sums", masking=masking, **changes)
+        known = {"run_id": RUN, "method": METHOD, "reveal": "sums", "masking": masking}
+        return self.site.ask(kind, **(known | changes))
 
     def agree(self) -> None:
         self.keys["plant-1"] = self.ask("agree", self.cohort).masking

@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from models.features.spline import spline_lift
+from models.tuning.folds import deal_rows
 from services.contracts.asset_type import AssetType
 from services.contracts.errors import BallastError
 from services.contracts.messages import SiteUpdate
 from services.contracts.target import Target
-from services.contracts.training_spec import TrainingSpec
-from services.site_agent.held_out import few_digits
+from services.contracts.training_spec import RadiusRule, TrainingSpec
 from services.site_agent.own_screen import data_summary
 from services.site_agent.policy import SitePolicy
+from services.site_agent.row_reach import row_reach
 from services.site_agent.settings import CsvSource, ParquetSource
 from services.site_agent.vault.dataset import Dataset
 from services.site_agent.vault.reader import Vault
@@ -160,9 +162,39 @@ def test_an_evaluation_tells_sums_of_the_held_out_targets_alone(make_site: Any, 
         "target_squares": (test.targets**2).sum(), "pinball_loss": abs(residuals).sum() / 2,
         "covered": ((residuals >= -0.02) & (residuals <= 0.05)).sum(),
     }
-    expected = few_digits({name: np.array(float(each)) for name, each in exact.items()})
-    assert sums == pytest.approx({name: float(each) for name, each in expected.items()})
+    reach = row_reach(weights, HUBER, both)
+    assert reach.errors["absolute_error"] == pytest.approx(0.8 + 1.0), "of the readings and of the target"
+    steps = {name: each / 500 for name, each in {"loss": reach.loss / len(test), **reach.errors}.items()}
+    for name, value in exact.items():
+        below = float(value) - sums[name]
+        assert -1e-12 <= below <= 2 * steps[name] + 1e-3 * float(value) if name in steps else abs(below) < 1e-12, name
+        assert name not in steps or below > 0, "all digits"
     assert 0 < sums["covered"] < len(test)
+
+
+def test_a_fold_of_a_tuning_tells_its_errors_in_steps_from_below(make_site: Any, both: AssetType) -> None:
+    rules = SitePolicy(methods=("level-bundle",), asset_types=("pump",), messages=("tune",), reveal=("each site",))
+    site = make_site(measured(240), asset_type=both, policy=rules)
+    train = Vault(site.source, both).current().rows_for("regression").train
+    folds = deal_rows(train.features, np.zeros(len(train), dtype=np.intp), 3, 3)
+    lifts = [None, {"kind": "spline", "segments": 8}]
+    parts = [{"radius": 1.0, "label_flip_cost": 1.0, "lift": lift, "fold": 1} for lift in (0, 1)]
+    narrow = np.zeros((1, 25))
+    narrow[0, 0], narrow[0, -1] = 40.0, -4.5  # all rows lie above the first segment: an error as small as others'
+    weights = {"weights_0": np.array([[0.6, 0.2, 0.0, 0.05]]), "weights_1": narrow}
+    tuning = {"folds": 3, "seed": 3, "lifts": lifts, "parts": parts, "scored": True}
+    spec = HUBER.model_copy(update={"radius": RadiusRule(rule="fixed", value=0.01)})
+    answer = site.ask("tune", spec=spec, arrays=weights, tuning=tuning)
+    assert isinstance(answer, SiteUpdate), answer
+    held = train.chosen(folds == 1)
+    for j, steep in enumerate((0.8, 40.0)):
+        features = held.features if j == 0 else spline_lift(3, 8).apply(held.features)
+        planes = weights[f"weights_{j}"][0]
+        exact = float(np.abs(features @ planes[:-1] + planes[-1] - held.targets).sum())
+        count, told = answer.arrays[f"score_{j}"]
+        assert count == len(held)
+        assert 0.0 < exact - told <= 2 * (steep + 1.0) / 500 + 1e-3 * exact
+        assert told == pytest.approx(np.rint(told / ((steep + 1.0) / 500)) * (steep + 1.0) / 500) or steep < 1.0
 
 
 def test_both_tasks_are_answered_from_the_rows_that_each_has(

@@ -8,6 +8,7 @@ import numpy as np
 
 from models.basics import FloatArray, ProblemError
 from models.methods.local_sgd.objectives.base import Objective
+from models.methods.local_sgd.objectives.lit_sets import lit_rows, shared_sets
 from models.methods.local_sgd.objectives.softmax import classes, cross_entropy
 
 Layers = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
@@ -20,8 +21,10 @@ class NetworkObjective(Objective):
     In a step of training each hidden unit of each row is dropped with probability ``dropout`` and the others are scaled
     by ``1 / (1 - dropout)``; losses are judged with all units. Parameters: U (hidden, P), b, V (n_classes, hidden), c.
 
-    ``least_rows``: a unit that fewer of the rows light has no gradient. The slopes of a unit that one row lights are
-    that row, but for a factor which the slope of the unit's bias tells.
+    ``least_rows`` above 1: the gradient of each unit is that of one which is linear on a set of rows and 0 on the rest,
+    and any two of these sets are equal or so many rows apart (:mod:`.lit_sets`); so a unit that fewer rows light has
+    none. The slopes of a unit that one row lights are that row, but for a factor which the slope of the unit's bias
+    tells, and so is the difference of two units with one row between them. The loss is the network's own.
     """
 
     n_classes: int
@@ -57,19 +60,16 @@ class NetworkObjective(Objective):
     ) -> tuple[float, FloatArray]:
         """Mean cross-entropy and its gradient (D,), with units dropped where ``random`` is there to draw them."""
         inner, bias, outer, outer_bias = self.layers(weights, features.shape[1])
-        hidden = np.maximum(features @ inner.T + bias, 0.0)
-        keep = None
+        inside = features @ inner.T + bias
+        kept = np.ones_like(inside)
         if random is not None and self.dropout > 0:
-            keep = (random.random(hidden.shape) >= self.dropout) / (1.0 - self.dropout)
-            hidden *= keep
-        loss, slopes = cross_entropy(hidden @ outer.T + outer_bias, classes(labels, self.n_classes))
-        back = slopes @ outer
-        if keep is not None:
-            back *= keep
-        back *= hidden > 0
-        if self.least_rows > 1:
-            dark = (hidden > 0).sum(axis=0) < self.least_rows
-            back[:, dark] = hidden[:, dark] = 0.0
+            kept = (random.random(inside.shape) >= self.dropout) / (1.0 - self.dropout)
+        loss, slopes = cross_entropy(
+            (np.maximum(inside, 0.0) * kept) @ outer.T + outer_bias, classes(labels, self.n_classes)
+        )
+        told = inside > 0 if self.least_rows <= 1 else shared_sets(lit_rows(features, inner, bias), self.least_rows)
+        through = told * kept
+        back, hidden = (slopes @ outer) * through, inside * through
         return loss, np.concatenate(
             [(back.T @ features).ravel(), back.sum(axis=0), (slopes.T @ hidden).ravel(), slopes.sum(axis=0)]
         )
