@@ -8,47 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from models.basics import FloatArray
 from models.cohorts.fixed_point import Words
-from models.methods.catalogue import get_method
-from models.methods.local_sgd.objectives.network import NetworkObjective
-from models.methods.row_account import Accounted
-from services.contracts.all_scores import objective_of
 from services.contracts.asset_type import AssetType
 from services.contracts.codec import COMPACT, OWN_SCORES, Frame, FrameError
-from services.contracts.coupling import CouplingTask
-from services.contracts.lift import is_accounted
 from services.contracts.log_lines import about
 from services.contracts.masking import Delivery, MaskingCohort
 from services.contracts.messages import SiteRefusal, SiteUpdate, Task
 from services.contracts.tracing import span
-from services.contracts.training_spec import TrainingSpec
 from services.site_agent.egress import Egress, TooLargeError
-from services.site_agent.held_out import network_on_sums, told_of_model
 from services.site_agent.kinds import kind_of
-from services.site_agent.local_coupling import coupling_answer
-from services.site_agent.local_join import ToldBeside, joined
-from services.site_agent.local_solve import (
-    head_risks,
-    lift_box,
-    lifted,
-    site_problems,
-    solve_round,
-)
-from services.site_agent.local_tuning import tuning_answer
+from services.site_agent.local_join import ToldBeside
 from services.site_agent.logs import LOG, PRIVATE
 from services.site_agent.masked_runs import MaskedRuns
 from services.site_agent.noisy_round import NoisyAnswers
 from services.site_agent.own_draws import with_own_draws
 from services.site_agent.policy import Refusal, SitePolicy
-from services.site_agent.questions import Heads, Questions, asked_weights, check_steepness, check_sums
+from services.site_agent.questions import check_steepness
 from services.site_agent.refusals import as_refusals
-from services.site_agent.row_reach import row_reach
+from services.site_agent.row_answers import RowAnswers
 from services.site_agent.settings import DataSource
 from services.site_agent.task_frame import read_task, salvage
 from services.site_agent.told_lifts import ToldLifts, asked_lifts
@@ -58,14 +40,11 @@ from services.site_agent.vault.drift import DriftRecord
 from services.site_agent.vault.exposure_gate import NOTHING, ExposureGate, data_digest
 from services.site_agent.vault.exposure_record import ExposureRecord
 from services.site_agent.vault.few_rows import LIFTED
-from services.site_agent.vault.guard import VaultGuard
 from services.site_agent.vault.lift_record import LiftRecord
 from services.site_agent.vault.noise_account import NoiseRecord
 from services.site_agent.vault.reader import Vault
 from services.site_agent.vault.table import VaultError
 from services.site_agent.work import check_work
-
-_TUNED_KEPT = 2000  # candidates and folds of the last tunings, for as many runs as a plant takes part in at once
 
 
 class LocalRound:
@@ -95,9 +74,8 @@ class LocalRound:
         self._noise = NoisyAnswers(self._noise_record, policy)
         self._lifts = ToldLifts(LiftRecord(exposure), policy)
         self._beside = ToldBeside(site_id, policy, self._record, self._gate, DriftRecord(exposure))
-        self._questions, self._tuned = Questions(), Questions(_TUNED_KEPT)
+        self._answers = RowAnswers(asset_type, policy, masks)
         self._masks = masks
-        self._kept: tuple[Dataset, TrainingSpec, Heads] | None = None
 
     def answer(self, task_frame: bytes, reads: frozenset[str] = frozenset()) -> bytes:
         """Signed frame of a ``SiteUpdate`` or ``SiteRefusal``; it stands in the ledger when this returns.
@@ -194,7 +172,7 @@ class LocalRound:
             check_work(task, len(dataset.train), self._asset_type, self._policy)
             check_problem_count(task, self._counting(task, whole))
             self._lifts.check(task, whole.train, len(dataset.train))
-            heads = self._heads(task, dataset)
+            heads = self._answers.heads(task, dataset)
             if "point" in task.arrays:
                 check_steepness(task.arrays["point"], heads, self._policy.steepness_limit)
             words = self._noise.words(task, cohort, heads.problems, data_digest(whole.train))
@@ -215,10 +193,9 @@ class LocalRound:
                 self._gate.check_isolating(whole.train, task.run_id, task.method)
             self._lifts.check(task, whole.train, len(dataset.train))
             own = with_own_draws(task.arrays, self._gate.secret(whole.train), question_digest(task))
-            found = self._found(task.model_copy(update={"arrays": own}), dataset, guard)
+            found = self._answers.found(task.model_copy(update={"arrays": own}), dataset, guard)
             figures = self._gate.admit(whole.train, known, task.run_id, found.account, guard.choices, kind)
-            if task.kind == "round":
-                self._questions.note(task.run_id, task.arrays, found.arrays.get("risk"))
+            self._answers.note(task, found.arrays)
             return found.arrays, dict(vars(figures))
 
     def _data(self, task: Task) -> tuple[Dataset, Dataset]:
@@ -234,72 +211,6 @@ class LocalRound:
     def _counting(self, task: Task, whole: Dataset) -> CountModels:
         """What writes down of which problems and models the task's run is told."""
         return partial(self._gate.count_models, whole.train, task.run_id)
-
-    def _found(self, task: Task, dataset: Dataset, guard: VaultGuard) -> Accounted:
-        match task.kind:
-            case "join":
-                return Accounted(joined(task, dataset), NOTHING)
-            case "round":
-                return self._round(task, dataset, guard)
-            case "tune":
-                check = partial(self._check_tuned, task)
-                if isinstance(task.tuning, CouplingTask):
-                    return coupling_answer(task, dataset.train, self._asset_type, guard, check)
-                return tuning_answer(task, dataset.train, self._asset_type, self._policy, guard, check, guard.shares)
-            case "evaluate":
-                heads = self._heads(task, dataset)
-                told = told_of_model(task, dataset, heads, self._asset_type, self._policy, guard.shares)
-                return Accounted(told, NOTHING)
-            case "agree" | "prepare" | "unmask" | "open":
-                raise Refusal("bad_task", f"a task {task.kind} asks nothing of the data")
-
-    def _heads(self, task: Task, dataset: Dataset) -> Heads:
-        """Problem of each head; the last ones are kept, for every round of a run asks about the same."""
-        kept = self._kept
-        if kept is None or kept[0] is not dataset or kept[1] != task.spec:
-            spec, train = task.spec, dataset.train
-            rows, outcomes = lifted(spec, train.features), train.outcomes(spec.loss.task)
-            problems = site_problems(spec, rows, outcomes, self._asset_type)
-            kept = self._kept = (dataset, spec, Heads(problems, lift_box(spec.lift, train.features)))
-        return kept[2]
-
-    def _round(self, task: Task, dataset: Dataset, guard: VaultGuard) -> Accounted:
-        heads = self._heads(task, dataset)
-        objective = objective_of(task.spec, self._asset_type, self._policy.min_samples)
-        # Solved first, for that holds the message to its shapes; a refused question's answer stays in here.
-        memory = self._masks.memory(task.run_id) if self._masks is not None and task.masking is not None else None
-        found, kept = solve_round(
-            task.method, task.parameters, task.arrays, heads.problems, self._policy.min_samples, memory, guard,
-            objective,
-        )
-        if task.masking is not None and objective is None:
-            check_sums(asked_weights(task.arrays), heads)
-        if not get_method(task.method).ignores_radius:
-            for weights in asked_weights(task.arrays):
-                check_steepness(weights, heads, self._policy.steepness_limit)
-        if "point" in task.arrays and objective is None:  # nothing bounds what those of all scores change by
-            self._questions.check_nearness(
-                task.run_id, task.arrays, heads, self._policy.nearness_limit, hidden=task.masking is not None
-            )
-        if self._masks is not None and memory is not None:
-            self._masks.remember(task.run_id, kept)
-        if isinstance(objective, NetworkObjective) and task.masking is not None:
-            reach = row_reach(task.arrays["point"], task.spec, self._asset_type, objective)
-            found = replace(found, arrays=network_on_sums(task, found.arrays, reach, len(dataset.train), guard.shares))
-        if not is_accounted(task.spec.lift):
-            # A segment that few rows reach has a slope of these few; products and waves are more equations than a row.
-            return replace(found, account=replace(found.account, whole=False))
-        return found
-
-    def _check_tuned(self, task: Task, part: str, points: FloatArray, heads: Heads) -> None:
-        """The same of a part of a tuning: each candidate and fold is a risk of its own."""
-        name, message = f"{task.run_id} {part}", {"point": points}
-        check_steepness(points, heads, self._policy.steepness_limit)
-        hidden = task.masking is not None
-        if hidden:
-            check_sums([points], heads)
-        self._tuned.check_nearness(name, message, heads, self._policy.nearness_limit, hidden=hidden)
-        self._tuned.note(name, message, head_risks(points, heads.problems, whole=True))
 
     def _refuse(self, refusal: Refusal, reply_to: dict[str, Any]) -> bytes:
         """Refusal with the fixed sentence of its code; the detail goes to the site's own log alone."""

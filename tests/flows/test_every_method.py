@@ -29,7 +29,7 @@ from services.registry.model_files import document_text
 from services.registry.pyfunc_model import ServedModel
 from services.reporting.model_report import model_report
 from services.reporting.report_page import report_page
-from services.site_agent import local_round
+from services.site_agent import row_answers
 from services.site_agent.local_join import joined
 from services.site_agent.vault import exposure_gate
 from tests.oracles.whole_problem import solve_whole
@@ -207,7 +207,7 @@ def test_a_site_that_draws_another_lift_does_not_join(
         other = task.model_copy(update={"spec": task.spec.model_copy(update={"lift": lift})})
         return joined(other if task.site_id == "plant-2" else task, dataset)
 
-    monkeypatch.setattr(local_round, "joined", other_seed)
+    monkeypatch.setattr(row_answers, "joined", other_seed)
     run, _, version = works.train(plan, registered=False)
     assert [site.site_id for site in version.sites] == ["plant-1", "plant-3"]
     (absentee,) = run.absentees

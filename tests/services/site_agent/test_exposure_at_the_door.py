@@ -44,7 +44,7 @@ def test_an_oem_that_asks_for_rows_gets_answers_that_have_none(make_site: Any) -
     figures = [entry["exposure"] for entry in verify(site.folder / "ledger.jsonl") if entry["message"] == "update"]
     assert figures[-1]["by_differences"] == 0 and figures[-1]["vectors"] > 5
     assert not found_in(answers, site.door._vault.current().train.features)
-    problem = site.door._kept[2].problems[0]
+    problem = site.door._answers._kept[2].problems[0]
     moved, random = 0, np.random.default_rng(0)
     for threshold, answer in zip(np.linspace(0.3, 0.8, 200), answers, strict=True):
         said, asked = {name: array[0] for name, array in answer.arrays.items()}, np.array([40.0, 0.0, 0.0, 0.0])

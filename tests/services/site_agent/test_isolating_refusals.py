@@ -10,7 +10,7 @@ import pytest
 from services.contracts.messages import Kind, SiteUpdate
 from services.contracts.training_spec import TrainingSpec
 from services.masking.unmasking import deliveries
-from services.site_agent import local_round
+from services.site_agent import row_answers
 from services.site_agent.policy import REASONS, SitePolicy
 from services.site_agent.settings import CsvSource
 from services.site_agent.told_models import ISOLATING, ISOLATING_IN_ALL
@@ -134,7 +134,7 @@ def test_a_method_that_cannot_be_summed_is_refused_before_anything_is_computed(
     def never(*_: Any) -> None:
         raise AssertionError("the rows were asked")
 
-    monkeypatch.setattr(local_round, "solve_round", never)
+    monkeypatch.setattr(row_answers, "solve_round", never)
     prepared = party.prepare(1)
     given = deliveries(party.cohort, 1, prepared)["plant-1"]
     arrays = {"point": plane(0.5), "price": np.array([STEEP])}

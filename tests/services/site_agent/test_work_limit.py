@@ -36,7 +36,7 @@ def busy(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was begun: nothing of a refused task may be."""
     begun: list[str] = []
     for name in ("site_problems", "solve_round", "tuning_answer", "lifted"):
-        monkeypatch.setattr(f"services.site_agent.local_round.{name}", lambda *_, name=name, **__: begun.append(name))
+        monkeypatch.setattr(f"services.site_agent.row_answers.{name}", lambda *_, name=name, **__: begun.append(name))
     return begun
 
 
