@@ -16,6 +16,7 @@ from models.basics import FloatArray
 from models.cohorts.fixed_point import Words
 from services.contracts.asset_type import AssetType
 from services.contracts.codec import COMPACT, OWN_SCORES, Frame, FrameError
+from services.contracts.lift import ProductLiftSpec
 from services.contracts.log_lines import about
 from services.contracts.masking import Delivery, MaskingCohort
 from services.contracts.messages import SiteRefusal, SiteUpdate, Task
@@ -39,7 +40,7 @@ from services.site_agent.vault.dataset import Dataset
 from services.site_agent.vault.drift import DriftRecord
 from services.site_agent.vault.exposure_gate import NOTHING, ExposureGate, data_digest
 from services.site_agent.vault.exposure_record import ExposureRecord
-from services.site_agent.vault.few_rows import LIFTED
+from services.site_agent.vault.few_rows import OF_PRODUCTS
 from services.site_agent.vault.lift_record import LiftRecord
 from services.site_agent.vault.noise_account import NoiseRecord
 from services.site_agent.vault.reader import Vault
@@ -186,7 +187,7 @@ class LocalRound:
             check_work(task, len(dataset.train), self._asset_type, self._policy)
             known = whole.train.known(task.spec.loss.task)
             kind = kind_of(task.spec.loss.model_dump_json(), task.arrays)
-            few = 1 if all(lift is None for lift in asked_lifts(task)) else LIFTED
+            few = OF_PRODUCTS if any(isinstance(lift, ProductLiftSpec) for lift in asked_lifts(task)) else 1
             guard = self._gate.guard(whole.train, known, kind=kind, few=few, on_sums=task.masking is not None)
             check_told(task, self._counting(task, whole))
             if task.kind in ("round", "tune"):

@@ -1,10 +1,13 @@
-r"""Differences of two answers that a few rows make alone: under a lift these rows can be solved for.
+r"""Differences of two answers that a few rows make alone: under products of features these rows can be solved for.
 
 A difference ``sum_k d_k (1, x_k)`` of two rows or more has more unknowns than numbers, where the features stand in it
-as they are. Under a lift z there are more numbers than features. Products of all pairs with squares are the symmetric
-matrix ``sum_k d_k u_k u_k^T``, u = (1, x), and of rank two it has one decomposition whose u begin with 1; splines tell
-in which segments the readings lie, and where; D waves are equations for D / P rows. So under a lift a vector leaves
-only where the difference from each of the last has no row, or more than a few.
+as they are. Products of all pairs with squares are the symmetric matrix ``sum_k d_k u_k u_k^T``, u = (1, x), and of
+rank two it has one decomposition into u that begin with 1; of rank three what is free is one number, which the sensor
+ranges narrow. So under products a vector leaves only where the difference from each of the last has no row, or more
+than three.
+
+Under splines a few rows tell in which segments their readings lie, and where, but not which belong together; under D
+waves ``D / P`` rows can be solved for. There nothing is held to it: next to an optimum hardly an answer could leave.
 """
 
 from __future__ import annotations
@@ -17,8 +20,8 @@ from numpy.typing import NDArray
 
 from models.basics import FloatArray
 
-LIFTED: Final = 3
-"""Rows that no difference of two answers under a lift is made of: two that products give, and one to spare."""
+OF_PRODUCTS: Final = 3
+"""Rows that no difference of two answers under products is made of: two that can be solved for, and one to spare."""
 LATE: Final = 256
 """Vectors to which the next one is held, since the agent began."""
 _BESIDE: Final = 0.002

@@ -1,4 +1,4 @@
-"""Under a lift no difference of two answers is made of a few rows, for these could be solved for."""
+"""Under products no difference of two answers is made of a few rows, for these could be solved for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from services.contracts.training_spec import TrainingSpec
 from services.contracts.tuning import TuningTask
 from services.site_agent.policy import SitePolicy
 from services.site_agent.vault.exposure import SKETCH, Differences
-from services.site_agent.vault.few_rows import LATE, LIFTED, leaves_few
+from services.site_agent.vault.few_rows import LATE, OF_PRODUCTS, leaves_few
 
 PLAIN = {"loss": "hinge", "radius": {"rule": "fixed", "value": 0.01}}
 PRODUCTS = {"kind": "products", "features": [0, 1, 2], "squares": True}
@@ -25,8 +25,8 @@ def test_one_to_three_rows_are_few_and_none_or_more_are_not(changed: int, few: b
     base, other = np.full(20, 0.05), np.full(20, 0.05)
     other[:changed] += np.linspace(-0.04, 0.03, 20)[:changed]
     alike = np.arange(20)
-    assert leaves_few(other, (base,), alike, LIFTED) == few
-    assert leaves_few(base - other, (), alike, LIFTED) == few, "alone"
+    assert leaves_few(other, (base,), alike, OF_PRODUCTS) == few
+    assert leaves_few(base - other, (), alike, OF_PRODUCTS) == few, "alone"
 
 
 def test_rows_with_the_same_features_are_one_and_cancel() -> None:
@@ -45,7 +45,7 @@ def test_vectors_are_held_to_the_late_ones_where_few_rows_are_asked_about() -> N
     two[:2] = 1 / rows - two[:2]
     five[:5] = 1 / rows - five[:5]
     assert found.copy().admits([base, two]), "as features are, two rows have more unknowns than numbers"
-    found.few = LIFTED
+    found.few = OF_PRODUCTS
     assert found.admits([base]) and not found.copy().admits([two]) and found.copy().admits([five])
     assert not found.copy().admits([five, two])
     for _ in range(LATE):
@@ -67,13 +67,12 @@ def row_counts(accounts: list[Any]) -> list[int]:
 
 
 @pytest.mark.parametrize("lift", [None, PRODUCTS, SPLINES])
-def test_neighbouring_planes_have_no_few_rows_between_their_answers_under_a_lift(
+def test_neighbouring_planes_have_no_few_rows_between_their_answers_under_products(
     make_site: Any, accounts_of: Any, lift: Any
 ) -> None:
     site = make_site(policy=rules())
     accounts, spec = accounts_of(site), TrainingSpec.model_validate(PLAIN | {"lift": lift})
-    size = {None: 4, "products": 10, "spline": 13}[None if lift is None else lift["kind"]]
-    along = np.zeros(size)
+    along = np.zeros(4 if lift is None else 13 if lift is SPLINES else 10)
     along[:4 if lift is SPLINES else 1] = 30.0
     for number, place in enumerate(np.linspace(0.3, 0.8, 60), start=1):
         point = along.copy()
@@ -81,11 +80,11 @@ def test_neighbouring_planes_have_no_few_rows_between_their_answers_under_a_lift
         said = site.ask("round", round=number, method="level-bundle-plain", spec=spec, arrays={"point": point[None]})
         assert isinstance(said, SiteUpdate), said
     counts = row_counts(accounts)
-    few = sum(1 <= count <= LIFTED for count in counts)
-    assert (few > 20) if lift is None else (few == 0 and sum(count > LIFTED for count in counts) > 20)
+    few = sum(1 <= count <= OF_PRODUCTS for count in counts)
+    assert (few == 0 and sum(count > OF_PRODUCTS for count in counts) > 20) if lift is PRODUCTS else few > 20
 
 
-def test_folds_of_a_tuning_are_held_to_it_where_any_of_its_lifts_is_one(make_site: Any, accounts_of: Any) -> None:
+def test_folds_of_a_tuning_are_held_to_it_where_any_of_its_lifts_has_products(make_site: Any, accounts_of: Any) -> None:
     site = make_site(policy=rules())
     accounts, spec = accounts_of(site), TrainingSpec.model_validate(PLAIN)
     parts = [{"radius": 1.0, "label_flip_cost": 1.0, "lift": 1, "fold": 0}]
@@ -100,4 +99,4 @@ def test_folds_of_a_tuning_are_held_to_it_where_any_of_its_lifts_is_one(make_sit
         )
         assert isinstance(said, SiteUpdate), said
     counts = row_counts(accounts)
-    assert not any(1 <= count <= LIFTED for count in counts) and sum(count > LIFTED for count in counts) > 20
+    assert not any(1 <= count <= OF_PRODUCTS for count in counts) and sum(count > OF_PRODUCTS for count in counts) > 20
