@@ -28,24 +28,30 @@ _MISSING = 0.1
 """Share of that which multipliers may miss of what they aim at before they are corrected by a dear decomposition."""
 
 
-def record(evidence: Evidence, problem: ServerProblem, point: FloatArray, answers: Mapping[str, Arrays]) -> Evidence:
-    """Add a round, as :func:`models.cuts.evidence.with_answers` does, with its upper bound."""
+def record(
+    evidence: Evidence, problem: ServerProblem, point: FloatArray, answers: Mapping[str, Arrays],
+    price_floor: FloatArray | None = None,
+) -> Evidence:
+    """Add a round, as :func:`models.cuts.evidence.with_answers` does, with its upper bound; floors as below."""
     grown = with_answers(evidence, problem, point, answers)
     fresh_weight = float(problem.weights[~np.isnan(grown.risks[-1])].sum())
     grown = replace(grown, fresh_weight=fresh_weight)
-    return judged(grown, problem, counted_risks(grown, problem))
+    return judged(grown, problem, counted_risks(grown, problem, price_floor))
 
 
-def counted_risks(evidence: Evidence, problem: ServerProblem) -> FloatArray:
+def counted_risks(evidence: Evidence, problem: ServerProblem, price_floor: FloatArray | None = None) -> FloatArray:
     """Risks (K, G) by which the visited points count; NaN where a site is there now that a point was not told by.
 
-    A site that is away in this round enters by its cuts at every point to which it did not answer.
+    A site that is away in this round enters by its cuts at every point to which it did not answer. ``price_floor``
+    (G,): where a point's last number is a price (``wafl``), what a site's risk is at least for each unit of it.
     """
     missing = np.isnan(evidence.risks)
     absent = missing[-1]
     if not absent.any():
         return evidence.risks
     modelled = cut_model(evidence, problem).site_values(evidence.points)
+    if price_floor is not None:
+        modelled = np.maximum(modelled, np.outer(evidence.points[:, -1], price_floor))
     return np.asarray(np.where(missing & absent, modelled, evidence.risks))
 
 

@@ -19,7 +19,7 @@ from models.methods.guard import Guard
 from models.methods.row_account import Accounted
 from services.contracts.messages import Task
 from services.site_agent.cli import main
-from services.site_agent.local_round import LocalRound
+from services.site_agent.row_answers import RowAnswers
 from services.site_agent.vault.dataset import Dataset
 
 Arrays = dict[str, FloatArray]
@@ -35,11 +35,11 @@ FIRST_LIE = 2
 
 
 def falsify(folder: Path) -> None:
-    """Make every door of this process lie."""
+    """Make every site of this process lie."""
     told: dict[str, str] = {}
-    honest = LocalRound._round
+    honest = RowAnswers._round
 
-    def lying(self: LocalRound, task: Task, dataset: Dataset, guard: Guard) -> Accounted:
+    def lying(self: RowAnswers, task: Task, dataset: Dataset, guard: Guard) -> Accounted:
         said = honest(self, task, dataset, guard)
         if task.run_id not in told:
             told[task.run_id] = list(LIES)[len(told) % len(LIES)]
@@ -48,15 +48,15 @@ def falsify(folder: Path) -> None:
         told_arrays = LIES[told[task.run_id]](said.arrays) if task.round >= FIRST_LIE else said.arrays
         return replace(said, arrays=told_arrays)
 
-    honest_end = LocalRound._found
+    honest_end = RowAnswers.found
 
-    def lying_end(self: LocalRound, task: Task, dataset: Dataset, guard: Guard) -> Accounted:
+    def lying_end(self: RowAnswers, task: Task, dataset: Dataset, guard: Guard) -> Accounted:
         said = honest_end(self, task, dataset, guard)
         if task.kind != "evaluate" or told.get(task.run_id) != "risk too low at the end" or "risk" not in said.arrays:
             return said
         return replace(said, arrays=said.arrays | {"risk": 0.5 * said.arrays["risk"]})
 
-    LocalRound._round, LocalRound._found = lying, lying_end
+    RowAnswers._round, RowAnswers.found = lying, lying_end
 
 
 if __name__ == "__main__":

@@ -165,7 +165,8 @@ class WaflServer(PointServer[WaflState]):
     def step(self, state: WaflState, problem: ServerProblem, answers: Mapping[str, Arrays]) -> WaflState:
         """Add the cuts, bound the optimum, project the best weights, price the point."""
         floor = stacked(problem, answers, "floor", state.floor)
-        evidence = record(state.evidence, problem, state.point, {k: _joint(each) for k, each in answers.items()})
+        told = {site: _joint(each) for site, each in answers.items()}
+        evidence = record(state.evidence, problem, state.point, told, floor)
         if not floor.any():
             return replace(state, evidence=evidence)
         model, best = priced_model(evidence, problem, floor), evidence.best_point[:-1]

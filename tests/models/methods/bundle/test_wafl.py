@@ -11,7 +11,8 @@ import pytest
 from models.basics import ProblemError, TransportNorm
 from models.losses.catalogue import get_loss
 from models.methods.bundle.wafl import priced_risk
-from models.problem import RobustSpec, SiteProblem, Status
+from models.methods.catalogue import METHODS
+from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms, Status
 from models.simulation.federation import train
 from models.site_ambiguity.ball import MixtureBall
 
@@ -118,3 +119,23 @@ def test_refused_in_one_line() -> None:
         train(drawn_sites(radius=0.0), method="wafl")
     with pytest.raises(ProblemError, match="trains with fixed site weights"):
         train(sites, method="wafl", mixture=MixtureBall("l2", 0.1))
+
+
+@pytest.mark.parametrize("first", [1, 2, 3, 5])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_site_that_goes_away_enters_both_bounds_by_its_cuts_and_its_floor(first: int, seed: int) -> None:
+    """The lower bound knows that its risk is at least the floor times the price, so the upper one has to."""
+    sites, method = drawn_sites(seed=seed, radius=0.01), METHODS["wafl"]
+    terms = tuple(
+        SiteTerms(name, 1 / 3, each.spec.radius, each.spec.label_flip_cost) for name, each in sites.items()
+    )
+    problem = ServerProblem(3, terms, "l2", True, parameters=dict(method.parameters))
+    state = method.server.init(problem)
+    for number in range(1, 16):
+        messages = method.server.messages(state, problem)
+        there = [name for name in sites if name != "site-2" or number < first]
+        answers = {name: method.site.answer(sites[name], messages[name], method.parameters) for name in there}
+        state = method.server.step(state, problem, answers)
+        found = method.server.certificate(state)
+        assert found.lower <= found.upper * (1 + 1e-9)
+    assert found.fresh_weight == pytest.approx(2 / 3)
