@@ -111,7 +111,8 @@ allow_unaccounted = true
 
 # Numbers for each training row, of all different Fourier and Nystrom lifts (their components) under which answers may
 # leave since the rows last changed, over all runs; of different splines an eighth as many segments, or 64. Enough of
-# them are the rows. The lift of an earlier run counts no second time; 0 refuses Fourier and Nystrom lifts.
+# them are the rows. The first such lift may have 320, or 5 a row where that is less. The lift of an earlier run
+# counts no second time; 0 refuses Fourier and Nystrom lifts.
 lift_limit = 2.0
 
 # Share of the rows that any combination of all answers may isolate. It takes numbers that only this plant has, so it is

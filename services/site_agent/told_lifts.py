@@ -7,7 +7,8 @@ one version of the rows; what was told under a lift of before tells nothing new:
 
 - ``waves``: components of distinct Fourier and Nystrom lifts, by fingerprint. By k in all, whether a given row is among
   the N, and with which label, is told with a noise of ``sqrt(N / k)`` of its size. From ``k = N P`` on there are as
-  many equations as readings. A plant tells ``lift_limit`` of its policy for each row.
+  many equations as readings. A plant tells ``lift_limit`` of its policy for each row, and of a first lift
+  :data:`FIRST_WAVES`.
 - ``segments``: of distinct splines, alone or beside products, for each sensor. All counts from 1 to 64 have knots at
   1260 places, and a reading alone between two knots is told exactly: with m segments a share of ``exp(-N / m)`` of N
   even readings. A plant tells an eighth of the above, or :data:`LEAST_SEGMENTS`.
@@ -30,6 +31,10 @@ from services.site_agent.vault.lift_record import LiftRecord
 
 LEAST_SEGMENTS: Final = 64
 """Of a spline at most, and in all where rows are few: ten honest plans with 2 to 12 segments have about so many."""
+FIRST_WAVES: Final = 320
+"""Of the first lift about the same rows, where these are fewer than half of it, but no more than five for each row: an
+honest plan has one lift, of some hundred numbers."""
+_FIRST_A_ROW: Final = 5
 _OF_WAVES: Final = 8
 """Segments weigh so many waves: at an eighth of two a row one reading in fifty is alone between knots."""
 
@@ -62,6 +67,8 @@ class ToldLifts:
             told = self._record.told(digest, kind)
             new = {name: numbers for name, numbers in lifts.items() if name not in told}
             most, total = self.most(kind, n_rows), sum(told.values()) + sum(new.values())
+            if kind == "waves" and self._policy.lift_limit > 0 and not told and len(new) == 1:
+                most = max(most, min(FIRST_WAVES, _FIRST_A_ROW * n_rows))
             if new and total > most:
                 raise Refusal(
                     "exposure_limit",

@@ -15,7 +15,7 @@ from services.site_agent.ledger_check import verify
 from services.site_agent.policy import SitePolicy
 from services.site_agent.policy_file import default_policy_text
 from services.site_agent.settings import CsvSource
-from services.site_agent.told_lifts import LEAST_SEGMENTS, ToldLifts, counted
+from services.site_agent.told_lifts import FIRST_WAVES, LEAST_SEGMENTS, ToldLifts, counted
 from services.site_agent.vault.exposure_record import ExposureRecord
 from services.site_agent.vault.lift_record import LiftRecord
 
@@ -114,9 +114,19 @@ def test_a_lift_that_is_too_large_is_refused_from_the_join_on_and_counts_for_not
     make_site: Any, kind: Kind
 ) -> None:
     site = make_site(policy=RULES)
-    assert code(site, waves(2 * ROWS + 1), kind=kind) == "exposure_limit"
-    assert code(site, waves(2 * ROWS), kind=kind) == "", "an evaluation's risk, at small weights, is a wave too"
+    assert code(site, waves(FIRST_WAVES + 1), kind=kind) == "exposure_limit"
+    assert code(site, waves(FIRST_WAVES), kind=kind) == "", "an evaluation's risk, at small weights, is a wave too"
     assert code(site, waves(1, 1), RUNS[1]) == "exposure_limit"
+
+
+def test_the_first_lift_alone_may_be_as_large_as_an_honest_plan_has_it(make_site: Any, make_table: Any) -> None:
+    site = make_site(policy=RULES)
+    assert code(site, waves(2)) == "" and code(site, waves(2 * ROWS - 1, 1), RUNS[1]) == "exposure_limit"
+    few = make_site(make_table(30), folder="few", policy=RULES)
+    rows = len(few.door._vault.current().train)
+    assert code(few, waves(5 * rows + 1)) == "exposure_limit" and code(few, waves(5 * rows), RUNS[1]) == ""
+    none = make_site(folder="none", policy=RULES.model_copy(update={"lift_limit": 0.0}))
+    assert code(none, waves(1)) == "exposure_limit"
 
 
 def test_kernels_count_with_the_waves(make_site: Any) -> None:
