@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any, get_args
 
@@ -14,12 +14,17 @@ _DEPTH = 3
 """How deep another place of a key is looked for; no contract goes deeper."""
 
 
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that was likely meant by one that is none of them; None where none is near."""
+    return next(iter(get_close_matches(word, list(known), n=1, cutoff=_LIKE)), None)
+
+
 def unknown_key(kind: type[BaseModel], where: Sequence[int | str]) -> str:
     """What to say of a key that ``kind`` does not know at ``where``, the path with the key itself last."""
     key = str(where[-1])
     known = _known(kind, where[:-1])
-    if near := get_close_matches(key, known, n=1, cutoff=_LIKE):
-        return f"there is no such key; did you mean {near[0]}?"
+    if near := nearest(key, known):
+        return f"there is no such key; did you mean {near}?"
     elsewhere = [path for path in _paths(kind, _DEPTH) if path.split(".")[-1] == key]
     if elsewhere:
         return f"there is no such key here; did you mean {elsewhere[0]}?"

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 from models.methods.catalogue import METHODS
 from services.contracts.errors import InvalidInputError
-
-_LIKE = 0.7
-"""How alike two names must be (0 to 1) for one to be meant by the other."""
+from services.contracts.unknown_keys import nearest
 
 
 def check_method_names(names: Iterable[str]) -> None:
@@ -28,5 +25,5 @@ def unknown_method_lines(names: Iterable[str]) -> list[str]:
 
 
 def _meant(name: str) -> str:
-    near = get_close_matches(name[:60], METHODS, n=1, cutoff=_LIKE)
-    return f"did you mean {near[0]}?" if near else f"methods are {', '.join(sorted(METHODS))}"
+    near = nearest(name[:60], METHODS)
+    return f"did you mean {near}?" if near else f"methods are {', '.join(sorted(METHODS))}"
