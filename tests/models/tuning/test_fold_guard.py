@@ -12,6 +12,7 @@ from models.methods.row_account import RowAccount
 from models.tuning.fold_guard import FoldGuard, over_all
 
 KEPT = np.array([True, False, True, True, False])
+NEAR = Near(np.zeros(2), 0.0)
 
 
 class Noting:
@@ -49,10 +50,10 @@ def test_a_mean_over_three_of_five_rows_counts_as_their_sum_by_five() -> None:
 def test_what_a_guard_over_all_rows_chooses_comes_back_over_the_kept_ones() -> None:
     guard, mean, another = Noting(), np.array([1.0, -1.0, 2.0]) / 3, np.array([0.0, 1.0, 1.0]) / 3
     ours = FoldGuard(guard, KEPT)
-    found = ours.choose_cut(b"q", None, cut(mean), lambda number, random: cut(another))  # type: ignore[arg-type]
+    found = ours.choose_cut(b"q", NEAR, cut(mean), lambda number, random: cut(another))
     assert np.allclose(found.rows, another)
     assert np.allclose(guard.seen, [[0.2, 0, -0.2, 0.4, 0], [0, 0, 0.2, 0.2, 0]])
     assert ours.choose(b"q", lambda number, random: number, lambda found: [mean]) == 1
     assert np.allclose(guard.seen[-1], [0.2, 0, -0.2, 0.4, 0])
-    unknown = ours.choose_cut(b"q", None, cut(mean), lambda number, random: cut(None))  # type: ignore[arg-type]
+    unknown = ours.choose_cut(b"q", NEAR, cut(mean), lambda number, random: cut(None))
     assert unknown.rows is None

@@ -143,6 +143,15 @@ class Site:
         assert isinstance(answer, SiteUpdate | SiteRefusal)
         return answer
 
+    def restarted(self, **changes: Any) -> Site:
+        """The site again after its agent's end, with another policy or other rows."""
+        self.door.close()
+        self.ledger.close()
+        for name, value in changes.items():
+            setattr(self, name, value)
+        self.__post_init__()
+        return self
+
     def refusal_code(self, kind: str = "join", **changes: Any) -> str:
         answer = self.ask(kind, **changes)
         assert isinstance(answer, SiteRefusal), "the site answered where it should refuse"

@@ -39,16 +39,6 @@ def asked(site: Any, threshold: float, run: str = "a" * 32, method: str = METHOD
     return "" if isinstance(answer, SiteUpdate) else str(answer.code)
 
 
-def restarted(site: Any, **changes: Any) -> Any:
-    """The site again after its agent's end, with another policy or other rows."""
-    site.door.close()
-    site.ledger.close()
-    for name, value in changes.items():
-        setattr(site, name, value)
-    site.__post_init__()
-    return site
-
-
 def place_by_halving(site: Any, run: str) -> tuple[float, list[str]]:
     """Width within which it is known where a row lies, by questions from below on, and what was said to each."""
     low = 0.3 + 1e-4 * int(run, 16) / int("1" * 32, 16)  # other questions in every run
@@ -75,7 +65,7 @@ def test_where_a_row_lies_is_not_found_by_halving(make_site: Any) -> None:
     second = place_by_halving(site, "b" * 32)[1]
     assert second.count("exposure_limit") <= ISOLATING_IN_ALL - ISOLATING and second[-1] == "budget_spent"
     assert place_by_halving(site, "c" * 32)[1][-1] == "budget_spent"
-    assert asked(restarted(site), 0.1, "d" * 32) == "budget_spent", "a restart begins nothing anew"
+    assert asked(site.restarted(), 0.1, "d" * 32) == "budget_spent", "a restart begins nothing anew"
 
 
 def test_such_a_run_is_told_no_more_vectors_and_is_evaluated_all_the_same(make_site: Any) -> None:
@@ -109,7 +99,7 @@ def test_of_other_rows_it_begins_anew(make_site: Any, write_csv: Any, make_table
         place_by_halving(site, run * 32)
     assert asked(site, 0.1, "d" * 32) == "budget_spent"
     later = CsvSource(kind="csv", path=write_csv(make_table(100, seed=3), "later.csv"))
-    assert asked(restarted(site, source=later), 0.1, "d" * 32) == ""
+    assert asked(site.restarted(source=later), 0.1, "d" * 32) == ""
 
 
 def test_what_a_policy_refuses_by_the_question_alone_is_not_counted(make_site: Any) -> None:

@@ -49,16 +49,6 @@ def code(site: Any, lift: dict[str, Any] | None, run: str = "a" * 32, kind: Kind
     return "" if isinstance(answer, SiteUpdate) else str(answer.code)
 
 
-def restarted(site: Any, **changes: Any) -> Any:
-    """The site again after its agent's end, with another policy or other rows."""
-    site.door.close()
-    site.ledger.close()
-    for name, value in changes.items():
-        setattr(site, name, value)
-    site.__post_init__()
-    return site
-
-
 def scores(site: Any, count: int, components: int) -> tuple[np.ndarray, int]:
     """Label times score of each training row, by waves under zero weights, and how many waves were told."""
     train, told, total = site.door._vault.current().train, np.zeros(ROWS), 0
@@ -103,10 +93,10 @@ def test_neither_a_restart_nor_another_policy_begins_the_count_anew_and_other_ro
     assert code(site, waves(150)) == ""
     changed: list[dict[str, Any]] = [{}, {"policy": RULES.model_copy(update={"lift_limit": 1.0})}]
     for changes in changed:
-        restarted(site, **changes)
+        site.restarted(**changes)
         assert code(site, waves(150), RUNS[1]) == "" and code(site, waves(10, 1), RUNS[2]) == "exposure_limit"
     later = CsvSource(kind="csv", path=write_csv(make_table(100, seed=3), "later.csv"))
-    assert code(restarted(site, source=later), waves(50, 1)) == ""
+    assert code(site.restarted(source=later), waves(50, 1)) == ""
 
 
 @pytest.mark.parametrize("kind", ["join", "round", "evaluate"])
