@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from models.basics import Arrays, FloatArray
 from models.methods.guard import Guard
@@ -48,6 +49,17 @@ def row_vectors(rows: FloatArray | None) -> list[FloatArray]:
     if rows is None:
         return []
     return [rows] if rows.ndim == 1 else list(rows)
+
+
+def of_sum(coefficients: FloatArray, rows: NDArray[np.bool_] | NDArray[np.intp], n_rows: int) -> FloatArray:
+    """Coefficients (N,) of a sum over some rows divided by N, from those (n,) of the mean over them; 0 for the others.
+
+    Who asks knows n, so n times one mean less N times another is a difference as any other: means over unlike rows are
+    held to one another by their sums.
+    """
+    found = np.zeros(n_rows)
+    found[rows] = coefficients * (coefficients.shape[0] / n_rows)
+    return found
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,7 @@
 """A guard for answers over the rows without a fold: coefficients go to the vault's guard over all rows, 0 in the fold.
 
 So two answers of one candidate over two folds are held against one another, and against all else that left, as answers
-over the same rows are: a difference that would isolate a row does not leave. Coefficients over all N rows are those of
-the sum over n kept rows, divided by N as a mean over all rows is: who asks knows n, so n times one mean less N times
-another is a difference as any other.
+over the same rows are, by their sums: a difference that would isolate a row does not leave.
 """
 
 from __future__ import annotations
@@ -16,18 +14,12 @@ from numpy.typing import NDArray
 
 from models.basics import FloatArray
 from models.methods.guard import AnswerT, Guard, Minorant, Near, Other
-from models.methods.row_account import RowAccount
+from models.methods.row_account import RowAccount, of_sum
 
 
 def over_all(account: RowAccount, rows: NDArray[np.bool_]) -> RowAccount:
     """The account over all rows (N,) of means over those of ``rows``: of their sums, over N; 0 for the others."""
-    return RowAccount(tuple(_spread(each, rows) for each in account.rows), account.whole)
-
-
-def _spread(coefficients: FloatArray, rows: NDArray[np.bool_]) -> FloatArray:
-    found = np.zeros(rows.shape[0])
-    found[rows] = coefficients * rows.mean()
-    return found
+    return RowAccount(tuple(of_sum(each, rows, rows.shape[0]) for each in account.rows), account.whole)
 
 
 class FoldGuard:
@@ -41,9 +33,7 @@ class FoldGuard:
         vectors: Callable[[AnswerT], Sequence[FloatArray]],
     ) -> AnswerT:
         """The first candidate that may leave."""
-        return self._guard.choose(
-            question, candidate, lambda found: [_spread(each, self._rows) for each in vectors(found)]
-        )
+        return self._guard.choose(question, candidate, lambda found: [self._spread(each) for each in vectors(found)])
 
     def choose_cut(self, question: bytes, near: Near, exact: Minorant, other: Other) -> Minorant:
         """The same of minorants of one risk."""
@@ -56,4 +46,7 @@ class FoldGuard:
         return found if found.rows is None else replace(found, rows=found.rows[self._rows] / self._rows.mean())
 
     def _whole(self, cut: Minorant) -> Minorant:
-        return cut if cut.rows is None else replace(cut, rows=_spread(cut.rows, self._rows))
+        return cut if cut.rows is None else replace(cut, rows=self._spread(cut.rows))
+
+    def _spread(self, coefficients: FloatArray) -> FloatArray:
+        return of_sum(coefficients, self._rows, self._rows.shape[0])

@@ -27,7 +27,7 @@ from services.site_agent.local_join import ToldBeside
 from services.site_agent.logs import LOG, PRIVATE
 from services.site_agent.masked_runs import MaskedRuns
 from services.site_agent.noisy_round import NoisyAnswers
-from services.site_agent.own_draws import with_own_draws
+from services.site_agent.own_draws import DRAW, with_own_draws
 from services.site_agent.policy import Refusal, SitePolicy
 from services.site_agent.questions import check_steepness
 from services.site_agent.refusals import as_refusals
@@ -38,7 +38,7 @@ from services.site_agent.told_lifts import ToldLifts, asked_lifts
 from services.site_agent.told_models import OF_THE_ROWS, CountModels, check_problem_count, check_told, question_digest
 from services.site_agent.vault.dataset import Dataset
 from services.site_agent.vault.drift import DriftRecord
-from services.site_agent.vault.exposure_gate import NOTHING, ExposureGate, data_digest
+from services.site_agent.vault.exposure_gate import NOTHING, ExposureGate
 from services.site_agent.vault.exposure_record import ExposureRecord
 from services.site_agent.vault.few_rows import OF_PRODUCTS
 from services.site_agent.vault.lift_record import LiftRecord
@@ -172,11 +172,11 @@ class LocalRound:
             whole, dataset = self._data(task)
             check_work(task, len(dataset.train), self._asset_type, self._policy)
             check_problem_count(task, self._counting(task, whole))
-            self._lifts.check(task, whole.train, len(dataset.train))
+            self._lifts.check(task, self._gate.digest(whole.train), len(self._asset_type.features), len(dataset.train))
             heads = self._answers.heads(task, dataset)
             if "point" in task.arrays:
                 check_steepness(task.arrays["point"], heads, self._policy.steepness_limit)
-            words = self._noise.words(task, cohort, heads.problems, data_digest(whole.train))
+            words = self._noise.words(task, cohort, heads.problems, self._gate.digest(whole.train))
             known = whole.train.known(task.spec.loss.task)
             return words, dict(vars(self._gate.admit(whole.train, known, task.run_id, NOTHING)))
 
@@ -192,9 +192,8 @@ class LocalRound:
             check_told(task, self._counting(task, whole))
             if task.kind in ("round", "tune"):
                 self._gate.check_isolating(whole.train, task.run_id, task.method)
-            self._lifts.check(task, whole.train, len(dataset.train))
-            own = with_own_draws(task.arrays, self._gate.secret(whole.train), question_digest(task))
-            found = self._answers.found(task.model_copy(update={"arrays": own}), dataset, guard)
+            self._lifts.check(task, self._gate.digest(whole.train), len(self._asset_type.features), len(dataset.train))
+            found = self._answers.found(self._with_own_draws(task, whole), dataset, guard)
             figures = self._gate.admit(whole.train, known, task.run_id, found.account, guard.choices, kind)
             self._answers.note(task, found.arrays)
             return found.arrays, dict(vars(figures))
@@ -208,6 +207,13 @@ class LocalRound:
             dataset.refuse_one_class()
         self._gate.check_budget(whole.train, task.run_id)
         return whole, dataset
+
+    def _with_own_draws(self, task: Task, whole: Dataset) -> Task:
+        """The task with numbers of the vault's own where it names any to draw by."""
+        if DRAW not in task.arrays:
+            return task
+        own = with_own_draws(task.arrays, self._gate.secret(whole.train), question_digest(task))
+        return task.model_copy(update={"arrays": own})
 
     def _counting(self, task: Task, whole: Dataset) -> CountModels:
         """What writes down of which problems and models the task's run is told."""

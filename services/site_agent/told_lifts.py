@@ -25,8 +25,6 @@ from services.contracts.lift import FourierLiftSpec, LiftSpec, NystromLiftSpec, 
 from services.contracts.messages import Task
 from services.contracts.tuning import TuningTask
 from services.site_agent.policy import Refusal, SitePolicy
-from services.site_agent.vault.dataset import Part
-from services.site_agent.vault.exposure_gate import data_digest
 from services.site_agent.vault.lift_record import LiftRecord
 
 LEAST_SEGMENTS: Final = 64
@@ -50,20 +48,18 @@ class ToldLifts:
     def __init__(self, record: LiftRecord, policy: SitePolicy) -> None:
         self._record, self._policy = record, policy
 
-    def check(self, task: Task, whole: Part, n_rows: int) -> None:
+    def check(self, task: Task, digest: str, n_features: int, n_rows: int) -> None:
         """Write down under which lifts a task is answered, before it is; ``n_rows`` N are those that it learns from.
 
-        ``whole`` are all training rows, of which each version has a count of its own. Every kind of task counts: a risk
-        of an evaluation, at small weights, is such a number too.
+        ``digest`` is that of the version of the rows, of which each has a count of its own. Every kind of task counts:
+        a risk of an evaluation, at small weights, is such a number too.
 
         Raises
         ------
         Refusal
             With these lifts the rows would be told under more than the policy allows; nothing is written then.
         """
-        asked = counted(asked_lifts(task), whole.features.shape[1])
-        digest = data_digest(whole) if asked else ""
-        for kind, lifts in asked.items():
+        for kind, lifts in counted(asked_lifts(task), n_features).items():
             told = self._record.told(digest, kind)
             new = {name: numbers for name, numbers in lifts.items() if name not in told}
             most, total = self.most(kind, n_rows), sum(told.values()) + sum(new.values())

@@ -24,7 +24,7 @@ from models.basics import Arrays, FloatArray
 from models.geometry.norms import dual_norm
 from models.methods.answer_arrays import minorant_arrays
 from models.methods.guard import MOVES, Guard, Minorant, asked, guarded_minorant, moved, step_minorant
-from models.methods.row_account import Accounted
+from models.methods.row_account import Accounted, of_sum
 from models.methods.site_answers import ProxCutSite, RiskSite, vector_account
 from models.problem import SiteProblem
 from models.prox.bundle import RiskPenalty, local_step
@@ -79,7 +79,8 @@ class DrflSite:
             ended = np.asarray(step.proven_point)
             if chosen is None:
                 return ended, step_minorant(step), None
-            return ended, _cut_minorant(ended, problem), _spread(step.rows, chosen, problem)
+            sampled = None if step.rows is None else of_sum(step.rows, chosen, problem.labels.shape[0])
+            return ended, _cut_minorant(ended, problem), sampled
 
         def rows_of(step: tuple[FloatArray, Minorant, FloatArray | None]) -> list[FloatArray]:
             return [each for each in (step[1].rows, step[2]) if each is not None]
@@ -120,10 +121,3 @@ def sampled_rows(
 def _part(problem: SiteProblem, rows: NDArray[np.intp]) -> SiteProblem:
     counts = None if problem.row_weights is None else problem.row_weights[rows] / problem.row_weights[rows].mean()
     return SiteProblem(problem.features[rows], problem.labels[rows], problem.spec, counts)
-
-
-def _spread(coefficients: FloatArray | None, rows: NDArray[np.intp], problem: SiteProblem) -> FloatArray | None:
-    """Coefficients of a mean over some rows, as of their sum over N, of all rows; None where they are not known."""
-    whole = np.zeros(problem.labels.shape[0])
-    whole[rows] = 0.0 if coefficients is None else coefficients * (rows.shape[0] / whole.shape[0])
-    return None if coefficients is None else whole

@@ -115,10 +115,10 @@ class ExposureGate:
 
     def check_budget(self, train: Part, run_id: str) -> None:
         """Raise :class:`Refusal` where the answers of the run, or the runs of the last 24 hours, are used up."""
-        if self._record.told(self._digest_of(train), run_id, _REFUSED_PART) >= REFUSED:
+        if self._record.told(self.digest(train), run_id, _REFUSED_PART) >= REFUSED:
             raise Refusal("budget_spent", f"{REFUSED} questions of this run were refused for a matter of the rows")
         since = self._clock().astimezone(UTC) - timedelta(days=1)
-        spent = self._record.budget(self._digest_of(train), run_id, since.isoformat())
+        spent = self._record.budget(self.digest(train), run_id, since.isoformat())
         most, runs = self._policy.max_answers_per_run, self._policy.max_runs_per_day
         if most is not None and spent.answers >= most:
             raise Refusal("budget_spent", f"{spent.answers} answers of this run have left already")
@@ -131,17 +131,17 @@ class ExposureGate:
         From here on the run is one of the day's, for a refusal that follows may say something of the rows too.
         """
         now = self._clock().astimezone(UTC).isoformat()
-        if not self._record.count_models(self._digest_of(train), run_id, now, part, models, most):
+        if not self._record.count_models(self.digest(train), run_id, now, part, models, most):
             raise Refusal("question_refused", f"no honest run asks of more than {most} models: {part}")
 
     def note_refused(self, train: Part, run_id: str, question: bytes) -> None:
         """Write down that a question of a run was refused for what may be a matter of the rows."""
         now = self._clock().astimezone(UTC).isoformat()
-        self._record.count_models(self._digest_of(train), run_id, now, _REFUSED_PART, [question], REFUSED)
+        self._record.count_models(self.digest(train), run_id, now, _REFUSED_PART, [question], REFUSED)
 
     def secret(self, train: Part) -> bytes:
         """What is drawn by: of the vault and of the version of its rows."""
-        return self._record.secret() + self._digest_of(train).encode()
+        return self._record.secret() + self.digest(train).encode()
 
     def check_isolating(self, train: Part, run_id: str, method: str) -> None:
         """Raise :class:`Refusal` where as many questions were refused as may be because they would isolate a row.
@@ -149,7 +149,7 @@ class ExposureGate:
         Of the run, or with the method in all runs: then it is asked no more for vectors, whatever the question, until
         the rows change.
         """
-        digest, part = self._digest_of(train), _ISOLATING_PART + method
+        digest, part = self.digest(train), _ISOLATING_PART + method
         for what, told, most in (
             ("of this run", self._record.told(digest, run_id, part), ISOLATING),
             (f"with {method} about these rows", self._record.told_in_all(digest, part), ISOLATING_IN_ALL),
@@ -161,7 +161,7 @@ class ExposureGate:
         """Write down that a question was refused because its answer would isolate a row."""
         now = self._clock().astimezone(UTC).isoformat()
         part = _ISOLATING_PART + method
-        self._record.count_models(self._digest_of(train), run_id, now, part, [question], ISOLATING)
+        self._record.count_models(self.digest(train), run_id, now, part, [question], ISOLATING)
 
     def guard(
         self, train: Part, known: NDArray[np.bool_], *, kind: float = ANY_KIND, few: int = 1, on_sums: bool = False,
@@ -233,13 +233,14 @@ class ExposureGate:
                 )
 
     def _exposure(self, train: Part) -> Exposure:
-        digest = self._digest_of(train)
+        digest = self.digest(train)
         if self._kept is None or self._kept.digest != digest:
             stored = self._record.stored(digest, len(train))
             self._kept = Exposure(digest, len(train), stored, train.features)
         return self._kept
 
-    def _digest_of(self, train: Part) -> str:
+    def digest(self, train: Part) -> str:
+        """As :func:`data_digest`, made once for the rows at hand."""
         if self._digest is None or self._digest[0] is not train:
             self._digest = (train, data_digest(train))
         return self._digest[1]
