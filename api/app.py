@@ -41,10 +41,10 @@ from api.web.protocol_errors import ProtocolErrors
 from api.web.sessions import Sessions
 from api.webhooks import endpoints as webhooks
 from api.webhooks.delivery import Deliverer
-from services.contracts.command_line import product_version
-from services.contracts.log_lines import set_up_logs
-from services.contracts.private_files import keep_private
-from services.contracts.settings import Settings
+from services.process.command_line import product_version
+from services.process.log_lines import set_up_logs
+from services.process.private_files import keep_private
+from services.process.settings import Settings
 
 SUBJECTS = (
     pages, health, models, inference, runs, sites, asset_types, plans, tokens, audit, events, webhooks, system, console

@@ -24,8 +24,8 @@ from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 from prefect.exceptions import ObjectNotFound, PrefectException
 
 from services.contracts.errors import UnavailableError
-from services.contracts.model_version import ModelVersion
-from services.contracts.run import RoundPoint, RoundRecord, Run
+from services.contracts.history.run import RoundPoint, RoundRecord, Run
+from services.contracts.versions.model_version import ModelVersion
 from services.reporting.gap_chart import gap_chart
 
 LOG = logging.getLogger("ballast.flows")

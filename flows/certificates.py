@@ -10,12 +10,12 @@ import numpy as np
 from models.cuts.carried_proof import CarriedProof
 from models.cuts.evidence import EARLIER_RUN
 from models.problem import SiteTerms
-from services.contracts.all_scores import joint_loss, trained_heads
-from services.contracts.codec import digest
 from services.contracts.errors import BallastError
-from services.contracts.model_version import ModelVersion
-from services.contracts.signed_documents import signature_of
-from services.contracts.signing import public_key
+from services.contracts.keys.signed_documents import signature_of
+from services.contracts.keys.signing import public_key
+from services.contracts.problems.all_scores import joint_loss, trained_heads
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.wire.codec import digest
 from services.verification.certificate_file import CertificateFile, Head, write_certificate
 from services.verification.proof import verify
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from services.contracts.plan import Plan
-from services.contracts.run import Run
+from services.contracts.history.run import Run
+from services.contracts.plans.plan import Plan
 
 
 def plan_tags(plan: Plan) -> list[str]:

@@ -17,9 +17,9 @@ from datetime import UTC, datetime
 from prefect.server.schemas.schedules import CronSchedule
 
 from services.contracts.errors import ConflictError, NotFoundError
-from services.contracts.plan import Plan
-from services.contracts.records import PlanRecord
-from services.contracts.run import Run
+from services.contracts.history.records import PlanRecord
+from services.contracts.history.run import Run
+from services.contracts.plans.plan import Plan
 from services.round_store.run_rows import FINAL
 from services.round_store.store import RoundStore
 

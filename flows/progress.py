@@ -11,7 +11,7 @@ from prefect.artifacts import acreate_progress_artifact, aupdate_progress_artifa
 from prefect.logging import get_run_logger
 
 from flows.artifacts import RunBoard, unless_away
-from services.contracts.run import RoundRecord, Run
+from services.contracts.history.run import RoundRecord, Run
 
 SHORTEST_INTERVAL_SECONDS = 1.0  # between two lines in the terminal, however quick the rounds are
 BOARD_SECONDS = 10.0  # between two writings of table and chart

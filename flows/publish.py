@@ -9,14 +9,14 @@ from flows.certificates import carried
 from flows.versions import model_version
 from flows.wiring import FlowContext
 from services.auditing.standing import audit_gate
-from services.contracts.calibration import Calibration
-from services.contracts.draft import VersionDraft
 from services.contracts.errors import BallastError
-from services.contracts.model_version import ModelVersion
-from services.contracts.records import VersionStatus
-from services.contracts.report import GateResult
-from services.contracts.run import Run
-from services.contracts.tuning import candidate_words, settled
+from services.contracts.evaluation.calibration import Calibration
+from services.contracts.history.records import VersionStatus
+from services.contracts.history.run import Run
+from services.contracts.problems.tuning import candidate_words, settled
+from services.contracts.versions.draft import VersionDraft
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.versions.report import GateResult
 from services.coordinator.evaluation import Evaluation
 from services.coordinator.terms import cohorts_of, exclusions_note, weights_note
 from services.coordinator.training_state import TrainedModel

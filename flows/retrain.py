@@ -38,16 +38,16 @@ from flows.sudden_end import end_at_once_when_told
 from flows.unlearning import forget_those_due
 from flows.wiring import FlowContext, open_context
 from models.basics import ProblemError
-from services.contracts.draft import VersionDraft
-from services.contracts.end_with_parent import end_with_parent
 from services.contracts.errors import BallastError
-from services.contracts.log_lines import about, set_up_logs
-from services.contracts.plan_problem import couples
-from services.contracts.private_files import keep_private
-from services.contracts.run import Run
-from services.contracts.tracing import end_tracing, set_up_tracing, span
+from services.contracts.history.run import Run
+from services.contracts.plans.plan_problem import couples
+from services.contracts.versions.draft import VersionDraft
 from services.coordinator.training import Coordinator
 from services.coordinator.training_state import RunCancelledError, TrainedModel
+from services.process.end_with_parent import end_with_parent
+from services.process.log_lines import about, set_up_logs
+from services.process.private_files import keep_private
+from services.process.tracing import end_tracing, set_up_tracing, span
 
 Answer = TypeVar("Answer")
 

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 from flows.wiring import FlowContext
 from services.contracts.errors import BallastError, NotFoundError
-from services.contracts.messages import Hello
-from services.contracts.roll import LOOK_SECONDS
+from services.contracts.wire.messages import Hello
+from services.contracts.wire.roll import LOOK_SECONDS
 from services.coordinator.nats_transport import NatsTransport
 from services.coordinator.presence import Roll, connected_sites, hear_hellos
 

@@ -31,13 +31,13 @@ from flows.roll_call import RollCall
 from flows.unlearning import forget_those_due
 from flows.wiring import FlowContext, open_context
 from services.contracts.errors import BallastError
-from services.contracts.log_lines import set_up_logs
-from services.contracts.private_files import keep_private
-from services.contracts.process_lock import held
-from services.contracts.records import PlanRecord
-from services.contracts.run import Run
-from services.contracts.settings import Settings
-from services.contracts.signing import public_key
+from services.contracts.history.records import PlanRecord
+from services.contracts.history.run import Run
+from services.contracts.keys.signing import public_key
+from services.process.log_lines import set_up_logs
+from services.process.private_files import keep_private
+from services.process.process_lock import held
+from services.process.settings import Settings
 
 LOG = logging.getLogger("ballast.flows")
 WATCH_SECONDS = 1.0  # how long a triggered run waits at most

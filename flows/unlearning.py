@@ -13,8 +13,8 @@ from typing import Final
 
 from flows.wiring import FlowContext
 from services.contracts.errors import BallastError, NotFoundError
-from services.contracts.model_version import ModelVersion
-from services.contracts.run import STAYS, Run
+from services.contracts.history.run import STAYS, Run
+from services.contracts.versions.model_version import ModelVersion
 from services.registry.labels import CHAMPION, PREVIOUS
 from services.round_store.leavings import Forgotten
 

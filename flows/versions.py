@@ -12,11 +12,11 @@ import numpy as np
 from models.basics import FloatArray
 from models.evaluation.scores import f1_score
 from models.methods.catalogue import get_method
-from services.contracts.asset_type import AssetType
-from services.contracts.model_version import ModelVersion
-from services.contracts.run import RoundRecord, Run, SiteBall, SummedSites
-from services.contracts.scores import COVERAGE_CONFIDENCE, ErrorInterval, RegressionScores
-from services.contracts.version_facts import Confusion, ConvexPart, PlantFreshness, ReusedCuts, SiteScore
+from services.contracts.evaluation.scores import COVERAGE_CONFIDENCE, ErrorInterval, RegressionScores
+from services.contracts.history.run import RoundRecord, Run, SiteBall, SummedSites
+from services.contracts.machines.asset_type import AssetType
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.versions.version_facts import Confusion, ConvexPart, PlantFreshness, ReusedCuts, SiteScore
 from services.coordinator.evaluation import Evaluation
 from services.coordinator.noisy_sums import promise
 from services.coordinator.terms import cohorts_of, shared_spec

@@ -12,14 +12,14 @@ from datetime import UTC, datetime
 from functools import cached_property
 
 from flows.live_keys import LiveKeys
-from services.contracts.asset_type import AssetType
 from services.contracts.errors import InvalidInputError, UnavailableError
-from services.contracts.plan import Plan
-from services.contracts.run import Run
-from services.contracts.settings import Settings
+from services.contracts.history.run import Run
+from services.contracts.machines.asset_type import AssetType
+from services.contracts.plans.plan import Plan
 from services.coordinator.nats_transport import NatsTransport
 from services.coordinator.ports import SiteTransport
 from services.coordinator.training import Coordinator
+from services.process.settings import Settings
 from services.registry.mlflow_registry import ModelRegistry
 from services.round_store.store import RoundStore
 

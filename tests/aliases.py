@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import select
 
-from services.contracts.records import AliasChange
+from services.contracts.history.records import AliasChange
 from services.round_store.store import RoundStore
 from services.round_store.tables import AliasChangeRow
 

@@ -8,7 +8,7 @@ import time
 
 from services.bus.configuration import BusFiles
 from services.bus.server import check_port_free, command
-from services.contracts.private_files import UMASK
+from services.process.private_files import UMASK
 from tests.waiting import PATIENCE
 
 

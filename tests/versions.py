@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 from models.basics import FloatArray
 from models.methods.protocol import WORST_CASE
-from services.contracts.asset_type import AssetType
-from services.contracts.model_version import ModelVersion
-from services.contracts.run import RoundRecord, SiteAnswer
-from services.contracts.training_spec import TrainingSpec
+from services.contracts.history.run import RoundRecord, SiteAnswer
+from services.contracts.machines.asset_type import AssetType
+from services.contracts.problems.training_spec import TrainingSpec
+from services.contracts.versions.model_version import ModelVersion
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

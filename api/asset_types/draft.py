@@ -14,11 +14,12 @@ from pydantic import ValidationError
 
 from api.asset_types.headers import is_found_at_plants, meant_header, plain_name, without_unit
 from models.basics import FloatArray
-from services.contracts.asset_type import AssetType, FaultClass, Feature, explain
 from services.contracts.errors import InvalidInputError
-from services.contracts.likely_range import likely_range
-from services.contracts.likely_scale import likely_log_range, speaks_for_logarithms
-from services.contracts.target import Target
+from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
+from services.contracts.machines.likely_range import likely_range
+from services.contracts.machines.likely_scale import likely_log_range, speaks_for_logarithms
+from services.contracts.machines.target import Target
+from services.contracts.reading import explain
 
 HEALTHY = ("healthy", "normal", "good", "ok", "none", "no_fault", "class_0")
 """Words for the healthy class; where none of them is there it is the most frequent one."""
@@ -62,8 +63,8 @@ def draft_asset_type(name: str, path: Path, layout: Layout) -> DraftedType:
     """An asset type whose sensor ranges hold the readings of a CSV file with a header, without likely mistakes.
 
     Ends are rounded outwards to a hundredth of the range, or to three digits. A unit is read from a header such as
-    ``pressure [bar]``, a scale of logarithms from how the readings spread (``services.contracts.likely_scale``) where
-    there is a target: classes gained nothing by it (decision 77).
+    ``pressure [bar]``, a scale of logarithms from how the readings spread
+    (``services.contracts.machines.likely_scale``) where there is a target: classes gained nothing by it (decision 77).
 
     Raises
     ------

@@ -8,10 +8,10 @@ from api.asset_types import service
 from api.web.auth import Administrator, Engineer
 from api.web.dependencies import BackendDep, DryRun, PlainJSON
 from api.web.paging import Cursor, WholeList, page_of
-from services.contracts.asset_type import AssetType
 from services.contracts.base import Contract
 from services.contracts.errors import InvalidInputError
-from services.contracts.records import AssetTypeRecord
+from services.contracts.history.records import AssetTypeRecord
+from services.contracts.machines.asset_type import AssetType
 from services.round_store.queries import MAX_PAGE
 
 router = APIRouter(

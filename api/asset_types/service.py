@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from api.backend.actor import Actor, record
 from api.backend.trial import changing
 from api.backend.wiring import Backend
-from services.contracts.asset_type import AssetType
-from services.contracts.records import AssetTypeRecord
+from services.contracts.history.records import AssetTypeRecord
+from services.contracts.machines.asset_type import AssetType
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Request, Response
 from api.web.auth import Administrator
 from api.web.dependencies import BackendDep, Limit, Offset, PlainJSON
 from api.web.paging import Cursor, read_cursor, say_next, write_cursor
-from services.contracts.audit import AuditEvent, ChainReport
 from services.contracts.base import Contract, Moment
+from services.contracts.history.audit import AuditEvent, ChainReport
 
 router = APIRouter(prefix="/v1/admin/audit", tags=["administration: audit trail"], default_response_class=PlainJSON)
 ROUTERS = (router,)

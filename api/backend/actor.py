@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from services.contracts.identity import Role
+from services.contracts.access.identity import Role
 from services.round_store.store import Repositories
 
 

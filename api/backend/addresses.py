@@ -7,7 +7,7 @@ import ssl
 from pathlib import Path
 
 from services.contracts.errors import InvalidInputError, UnavailableError
-from services.contracts.settings import WILDCARDS, Settings, is_loopback
+from services.process.settings import WILDCARDS, Settings, is_loopback
 
 WEB_SOCKET = "wss://"
 

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from services.contracts.errors import NotFoundError, UnavailableError
-from services.contracts.model_version import ModelVersion
+from services.contracts.versions.model_version import ModelVersion
 from services.registry.labels import CHAMPION
 from services.round_store.store import RoundStore
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from services.contracts.settings import Settings
+from services.process.settings import Settings
 
 LEAST_BYTES: Final = 2 * 10**8
 """Below so much the service is not ready: a version with its figures and the log of a day need some tens of MB."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from services.contracts.process_lock import is_held
-from services.contracts.settings import Settings
+from services.process.process_lock import is_held
+from services.process.settings import Settings
 
 
 def flows_at_work(settings: Settings) -> bool | None:

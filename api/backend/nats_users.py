@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from services.bus.configuration import BusFiles
 from services.bus.server import are_users_current, coordinator_line, rotate_coordinator, update_users
 from services.contracts.errors import ConflictError, UnavailableError
-from services.contracts.key_chain import KeyStatement
-from services.contracts.private_files import private_opener
+from services.contracts.keys.key_chain import KeyStatement
+from services.process.private_files import private_opener
 from services.round_store.sites import SiteRepository
 
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from services.bus.configuration import BusFiles
 from services.bus.server import coordinator_keys, coordinator_line
 from services.contracts.errors import ConflictError
-from services.contracts.settings import Settings
-from services.contracts.signing import public_key
+from services.contracts.keys.signing import public_key
+from services.process.settings import Settings
 
 
 def oem_keys(settings: Settings) -> frozenset[str]:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from services.contracts.errors import UnavailableError
-from services.contracts.private_files import made_once
+from services.process.private_files import made_once
 
 KEY_BYTES = 32  # as many as HMAC-SHA256 uses
 DIGITS = 8  # hexadecimal: two of 200 sites share a name once in 200,000 models

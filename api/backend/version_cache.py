@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from services.contracts.errors import NotFoundError
-from services.contracts.model_version import ModelVersion
-from services.contracts.report import ModelReport
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.versions.report import ModelReport
 
 if TYPE_CHECKING:
     from services.registry.mlflow_registry import ModelRegistry

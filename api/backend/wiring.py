@@ -14,7 +14,7 @@ from api.backend.pseudonyms import AnyContract, Pseudonyms
 from api.backend.version_cache import VersionCache
 from services.bus.configuration import BusFiles
 from services.contracts.errors import UnavailableError
-from services.contracts.settings import Settings
+from services.process.settings import Settings
 from services.round_store.failures import UPGRADE_COMMAND
 from services.round_store.schema import check_schema
 from services.round_store.session import Database, make_engine

@@ -10,11 +10,11 @@ from api.asset_types.draft import Layout, draft_asset_type
 from api.backend.actor import local_administrator
 from api.backend.wiring import Backend
 from api.cli.common import add_action, add_actions, print_list, run_action, tell
-from services.contracts.asset_type import AssetType
-from services.contracts.command_line import whole_number
 from services.contracts.errors import NotFoundError
-from services.contracts.records import AssetTypeRecord
+from services.contracts.history.records import AssetTypeRecord
+from services.contracts.machines.asset_type import AssetType
 from services.contracts.toml_text import to_toml
+from services.process.command_line import whole_number
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

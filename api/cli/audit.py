@@ -7,8 +7,8 @@ from functools import partial
 
 from api.backend.wiring import Backend
 from api.cli.common import add_action, add_actions, print_json, print_list, run_action
-from services.contracts.command_line import whole_number
 from services.contracts.errors import ConflictError
+from services.process.command_line import whole_number
 
 run = run_action
 

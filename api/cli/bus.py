@@ -16,10 +16,10 @@ from services.bus.cluster import CLIENT_PORT, ROUTE_PORT, Member, make_cluster
 from services.bus.configuration import BusFiles
 from services.bus.reload import running_pid
 from services.bus.server import command
-from services.contracts.command_line import add_json, tell
 from services.contracts.errors import BallastError, InvalidInputError, UnavailableError
-from services.contracts.private_files import UMASK, private_folder
-from services.contracts.settings import Settings
+from services.process.command_line import add_json, tell
+from services.process.private_files import UMASK, private_folder
+from services.process.settings import Settings
 from services.round_store.session import Database, make_engine
 from services.round_store.store import RoundStore
 

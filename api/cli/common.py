@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import ValidationError
 
 from api.backend.wiring import Backend, open_backend
-from services.contracts.asset_type import explain
 from services.contracts.base import Contract
-from services.contracts.command_line import add_json
-from services.contracts.command_line import print_json as print_json
-from services.contracts.command_line import tell as tell
 from services.contracts.errors import InvalidInputError
-from services.contracts.settings import Settings
+from services.contracts.reading import explain
+from services.process.command_line import add_json
+from services.process.command_line import print_json as print_json
+from services.process.command_line import tell as tell
+from services.process.settings import Settings
 
 if TYPE_CHECKING:
     Actions = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001, it has no public name

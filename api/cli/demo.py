@@ -16,13 +16,13 @@ from api.cli.demo_account import Account, account_of_fairness, account_of_sites,
 from api.cli.rest import RestClient
 from api.cli.supervisor import Supervisor
 from models.basics import ProblemError
-from services.contracts.asset_type import explain
 from services.contracts.errors import BallastError, ConflictError, InvalidInputError
-from services.contracts.plan import Plan
-from services.contracts.private_files import private_folder
-from services.contracts.process_lock import held, is_held
-from services.contracts.settings import FILE_NAME, Settings
+from services.contracts.plans.plan import Plan
+from services.contracts.reading import explain
 from services.plant_simulator.scenarios import TEST, TRAINING, plan_plants
+from services.process.private_files import private_folder
+from services.process.process_lock import held, is_held
+from services.process.settings import FILE_NAME, Settings
 
 MARKED = "DEMO"  # the file that says whose the folder is, locked while a demo runs in it
 MARKER = "this folder belongs to ballast demo"

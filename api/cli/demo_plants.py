@@ -23,12 +23,12 @@ from models.features.condition_indicators import INDICATOR_NAMES, condition_indi
 from models.methods.catalogue import get_method
 from services.contracts.documents import to_plain
 from services.contracts.errors import BallastError
-from services.contracts.gates import Gates
-from services.contracts.messages import Reveal
-from services.contracts.plan import Plan
-from services.contracts.settings import Settings
+from services.contracts.plans.gates import Gates
+from services.contracts.plans.plan import Plan
+from services.contracts.wire.messages import Reveal
 from services.plant_simulator.assets import builtin_asset_type, builtin_asset_type_path
 from services.plant_simulator.measure import SAMPLING_RATE, simulate_measurement
+from services.process.settings import Settings
 
 FRESH_SEVERITY = 7e-3  # a leak as at the third of the study's four plants
 MIN_SITES = 3  # so that the demo goes on without one of its four plants

@@ -6,7 +6,7 @@ import argparse
 
 from api.backend.wiring import open_backend
 from api.cli.common import add_home, print_json
-from services.contracts.settings import Settings
+from services.process.settings import Settings
 
 SHOWN = {"ok": "ok  ", "warn": "WARN", "fail": "FAIL"}
 

@@ -11,11 +11,11 @@ from api.cli.common import add_action, add_actions, tell
 from api.sites.verdicts import file_verdict
 from services.auditing.auditor import audit
 from services.auditing.verdict import is_case, is_sum_evidence, judged, read_case, verify_sum_evidence
-from services.contracts.command_line import add_json
 from services.contracts.errors import InvalidInputError, NotFoundError
-from services.contracts.private_files import private_opener
-from services.contracts.settings import Settings
-from services.contracts.signing import new_seed_file, public_key, signer
+from services.contracts.keys.signing import new_seed_file, public_key, signer
+from services.process.command_line import add_json
+from services.process.private_files import private_opener
+from services.process.settings import Settings
 from services.verification.contradiction import verify_evidence
 
 

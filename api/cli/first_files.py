@@ -19,8 +19,8 @@ from services.bus.certificates import ensure_certificates
 from services.bus.cluster import make_cluster
 from services.bus.configuration import TlsFiles, write_atomically
 from services.contracts.errors import BallastError, ConflictError
-from services.contracts.private_files import keep_private, private_folder
 from services.identity.server_secrets import ServerSecrets
+from services.process.private_files import keep_private, private_folder
 
 DATABASES = ("ballast", "mlflow", "prefect")
 DRIVERS = {"ballast": "postgresql", "mlflow": "postgresql", "prefect": "postgresql+asyncpg"}

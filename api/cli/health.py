@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 
 from api.cli import stack
 from api.cli.common import add_home
-from services.contracts.command_line import add_json, tell
 from services.contracts.errors import UnavailableError
-from services.contracts.process_lock import is_held
-from services.contracts.settings import Settings
+from services.process.command_line import add_json, tell
+from services.process.process_lock import is_held
+from services.process.settings import Settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

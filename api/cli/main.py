@@ -7,9 +7,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from services.contracts.command_line import ShowVersion, file_trouble, reader_left, say_all
 from services.contracts.errors import BallastError
-from services.contracts.private_files import keep_private
+from services.process.command_line import ShowVersion, file_trouble, reader_left, say_all
+from services.process.private_files import keep_private
 
 
 class Command(Protocol):

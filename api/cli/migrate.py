@@ -6,9 +6,9 @@ import argparse
 
 from api.cli.common import add_home, tell
 from migrations.run import upgrade
-from services.contracts.command_line import add_json
-from services.contracts.private_files import private_file, private_folder
-from services.contracts.settings import Settings
+from services.process.command_line import add_json
+from services.process.private_files import private_file, private_folder
+from services.process.settings import Settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

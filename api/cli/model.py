@@ -25,7 +25,7 @@ from api.models import exports, queries
 from api.models import service as models
 from api.models.schemas import ChampionChange, Unlearning, VersionDetail
 from services.contracts.errors import InvalidInputError
-from services.contracts.fairness import FairnessIndices
+from services.contracts.evaluation.fairness import FairnessIndices
 from services.reporting.calibration_rows import calibration_rows
 from services.reporting.fairness_page import EXPLAINED, index_columns
 from services.reporting.undiagnosed import undiagnosed

@@ -8,8 +8,8 @@ from typing import NoReturn
 
 from api.cli import stack
 from services.contracts.errors import InvalidInputError
-from services.contracts.private_files import UMASK
-from services.contracts.settings import Settings
+from services.process.private_files import UMASK
+from services.process.settings import Settings
 
 Part = tuple[list[str], dict[str, str]]
 

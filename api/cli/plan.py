@@ -15,12 +15,12 @@ from api.backend.wiring import Backend
 from api.cli.common import Column, add_action, add_actions, print_json, print_list, run_action, tell
 from api.plans import service as plans
 from api.plans.checks import check_plan
-from services.contracts.asset_type import read_contract
 from services.contracts.errors import InvalidInputError
-from services.contracts.overrides import FOR_ONE_RUN
-from services.contracts.plan import Plan
-from services.contracts.plan_changes import Change, plan_changes
-from services.contracts.run import Run
+from services.contracts.history.run import Run
+from services.contracts.plans.overrides import FOR_ONE_RUN
+from services.contracts.plans.plan import Plan
+from services.contracts.plans.plan_changes import Change, plan_changes
+from services.contracts.reading import read_contract
 from services.contracts.toml_text import to_toml
 
 run = run_action

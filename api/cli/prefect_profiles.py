@@ -12,9 +12,9 @@ from pathlib import Path
 
 from services.bus.configuration import write_atomically
 from services.contracts.errors import UnavailableError
-from services.contracts.private_files import private_folder
-from services.contracts.settings import Settings
 from services.identity.server_secrets import ServerSecrets
+from services.process.private_files import private_folder
+from services.process.settings import Settings
 
 PROFILE = "ballast"
 

@@ -6,7 +6,7 @@ import sys
 
 from api.cli.migrate import migrate
 from services.contracts.errors import BallastError
-from services.contracts.settings import Settings
+from services.process.settings import Settings
 from services.registry.mlflow_registry import ModelRegistry
 
 

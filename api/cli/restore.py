@@ -7,8 +7,8 @@ from pathlib import Path
 
 from api.cli.common import add_home
 from api.cli.passphrase import add_passphrase, read_passphrase
-from services.contracts.command_line import add_json, tell
-from services.contracts.settings import Settings
+from services.process.command_line import add_json, tell
+from services.process.settings import Settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -13,10 +13,10 @@ from api.backend.wiring import Backend
 from api.cli.common import add_action, add_actions, print_fields, print_json, print_list, run_action, tell
 from api.runs import service as runs
 from models.losses.catalogue import LossName
-from services.contracts.command_line import whole_number
 from services.contracts.documents import to_plain
-from services.contracts.run import RunStatus
-from services.contracts.tuning import TuningCurve, candidate_words, score_words
+from services.contracts.history.run import RunStatus
+from services.contracts.problems.tuning import TuningCurve, candidate_words, score_words
+from services.process.command_line import whole_number
 
 run = run_action
 

@@ -18,8 +18,8 @@ from api.sites import enrolment
 from api.sites import service as sites
 from api.sites.schemas import CODE_DAYS, CodeRequest, KeyChange, SiteEnrolment, SiteName
 from services.contracts.errors import InvalidInputError
-from services.contracts.records import Site
-from services.contracts.signing import public_key
+from services.contracts.history.records import Site
+from services.contracts.keys.signing import public_key
 
 run = run_action
 

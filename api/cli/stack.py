@@ -21,9 +21,9 @@ from services.bus.certificates import ensure_certificates
 from services.bus.configuration import BusFiles, TlsFiles
 from services.bus.server import check_port_free, command, prepare
 from services.contracts.errors import ConflictError, UnavailableError
-from services.contracts.private_files import private_folder
-from services.contracts.settings import Settings
 from services.identity.server_secrets import USER, ServerSecrets
+from services.process.private_files import private_folder
+from services.process.settings import Settings
 from services.registry.mlflow_environment import QUIET
 from services.registry.mlflow_users import forget_users, pages_environment
 from services.round_store.store import RoundStore

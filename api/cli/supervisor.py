@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from services.contracts.end_with_parent import end_with_parent
 from services.contracts.errors import UnavailableError
-from services.contracts.private_files import UMASK, private_folder, private_opener
+from services.process.end_with_parent import end_with_parent
+from services.process.private_files import UMASK, private_folder, private_opener
 
 STOP_SECONDS = 10.0  # a server that takes longer to stop is killed
 POLL_SECONDS = 0.2  # between two looks at a child that starts

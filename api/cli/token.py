@@ -12,8 +12,8 @@ from api.backend.wiring import Backend
 from api.cli.common import add_action, add_actions, checked, print_json, print_list, run_action, tell
 from api.tokens import service as tokens
 from api.tokens.schemas import TokenRequest
+from services.contracts.access.identity import Role
 from services.contracts.errors import InvalidInputError
-from services.contracts.identity import Role
 from services.identity.roles import Permission
 
 run = run_action

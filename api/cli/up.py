@@ -17,9 +17,9 @@ from api.cli import stack
 from api.cli.parts import PARTS, become
 from api.cli.supervisor import Supervisor
 from services.contracts.errors import BallastError, InvalidInputError, UnavailableError
-from services.contracts.private_files import UMASK, private_folder
-from services.contracts.settings import ApiSettings, MlflowSettings, NatsSettings, PrefectSettings, Settings
 from services.identity.server_secrets import USER, ServerSecrets
+from services.process.private_files import UMASK, private_folder
+from services.process.settings import ApiSettings, MlflowSettings, NatsSettings, PrefectSettings, Settings
 
 PORTS = "\n".join((
     "ports, each to be changed in ballast.toml in the home folder, or in the environment:",

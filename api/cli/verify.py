@@ -9,10 +9,10 @@ from pathlib import Path
 from api.backend.wiring import open_backend
 from api.cli.common import add_home, tell
 from api.models.queries import version_files
-from services.contracts.command_line import add_json
 from services.contracts.errors import InvalidInputError, UnavailableError
-from services.contracts.settings import Settings
-from services.contracts.signing import check_public_key, public_key
+from services.contracts.keys.signing import check_public_key, public_key
+from services.process.command_line import add_json
+from services.process.settings import Settings
 from services.verification.bundle import read_files, saved
 from services.verification.certificate_file import read_certificate
 from services.verification.proof import verify

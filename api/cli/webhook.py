@@ -10,7 +10,7 @@ from api.backend.wiring import Backend
 from api.cli.common import add_action, add_actions, checked, print_json, print_list, run_action, tell
 from api.webhooks import service as webhooks
 from api.webhooks.schemas import WebhookRequest
-from services.contracts.events import KINDS
+from services.contracts.history.events import KINDS
 
 run = run_action
 

@@ -16,13 +16,13 @@ from pydantic import BaseModel, ValidationError
 from api.client.errors import EventsLostError, InvalidRequestError, ServerError, UnreachableError
 from api.client.transport import LONGEST_PAUSE, Token, Transport
 from api.models.schemas import ChampionChange, ModelDetail, VersionDetail
-from services.contracts.command_line import product_version
-from services.contracts.diagnosis import DiagnoseResponse
-from services.contracts.estimate import EstimateResponse
-from services.contracts.events import Event, EventKind
-from services.contracts.records import PlanRecord, Site
-from services.contracts.run import OrderedRun, RoundRecord, Run
-from services.contracts.version_facts import ModelSummary
+from services.contracts.evaluation.diagnosis import DiagnoseResponse
+from services.contracts.evaluation.estimate import EstimateResponse
+from services.contracts.history.events import Event, EventKind
+from services.contracts.history.records import PlanRecord, Site
+from services.contracts.history.run import OrderedRun, RoundRecord, Run
+from services.contracts.versions.version_facts import ModelSummary
+from services.process.command_line import product_version
 
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
 QUIET_SECONDS: Final = 60.0

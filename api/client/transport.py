@@ -16,8 +16,8 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from api.client.errors import ApiError, ServerError, UnreachableError, error_of
+from services.contracts.access.oidc import check_address
 from services.contracts.documents import to_plain
-from services.contracts.oidc import check_address
 
 AGAIN: Final = frozenset({502, 503, 504})
 """Statuses that may be others a moment later."""

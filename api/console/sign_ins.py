@@ -25,8 +25,8 @@ from nacl.exceptions import CryptoError
 from nacl.secret import SecretBox
 
 from services.contracts.errors import UnavailableError
-from services.contracts.private_files import made_once
 from services.identity.errors import UnauthenticatedError
+from services.process.private_files import made_once
 
 COOKIE: Final = "__Host-ballast-sign-in"
 SECONDS: Final = 600

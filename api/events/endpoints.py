@@ -18,7 +18,7 @@ from api.web.authenticator import Caller, TokenAuthenticator
 from api.web.limits import UNBUFFERED
 from services.contracts.documents import to_plain
 from services.contracts.errors import BallastError
-from services.contracts.events import EventKind
+from services.contracts.history.events import EventKind
 
 router = APIRouter(prefix="/v1/events", tags=["events"])
 ROUTERS = (router,)

@@ -9,7 +9,7 @@ from typing import Final
 
 from api.backend.wiring import Backend
 from services.contracts.errors import BallastError, UnavailableError
-from services.contracts.events import Event
+from services.contracts.history.events import Event
 
 LOG = logging.getLogger("ballast.api")
 LOOK_SECONDS: Final = 0.5

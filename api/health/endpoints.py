@@ -8,7 +8,7 @@ from pydantic import Field
 from api.health.service import missing_parts, notices
 from api.web.dependencies import BackendDep
 from services.contracts.base import Contract
-from services.contracts.command_line import product_version
+from services.process.command_line import product_version
 
 router = APIRouter(tags=["health"])
 ROUTERS = (router,)

@@ -18,9 +18,9 @@ from api.inference.schemas import (
 )
 from api.web.auth import Diagnoser
 from api.web.dependencies import BackendDep
-from services.contracts.command_line import product_version
-from services.contracts.diagnosis import VersionName
 from services.contracts.errors import BallastError
+from services.contracts.evaluation.diagnosis import VersionName
+from services.process.command_line import product_version
 from services.registry.labels import CHAMPION
 from services.round_store.queries import MAX_PAGE
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from api.inference.schemas import InferRequest, InferResponse, InputTensor, OutputTensor, TensorFacts
 from models.basics import FloatArray
-from services.contracts.diagnosis import MOST_SAMPLES
 from services.contracts.errors import InvalidInputError
+from services.contracts.evaluation.diagnosis import MOST_SAMPLES
 from services.predictor.cache import Served
 from services.predictor.predictor import Predictor
 from services.predictor.samples import Batch

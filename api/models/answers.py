@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 import orjson
 
-from services.contracts.diagnosis import DiagnoseRequest
-from services.contracts.estimate import GUARANTEE, EstimateRequest
-from services.contracts.scores import COVERAGE_CONFIDENCE
+from services.contracts.evaluation.diagnosis import DiagnoseRequest
+from services.contracts.evaluation.estimate import GUARANTEE, EstimateRequest
+from services.contracts.evaluation.scores import COVERAGE_CONFIDENCE
 from services.predictor.cache import PredictorCache, Served, a_predictor, an_estimator
 from services.predictor.estimator import Estimator
 from services.predictor.predictor import Predictor

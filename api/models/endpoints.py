@@ -22,11 +22,11 @@ from api.models.schemas import (
 from api.web.auth import Administrator, Diagnoser, Engineer, Operator, Reader
 from api.web.dependencies import BackendDep, PlainJSON
 from api.web.paging import Cursor, WholeList, page_of
-from services.contracts.diagnosis import DiagnoseRequest, DiagnoseResponse
 from services.contracts.errors import NotFoundError
-from services.contracts.estimate import EstimateRequest, EstimateResponse
-from services.contracts.fairness import FairnessReport
-from services.contracts.report import ModelReport
+from services.contracts.evaluation.diagnosis import DiagnoseRequest, DiagnoseResponse
+from services.contracts.evaluation.estimate import EstimateRequest, EstimateResponse
+from services.contracts.evaluation.fairness import FairnessReport
+from services.contracts.versions.report import ModelReport
 from services.reporting.fairness_page import fairness_page
 from services.reporting.lorenz_chart import lorenz_chart
 from services.reporting.report_page import report_page

@@ -21,9 +21,9 @@ from api.models.answers import Kind
 from api.web.authenticator import TokenAuthenticator
 from api.web.limits import LINES, UNBUFFERED
 from api.web.parameters import check_query
-from services.contracts.asset_type import explain
-from services.contracts.diagnosis import DiagnoseRequest
 from services.contracts.errors import BallastError, InvalidInputError
+from services.contracts.evaluation.diagnosis import DiagnoseRequest
+from services.contracts.reading import explain
 from services.predictor.predictor import coverage_of
 
 MEDIA_TYPE: Final = LINES

@@ -5,8 +5,8 @@ from __future__ import annotations
 from api.backend.wiring import Backend
 from api.models.schemas import ModelDetail, VersionDetail
 from services.contracts.errors import NotFoundError
-from services.contracts.fairness import FairnessReport
-from services.contracts.report import ModelReport
+from services.contracts.evaluation.fairness import FairnessReport
+from services.contracts.versions.report import ModelReport
 from services.registry.gates import check_gates
 from services.registry.labels import CHAMPION
 from services.reporting.fairness_report import fairness_report

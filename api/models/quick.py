@@ -20,8 +20,8 @@ from starlette.concurrency import run_in_threadpool
 from api.models import lines
 from api.models.answers import KINDS, Kind
 from api.web.authenticator import NO_TOKEN, Caller
-from services.contracts.diagnosis import MOST_SAMPLES, DiagnoseRequest
 from services.contracts.errors import InvalidInputError
+from services.contracts.evaluation.diagnosis import MOST_SAMPLES, DiagnoseRequest
 from services.identity.errors import UnauthenticatedError
 from services.identity.roles import Permission, require
 from services.predictor.cache import PredictorCache, Served

@@ -8,11 +8,11 @@ from pydantic import Field, StringConstraints
 
 from models.losses.base import Task
 from services.contracts.base import Contract, RunId, Slug
-from services.contracts.calibration import CalibrationFacts
-from services.contracts.diagnosis import VersionName
-from services.contracts.model_version import ModelVersion
-from services.contracts.report import GateResult
-from services.contracts.version_facts import ModelSummary, VersionFacts, VersionSummary
+from services.contracts.evaluation.calibration import CalibrationFacts
+from services.contracts.evaluation.diagnosis import VersionName
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.versions.report import GateResult
+from services.contracts.versions.version_facts import ModelSummary, VersionFacts, VersionSummary
 
 Reason = Annotated[str, StringConstraints(strip_whitespace=True, min_length=3, max_length=500)]
 """Why something is done: it goes into the audit trail."""

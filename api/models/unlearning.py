@@ -6,8 +6,8 @@ from api.backend.actor import Actor, record
 from api.backend.wiring import Backend
 from api.models.schemas import Unlearned, Unlearning
 from services.contracts.errors import ConflictError, NotFoundError
-from services.contracts.plan import Plan
-from services.contracts.run import STAYS, Leaving
+from services.contracts.history.run import STAYS, Leaving
+from services.contracts.plans.plan import Plan
 from services.round_store.store import Repositories
 
 

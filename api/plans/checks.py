@@ -6,7 +6,7 @@ from zoneinfo import available_timezones
 
 from api.plans.cron import check_cron
 from services.contracts.errors import InvalidInputError, NotFoundError
-from services.contracts.plan import Plan
+from services.contracts.plans.plan import Plan
 from services.registry.labels import check_new_name
 from services.round_store.store import Repositories
 
@@ -37,7 +37,7 @@ def check_training(store: Repositories, plan: Plan) -> None:
         asset_type = store.asset_types.get(plan.asset_type).asset_type
     except NotFoundError:
         return
-    from services.contracts.plan_problem import check_problem  # with all methods, which only a new plan needs
+    from services.contracts.plans.plan_problem import check_problem  # with all methods, which only a new plan needs
 
     check_problem(plan, asset_type, n_sites=len(set(plan.sites)) or None)
 
@@ -73,6 +73,6 @@ def check_sites(store: Repositories, plan: Plan, *, active: bool = False) -> Non
             f"plan {plan.name} wants {plan.min_sites} sites at least, but names {len(set(plan.sites))}"
         )
     if plan.sites:
-        from services.contracts.plan_problem import check_cohort_size
+        from services.contracts.plans.plan_problem import check_cohort_size
 
         check_cohort_size(plan, len(set(plan.sites)))

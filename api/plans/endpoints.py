@@ -15,10 +15,10 @@ from api.web.etags import UNCHANGED, IfMatch, IfNoneMatch, etag_of, expecting, h
 from api.web.paging import Cursor, WholeList, page_of
 from services.contracts.base import Contract
 from services.contracts.errors import InvalidInputError
-from services.contracts.overrides import FOR_ONE_RUN
-from services.contracts.plan import Plan
-from services.contracts.records import PlanRecord, PlanVersion
-from services.contracts.run import OrderedRun, Run
+from services.contracts.history.records import PlanRecord, PlanVersion
+from services.contracts.history.run import OrderedRun, Run
+from services.contracts.plans.overrides import FOR_ONE_RUN
+from services.contracts.plans.plan import Plan
 from services.round_store.queries import MAX_PAGE
 
 router = APIRouter(prefix="/v1/admin/plans", tags=["administration: plans"], default_response_class=PlainJSON)

@@ -10,12 +10,12 @@ from api.backend.trial import changing
 from api.backend.wiring import Backend
 from api.plans.checks import check_plan, check_sites, check_training
 from services.contracts.errors import ConflictError
-from services.contracts.overrides import tuning_alone, with_overrides
-from services.contracts.plan import Plan
-from services.contracts.plan_changes import plan_changes
-from services.contracts.plan_notices import plan_notices
-from services.contracts.records import PlanRecord
-from services.contracts.run import OrderedRun, Run
+from services.contracts.history.plan_notices import plan_notices
+from services.contracts.history.records import PlanRecord
+from services.contracts.history.run import OrderedRun, Run
+from services.contracts.plans.overrides import tuning_alone, with_overrides
+from services.contracts.plans.plan import Plan
+from services.contracts.plans.plan_changes import plan_changes
 
 
 def create(
@@ -104,7 +104,7 @@ def trigger(
 ) -> OrderedRun:
     """Ask for a run now, also of a paused plan; the flows process starts it within seconds.
 
-    ``overrides``: fields of the plan that this run has of its own (:mod:`services.contracts.overrides`).
+    ``overrides``: fields of the plan that this run has of its own (:mod:`services.contracts.plans.overrides`).
     ``ConflictError`` while a run of the plan is unfinished, or where it is archived; ``InvalidInputError`` when a site
     that the plan names is suspended or removed, or an override does not fit.
     """

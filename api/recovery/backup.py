@@ -28,9 +28,9 @@ from services.backup import archive, tables
 from services.backup.archive import Manifest, Writer
 from services.backup.home_files import SCRATCH, files_of
 from services.backup.sealed_stream import KeyCost, SealedWriter
-from services.contracts.command_line import product_version
 from services.contracts.errors import ConflictError, UnavailableError
-from services.contracts.private_files import private_opener
+from services.process.command_line import product_version
+from services.process.private_files import private_opener
 from services.round_store.audit import AuditRepository
 from services.round_store.failures import explained
 from services.round_store.schema import SCHEMA_REVISION

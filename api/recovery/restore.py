@@ -19,10 +19,10 @@ from services.backup import archive
 from services.backup.archive import Manifest
 from services.backup.home_files import below
 from services.backup.sealed_stream import SealedReader
-from services.contracts.environment import ENVIRONMENT
 from services.contracts.errors import ConflictError, UnavailableError
-from services.contracts.private_files import private_file, private_folder
-from services.contracts.settings import FILE_NAME, Settings
+from services.process.environment import ENVIRONMENT
+from services.process.private_files import private_file, private_folder
+from services.process.settings import FILE_NAME, Settings
 from services.registry.alias_check import moved_aliases
 from services.registry.mlflow_registry import ModelRegistry
 from services.round_store.schema import SCHEMA_REVISION

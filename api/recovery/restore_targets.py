@@ -14,8 +14,8 @@ from migrations.run import downgrade, upgrade
 from services.backup import tables
 from services.backup.archive import Manifest
 from services.contracts.errors import ConflictError
-from services.contracts.private_files import private_file
-from services.contracts.settings import Settings
+from services.process.private_files import private_file
+from services.process.settings import Settings
 from services.registry.mlflow_registry import ModelRegistry
 from services.round_store.failures import describe, explained
 from services.round_store.session import make_engine

@@ -11,7 +11,7 @@ from api.web.auth import Operator, Reader
 from api.web.dependencies import BackendDep, Limit, Offset, PlainJSON, ReasonDep
 from api.web.paging import Cursor, read_cursor, read_moment, say_next, write_cursor
 from services.contracts.base import Contract
-from services.contracts.run import RoundRecord, Run, RunStatus
+from services.contracts.history.run import RoundRecord, Run, RunStatus
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"], default_response_class=PlainJSON)
 administration = APIRouter(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from api.backend.actor import Actor, record
 from api.backend.wiring import Backend
-from services.contracts.run import Run
+from services.contracts.history.run import Run
 
 
 def cancel(backend: Backend, actor: Actor, run_id: str, reason: str = "") -> Run:

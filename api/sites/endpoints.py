@@ -12,9 +12,9 @@ from api.web.attempts import FailedAttempts
 from api.web.auth import Administrator, Engineer
 from api.web.dependencies import BackendDep, PlainJSON, ReasonDep
 from api.web.paging import Cursor, WholeList, page_of
+from services.contracts.access.enrolment import PATH, EnrolmentPackage, EnrolmentRecord, EnrolmentRequest
 from services.contracts.base import Slug
-from services.contracts.enrolment import PATH, EnrolmentPackage, EnrolmentRecord, EnrolmentRequest
-from services.contracts.records import Site, SiteStatus
+from services.contracts.history.records import Site, SiteStatus
 from services.identity.errors import ForbiddenError
 from services.round_store.queries import MAX_PAGE
 

@@ -14,7 +14,7 @@ from api.sites.service import suspend
 from services.auditing.standing import audit_gate, verdict_name
 from services.auditing.verdict import is_case, read_case, read_verdict, run_of_verdict
 from services.contracts.errors import InvalidInputError
-from services.contracts.run import Run
+from services.contracts.history.run import Run
 from services.coordinator.terms import cohorts_of
 from services.verification.proof import NotProvenError
 

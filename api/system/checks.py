@@ -10,9 +10,9 @@ from typing import Final, Literal
 
 from api.backend.disk_space import LEAST_BYTES
 from services.contracts.base import Contract
-from services.contracts.events import Webhook
-from services.contracts.records import Site
-from services.contracts.run import Run
+from services.contracts.history.events import Webhook
+from services.contracts.history.records import Site
+from services.contracts.history.run import Run
 
 State = Literal["ok", "warn", "fail"]
 SKEW_WARN: Final = timedelta(seconds=2)

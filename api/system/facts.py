@@ -20,7 +20,7 @@ from services.bus.configuration import BusFiles
 from services.bus.reload import running_pid
 from services.bus.server import check_port_free
 from services.contracts.errors import ConflictError
-from services.contracts.settings import FILE_NAME, WILDCARDS, Settings
+from services.process.settings import FILE_NAME, WILDCARDS, Settings
 
 SECRET_NAMES = (
     "*.nk", "*.key", "secrets/*", "*.db", "*.db-wal", "coordinator-former.json", "ballast.toml", "prefect-client.toml",

@@ -15,9 +15,9 @@ from api.system.checks import Finding
 from services.bus.configuration import BusFiles, TlsFiles
 from services.bus.server import coordinator_line
 from services.contracts.errors import BallastError
-from services.contracts.settings import Settings
-from services.contracts.signing import public_key
+from services.contracts.keys.signing import public_key
 from services.identity.server_secrets import ServerSecrets
+from services.process.settings import Settings
 
 FROM_BACKUP: Final = "put it back from a backup: `ballast restore` into another folder, then copy it from there"
 OWN_KEYS: Final = {

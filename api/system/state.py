@@ -11,7 +11,7 @@ from api.backend.wiring import Backend
 from api.system.doctor import last_backup
 from api.system.facts import utc_now
 from services.contracts.base import Contract
-from services.contracts.command_line import product_version
+from services.process.command_line import product_version
 from services.round_store.schema import SCHEMA_REVISION
 
 STARTED = time.monotonic()

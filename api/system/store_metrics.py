@@ -17,8 +17,8 @@ from prometheus_client.registry import Collector
 from api.backend.flows_process import flows_at_work
 from api.backend.wiring import Backend
 from api.system.doctor import last_backup
-from services.contracts.command_line import product_version
 from services.contracts.errors import BallastError
+from services.process.command_line import product_version
 
 PSEUDONYMS_OF = "metrics"
 """What the sites' pseudonyms are made with, in the place of a model's name."""

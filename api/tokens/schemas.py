@@ -7,8 +7,8 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
+from services.contracts.access.identity import ApiToken, Role, Scope, TokenId
 from services.contracts.base import Contract, Moment
-from services.contracts.identity import ApiToken, Role, Scope, TokenId
 
 
 class TokenRequest(Contract):

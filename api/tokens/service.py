@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from api.backend.actor import Actor, record
 from api.backend.wiring import Backend
 from api.tokens.schemas import NewToken, TokenRequest
-from services.contracts.identity import ApiToken
+from services.contracts.access.identity import ApiToken
 from services.identity.tokens import issue
 
 

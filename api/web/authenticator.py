@@ -15,8 +15,8 @@ from typing import Final
 from api.backend.actor import Actor
 from api.web.attempts import FailedAttempts
 from api.web.sessions import Sessions, subject_of_sign_in
+from services.contracts.access.identity import ApiToken, Role
 from services.contracts.errors import UnavailableError
-from services.contracts.identity import ApiToken, Role
 from services.identity.errors import UnauthenticatedError
 from services.identity.oidc import OidcVerifier
 from services.identity.roles import Permission, permits

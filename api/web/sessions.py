@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from http.cookies import CookieError, SimpleCookie
 from typing import Final
 
-from services.contracts.identity import ApiToken, StoredToken
+from services.contracts.access.identity import ApiToken, StoredToken
 from services.identity.errors import UnauthenticatedError
 from services.identity.oidc import Identity
 from services.identity.subjects import PREFIX

@@ -19,12 +19,12 @@ import httpx
 
 from api.backend.wiring import Backend
 from api.webhooks.schemas import Delivery
-from services.contracts.command_line import product_version
 from services.contracts.documents import to_plain
 from services.contracts.errors import BallastError, UnavailableError
-from services.contracts.events import Event, Webhook
-from services.contracts.private_files import made_once
+from services.contracts.history.events import Event, Webhook
 from services.identity.webhook_signature import SIGNATURE, TIMESTAMP, secret_of, signature
+from services.process.command_line import product_version
+from services.process.private_files import made_once
 
 LOG = logging.getLogger("ballast.api")
 LOOK_SECONDS: Final = 2.0

@@ -9,7 +9,7 @@ from api.web.dependencies import BackendDep, PlainJSON, ReasonDep
 from api.web.paging import Cursor, WholeList, page_of
 from api.webhooks import service
 from api.webhooks.schemas import Delivery, NewWebhook, WebhookRequest, Webhooks
-from services.contracts.events import Webhook
+from services.contracts.history.events import Webhook
 from services.round_store.queries import MAX_PAGE
 
 router = APIRouter(prefix="/v1/admin/webhooks", tags=["administration: webhooks"], default_response_class=PlainJSON)

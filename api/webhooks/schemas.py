@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator
 
 from services.contracts.base import Contract
-from services.contracts.events import EventKind, Webhook
-from services.contracts.settings import is_loopback
+from services.contracts.history.events import EventKind, Webhook
+from services.process.settings import is_loopback
 
 
 class WebhookRequest(Contract):

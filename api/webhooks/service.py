@@ -9,7 +9,7 @@ from api.backend.actor import Actor, record
 from api.backend.wiring import Backend
 from api.webhooks.delivery import deliver, signing_key
 from api.webhooks.schemas import Delivery, NewWebhook, WebhookRequest
-from services.contracts.events import Webhook
+from services.contracts.history.events import Webhook
 from services.identity.tokens import ID_BYTES
 from services.identity.webhook_signature import secret_of
 

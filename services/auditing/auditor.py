@@ -14,10 +14,10 @@ from pydantic import ConfigDict
 from services.auditing.questions import falsehood
 from services.auditing.request import AuditRequest, falsehood_of_sums, unsealed
 from services.contracts.base import Contract, Slug
-from services.contracts.codec import digest
 from services.contracts.errors import InvalidInputError
-from services.contracts.masking import Commitment, MaskingCohort, MaskingError, SealedOpenings
-from services.contracts.signing import public_key, verify
+from services.contracts.keys.signing import public_key, verify
+from services.contracts.wire.codec import digest
+from services.contracts.wire.masking import Commitment, MaskingCohort, MaskingError, SealedOpenings
 from services.masking.commitments import Opening, check_signature, disagreeing, opened_words
 from services.masking.keys import Words
 from services.verification.enclosures import Floats

@@ -15,9 +15,9 @@ import numpy as np
 
 from models.basics import FloatArray, ProblemError
 from models.cohorts.fixed_point import REACH, Words, from_words
-from services.contracts.codec import FrameError, digest, pack_arrays, unpack
 from services.contracts.errors import InvalidInputError
-from services.contracts.training_spec import TrainingSpec
+from services.contracts.problems.training_spec import TrainingSpec
+from services.contracts.wire.codec import FrameError, digest, pack_arrays, unpack
 from services.verification.contradiction import Answer, contradiction_of
 
 _KIND = "ballast.sum-question/1"

@@ -23,8 +23,8 @@ from models.cohorts.fixed_point import Words
 from services.auditing.questions import Question, falsehood
 from services.contracts.base import Contract, RunId, Slug
 from services.contracts.errors import InvalidInputError
-from services.contracts.masking import MaskingError, SealedOpenings
-from services.contracts.signing import check_public_key
+from services.contracts.keys.signing import check_public_key
+from services.contracts.wire.masking import MaskingError, SealedOpenings
 from services.masking.commitments import Opening
 from services.masking.committer import Committer
 from services.masking.masks import words_from_bytes

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Mapping
 from services.auditing.auditor import CONVICTING
 from services.auditing.verdict import Verdict, is_case, read_case, read_verdict
 from services.contracts.errors import InvalidInputError
-from services.contracts.plan import Plan
-from services.contracts.report import GateResult
+from services.contracts.plans.plan import Plan
+from services.contracts.versions.report import GateResult
 from services.verification.proof import NotProvenError
 
 GATE = "audit"

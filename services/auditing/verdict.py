@@ -15,10 +15,10 @@ from pydantic import ConfigDict, ValidationError
 from services.auditing.auditor import CONVICTING, AuditCase, Finding, Kind
 from services.auditing.questions import Question, falsehood
 from services.contracts.base import Contract, RunId, Slug
-from services.contracts.codec import digest
 from services.contracts.errors import InvalidInputError
-from services.contracts.masking import Commitment, MaskingCohort, MaskingError, Signature
-from services.contracts.signing import verify
+from services.contracts.keys.signing import verify
+from services.contracts.wire.codec import digest
+from services.contracts.wire.masking import Commitment, MaskingCohort, MaskingError, Signature
 from services.masking.commitments import Opening, check_signature, opened_words
 from services.masking.keys import Words
 from services.verification.proof import NotProvenError

@@ -14,9 +14,9 @@ from pathlib import Path
 from services.bus.configuration import BusFiles, ClusterPart, write_atomically, write_server
 from services.bus.server import DEFAULT_MAX_PAYLOAD, update_users
 from services.contracts.errors import ConflictError, InvalidInputError
-from services.contracts.private_files import private_folder
-from services.contracts.settings import WILDCARDS
-from services.contracts.signing import new_seed_file
+from services.contracts.keys.signing import new_seed_file
+from services.process.private_files import private_folder
+from services.process.settings import WILDCARDS
 
 CLIENT_PORT = 4222
 ROUTE_PORT = 6222

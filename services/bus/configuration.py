@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from services.contracts.errors import ConflictError
-from services.contracts.signing import check_public_key
+from services.contracts.keys.signing import check_public_key
 
 COORDINATOR_INBOX = "_COORD"
 RESPONSE_WINDOW = "60m"

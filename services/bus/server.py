@@ -14,10 +14,10 @@ from services.bus.configuration import BusFiles, users_text, write_atomically, w
 from services.bus.known_keys import check_known_files
 from services.bus.reload import refused_reload, reload
 from services.contracts.errors import ConflictError, UnavailableError
-from services.contracts.key_chain import KeyStatement, read_statements, state_change, write_statements
-from services.contracts.private_files import private_folder
-from services.contracts.settings import WILDCARDS
-from services.contracts.signing import new_seed_file, public_key
+from services.contracts.keys.key_chain import KeyStatement, read_statements, state_change, write_statements
+from services.contracts.keys.signing import new_seed_file, public_key
+from services.process.private_files import private_folder
+from services.process.settings import WILDCARDS
 
 DEFAULT_MAX_PAYLOAD = 8 * 1024 * 1024  # bytes; eight times what a site's policy lets out at first
 
@@ -111,7 +111,7 @@ def rotate_coordinator(
     """Give the coordinator another key; the one before holds until then. The new and the former public key.
 
     Both sign a statement of the change, which joins those of earlier ones. ``standing`` given: the former key was
-    stolen, and of what it signed only the versions of these digests stand (``services.contracts.key_chain``).
+    stolen, and of what it signed only the versions of these digests stand (``services.contracts.keys.key_chain``).
 
     Call :func:`update_users` after it. Whoever is connected stays so until the former key's end.
     """

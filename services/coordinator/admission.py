@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import FloatArray
-from services.contracts.codec import FrameError, unpack
-from services.contracts.compact import SIGNATURE_BYTES
 from services.contracts.errors import InvalidInputError
-from services.contracts.masking import MaskingAnswer, Unmasked
-from services.contracts.messages import Kind, SiteRefusal, SiteUpdate
+from services.contracts.wire.codec import FrameError, unpack
+from services.contracts.wire.compact import SIGNATURE_BYTES
+from services.contracts.wire.masking import MaskingAnswer, Unmasked
+from services.contracts.wire.messages import Kind, SiteRefusal, SiteUpdate
 
 HEADER_ALLOWANCE = 4096  # bytes; an honest header with names and digests has under 1,000
 LARGEST = 1e100

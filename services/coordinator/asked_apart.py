@@ -15,7 +15,7 @@ import numpy as np
 
 from models.basics import Arrays, FloatArray
 from services.contracts.errors import InvalidInputError
-from services.contracts.run import Exchange
+from services.contracts.history.run import Exchange
 from services.coordinator.poll import Question, poll
 from services.coordinator.ports import SiteTransport
 from services.verification.contradiction import verify_evidence, write_evidence

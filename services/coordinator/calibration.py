@@ -12,9 +12,9 @@ from models.conformal.grid import counts_within, score_grid
 from models.conformal.spread import Shape, shape_of
 from models.conformal.temperature import matched_scale
 from models.losses.regression import Pinball
-from services.contracts.calibration import COVERAGE, ROWS, Calibration, CountedRows, Kind
-from services.contracts.plan import Plan
-from services.contracts.run import Run
+from services.contracts.evaluation.calibration import COVERAGE, ROWS, Calibration, CountedRows, Kind
+from services.contracts.history.run import Run
+from services.contracts.plans.plan import Plan
 
 NO_COUNTS = "no plant counted its held-out rows: the policies do not allow it, or the agents are of before"
 

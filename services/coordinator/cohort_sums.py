@@ -19,7 +19,9 @@ from models.cohorts.fixed_point import Words, word_count
 from models.cohorts.sums import CohortSum
 from services.auditing.questions import Question as SumQuestion
 from services.auditing.request import AuditRequest
-from services.contracts.masking import (
+from services.contracts.history.run import SiteAnswer
+from services.contracts.problems.noise import CohortNoise
+from services.contracts.wire.masking import (
     MaskedWords,
     MaskingCohort,
     MaskingError,
@@ -34,9 +36,7 @@ from services.contracts.masking import (
     UnmaskRequest,
     threshold_of,
 )
-from services.contracts.messages import Kind
-from services.contracts.noise import CohortNoise
-from services.contracts.run import SiteAnswer
+from services.contracts.wire.messages import Kind
 from services.coordinator.openings import SummedWords, SumRecords, sum_question, unbound
 from services.coordinator.poll import Poll, Question, poll
 from services.coordinator.ports import SiteTransport

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from models.basics import FloatArray
 from models.cuts.evidence import Evidence
-from services.contracts.run import SiteAnswer
+from services.contracts.history.run import SiteAnswer
 from services.coordinator.poll import Poll
 from services.coordinator.training_state import Training
 

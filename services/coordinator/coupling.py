@@ -15,9 +15,9 @@ import numpy as np
 from models.basics import FloatArray
 from models.cohorts.dealing import cohort_problem
 from models.tuning.coupling import EXCHANGES, Coupler, Told, coupled_planes, most_exchanges
-from services.contracts.coupling import Coupling, CouplingTask
-from services.contracts.plan_problem import couples
-from services.contracts.run import Run
+from services.contracts.history.run import Run
+from services.contracts.plans.plan_problem import couples
+from services.contracts.problems.coupling import Coupling, CouplingTask
 from services.coordinator.joining import Joining
 from services.coordinator.run_parts import RunParts
 from services.coordinator.terms import cohorts_of, server_problem

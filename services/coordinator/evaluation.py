@@ -12,9 +12,9 @@ from models.basics import Arrays, FloatArray
 from models.evaluation.intervals import residual_interval
 from models.problem import ServerProblem
 from models.site_ambiguity.ball import worst_mixture
-from services.contracts.plan import Plan
-from services.contracts.run import Run, SiteAnswer
-from services.contracts.scores import COVERAGE_CONFIDENCE, REGRESSION_SUMS, added
+from services.contracts.evaluation.scores import COVERAGE_CONFIDENCE, REGRESSION_SUMS, added
+from services.contracts.history.run import Run, SiteAnswer
+from services.contracts.plans.plan import Plan
 from services.coordinator.terms import cohorts_of
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from models.basics import Arrays, FloatArray
 from models.cuts.contradiction import Contradiction
 from models.methods.catalogue import get_method
-from services.contracts.run import Run, SiteAnswer
+from services.contracts.history.run import Run, SiteAnswer
 from services.coordinator.poll import Poll, rejected
 from services.coordinator.training_state import Training
 

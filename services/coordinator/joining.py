@@ -11,15 +11,15 @@ from functools import partial
 
 from models.basics import FloatArray
 from models.tuning.automatic import AUTO_LOSS, RARE_SHARE, automatic_lifts, is_rare
-from services.contracts.plan_problem import (
+from services.contracts.history.run import Run
+from services.contracts.plans.plan_problem import (
     asks_for_shares,
     check_cohort_size,
     check_problem,
     with_auto_loss,
     with_automatic_loss,
 )
-from services.contracts.run import Run
-from services.contracts.tuning import AUTO, TuningCurve, settled
+from services.contracts.problems.tuning import AUTO, TuningCurve, settled
 from services.coordinator.refusals import UNTUNED, is_final, untuned_for, without_answers
 from services.coordinator.run_parts import RunParts, shortage, sites_needed
 from services.coordinator.sample_counts import with_samples_held

@@ -12,10 +12,10 @@ from models.basics import Arrays, FloatArray
 from models.conformal.grid import GRID_NUMBER
 from models.conformal.spread import SPREAD_GRID_NUMBER
 from models.cuts.evidence import EARLIER_RUN
-from services.contracts.all_scores import trained_heads
-from services.contracts.calibration import Calibration, calibration_shapes
-from services.contracts.run import Run, SiteAnswer
-from services.contracts.scores import REGRESSION_SUMS
+from services.contracts.evaluation.calibration import Calibration, calibration_shapes
+from services.contracts.evaluation.scores import REGRESSION_SUMS
+from services.contracts.history.run import Run, SiteAnswer
+from services.contracts.problems.all_scores import trained_heads
 from services.coordinator.calibration import calibration, kind_of
 from services.coordinator.evaluation import Evaluation, Scores, ScoresOnSums, interval_ends
 from services.coordinator.final_answers import (

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from models.cuts.contradiction import Contradiction
-from services.contracts.messages import SiteUpdate
-from services.contracts.run import Exchange, RoundRecord, SiteAnswer
-from services.contracts.tracing import span
+from services.contracts.history.run import Exchange, RoundRecord, SiteAnswer
+from services.contracts.wire.messages import SiteUpdate
 from services.coordinator.asked_apart import asked_apart
 from services.coordinator.copies import alike, left_out
 from services.coordinator.evaluation import Evaluation
@@ -25,6 +24,7 @@ from services.coordinator.poll import Poll, Question, account
 from services.coordinator.run_parts import Kept, RunParts, shortage, sites_needed
 from services.coordinator.summed_rounds import RETRY_SECONDS
 from services.coordinator.training_state import TooFewSitesError, Training
+from services.process.tracing import span
 
 LOG = logging.getLogger("ballast.coordinator")
 Without = Callable[[Training, Sequence[SiteAnswer]], Training]

@@ -14,14 +14,14 @@ import nats
 from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
-from services.contracts.codec import COMPACT, OWN_SCORES, READS
-from services.contracts.ended_tasks import done_within
 from services.contracts.errors import UnavailableError
-from services.contracts.log_filters import silence_link_libraries
-from services.contracts.roll import ROLL
-from services.contracts.tracing import headers, span
+from services.contracts.wire.codec import COMPACT, OWN_SCORES, READS
+from services.contracts.wire.roll import ROLL
 from services.coordinator.link_call import Call
 from services.coordinator.ports import RawAnswer
+from services.process.ended_tasks import done_within
+from services.process.log_filters import silence_link_libraries
+from services.process.tracing import headers, span
 
 INBOX = b"_COORD"
 SETTLE_SECONDS = 5.0
@@ -77,7 +77,7 @@ class NatsTransport:
         await self._client.subscribe(subject, cb=handler)
 
     async def say(self, site_id: str, word: bytes) -> None:
-        """Say one of :mod:`services.contracts.roll`'s words to all agents of a site; lost where nobody hears it."""
+        """Say a word of :mod:`services.contracts.wire.roll` to all agents of a site; lost where nobody hears it."""
         with suppress(NatsError, OSError):
             await self._client.publish(f"site.{site_id}.task", word)
 

@@ -24,13 +24,13 @@ from models.methods.bundle.level import BundleServer, BundleState
 from models.methods.catalogue import get_method
 from models.methods.protocol import ServerHalf
 from models.problem import ServerProblem, Status
-from services.contracts.all_scores import method_for
-from services.contracts.asset_type import AssetType
 from services.contracts.errors import InvalidInputError
-from services.contracts.masking import threshold_of
-from services.contracts.noise import CohortNoise, NoisePromise
-from services.contracts.plan import Plan
-from services.contracts.run import Run
+from services.contracts.history.run import Run
+from services.contracts.machines.asset_type import AssetType
+from services.contracts.plans.plan import Plan
+from services.contracts.problems.all_scores import method_for
+from services.contracts.problems.noise import CohortNoise, NoisePromise
+from services.contracts.wire.masking import threshold_of
 from services.coordinator.terms import cohorts_of
 
 

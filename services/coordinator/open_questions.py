@@ -12,8 +12,8 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from services.contracts.codec import encode
-from services.contracts.waiting import Waiting
+from services.contracts.plans.waiting import Waiting
+from services.contracts.wire.codec import encode
 from services.coordinator.poll import Question, task_of
 from services.coordinator.ports import RawAnswer, SiteTransport
 

@@ -14,7 +14,7 @@ from models.cohorts.fixed_point import Words, asked_points
 from services.auditing.auditor import AuditCase
 from services.auditing.questions import Question as SumQuestion
 from services.auditing.request import AuditRequest, SummedRound, falsehood_of_sums
-from services.contracts.masking import (
+from services.contracts.wire.masking import (
     Commitment,
     MaskedWords,
     MaskingCohort,

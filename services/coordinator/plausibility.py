@@ -13,8 +13,8 @@ import numpy as np
 
 from models.basics import Arrays, FloatArray
 from models.worst_case.risk_range import risk_range, steepest_slope
-from services.contracts.lift import draw_lift, lift_check
-from services.contracts.training_spec import TrainingSpec
+from services.contracts.problems.lift import draw_lift, lift_check
+from services.contracts.problems.training_spec import TrainingSpec
 
 _ROUNDING = 1e-6
 """Relative: a slope or a radius may be off by this much."""

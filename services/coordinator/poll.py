@@ -10,15 +10,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from models.basics import Arrays
-from services.contracts.asset_type import AssetType
-from services.contracts.codec import digest, encode
-from services.contracts.coupling import CouplingTask
-from services.contracts.masking import MaskingTask
-from services.contracts.messages import ON_SUMS, Kind, SiteRefusal, SiteUpdate, Task
-from services.contracts.plan import Plan
-from services.contracts.run import Exchange, SiteAnswer
-from services.contracts.training_spec import TrainingSpec
-from services.contracts.tuning import TuningTask
+from services.contracts.history.run import Exchange, SiteAnswer
+from services.contracts.machines.asset_type import AssetType
+from services.contracts.plans.plan import Plan
+from services.contracts.problems.coupling import CouplingTask
+from services.contracts.problems.training_spec import TrainingSpec
+from services.contracts.problems.tuning import TuningTask
+from services.contracts.wire.codec import digest, encode
+from services.contracts.wire.masking import MaskingTask
+from services.contracts.wire.messages import ON_SUMS, Kind, SiteRefusal, SiteUpdate, Task
 from services.coordinator.admission import AdmissionError, Expected, admit, no_doubt
 from services.coordinator.plausibility import doubt
 from services.coordinator.ports import RawAnswer, SiteTransport

@@ -8,8 +8,8 @@ from typing import Protocol
 
 from models.basics import FloatArray
 from models.methods.growth import Added
-from services.contracts.plan import Plan
-from services.contracts.run import Exchange, RoundRecord, Run, RunStart, SiteAnswer, SiteTermsRecord
+from services.contracts.history.run import Exchange, RoundRecord, Run, RunStart, SiteAnswer, SiteTermsRecord
+from services.contracts.plans.plan import Plan
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from services.contracts.codec import FrameError, unpack
-from services.contracts.messages import Hello
-from services.contracts.roll import ROLL, TWINS
+from services.contracts.wire.codec import FrameError, unpack
+from services.contracts.wire.messages import Hello
+from services.contracts.wire.roll import ROLL, TWINS
 from services.coordinator.nats_transport import NatsTransport
 
 LOG = logging.getLogger("ballast.coordinator")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from services.contracts.run import SiteAnswer
+from services.contracts.history.run import SiteAnswer
 from services.coordinator.training_state import (
     NothingCountedError,
     TooFewRowsToTuneError,

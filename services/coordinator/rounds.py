@@ -9,9 +9,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from models.cuts.contradiction import AT_THE_END, Contradiction
-from services.contracts.plan_problem import check_problem
-from services.contracts.run import ExcludedSite, RoundRecord, SiteAnswer
-from services.contracts.tracing import span
+from services.contracts.history.run import ExcludedSite, RoundRecord, SiteAnswer
+from services.contracts.plans.plan_problem import check_problem
 from services.coordinator.asked_apart import asked_apart
 from services.coordinator.copies import alike, left_out
 from services.coordinator.evaluation import Evaluation
@@ -21,6 +20,7 @@ from services.coordinator.run_parts import Kept, RunParts, sites_needed
 from services.coordinator.summed_rounds import RoundOnSums
 from services.coordinator.terms import exclusions_note
 from services.coordinator.training_state import TooFewSitesError, Training
+from services.process.tracing import span
 from services.verification.contradiction import write_evidence
 
 LOG = logging.getLogger("ballast.coordinator")

@@ -12,11 +12,11 @@ from models.basics import FloatArray
 from models.cohorts.dealing import cohort_problem
 from models.methods.catalogue import check_parameters, get_method
 from models.one_vs_rest import OneVsRestServer
-from services.contracts.all_scores import trained_heads
-from services.contracts.asset_type import AssetType
-from services.contracts.plan import Plan
-from services.contracts.run import Exchange, Run, SiteAnswer, SiteTermsRecord
-from services.contracts.training_spec import TrainingSpec
+from services.contracts.history.run import Exchange, Run, SiteAnswer, SiteTermsRecord
+from services.contracts.machines.asset_type import AssetType
+from services.contracts.plans.plan import Plan
+from services.contracts.problems.all_scores import trained_heads
+from services.contracts.problems.training_spec import TrainingSpec
 from services.coordinator.noisy_sums import noise_plan, server_half
 from services.coordinator.poll import Poll, Question, poll
 from services.coordinator.ports import RunStore, SiteTransport

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from statistics import median
 
-from services.contracts.plan import Plan
+from services.contracts.plans.plan import Plan
 from services.coordinator.poll import Poll, rejected
 
 LEAST_CAPPED = 3

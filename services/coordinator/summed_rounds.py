@@ -20,8 +20,8 @@ from models.cohorts.sums import cohort_answers
 from models.methods.catalogue import get_method
 from models.problem import ServerProblem
 from services.auditing.request import AuditRequest
-from services.contracts.masking import threshold_of
-from services.contracts.run import Run, SiteAnswer
+from services.contracts.history.run import Run, SiteAnswer
+from services.contracts.wire.masking import threshold_of
 from services.coordinator.cohort_sums import CohortSums, Summed, opened_bytes
 from services.coordinator.evaluation import ScoresOnSums
 from services.coordinator.noisy_sums import NoisyCohorts

@@ -9,14 +9,14 @@ from models.basics import Arrays
 from models.cohorts.dealing import deal, without
 from models.methods.catalogue import check_parameters, get_method
 from models.problem import ServerProblem, SiteTerms
-from services.contracts.all_scores import joint_loss, objective_of
-from services.contracts.asset_type import AssetType
 from services.contracts.errors import InvalidInputError
-from services.contracts.lift import lifted_size, numbered, pinned
-from services.contracts.messages import SiteUpdate
-from services.contracts.plan import Plan, check_weights
-from services.contracts.run import Run, SiteTermsRecord
-from services.contracts.training_spec import RadiusRule, TrainingSpec
+from services.contracts.history.run import Run, SiteTermsRecord
+from services.contracts.machines.asset_type import AssetType
+from services.contracts.plans.plan import Plan, check_weights
+from services.contracts.problems.all_scores import joint_loss, objective_of
+from services.contracts.problems.lift import lifted_size, numbered, pinned
+from services.contracts.problems.training_spec import RadiusRule, TrainingSpec
+from services.contracts.wire.messages import SiteUpdate
 from services.coordinator.sample_counts import capped, weighs_by_samples
 
 JOIN_SHAPES: dict[str, tuple[int, ...]] = {

@@ -9,11 +9,9 @@ from dataclasses import replace
 
 from models.basics import FloatArray
 from models.problem import Status
-from services.contracts.asset_type import AssetType
-from services.contracts.calibration import Calibration
-from services.contracts.log_lines import about
-from services.contracts.run import RoundRecord, Run
-from services.contracts.tracing import span
+from services.contracts.evaluation.calibration import Calibration
+from services.contracts.history.run import RoundRecord, Run
+from services.contracts.machines.asset_type import AssetType
 from services.coordinator.coupling import PlaneCoupling
 from services.coordinator.evaluation import Evaluation
 from services.coordinator.joining import Joining
@@ -23,6 +21,8 @@ from services.coordinator.ports import RunStore, SiteTransport
 from services.coordinator.rounds import Rounds
 from services.coordinator.run_parts import RunParts
 from services.coordinator.training_state import TrainedModel, Training
+from services.process.log_lines import about
+from services.process.tracing import span
 
 LOG = logging.getLogger("ballast.coordinator")
 Progress = Callable[[RoundRecord], Awaitable[None]]

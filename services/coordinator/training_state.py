@@ -20,12 +20,12 @@ from models.methods.packed_change import PackedChange
 from models.one_vs_rest import Heads, OneVsRestServer
 from models.problem import Certificate, ServerProblem, Status
 from models.worst_case.joint_risk import joint_planes, joint_weights
-from services.contracts.all_scores import joint_loss, objective_of
-from services.contracts.asset_type import AssetType
-from services.contracts.coupling import Coupling
 from services.contracts.errors import BallastError, InvalidInputError
-from services.contracts.lift import lifted_size
-from services.contracts.run import RoundRecord, Run, SiteAnswer
+from services.contracts.history.run import RoundRecord, Run, SiteAnswer
+from services.contracts.machines.asset_type import AssetType
+from services.contracts.problems.all_scores import joint_loss, objective_of
+from services.contracts.problems.coupling import Coupling
+from services.contracts.problems.lift import lifted_size
 from services.coordinator.evaluation import risk_bound
 from services.coordinator.noisy_sums import last_status
 from services.coordinator.poll import Poll

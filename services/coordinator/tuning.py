@@ -1,8 +1,8 @@
 """Tuning of a run's terms before its first round: the race over the grid, and the plan that goes on with its choice.
 
 Nothing of it is stored until it is over: a coordinator that is killed before tunes again. What the plants are asked
-and answer is of model size, or counts over a fold (``services.contracts.tuning``); on sums the coordinator sees those
-of a cohort alone.
+and answer is of model size, or counts over a fold (``services.contracts.problems.tuning``); on sums the coordinator
+sees those of a cohort alone.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from models.tuning.reference import FIRST_RARE_ROUNDS, FIRST_ROUNDS, one_trainin
 from models.tuning.rungs import Asked, Exchange, race_numbers, rungs
 from models.tuning.scores import fold_score, score_shape
 from models.tuning.shared_cuts import TuningTerms
-from services.contracts.asset_type import AssetType
-from services.contracts.lift import numbered, pinned
-from services.contracts.plan import MixtureSpec, Plan
-from services.contracts.plan_problem import couples, grid_of
-from services.contracts.run import Run, SiteTermsRecord
-from services.contracts.training_spec import RadiusRule
-from services.contracts.tuning import TuningCurve, TuningPart, TuningTask, settled, tuned_candidates
+from services.contracts.history.run import Run, SiteTermsRecord
+from services.contracts.machines.asset_type import AssetType
+from services.contracts.plans.plan import MixtureSpec, Plan
+from services.contracts.plans.plan_problem import couples, grid_of
+from services.contracts.problems.lift import numbered, pinned
+from services.contracts.problems.training_spec import RadiusRule
+from services.contracts.problems.tuning import TuningCurve, TuningPart, TuningTask, settled, tuned_candidates
 from services.coordinator.terms import cohorts_of, server_problem
 from services.coordinator.training_state import NothingCountedError, TuningBudgetError
 from services.coordinator.tuning_exchange import Ask, Shapes, TuningAnswers, TuningQuestion

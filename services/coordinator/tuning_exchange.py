@@ -9,9 +9,9 @@ import numpy as np
 
 from models.basics import Arrays, FloatArray
 from models.cohorts.fixed_point import Words, from_words, word_count
-from services.contracts.coupling import CouplingTask
-from services.contracts.run import SiteAnswer
-from services.contracts.tuning import TuningTask
+from services.contracts.history.run import SiteAnswer
+from services.contracts.problems.coupling import CouplingTask
+from services.contracts.problems.tuning import TuningTask
 
 Shapes = Mapping[str, tuple[int, ...]]
 

@@ -16,9 +16,9 @@ from models.cohorts.dealing import cohort_problem, cohort_shares
 from models.cohorts.regrouping import kept_cohorts, regroup
 from models.methods.catalogue import check_parameters, get_method
 from models.methods.protocol import StartsWarm
-from services.contracts.asset_type import AssetType
-from services.contracts.plan import Plan
-from services.contracts.run import Run, RunStart, SiteTermsRecord, SummedSites
+from services.contracts.history.run import Run, RunStart, SiteTermsRecord, SummedSites
+from services.contracts.machines.asset_type import AssetType
+from services.contracts.plans.plan import Plan
 from services.coordinator.terms import NO_BALL, cohorts_of, seed_of, server_problem, shared_spec, site_spec
 from services.coordinator.training_state import Training
 

@@ -6,7 +6,7 @@ but a function's ends as one does (a model ``pump-test`` beside ``pump``).
 
 from __future__ import annotations
 
-from services.contracts.model_version import ModelVersion
+from services.contracts.versions.model_version import ModelVersion
 from services.exporting.c99_inputs import inputs
 from services.exporting.c99_text import C99Writer, identifier, literal
 from services.exporting.plain_model import PlainModel

@@ -17,7 +17,7 @@ from models.features.nystrom import NystromLift
 from models.features.products import ProductLift
 from models.features.spline import SplineLift
 from services.contracts.errors import UnavailableError
-from services.contracts.model_version import ModelVersion
+from services.contracts.versions.model_version import ModelVersion
 from services.exporting.plain_model import PlainModel
 
 OPSET = 18

@@ -21,8 +21,8 @@ from models.features.nystrom import NystromLift
 from models.features.products import ProductLift
 from models.features.spline import SplineLift
 from services.contracts.errors import ConflictError
-from services.contracts.model_version import ModelVersion
-from services.contracts.value_range import Ranges
+from services.contracts.machines.value_range import Ranges
+from services.contracts.versions.model_version import ModelVersion
 
 EXPORTED = (FourierLift, SplineLift, ProductLift, NystromLift)
 VECTORS = 16

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from services.contracts.errors import InvalidInputError
-from services.contracts.signing import check_public_key
+from services.contracts.keys.signing import check_public_key
 
 
 def check_site_key(key: str) -> str:

@@ -17,9 +17,9 @@ from typing import Any, Final
 from joserfc import jws, jwt
 from joserfc.errors import JoseError
 
+from services.contracts.access.identity import ApiToken, Role
+from services.contracts.access.oidc import OidcSettings
 from services.contracts.errors import BallastError
-from services.contracts.identity import ApiToken, Role
-from services.contracts.oidc import OidcSettings
 from services.identity.errors import UnauthenticatedError
 from services.identity.oidc_issuer import Issuer
 from services.identity.oidc_keys import NOT_KNOWN

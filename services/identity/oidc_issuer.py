@@ -13,8 +13,8 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import httpx
 
+from services.contracts.access.oidc import OidcSettings, check_address
 from services.contracts.errors import UnavailableError
-from services.contracts.oidc import OidcSettings, check_address
 from services.identity.errors import UnauthenticatedError
 from services.identity.oidc_keys import NOT_KNOWN, KeyCache, PublicKey, read_keys
 

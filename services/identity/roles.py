@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
-from services.contracts.identity import ApiToken, Role
+from services.contracts.access.identity import ApiToken, Role
 from services.identity.errors import ForbiddenError
 
 

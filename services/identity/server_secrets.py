@@ -6,7 +6,7 @@ import secrets
 from pathlib import Path
 
 from services.contracts.errors import UnavailableError
-from services.contracts.private_files import made_once, private_folder
+from services.process.private_files import made_once, private_folder
 
 SECRET_BYTES = 32
 USER = "ballast"

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from services.contracts.identity import Role
-from services.contracts.oidc import OidcSettings
+from services.contracts.access.identity import Role
+from services.contracts.access.oidc import OidcSettings
 from services.identity.errors import ForbiddenError
 
 PREFIX: Final = "oidc:"

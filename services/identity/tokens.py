@@ -17,9 +17,9 @@ from datetime import datetime, timedelta
 
 from pydantic import ValidationError
 
-from services.contracts.asset_type import explain
+from services.contracts.access.identity import ApiToken, Role, Scope, StoredToken
 from services.contracts.errors import InvalidInputError
-from services.contracts.identity import ApiToken, Role, Scope, StoredToken
+from services.contracts.reading import explain
 from services.identity.errors import UnauthenticatedError
 from services.identity.roles import Permission, allows
 

@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from services.contracts.base import Slug
-from services.contracts.masking import (
+from services.contracts.keys.signing import verify
+from services.contracts.wire.masking import (
     Commitment,
     Key,
     MaskedWords,
@@ -28,7 +29,6 @@ from services.contracts.masking import (
     Signature,
     _Message,
 )
-from services.contracts.signing import verify
 from services.masking.keys import Words, derive, stream
 from services.masking.masks import SELF, commitment, pair_mask, secret_key, words_from_bytes
 from services.masking.secret_sharing import from_bytes

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from typing import Final
 
-from services.contracts.masking import Commitment, Delivery, MaskedWords, MaskingCohort, MaskingError
+from services.contracts.wire.masking import Commitment, Delivery, MaskedWords, MaskingCohort, MaskingError
 from services.masking.commitments import Opening, pair_digest, signed, words_digest
 from services.masking.keys import Words
 from services.masking.masks import SELF, commitment, words_to_bytes

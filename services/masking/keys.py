@@ -16,8 +16,8 @@ from nacl.public import Box, PrivateKey, PublicKey
 from nacl.secret import SecretBox
 from numpy.typing import NDArray
 
-from services.contracts.masking import MaskingCohort, MaskingError, MaskKey
-from services.contracts.signing import verify
+from services.contracts.keys.signing import verify
+from services.contracts.wire.masking import MaskingCohort, MaskingError, MaskKey
 
 Words = NDArray[np.uint64]
 
@@ -37,7 +37,7 @@ class MaskKeyPair:
         return MaskKeyPair(bytes(PrivateKey.generate()))
 
     def signed(self, cohort: MaskingCohort, site_id: str, sign: Callable[[bytes], bytes]) -> MaskKey:
-        """Public half, signed by ``sign`` of ``services.contracts.signing.signer``."""
+        """Public half, signed by ``sign`` of ``services.contracts.keys.signing.signer``."""
         public, fingerprint = bytes(PrivateKey(self.private).public_key), cohort.fingerprint
         return MaskKey(
             run_id=cohort.run_id, site_id=site_id, cohort=fingerprint, public_key=public,

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from services.contracts.masking import MaskingError
+from services.contracts.wire.masking import MaskingError
 from services.masking.keys import Words, derive, stream
 from services.masking.secret_sharing import Elements, to_bytes
 

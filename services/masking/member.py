@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from services.contracts.masking import (
+from services.contracts.wire.masking import (
     Delivery,
     MaskedWords,
     MaskingCohort,

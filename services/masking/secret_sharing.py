@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import FloatArray
-from services.contracts.masking import MaskingError
+from services.contracts.wire.masking import MaskingError
 
 PRIME: Final = 65521
 LIMBS: Final = 17

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from services.contracts.masking import (
+from services.contracts.wire.masking import (
     Delivery,
     MaskedWords,
     MaskingCohort,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from services.contracts.asset_type import AssetType
 from services.contracts.errors import NotFoundError
+from services.contracts.machines.asset_type import AssetType
 
 _FOLDER: Final = Path(__file__).parent / "asset_types"
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from services.contracts.errors import ConflictError, NotFoundError, UnavailableError
-from services.contracts.model_version import ModelVersion
+from services.contracts.versions.model_version import ModelVersion
 from services.predictor.estimator import Estimator
 from services.predictor.predictor import Predictor
 from services.predictor.tally import Tally

@@ -11,11 +11,11 @@ import orjson
 
 from models.basics import FloatArray
 from models.multiclass import predict_scores
-from services.contracts.calibrated import novelty
 from services.contracts.errors import ConflictError
-from services.contracts.estimate import Estimate
-from services.contracts.model_version import ModelVersion
-from services.contracts.scores import COVERAGE_CONFIDENCE
+from services.contracts.evaluation.calibrated import novelty
+from services.contracts.evaluation.estimate import Estimate
+from services.contracts.evaluation.scores import COVERAGE_CONFIDENCE
+from services.contracts.versions.model_version import ModelVersion
 from services.predictor import written
 from services.predictor.predictor import coverage_of
 from services.predictor.samples import Batch, SampleReader

@@ -17,11 +17,11 @@ from models.evaluation.robustness_radius import robustness_radius
 from models.methods.local_sgd.objectives.network import NetworkObjective
 from models.methods.local_sgd.objectives.network_answers import network_radius, network_shares
 from models.multiclass import predict_scores
-from services.contracts.all_scores import joint_loss
-from services.contracts.calibrated import CalibratedSets, calibrated_sets
-from services.contracts.diagnosis import Diagnosis
 from services.contracts.errors import ConflictError, InvalidInputError
-from services.contracts.model_version import ModelVersion
+from services.contracts.evaluation.calibrated import CalibratedSets, calibrated_sets
+from services.contracts.evaluation.diagnosis import Diagnosis
+from services.contracts.problems.all_scores import joint_loss
+from services.contracts.versions.model_version import ModelVersion
 from services.predictor import written
 from services.predictor.samples import Batch, SampleReader
 from services.predictor.sensors import SensorReader, Strongest

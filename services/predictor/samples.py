@@ -13,9 +13,9 @@ from operator import itemgetter
 import numpy as np
 
 from models.basics import FloatArray
-from services.contracts.asset_type import AssetType
 from services.contracts.errors import InvalidInputError
-from services.contracts.value_range import Ranges
+from services.contracts.machines.asset_type import AssetType
+from services.contracts.machines.value_range import Ranges
 
 _PLAIN = frozenset({float, int})  # what JSON's numbers become; a truth value is no number
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import FloatArray
-from services.contracts.asset_type import AssetType
+from services.contracts.machines.asset_type import AssetType
 
 MOST_SENSORS = 5  # as many as a person reads at a glance
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from services.contracts.records import AliasChange, VersionRecord
+from services.contracts.history.records import AliasChange, VersionRecord
 from services.registry import labels
 
 RESTORED: Final = "registry.alias_restored"

@@ -11,9 +11,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from services.contracts.model_version import ModelVersion
-from services.contracts.report import ModelReport
-from services.contracts.version_facts import SiteScore
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.versions.report import ModelReport
+from services.contracts.versions.version_facts import SiteScore
 
 MOST: Final = 100
 """Plants of which each is a dataset; of more, all together are one."""

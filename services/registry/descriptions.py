@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from services.contracts.asset_type import AssetType
-from services.contracts.model_version import ModelVersion
+from services.contracts.machines.asset_type import AssetType
+from services.contracts.versions.model_version import ModelVersion
 
 LONGEST = 4900
 """Characters: MLflow's tables hold 5,000."""

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from models.conformal.scores import class_scores
-from services.contracts.fairness import BASIS_NAMES, FairnessGate, figures
-from services.contracts.gates import Gates
-from services.contracts.model_version import ModelVersion
-from services.contracts.report import GateResult
+from services.contracts.evaluation.fairness import BASIS_NAMES, FairnessGate, figures
+from services.contracts.plans.gates import Gates
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.versions.report import GateResult
 
 NO_SCORE = "no site sent a held-out score"
 

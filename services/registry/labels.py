@@ -8,12 +8,12 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from services.contracts.asset_type import AssetType
 from services.contracts.base import Slug
 from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError
-from services.contracts.model_version import ModelVersion
-from services.contracts.run import Run
-from services.contracts.version_facts import ModelSummary, VersionSummary
+from services.contracts.history.run import Run
+from services.contracts.machines.asset_type import AssetType
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.versions.version_facts import ModelSummary, VersionSummary
 from services.registry.descriptions import version_description
 
 CHAMPION = "champion"

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from services.contracts.asset_type import AssetType
 from services.contracts.errors import ConflictError
-from services.contracts.gates import Gates
-from services.contracts.model_version import ModelVersion
-from services.contracts.report import ModelReport
-from services.contracts.run import RoundRecord, Run
-from services.contracts.version_facts import ModelSummary, VersionSummary
+from services.contracts.history.run import RoundRecord, Run
+from services.contracts.machines.asset_type import AssetType
+from services.contracts.plans.gates import Gates
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.versions.report import ModelReport
+from services.contracts.versions.version_facts import ModelSummary, VersionSummary
 from services.registry import history, labels
 from services.registry.error_translation import mlflow_errors
 from services.registry.gates import check_gates, failed_gates

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from services.contracts.asset_type import AssetType
 from services.contracts.errors import ConflictError
-from services.contracts.model_version import ModelVersion
-from services.contracts.report import ModelReport
-from services.contracts.run import RoundRecord, Run
+from services.contracts.history.run import RoundRecord, Run
+from services.contracts.machines.asset_type import AssetType
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.versions.report import ModelReport
 from services.registry import labels
 from services.registry.datasets import dataset_inputs
 from services.registry.mlflow_connection import MlflowConnection, unless_there

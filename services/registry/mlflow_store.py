@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from services.contracts.errors import ConflictError, NotFoundError
-from services.contracts.model_version import ModelVersion
-from services.contracts.report import ModelReport
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.versions.report import ModelReport
 from services.registry import labels
 from services.registry.descriptions import model_description, version_description
 from services.registry.mlflow_connection import MlflowConnection, again_if_refused, pages, unless_there

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from services.contracts.private_files import private_opener
+from services.process.private_files import private_opener
 from services.registry.mlflow_environment import QUIET
 
 ORIGIN: Final = "BALLAST_MLFLOW_ORIGIN"

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from services.contracts.errors import ConflictError
-from services.contracts.model_version import ModelVersion
-from services.contracts.value_range import Ranges
+from services.contracts.machines.value_range import Ranges
+from services.contracts.versions.model_version import ModelVersion
 from services.registry.labels import units
 
 DOCUMENT = "model.json"

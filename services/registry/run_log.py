@@ -13,11 +13,11 @@ from pydantic import ValidationError
 from models.fairness.indices import gini
 from services.contracts.documents import to_plain
 from services.contracts.errors import ConflictError, InvalidInputError
-from services.contracts.fairness import figures as site_figures
-from services.contracts.model_version import ModelVersion
-from services.contracts.report import ModelReport
-from services.contracts.run import RoundRecord
-from services.contracts.support import support_name
+from services.contracts.evaluation.fairness import figures as site_figures
+from services.contracts.history.run import RoundRecord
+from services.contracts.problems.support import support_name
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.versions.report import ModelReport
 
 BATCH = 1000
 """Metrics in one call: MLflow's limit."""

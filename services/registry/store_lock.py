@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from services.contracts.errors import UnavailableError
-from services.contracts.private_files import private_file, private_opener
+from services.process.private_files import private_file, private_opener
 
 if TYPE_CHECKING:
     from sqlalchemy import URL

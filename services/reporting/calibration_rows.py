@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.contracts.calibration import CalibrationFacts
+from services.contracts.evaluation.calibration import CalibrationFacts
 from services.reporting.html import figure
 
 

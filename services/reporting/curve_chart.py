@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from services.contracts.report import SensorCurve
+from services.contracts.versions.report import SensorCurve
 
 WIDTH, HEIGHT = 460, 220
 LEFT, RIGHT, TOP, BOTTOM = 64, 130, 24, 40

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from services.contracts.fairness import BASIS_NAMES, FairnessIndices, FairnessReport
+from services.contracts.evaluation.fairness import BASIS_NAMES, FairnessIndices, FairnessReport
 from services.reporting.html import figure, page, table
 from services.reporting.lorenz_chart import lorenz_chart
 

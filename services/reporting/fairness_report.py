@@ -16,7 +16,7 @@ from models.fairness.indices import (
     worst_share,
 )
 from models.methods.catalogue import METHODS
-from services.contracts.fairness import (
+from services.contracts.evaluation.fairness import (
     BASIS_NAMES,
     FEW_SITES,
     Basis,
@@ -28,8 +28,8 @@ from services.contracts.fairness import (
     SiteFairness,
     figures,
 )
-from services.contracts.model_version import ModelVersion
-from services.contracts.run import Run
+from services.contracts.history.run import Run
+from services.contracts.versions.model_version import ModelVersion
 from services.reporting.generalisation import version_bound
 
 BASES: tuple[Basis, ...] = ("loss", "worst_case_risk")

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from models.fairness.ambiguity_set import RelativeSet
 from models.fairness.generalisation import generalisation_bound
-from services.contracts.fairness import GeneralisationBound
-from services.contracts.model_version import ModelVersion
+from services.contracts.evaluation.fairness import GeneralisationBound
+from services.contracts.versions.model_version import ModelVersion
 
 SHARE = 0.2
 """Alpha where the method has none: the worst 20 % of the sites, which the indices of a report speak of."""

@@ -6,7 +6,7 @@ import io
 import re
 from typing import Literal
 
-from services.contracts.fairness import BASIS_NAMES, FairnessIndices, FairnessReport
+from services.contracts.evaluation.fairness import BASIS_NAMES, FairnessIndices, FairnessReport
 
 Format = Literal["svg", "png"]
 STYLES = {

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from models.evaluation.scores import class_recalls
-from services.contracts.model_version import ModelVersion
-from services.contracts.report import CertificateReport, GateResult, MissedRound, ModelReport, SiteReport
-from services.contracts.run import RoundPoint, RoundRecord, Run, SiteAnswer
-from services.contracts.version_facts import Confusion, SiteScore
+from services.contracts.history.run import RoundPoint, RoundRecord, Run, SiteAnswer
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.versions.report import CertificateReport, GateResult, MissedRound, ModelReport, SiteReport
+from services.contracts.versions.version_facts import Confusion, SiteScore
 from services.reporting.sensor_curves import sensor_curves
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from services.contracts.lift import LiftSpec
-from services.contracts.plan import MixtureSpec
-from services.contracts.report import CertificateReport, GateResult, ModelReport
-from services.contracts.support import support_name
-from services.contracts.training_spec import RadiusRule
+from services.contracts.plans.plan import MixtureSpec
+from services.contracts.problems.lift import LiftSpec
+from services.contracts.problems.support import support_name
+from services.contracts.problems.training_spec import RadiusRule
+from services.contracts.versions.report import CertificateReport, GateResult, ModelReport
 from services.reporting.calibration_rows import calibration_rows
 from services.reporting.curve_chart import curve_charts
 from services.reporting.gap_chart import gap_chart

@@ -7,10 +7,10 @@ from typing import Final
 import numpy as np
 
 from models.features.spline import SplineLift, spline_lift
-from services.contracts.all_scores import joint_loss
-from services.contracts.model_version import ModelVersion
-from services.contracts.report import SensorCurve
-from services.contracts.value_range import Ranges
+from services.contracts.machines.value_range import Ranges
+from services.contracts.problems.all_scores import joint_loss
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.versions.report import SensorCurve
 
 LOG_PLACES: Final = 65
 """Readings at equal ratios, by which a line over readings shows the bend of a logarithm."""

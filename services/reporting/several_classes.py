@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.contracts.training_spec import TrainingSpec
+from services.contracts.problems.training_spec import TrainingSpec
 
 
 def several_classes(spec: TrainingSpec, n_classes: int) -> str:

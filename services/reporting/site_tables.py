@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from services.contracts.report import MissedRound, ModelReport, SiteReport
-from services.contracts.run import ExcludedSite
+from services.contracts.history.run import ExcludedSite
+from services.contracts.versions.report import MissedRound, ModelReport, SiteReport
 from services.reporting.html import figure, table
 
 MOST_MISSED = 200  # rows of a table that a person still reads; report.json has all

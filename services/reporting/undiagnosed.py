@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from services.contracts.version_facts import Confusion
+from services.contracts.versions.version_facts import Confusion
 
 
 def undiagnosed(classes: Sequence[str], confusion: Confusion | None) -> tuple[str, ...]:

@@ -10,8 +10,8 @@ import json
 
 from models.basics import FloatArray
 from services.contracts.documents import to_plain
-from services.contracts.model_version import ModelVersion
-from services.contracts.report import ModelReport
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.versions.report import ModelReport
 from services.reporting.confusion_chart import confusion_chart
 from services.reporting.fairness_report import fairness_report
 from services.reporting.lorenz_chart import lorenz_chart

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import func, select
 
-from services.contracts.asset_type import AssetType
 from services.contracts.errors import ConflictError, NotFoundError
-from services.contracts.records import AssetTypeRecord
+from services.contracts.history.records import AssetTypeRecord
+from services.contracts.machines.asset_type import AssetType
 from services.round_store.documents import document
 from services.round_store.queries import insert_new, narrowed
 from services.round_store.session import Repository, utc_now

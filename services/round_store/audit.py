@@ -8,9 +8,9 @@ from typing import Any
 from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
-from services.contracts.audit import GENESIS, AuditEvent, ChainReport
+from services.contracts.access.identity import Role
 from services.contracts.errors import UnavailableError
-from services.contracts.identity import Role
+from services.contracts.history.audit import GENESIS, AuditEvent, ChainReport
 from services.round_store.documents import metadata, sentence
 from services.round_store.queries import narrowed, page, table_of
 from services.round_store.session import Repository, utc_now

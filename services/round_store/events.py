@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import delete, func, insert, select
 from sqlalchemy.orm import Session
 
-from services.contracts.events import DRIFTED, Event, EventKind
-from services.contracts.run import Run, SiteAnswer
+from services.contracts.history.events import DRIFTED, Event, EventKind
+from services.contracts.history.run import Run, SiteAnswer
 from services.round_store.audit import hold_turn
 from services.round_store.documents import metadata, sentence
 from services.round_store.operation_tables import EventRow

@@ -14,7 +14,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from services.contracts.errors import NotFoundError
-from services.contracts.run import Leaving, Run
+from services.contracts.history.run import Leaving, Run
 from services.round_store.documents import document
 from services.round_store.operation_tables import EnrolmentCodeRow, EventRow
 from services.round_store.queries import rows_touched

@@ -9,7 +9,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from services.contracts.errors import ConflictError, InvalidInputError
-from services.contracts.records import AliasChange, VersionRecord, VersionStatus
+from services.contracts.history.records import AliasChange, VersionRecord, VersionStatus
 from services.round_store.documents import metadata, sentence
 from services.round_store.events import note
 from services.round_store.queries import insert_new, page, stored_row

@@ -8,8 +8,8 @@ from datetime import datetime
 from sqlalchemy import Select, and_, case, func, or_, select, tuple_
 
 from services.contracts.base import Contract
-from services.contracts.records import AliasChange, VersionRecord
-from services.contracts.run import RoundPoint, Run, SiteAnswer
+from services.contracts.history.records import AliasChange, VersionRecord
+from services.contracts.history.run import RoundPoint, Run, SiteAnswer
 from services.round_store.queries import page
 from services.round_store.session import Repository
 from services.round_store.tables import AliasChangeRow, ModelVersionRow, RoundRow, RunRow, SiteUpdateRow

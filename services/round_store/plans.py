@@ -6,9 +6,9 @@ from sqlalchemy import delete, exists, select
 from sqlalchemy.orm import Session
 
 from services.contracts.errors import ConflictError, InvalidInputError
-from services.contracts.plan import Plan
-from services.contracts.plan_notices import plan_notices
-from services.contracts.records import PlanRecord, PlanVersion
+from services.contracts.history.plan_notices import plan_notices
+from services.contracts.history.records import PlanRecord, PlanVersion
+from services.contracts.plans.plan import Plan
 from services.round_store.documents import document, sentence
 from services.round_store.queries import insert_new, stored_row
 from services.round_store.session import Repository, utc_now

@@ -9,7 +9,7 @@ from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
 
 from services.contracts.errors import InvalidInputError
-from services.contracts.run import Exchange, ExcludedSite, RoundRecord, SiteAnswer
+from services.contracts.history.run import Exchange, ExcludedSite, RoundRecord, SiteAnswer
 from services.round_store.documents import sentence
 from services.round_store.queries import table_of
 from services.round_store.session import utc_now

@@ -8,10 +8,10 @@ from __future__ import annotations
 from sqlalchemy import delete
 from sqlalchemy.orm import Session
 
-from services.contracts.codec import pack_arrays, unpack
-from services.contracts.draft import VersionDraft
 from services.contracts.errors import InvalidInputError
-from services.contracts.model_version import ModelVersion
+from services.contracts.versions.draft import VersionDraft
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.wire.codec import pack_arrays, unpack
 from services.round_store.run_states import DamagedStateError
 from services.round_store.tables import RunDraftRow
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import and_, bindparam, or_, select, update
 
-from services.contracts.run import Run
+from services.contracts.history.run import Run
 from services.round_store.queries import rows_touched
 from services.round_store.run_rows import run_row
 from services.round_store.session import Repository, utc_now

@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, select, update
 from models.basics import FloatArray
 from models.methods.growth import Added
 from services.contracts.errors import ConflictError
-from services.contracts.run import Exchange, RoundRecord
+from services.contracts.history.run import Exchange, RoundRecord
 from services.round_store import rounds, run_states
 from services.round_store.documents import document
 from services.round_store.events import note, note_answers

@@ -16,8 +16,8 @@ from sqlalchemy.orm import Session
 
 from models.basics import FloatArray
 from models.methods.growth import Added
-from services.contracts.codec import Frame, FrameError, pack_arrays, unpack
 from services.contracts.errors import BallastError
+from services.contracts.wire.codec import Frame, FrameError, pack_arrays, unpack
 from services.round_store.queries import rows_touched, table_of
 from services.round_store.tables import RunStatePartRow, RunStateRow
 

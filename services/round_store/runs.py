@@ -10,11 +10,11 @@ from typing import Any
 from sqlalchemy import Select, and_, bindparam, or_, select
 from sqlalchemy.orm import Session
 
-from services.contracts.draft import VersionDraft
 from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError
-from services.contracts.events import EventKind
-from services.contracts.plan import TUNE_ONLY, Plan
-from services.contracts.run import Leaving, Run, RunStart, RunStatus, SiteAnswer, SiteTermsRecord
+from services.contracts.history.events import EventKind
+from services.contracts.history.run import Leaving, Run, RunStart, RunStatus, SiteAnswer, SiteTermsRecord
+from services.contracts.plans.plan import TUNE_ONLY, Plan
+from services.contracts.versions.draft import VersionDraft
 from services.round_store import rounds, run_drafts, run_states
 from services.round_store.documents import document, sentence
 from services.round_store.events import note, note_answers, note_drift

@@ -9,9 +9,9 @@ from sqlalchemy import or_, select, update
 from sqlalchemy.orm import Session
 
 from services.contracts.errors import ConflictError
-from services.contracts.events import EventKind
-from services.contracts.records import Site, SiteStatus
-from services.contracts.roll import CONNECTED_SECONDS
+from services.contracts.history.events import EventKind
+from services.contracts.history.records import Site, SiteStatus
+from services.contracts.wire.roll import CONNECTED_SECONDS
 from services.round_store.documents import sentence
 from services.round_store.events import note
 from services.round_store.queries import insert_new, narrowed, rows_touched, stored_row

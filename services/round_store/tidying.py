@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from services.contracts.identity import Role
-from services.contracts.settings import RetentionSettings
+from services.contracts.access.identity import Role
+from services.process.settings import RetentionSettings
 from services.round_store.retention import Forgettable
 from services.round_store.store import RoundStore
 

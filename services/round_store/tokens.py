@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from sqlalchemy import or_, select, update
 
+from services.contracts.access.identity import ApiToken, StoredToken
 from services.contracts.errors import ConflictError
-from services.contracts.identity import ApiToken, StoredToken
 from services.round_store.queries import insert_new, rows_touched, stored_row
 from services.round_store.session import Repository, utc_now
 from services.round_store.tables import ApiTokenRow

@@ -8,7 +8,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from services.contracts.errors import ConflictError
-from services.contracts.events import Webhook
+from services.contracts.history.events import Webhook
 from services.round_store.documents import sentence
 from services.round_store.operation_tables import WebhookRow
 from services.round_store.queries import insert_new, rows_touched, stored_row

@@ -13,10 +13,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from services.contracts.command_line import print_json, tell
 from services.contracts.errors import BallastError, InvalidInputError, UnavailableError
+from services.process.command_line import print_json, tell
 from services.site_agent.settings import CsvSource, SiteSettings
-from services.site_agent.site_setup import DEFAULT_SERVER, SiteSetup, create_site
+from services.site_agent.setup.site_setup import DEFAULT_SERVER, SiteSetup, create_site
 
 
 def init(chosen: argparse.Namespace) -> int:
@@ -39,8 +39,8 @@ def init(chosen: argparse.Namespace) -> int:
 
 def enrol(chosen: argparse.Namespace) -> int:
     """Make a new site and have the OEM's server enrol it by its code."""
-    from services.contracts.enrolment import read_code
-    from services.site_agent.enrol import enrol
+    from services.contracts.access.enrolment import read_code
+    from services.site_agent.setup.enrol import enrol
 
     code = sys.stdin.readline() if chosen.code == "-" else chosen.code
     site_id = read_code(code).site_id
@@ -72,7 +72,7 @@ def enrol(chosen: argparse.Namespace) -> int:
 
 def _has_web_socket() -> bool:
     try:
-        from services.site_agent import web_socket  # noqa: F401
+        from services.site_agent.connection import web_socket  # noqa: F401
     except ImportError:
         return False
     return True
@@ -148,9 +148,9 @@ def console(chosen: argparse.Namespace) -> int:
 
 def diagnose(chosen: argparse.Namespace) -> int:
     """Diagnose measurements inside the plant."""
-    from services.site_agent.local_predictor import answers, diagnose, read_model
-    from services.site_agent.own_screen import scaled_measurements
-    from services.site_agent.sample_stream import diagnose_lines, is_stream, opened_lines
+    from services.site_agent.own_use.local_predictor import answers, diagnose, read_model
+    from services.site_agent.own_use.own_screen import scaled_measurements
+    from services.site_agent.own_use.sample_stream import diagnose_lines, is_stream, opened_lines
 
     columns, key = CsvSource(kind="csv", path=chosen.input), chosen.oem_key
     if chosen.config is not None:
@@ -180,7 +180,7 @@ def diagnose(chosen: argparse.Namespace) -> int:
 
 def verify(chosen: argparse.Namespace) -> int:
     """Prove a model's bounds again, and its risk on the own rows."""
-    from services.site_agent.verify_model import verify_model
+    from services.site_agent.own_use.verify_model import verify_model
     from services.verification.version import NoCertificateError
 
     settings = SiteSettings.from_toml(chosen.config)
@@ -200,7 +200,7 @@ def _ledger_path(chosen: argparse.Namespace) -> Path:
 
 def ledger_verify(chosen: argparse.Namespace) -> int:
     """Find what of the ledger was changed."""
-    from services.site_agent.ledger_check import verify
+    from services.site_agent.outgoing.ledger_check import verify
 
     entries = verify(_ledger_path(chosen))
     span = f", from {entries[0]['time']} to {entries[-1]['time']}" if entries else ""
@@ -212,7 +212,7 @@ def ledger_verify(chosen: argparse.Namespace) -> int:
 
 def ledger_show(chosen: argparse.Namespace) -> int:
     """List the ledger's entries."""
-    from services.site_agent.ledger_check import verify
+    from services.site_agent.outgoing.ledger_check import verify
 
     entries = verify(_ledger_path(chosen))
     for entry in entries[-chosen.last :] if chosen.last else entries:
@@ -234,7 +234,7 @@ def _isolated(figures: dict[str, Any] | None) -> str:
 
 def key_show(chosen: argparse.Namespace) -> int:
     """Print the public key."""
-    from services.contracts.signing import public_key
+    from services.contracts.keys.signing import public_key
 
     key = public_key(SiteSettings.from_toml(chosen.config).nkey_seed)
     tell(chosen, {"public_key": key}, key)
@@ -243,7 +243,7 @@ def key_show(chosen: argparse.Namespace) -> int:
 
 def key_new(chosen: argparse.Namespace) -> int:
     """Make the next key."""
-    from services.site_agent.key_change import make_next_key
+    from services.site_agent.setup.key_change import make_next_key
 
     key = make_next_key(SiteSettings.from_toml(chosen.config).nkey_seed)
     tell(chosen, {"next_public_key": key}, key)
@@ -252,7 +252,7 @@ def key_new(chosen: argparse.Namespace) -> int:
 
 def key_use(chosen: argparse.Namespace) -> int:
     """Put the next key in the place of the present one."""
-    from services.site_agent.key_change import use_next_key
+    from services.site_agent.setup.key_change import use_next_key
 
     key = use_next_key(SiteSettings.from_toml(chosen.config).nkey_seed)
     tell(chosen, {"public_key": key}, f"the key is {key} now; restart the agent")

@@ -11,21 +11,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from services.contracts.asset_type import AssetType
-from services.contracts.command_line import product_version
-from services.contracts.messages import Hello
-from services.contracts.signing import public_key, signer
-from services.contracts.tracing import end_tracing, set_up_tracing
+from services.contracts.keys.signing import public_key, signer
+from services.contracts.machines.asset_type import AssetType
+from services.contracts.wire.messages import Hello
+from services.process.command_line import product_version
+from services.process.tracing import end_tracing, set_up_tracing
 from services.site_agent.contract_watch import WatchedRound
-from services.site_agent.egress import Egress
+from services.site_agent.door.local_round import LocalRound
+from services.site_agent.door.masked_runs import MaskedRuns
 from services.site_agent.health import beat
-from services.site_agent.ledger import Ledger
-from services.site_agent.local_round import LocalRound
 from services.site_agent.logs import LOG
-from services.site_agent.masked_runs import MaskedRuns
-from services.site_agent.method_names import unknown_method_lines
-from services.site_agent.own_screen import data_summary, drift_account, exposure_account
-from services.site_agent.policy import SitePolicy
+from services.site_agent.outgoing.egress import Egress
+from services.site_agent.outgoing.ledger import Ledger
+from services.site_agent.own_use.own_screen import data_summary, drift_account, exposure_account
+from services.site_agent.rules.method_names import unknown_method_lines
+from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.settings import SiteSettings
 
 STOP_SECONDS = 10.0  # how long a task that is worked on may take once the agent is told to stop
@@ -87,8 +87,8 @@ def _on_signal(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
 
 async def serve(settings: SiteSettings, connect_timeout: float | None = None) -> None:
     """Answer tasks until SIGINT or SIGTERM; raise ``BallastError`` when going on is hopeless."""
-    from services.site_agent.link import PlantLink
-    from services.site_agent.link_address import Address
+    from services.site_agent.connection.link import PlantLink
+    from services.site_agent.connection.link_address import Address
 
     address = Address(
         site_id=settings.site_id, servers=settings.servers, seed_file=settings.nkey_seed,

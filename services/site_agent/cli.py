@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from services.contracts.command_line import (
+from services.contracts.errors import BallastError
+from services.process.command_line import (
     SHELLS,
     ShowVersion,
     add_json,
@@ -17,9 +18,8 @@ from services.contracts.command_line import (
     reader_left,
     say_all,
 )
-from services.contracts.errors import BallastError
 from services.site_agent import actions
-from services.site_agent.site_setup import DEFAULT_SERVER
+from services.site_agent.setup.site_setup import DEFAULT_SERVER
 
 DEFAULT_CONFIG = Path("site.toml")
 DEFAULT_PORT = 8790

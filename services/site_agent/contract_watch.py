@@ -13,10 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from services.contracts.asset_type import AssetType
 from services.contracts.errors import BallastError, InvalidInputError
+from services.contracts.machines.asset_type import AssetType
+from services.site_agent.door.local_round import LocalRound
 from services.site_agent.file_stamp import file_stamp
-from services.site_agent.local_round import LocalRound
 from services.site_agent.logs import LOG, PRIVATE
 
 LOOK_SECONDS: Final = 5.0

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from services.contracts.log_lines import LoggingSettings, formatter
+from services.process.log_lines import LoggingSettings, formatter
 from services.site_agent.settings import SettingsError
 
 LOG = logging.getLogger("ballast.site")

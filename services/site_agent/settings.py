@@ -8,12 +8,12 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from services.contracts.asset_type import read_toml
 from services.contracts.base import Contract, Slug
 from services.contracts.errors import InvalidInputError
-from services.contracts.log_lines import LoggingSettings
-from services.contracts.signing import check_public_key
-from services.contracts.tracing import TracingSettings
+from services.contracts.keys.signing import check_public_key
+from services.contracts.reading import read_toml
+from services.process.log_lines import LoggingSettings
+from services.process.tracing import TracingSettings
 from services.site_agent.http_proxy import host_and_port
 
 Fraction = Annotated[float, Field(gt=0, le=0.9, allow_inf_nan=False)]

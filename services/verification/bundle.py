@@ -10,8 +10,8 @@ from typing import Any
 from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from services.contracts.errors import InvalidInputError
-from services.contracts.key_chain import FILE as LINE
-from services.contracts.key_chain import KeyStatement, read_statements, write_statements
+from services.contracts.keys.key_chain import FILE as LINE
+from services.contracts.keys.key_chain import KeyStatement, read_statements, write_statements
 from services.verification.version import CERTIFICATE
 
 DOCUMENT = "model.json"

@@ -20,12 +20,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from services.contracts.codec import digest, unpack
 from services.contracts.errors import InvalidInputError
-from services.contracts.messages import SiteUpdate, Task
-from services.contracts.run import Exchange
-from services.contracts.signing import check_public_key
-from services.contracts.training_spec import TrainingSpec
+from services.contracts.history.run import Exchange
+from services.contracts.keys.signing import check_public_key
+from services.contracts.problems.training_spec import TrainingSpec
+from services.contracts.wire.codec import digest, unpack
+from services.contracts.wire.messages import SiteUpdate, Task
 from services.verification.bounds import norm_at
 from services.verification.enclosures import Floats, Interval, dot, times, up
 from services.verification.proof import NotProvenError

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from services.contracts.codec import digest
 from services.contracts.errors import BallastError, InvalidInputError
-from services.contracts.key_chain import KeyStatement
-from services.contracts.signed_documents import check_signature
+from services.contracts.keys.key_chain import KeyStatement
+from services.contracts.keys.signed_documents import check_signature
+from services.contracts.wire.codec import digest
 from services.verification.certificate_file import CertificateFile, read_certificate
 from services.verification.proof import NotProvenError, Proof, belongs, verify
 

@@ -27,16 +27,16 @@ from api.backend.actor import Actor
 from api.backend.wiring import Backend, open_backend
 from api.tokens import service as tokens
 from api.tokens.schemas import TokenRequest
-from services.contracts.gates import Gates
-from services.contracts.identity import Role
-from services.contracts.lift import SplineLiftSpec
-from services.contracts.model_version import ModelVersion
-from services.contracts.plan import Plan
-from services.contracts.run import RoundRecord, Run, SiteAnswer, SiteTermsRecord
-from services.contracts.settings import Settings
-from services.contracts.tuning import TunedCandidate, TuningCurve
-from services.contracts.version_facts import SiteScore
+from services.contracts.access.identity import Role
+from services.contracts.history.run import RoundRecord, Run, SiteAnswer, SiteTermsRecord
+from services.contracts.plans.gates import Gates
+from services.contracts.plans.plan import Plan
+from services.contracts.problems.lift import SplineLiftSpec
+from services.contracts.problems.tuning import TunedCandidate, TuningCurve
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.versions.version_facts import SiteScore
 from services.plant_simulator.assets import builtin_asset_type
+from services.process.settings import Settings
 from services.registry.gates import check_gates
 from services.registry.mlflow_registry import ModelRegistry
 from services.reporting.model_report import model_report

@@ -9,7 +9,7 @@ import pytest
 from starlette.routing import Route
 
 from api.app import api_routes
-from services.contracts.identity import Role
+from services.contracts.access.identity import Role
 from services.identity.tokens import issue
 
 OPEN = {

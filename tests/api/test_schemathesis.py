@@ -25,7 +25,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from services.contracts.identity import Role
+from services.contracts.access.identity import Role
 from tests.api.conftest import RUN_ID, SITES
 from tests.api.test_roles import NEEDED, RANK
 

@@ -36,12 +36,12 @@ def test_the_tree_keeps_every_contract(tmp_path: Path) -> None:
 
 
 PLANTED = (
-    ("services/site_agent/link.py", "services.site_agent.vault", "The plant link and the vault"),
+    ("services/site_agent/connection/link.py", "services.site_agent.vault", "The plant link and the vault"),
     ("services/site_agent/agent.py", "services.site_agent.vault.reader", "Only the one door opens"),
     ("services/coordinator/training.py", "services.round_store.runs", "Layers"),
     ("services/coordinator/training.py", "services.site_agent.agent", "Nothing on the OEM's side"),
-    ("services/contracts/plan.py", "services.registry.gates", "Layers"),
-    ("models/problem.py", "services.contracts.plan", "Layers"),
+    ("services/contracts/plans/plan.py", "services.registry.gates", "Layers"),
+    ("models/problem.py", "services.contracts.plans.plan", "Layers"),
     ("models/geometry/norms.py", "models.problem", "The rooms of models"),
     ("models/cuts/lower_bound.py", "models.methods.certified", "The rooms of models"),
     ("models/prox/bundle.py", "models.fairness.indices", "The rooms of models"),
@@ -49,7 +49,7 @@ PLANTED = (
     ("models/problem.py", "cvxpy", "Only models.reference imports CVXPY"),
     ("models/problem.py", "sklearn", "Only models.estimators imports scikit-learn"),
     ("models/problem.py", "pydantic", "The mathematics imports numpy, scipy and solvers only"),
-    ("services/site_agent/local_scores.py", "scipy", "The plant's side needs no SciPy"),
+    ("services/site_agent/answers/local_scores.py", "scipy", "The plant's side needs no SciPy"),
     ("models/geometry/norms.py", "highspy", "Only models.geometry.linear_program imports HiGHS"),
     ("services/site_agent/agent.py", "sqlalchemy", "The plant's side needs none"),
     ("api/web/errors.py", "flows.retrain", "Layers"),

@@ -23,7 +23,7 @@ import numpy as np
 from models.basics import FloatArray
 from models.cohorts.dealing import LEAST_COHORT
 from models.methods.catalogue import METHODS, get_method
-from services.site_agent.policy import Refusal
+from services.site_agent.rules.policy import Refusal
 from tests.attacks import finding
 from tests.attacks.gated_plants import Plant, dealt, honest_run, question, stacked
 from tests.attacks.tables import read_table

@@ -20,9 +20,9 @@ from models.simulation.federation import server_problem
 from services.auditing.auditor import AuditCase, Finding, audit
 from services.auditing.questions import Question
 from services.auditing.request import AuditRequest, SummedRound, falsehood_of_sums, opened_to
-from services.contracts.masking import Commitment, MaskingCohort, MaskingError, SealedOpenings, default_threshold
-from services.contracts.signing import new_seed_file, public_key, signer
-from services.contracts.training_spec import TrainingSpec
+from services.contracts.keys.signing import new_seed_file, public_key, signer
+from services.contracts.problems.training_spec import TrainingSpec
+from services.contracts.wire.masking import Commitment, MaskingCohort, MaskingError, SealedOpenings, default_threshold
 from services.masking.commitments import check_commitment, disagreeing
 from services.masking.committer import Committer
 from services.masking.keys import MaskKeyPair

@@ -1,7 +1,7 @@
 """Plants with the default policy, and what a coordinator has of them: answers come through the vault's own gate.
 
-Task -> guard -> site half -> questions without a purpose -> exposure, as ``services.site_agent.local_round`` has it;
-what leaves is written down.
+Task -> guard -> site half -> questions without a purpose -> exposure, as ``services.site_agent.door.local_round`` has
+it; what leaves is written down.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from models.methods.protocol import Method
 from models.methods.row_account import Accounted, RowAccount, accounted_remembering
 from models.problem import RobustSpec, SiteProblem
 from models.simulation.federation import train
-from services.site_agent.kinds import kind_of
-from services.site_agent.policy import Refusal, SitePolicy
-from services.site_agent.questions import Heads, Questions, check_steepness
+from services.site_agent.limits.kinds import kind_of
+from services.site_agent.limits.questions import Heads, Questions, check_steepness
+from services.site_agent.rules.policy import Refusal, SitePolicy
 from services.site_agent.vault.dataset import Part
 from services.site_agent.vault.exposure_gate import ExposureGate
 from services.site_agent.vault.exposure_record import ExposureRecord

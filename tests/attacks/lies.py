@@ -23,7 +23,7 @@ from models.basics import FloatArray
 from models.problem import SiteProblem
 from models.worst_case.risk import site_risk
 from services.auditing.auditor import Finding
-from services.site_agent.local_solve import site_problems
+from services.site_agent.answers.local_solve import site_problems
 from tests.attacks.cohort import Cohort, weights_of
 from tests.attacks.plants import PLANTS, Deal, Federation, drawn_deal
 from tests.attacks.tables import read_table

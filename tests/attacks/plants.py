@@ -12,20 +12,20 @@ import numpy as np
 
 from models.basics import FloatArray
 from models.losses.catalogue import LOSS_NAMES, get_loss
-from services.contracts.asset_type import AssetType, FaultClass, Feature
-from services.contracts.codec import decode, digest, encode
-from services.contracts.messages import SiteUpdate, Task
-from services.contracts.plan import Plan
-from services.contracts.run import Run
-from services.contracts.signing import new_seed_file, public_key, signer
-from services.contracts.target import Target
-from services.contracts.training_spec import TrainingSpec
+from services.contracts.history.run import Run
+from services.contracts.keys.signing import new_seed_file, public_key, signer
+from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
+from services.contracts.machines.target import Target
+from services.contracts.plans.plan import Plan
+from services.contracts.problems.training_spec import TrainingSpec
+from services.contracts.wire.codec import decode, digest, encode
+from services.contracts.wire.messages import SiteUpdate, Task
 from services.coordinator.evaluation import Evaluation
 from services.coordinator.ports import RawAnswer
 from services.coordinator.training import Coordinator
 from services.coordinator.training_state import TrainedModel
-from services.site_agent.local_scores import confusion_counts, held_out_loss, regression_sums
-from services.site_agent.local_solve import head_risks, join_answer, site_problems, solve_round
+from services.site_agent.answers.local_scores import confusion_counts, held_out_loss, regression_sums
+from services.site_agent.answers.local_solve import head_risks, join_answer, site_problems, solve_round
 from tests.services.coordinator.fake_ports import FakeStore
 
 PLANTS = tuple(f"plant-{k}" for k in range(1, 5))

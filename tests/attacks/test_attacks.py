@@ -12,7 +12,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from models.methods.catalogue import get_method
-from services.site_agent.policy import SitePolicy
+from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.vault.guard import VaultGuard
 from tests.attacks.__main__ import ATTACKS, attack, bisected, dropped, failed, figures, main, views
 from tests.attacks.finding import differences, pairwise, rows_along

@@ -30,10 +30,10 @@ from models.tuning.reference import FIRST_RARE_ROUNDS, FIRST_ROUNDS
 from models.tuning.rungs import Asked, race_numbers, rungs
 from models.tuning.scores import class_counts, error_sums, fold_score
 from models.tuning.shared_cuts import TuningTerms
-from services.contracts.lift import draw_lift
-from services.contracts.tuning import AUTO, tuning_grid
-from services.site_agent.kinds import kind_of
-from services.site_agent.policy import Refusal
+from services.contracts.problems.lift import draw_lift
+from services.contracts.problems.tuning import AUTO, tuning_grid
+from services.site_agent.limits.kinds import kind_of
+from services.site_agent.rules.policy import Refusal
 from tests.attacks.gated_plants import Plant
 
 _SCORES: Final = 4  # numbers that a plant tells of a candidate

@@ -10,7 +10,7 @@ import numpy as np
 from models.basics import FloatArray
 from models.losses.catalogue import LossName
 from models.methods.catalogue import get_method
-from services.site_agent.policy import SitePolicy
+from services.site_agent.rules.policy import SitePolicy
 from tests.attacks import finding
 from tests.attacks.gated_plants import Plant, dealt, honest_run, stacked
 from tests.attacks.tuned_plants import TunedPlant, honest_tuning

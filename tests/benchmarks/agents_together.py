@@ -16,11 +16,11 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from services.contracts.messages import Hello
-from services.contracts.signing import public_key
+from services.contracts.keys.signing import public_key
+from services.contracts.wire.messages import Hello
 from services.site_agent.agent import open_local_round
-from services.site_agent.link import PlantLink
-from services.site_agent.link_address import Address
+from services.site_agent.connection.link import PlantLink
+from services.site_agent.connection.link_address import Address
 from services.site_agent.settings import SiteSettings
 
 

@@ -31,11 +31,11 @@ from api.tokens import service as tokens
 from api.tokens.schemas import TokenRequest
 from migrations.run import upgrade
 from models.methods.protocol import WORST_CASE
-from services.contracts.identity import Role
-from services.contracts.model_version import ModelVersion
-from services.contracts.settings import Settings
-from services.contracts.training_spec import TrainingSpec
+from services.contracts.access.identity import Role
+from services.contracts.problems.training_spec import TrainingSpec
+from services.contracts.versions.model_version import ModelVersion
 from services.plant_simulator.assets import builtin_asset_type
+from services.process.settings import Settings
 from services.registry.mlflow_environment import mlflow_environment
 from tests.benchmarks.command import output_file
 

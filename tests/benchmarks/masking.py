@@ -23,8 +23,9 @@ from typing import Any  # noqa: E402
 
 import numpy as np  # noqa: E402
 
-from services.contracts.codec import encode  # noqa: E402
-from services.contracts.masking import (  # noqa: E402
+from services.contracts.keys.signing import new_seed_file, signer  # noqa: E402
+from services.contracts.wire.codec import encode  # noqa: E402
+from services.contracts.wire.masking import (  # noqa: E402
     MaskedWords,
     MaskingCohort,
     Preparation,
@@ -32,8 +33,7 @@ from services.contracts.masking import (  # noqa: E402
     Unmasked,
     default_threshold,
 )
-from services.contracts.messages import SiteUpdate  # noqa: E402
-from services.contracts.signing import new_seed_file, signer  # noqa: E402
+from services.contracts.wire.messages import SiteUpdate  # noqa: E402
 from services.masking.keys import MaskKeyPair  # noqa: E402
 from services.masking.member import Member  # noqa: E402
 from services.masking.unmasking import deliveries, unmask_request, unmasked_sum  # noqa: E402

@@ -33,9 +33,9 @@ from models.methods.catalogue import check_parameters, get_method  # noqa: E402
 from models.multiclass import head_labels  # noqa: E402
 from models.one_vs_rest import OneVsRestServer, answer_heads  # noqa: E402
 from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms  # noqa: E402
-from services.contracts.masking import LEAST_MEMBERS  # noqa: E402
-from services.contracts.plan import Plan  # noqa: E402
-from services.contracts.run import RoundRecord  # noqa: E402
+from services.contracts.history.run import RoundRecord  # noqa: E402
+from services.contracts.plans.plan import Plan  # noqa: E402
+from services.contracts.wire.masking import LEAST_MEMBERS  # noqa: E402
 from services.coordinator.nats_transport import NatsTransport  # noqa: E402
 from services.coordinator.training import Coordinator  # noqa: E402
 from tests.benchmarks.command import at_least, output_file  # noqa: E402

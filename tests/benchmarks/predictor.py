@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 import numpy as np
 
 from models.methods.protocol import WORST_CASE
-from services.contracts.asset_type import AssetType, FaultClass, Feature
-from services.contracts.model_version import ModelVersion
-from services.contracts.training_spec import TrainingSpec
+from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
+from services.contracts.problems.training_spec import TrainingSpec
+from services.contracts.versions.model_version import ModelVersion
 from services.predictor.predictor import Predictor
 from tests.benchmarks.command import output_file
 

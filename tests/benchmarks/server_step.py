@@ -33,8 +33,8 @@ from models.basics import Arrays, FloatArray  # noqa: E402
 from models.methods.catalogue import check_parameters, get_method  # noqa: E402
 from models.one_vs_rest import OneVsRestServer  # noqa: E402
 from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms  # noqa: E402
-from services.contracts.plan import Plan  # noqa: E402
-from services.contracts.run import Exchange, RoundRecord, SiteTermsRecord  # noqa: E402
+from services.contracts.history.run import Exchange, RoundRecord, SiteTermsRecord  # noqa: E402
+from services.contracts.plans.plan import Plan  # noqa: E402
 from services.round_store.store import RoundStore  # noqa: E402
 from tests.benchmarks.command import output_file  # noqa: E402
 

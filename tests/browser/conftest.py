@@ -25,10 +25,10 @@ from api.backend.wiring import Backend, open_backend
 from api.tokens import service as tokens
 from api.tokens.schemas import TokenRequest
 from flows.publish import end_of_tuning, keep_draft, register
-from services.contracts.identity import Role
-from services.contracts.plan import Plan
-from services.contracts.run import Run
-from services.site_agent.local_round import LocalRound
+from services.contracts.access.identity import Role
+from services.contracts.history.run import Run
+from services.contracts.plans.plan import Plan
+from services.site_agent.door.local_round import LocalRound
 from services.site_agent.settings import CsvSource
 from tests.flows.conftest import RIG, InProcessWorks, open_works, write_rows
 from tests.ports import free_port

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from services.contracts.identity import Role
+from services.contracts.access.identity import Role
 from tests.browser.conftest import PLAN, PLANTS, Seen, Site
 
 

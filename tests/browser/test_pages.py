@@ -12,7 +12,7 @@ import pytest
 from api.backend.actor import Actor
 from api.models import service as models
 from api.plans import service as plans
-from services.contracts.identity import Role
+from services.contracts.access.identity import Role
 from tests.browser.conftest import PLAN, Site
 from tests.browser.screenshots import addresses
 

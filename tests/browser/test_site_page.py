@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from services.contracts.asset_type import AssetType
-from services.contracts.signing import new_seed_file, public_key, signer
+from services.contracts.keys.signing import new_seed_file, public_key, signer
+from services.contracts.machines.asset_type import AssetType
 from services.site_agent.console.server import PAGES, SiteConsole
-from services.site_agent.policy import SitePolicy
-from services.site_agent.policy_file import default_policy_text
+from services.site_agent.rules.policy import SitePolicy
+from services.site_agent.rules.policy_file import default_policy_text
 from services.site_agent.settings import SiteSettings
 from tests.browser.conftest import Seen
 from tests.browser.test_pages import faults

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from api.console.rendering import environment
-from services.contracts.asset_type import AssetType, FaultClass, Feature
+from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
 
 ADDRESS = "http://console.invalid/"
 SCRIPT = Path(__file__).parents[2] / "api/console/static/console.js"

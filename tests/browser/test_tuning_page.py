@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from services.contracts.identity import Role
-from services.contracts.plan import Plan
+from services.contracts.access.identity import Role
+from services.contracts.plans.plan import Plan
 from tests.browser.conftest import PLANTS, Site
 from tests.browser.test_pages import faults
 from tests.flows.conftest import RIG

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from api.client.errors import ApiError
-from services.contracts.asset_type import AssetType
 from services.contracts.errors import BallastError
+from services.contracts.machines.asset_type import AssetType
 from services.registry.labels import CHAMPION
 from services.registry.mlflow_registry import ModelRegistry
 from tests.chaos.processes import marked

@@ -14,9 +14,9 @@ from typing import Any
 
 import nats
 
-from services.contracts.codec import digest
-from services.contracts.log_filters import silence_link_libraries
-from services.contracts.roll import WORDS
+from services.contracts.wire.codec import digest
+from services.contracts.wire.roll import WORDS
+from services.process.log_filters import silence_link_libraries
 
 MOST_FRAMES = 20_000
 

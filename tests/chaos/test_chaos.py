@@ -16,14 +16,14 @@ from sqlalchemy import text
 
 from services.bus.configuration import BusFiles
 from services.bus.server import prepare
-from services.contracts.codec import digest
-from services.contracts.end_with_parent import end_with_parent
-from services.contracts.plan import Plan
-from services.contracts.run import Run, SiteTermsRecord
-from services.contracts.signing import new_seed_file, signer
+from services.contracts.history.run import Run, SiteTermsRecord
+from services.contracts.keys.signing import new_seed_file, signer
+from services.contracts.plans.plan import Plan
+from services.contracts.wire.codec import digest
+from services.process.end_with_parent import end_with_parent
 from services.round_store.store import RoundStore
-from services.site_agent.egress import Egress
-from services.site_agent.ledger import Ledger
+from services.site_agent.outgoing.egress import Egress
+from services.site_agent.outgoing.ledger import Ledger
 from tests import versions
 from tests.chaos.processes import command_line, descendants, fill_disk, send
 from tests.chaos.schedule import schedule
@@ -96,7 +96,7 @@ def test_the_end_asks_for_a_version_a_champion_and_a_ledger(store: RoundStore, r
     new_seed_file(tmp_path / "site.nk")
     path = tmp_path / "ledger.jsonl"
     with Ledger(path) as ledger:
-        from services.contracts.messages import SiteRefusal
+        from services.contracts.wire.messages import SiteRefusal
 
         way = Egress(ledger, signer(tmp_path / "site.nk"), 1 << 20)
         frame = way.release(SiteRefusal(
@@ -148,7 +148,7 @@ def test_faults_befall_a_real_server(tmp_path: Path) -> None:
 def test_a_child_ends_with_whoever_started_it() -> None:
     script = (
         "import subprocess, sys, time\n"
-        "from services.contracts.end_with_parent import end_with_parent\n"
+        "from services.process.end_with_parent import end_with_parent\n"
         "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], preexec_fn=end_with_parent,\n"
         "                         start_new_session=True, stdout=subprocess.DEVNULL)\n"
         "print(child.pid, flush=True)\n"

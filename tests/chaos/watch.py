@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from services.contracts.asset_type import AssetType
-from services.contracts.run import Run
+from services.contracts.history.run import Run
+from services.contracts.machines.asset_type import AssetType
 from services.registry.labels import CHAMPION
 from services.round_store.store import RoundStore
-from services.site_agent.ledger_check import read_ledger
+from services.site_agent.outgoing.ledger_check import read_ledger
 from tests.simulation.recount import recounted
 
 FINAL = ("completed", "failed", "cancelled")

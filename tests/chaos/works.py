@@ -21,11 +21,11 @@ from api.tokens import service as tokens
 from api.tokens.schemas import TokenRequest
 from migrations.run import upgrade
 from services.bus.configuration import BusFiles
-from services.contracts.asset_type import AssetType
+from services.contracts.access.identity import Role
 from services.contracts.errors import BallastError
-from services.contracts.identity import Role
-from services.contracts.plan import Plan
-from services.contracts.settings import Settings
+from services.contracts.machines.asset_type import AssetType
+from services.contracts.plans.plan import Plan
+from services.process.settings import Settings
 from services.round_store.store import RoundStore
 from tests.chaos.plant_link import Ear
 from tests.chaos.processes import MARK, WORDS, command_line, descendants, kill_all, send

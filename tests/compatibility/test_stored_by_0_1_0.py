@@ -13,7 +13,7 @@ import pytest
 
 from api.backend.wiring import Backend, open_backend
 from migrations.run import upgrade
-from services.contracts.settings import Settings
+from services.process.settings import Settings
 from services.site_agent.cli import main as ballast_site
 
 STORED = Path(__file__).with_name("stored-0.1.0.tar.xz")

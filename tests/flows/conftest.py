@@ -21,24 +21,24 @@ from flows.wiring import FlowContext
 from models.methods.catalogue import METHODS
 from services.bus.configuration import BusFiles
 from services.bus.server import prepare
-from services.contracts.asset_type import AssetType, FaultClass, Feature
-from services.contracts.messages import Hello, Kind, Reveal
-from services.contracts.model_version import ModelVersion
-from services.contracts.plan import Plan
-from services.contracts.run import Run
-from services.contracts.settings import Settings
-from services.contracts.signing import new_seed_file, public_key, signer
+from services.contracts.history.run import Run
+from services.contracts.keys.signing import new_seed_file, public_key, signer
+from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
+from services.contracts.plans.plan import Plan
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.wire.messages import Hello, Kind, Reveal
 from services.coordinator.training_state import TrainedModel
+from services.process.settings import Settings
 from services.registry.model_files import document_text, read_document, sha256
 from services.round_store import runs
 from services.round_store.store import RoundStore
-from services.site_agent.egress import Egress
-from services.site_agent.ledger import Ledger
-from services.site_agent.link import PlantLink
-from services.site_agent.link_address import Address
-from services.site_agent.local_round import LocalRound
-from services.site_agent.masked_runs import MaskedRuns
-from services.site_agent.policy import SitePolicy
+from services.site_agent.connection.link import PlantLink
+from services.site_agent.connection.link_address import Address
+from services.site_agent.door.local_round import LocalRound
+from services.site_agent.door.masked_runs import MaskedRuns
+from services.site_agent.outgoing.egress import Egress
+from services.site_agent.outgoing.ledger import Ledger
+from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.settings import CsvSource, DataSource
 from services.site_agent.vault.dataset import Dataset
 from services.site_agent.vault.reader import Vault

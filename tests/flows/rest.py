@@ -14,8 +14,8 @@ from api.backend.actor import Actor
 from api.backend.wiring import open_backend
 from api.tokens import service as tokens
 from api.tokens.schemas import TokenRequest
-from services.contracts.identity import Role
-from services.contracts.settings import Settings
+from services.contracts.access.identity import Role
+from services.process.settings import Settings
 
 Ask = Callable[..., tuple[int, Any]]
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from services.contracts.asset_type import AssetType, Feature
-from services.contracts.target import Target
+from services.contracts.machines.asset_type import AssetType, Feature
+from services.contracts.machines.target import Target
 from services.predictor.cache import PredictorCache
 from services.site_agent.settings import CsvSource
 from tests.tables import table_or_skip

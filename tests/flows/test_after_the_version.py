@@ -14,9 +14,9 @@ import pytest
 from flows import retrain
 from flows.publish import keep_draft, promote_if_gates_hold, register
 from flows.wiring import FlowContext
-from services.contracts.draft import VersionDraft
 from services.contracts.errors import UnavailableError
-from services.contracts.run import Run
+from services.contracts.history.run import Run
+from services.contracts.versions.draft import VersionDraft
 from services.coordinator.training_state import RunCancelledError
 from services.registry.labels import CHAMPION
 from services.registry.mlflow_registry import ModelRegistry

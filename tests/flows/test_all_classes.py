@@ -17,13 +17,13 @@ from api.console.views.words import certificate_words
 from flows.publish import promote_if_gates_hold
 from models.problem import RobustSpec, SiteProblem
 from models.worst_case.crammer_singer import crammer_singer_cut
-from services.contracts.asset_type import AssetType, FaultClass, Feature
 from services.contracts.errors import InvalidInputError
-from services.contracts.model_version import ModelVersion
-from services.contracts.plan import Plan
-from services.contracts.plan_problem import check_problem
-from services.contracts.signing import public_key
-from services.contracts.training_spec import TrainingSpec
+from services.contracts.keys.signing import public_key
+from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
+from services.contracts.plans.plan import Plan
+from services.contracts.plans.plan_problem import check_problem
+from services.contracts.problems.training_spec import TrainingSpec
+from services.contracts.versions.model_version import ModelVersion
 from services.exporting.c99_header import c99_header
 from services.predictor.predictor import Predictor
 from services.reporting.model_report import model_report

@@ -21,7 +21,7 @@ from api.recovery.restore import RESTORED, restore_backup
 from flows.publish import keep_draft, promote_if_gates_hold, register
 from flows.wiring import FlowContext
 from services.backup.sealed_stream import KeyCost
-from services.contracts.settings import Settings
+from services.process.settings import Settings
 from services.round_store.store import RoundStore
 from tests.flows.conftest import RIG, InProcessWorks, rig_sources
 

@@ -13,7 +13,7 @@ from flows.publish import promote_if_gates_hold
 from models.conformal.grid import counts_at_or_below
 from models.conformal.scores import class_scores, own_margins
 from models.multiclass import predict_scores
-from services.contracts.model_version import ModelVersion
+from services.contracts.versions.model_version import ModelVersion
 from services.reporting.report_page import report_page
 from tests.flows.conftest import SITES
 from tests.flows.rest import Ask, asked_as_viewer

@@ -14,8 +14,8 @@ from api.cli.main import main
 from api.console.views.words import certificate_words
 from models.multiclass import predict_class
 from models.tuning.coupling import coupled_planes
-from services.contracts.model_version import ModelVersion
-from services.contracts.signing import public_key
+from services.contracts.keys.signing import public_key
+from services.contracts.versions.model_version import ModelVersion
 from services.exporting.c99_header import c99_header
 from services.predictor.predictor import Predictor
 from services.registry.descriptions import version_description

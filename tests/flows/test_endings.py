@@ -15,10 +15,10 @@ from flows.orders import NOT_ASKED
 from flows.retrain import failure_recorded
 from flows.wiring import BUSY_SECONDS, FlowContext, open_context
 from services.contracts.errors import ConflictError, UnavailableError
-from services.contracts.plan import Plan
-from services.contracts.run import Run
-from services.contracts.settings import Settings
+from services.contracts.history.run import Run
+from services.contracts.plans.plan import Plan
 from services.coordinator.training_state import RunCancelledError
+from services.process.settings import Settings
 from services.round_store.run_rows import OVERTAKEN
 from services.round_store.store import RoundStore
 from tests.flows.conftest import RIG

@@ -18,9 +18,9 @@ from models.problem import RobustSpec, SiteProblem
 from models.simulation.federation import train
 from models.site_ambiguity.ball import MixtureBall, worst_mixture
 from services.contracts.errors import BallastError
-from services.contracts.lift import draw_lift
-from services.contracts.plan import Plan
-from services.contracts.run import Run
+from services.contracts.history.run import Run
+from services.contracts.plans.plan import Plan
+from services.contracts.problems.lift import draw_lift
 from services.coordinator.terms import site_spec, weights_note
 from services.exporting.c99_header import c99_header
 from services.exporting.onnx_model import onnx_model
@@ -29,8 +29,8 @@ from services.registry.model_files import document_text
 from services.registry.pyfunc_model import ServedModel
 from services.reporting.model_report import model_report
 from services.reporting.report_page import report_page
-from services.site_agent import row_answers
-from services.site_agent.local_join import joined
+from services.site_agent.answers.local_join import joined
+from services.site_agent.door import row_answers
 from services.site_agent.vault import exposure_gate
 from tests.oracles.whole_problem import solve_whole
 

@@ -22,11 +22,11 @@ from api.tokens.schemas import TokenRequest
 from flows.publish import closing_note, promote_if_gates_hold, why_stopped
 from models.fairness.ambiguity_set import RelativeSet
 from models.fairness.indices import relative_unfairness
-from services.contracts.asset_type import AssetType, FaultClass, Feature
-from services.contracts.identity import Role
-from services.contracts.model_version import ModelVersion
-from services.contracts.run import RoundRecord, Run
-from services.contracts.target import Target
+from services.contracts.access.identity import Role
+from services.contracts.history.run import RoundRecord, Run
+from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
+from services.contracts.machines.target import Target
+from services.contracts.versions.model_version import ModelVersion
 from services.coordinator.training_state import TrainedModel
 from services.reporting.model_report import model_report
 from services.reporting.report_page import report_page

@@ -12,8 +12,8 @@ import pytest
 
 from flows.lease import IN_PROGRESS, held_lease
 from services.contracts.errors import ConflictError
-from services.contracts.plan import Plan
-from services.contracts.run import Run
+from services.contracts.history.run import Run
+from services.contracts.plans.plan import Plan
 from services.round_store.store import RoundStore
 from tests.flows.conftest import RIG
 

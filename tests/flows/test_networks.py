@@ -16,9 +16,9 @@ from flows.publish import promote_if_gates_hold
 from models.methods.local_sgd.objectives.network import NetworkObjective
 from models.methods.local_sgd.objectives.softmax import SoftmaxObjective
 from services.contracts.errors import InvalidInputError
-from services.contracts.model_version import ModelVersion
-from services.contracts.plan import Plan
-from services.contracts.plan_problem import check_problem
+from services.contracts.plans.plan import Plan
+from services.contracts.plans.plan_problem import check_problem
+from services.contracts.versions.model_version import ModelVersion
 from services.predictor.predictor import Predictor
 from services.registry.gates import check_gates, failed_gates
 from services.registry.pyfunc_model import ServedModel

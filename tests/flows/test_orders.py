@@ -10,9 +10,9 @@ from sqlalchemy import update
 
 from flows.orders import ordered_run
 from services.contracts.errors import ConflictError
-from services.contracts.overrides import tuning_alone
-from services.contracts.plan import Plan
-from services.contracts.run import Run
+from services.contracts.history.run import Run
+from services.contracts.plans.overrides import tuning_alone
+from services.contracts.plans.plan import Plan
 from services.round_store.store import RoundStore
 from services.round_store.tables import RunRow
 from tests.flows.conftest import RIG

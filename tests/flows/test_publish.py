@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from flows.publish import promote_if_gates_hold
-from services.contracts.plan import Plan
-from services.contracts.training_spec import TrainingSpec
+from services.contracts.plans.plan import Plan
+from services.contracts.problems.training_spec import TrainingSpec
 
 
 @pytest.mark.parametrize(

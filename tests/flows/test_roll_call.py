@@ -13,9 +13,9 @@ import pytest
 
 from flows import roll_call
 from flows.roll_call import RollCall
-from services.contracts.messages import Hello
-from services.contracts.records import Site
-from services.site_agent.link import PlantLink
+from services.contracts.history.records import Site
+from services.contracts.wire.messages import Hello
+from services.site_agent.connection.link import PlantLink
 from tests.waiting import PATIENCE
 
 SITE = "plant-1"

@@ -12,13 +12,13 @@ from api.cli.model import _scores
 from models.evaluation.scores import f1_score
 from models.methods.catalogue import METHODS
 from models.problem import Status
-from services.contracts.gates import Gates
-from services.contracts.plan_notices import plan_notices
+from services.contracts.history.plan_notices import plan_notices
+from services.contracts.plans.gates import Gates
 from services.coordinator import nats_transport
 from services.coordinator.training_state import TooFewSitesError
 from services.registry.gates import check_gates, failed_gates
 from services.reporting.report_page import report_page
-from services.site_agent.masked_runs import MaskedRuns
+from services.site_agent.door.masked_runs import MaskedRuns
 from services.verification.certificate_file import read_certificate
 
 SUMMED = sorted(name for name, each in METHODS.items() if each.on_sums)

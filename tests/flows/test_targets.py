@@ -17,20 +17,20 @@ from models.features.condition_indicators import INDICATOR_NAMES, condition_indi
 from models.methods.catalogue import METHODS
 from models.site_ambiguity.ball import MixtureBall, worst_mixture
 from models.worst_case import worst_case_risk
-from services.contracts.codec import decode, encode
+from services.contracts.access.identity import Role
 from services.contracts.errors import BallastError
-from services.contracts.identity import Role
-from services.contracts.messages import SiteRefusal, SiteUpdate, Task
-from services.contracts.model_version import ModelVersion
-from services.contracts.plan import Plan
-from services.contracts.training_spec import TrainingSpec
+from services.contracts.plans.plan import Plan
+from services.contracts.problems.training_spec import TrainingSpec
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.wire.codec import decode, encode
+from services.contracts.wire.messages import SiteRefusal, SiteUpdate, Task
 from services.plant_simulator.assets import builtin_asset_type
 from services.plant_simulator.measure import SAMPLING_RATE, simulate_measurement
 from services.plant_simulator.writer import simulate_plants
 from services.reporting.model_report import model_report
 from services.reporting.report_page import report_page
-from services.site_agent.local_round import LocalRound
-from services.site_agent.policy import SitePolicy
+from services.site_agent.door.local_round import LocalRound
+from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.settings import SimulatorSource
 from tests.flows.rest import asked_as_viewer
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from services.contracts.tracing import TracingSettings, end_tracing, headers, set_up_tracing, span
+from services.process.tracing import TracingSettings, end_tracing, headers, set_up_tracing, span
 
 Spans = list[Any]
 KNOWN = {"run_id", "site_id", "round", "accepted", "bytes_in", "bytes_out", "outcome", "kind_of_task"}
@@ -92,7 +92,7 @@ def test_without_an_endpoint_nothing_is_made_or_imported() -> None:
     with span("run") as more:
         more["bytes_in"] = 1
         assert headers() is None
-    modules = "services.site_agent.agent, services.site_agent.link, services.coordinator.training"
+    modules = "services.site_agent.agent, services.site_agent.connection.link, services.coordinator.training"
     script = f"import sys, {modules}; print([name for name in sys.modules if name.startswith('opentelemetry')])"
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2]

@@ -10,10 +10,10 @@ import pytest
 
 from flows.publish import end_of_tuning
 from services.contracts.errors import NotFoundError
-from services.contracts.model_version import ModelVersion
-from services.contracts.overrides import tuning_alone
-from services.contracts.plan import Plan
-from services.contracts.run import Run
+from services.contracts.history.run import Run
+from services.contracts.plans.overrides import tuning_alone
+from services.contracts.plans.plan import Plan
+from services.contracts.versions.model_version import ModelVersion
 from services.reporting.report_page import report_page
 
 GRID = {"radius": [1.0, 10.0], "label_flip_cost": [1.0, 4.0], "lifts": ["none", {"kind": "spline", "segments": 3}],

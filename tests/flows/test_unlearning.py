@@ -19,9 +19,9 @@ from api.system.checks import Finding
 from api.system.doctor import of_registry
 from flows import unlearning as forgetting
 from flows.publish import promote_if_gates_hold
+from services.contracts.access.identity import Role
 from services.contracts.errors import NotFoundError, UnavailableError
-from services.contracts.identity import Role
-from services.contracts.run import STAYS, Run
+from services.contracts.history.run import STAYS, Run
 from services.coordinator.terms import cohorts_of
 from services.registry.labels import CHAMPION
 from tests.flows.conftest import RIG, small_plants

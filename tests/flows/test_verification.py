@@ -18,13 +18,13 @@ from httpx import ASGITransport, AsyncClient, Response
 
 from api.app import create_app
 from api.cli.main import main
-from services.contracts.codec import digest
-from services.contracts.identity import Role
-from services.contracts.signed_documents import signature_of
-from services.contracts.signing import public_key
+from services.contracts.access.identity import Role
+from services.contracts.keys.signed_documents import signature_of
+from services.contracts.keys.signing import public_key
+from services.contracts.wire.codec import digest
 from services.identity.tokens import issue
-from services.site_agent import verify_model
 from services.site_agent.cli import main as site_main
+from services.site_agent.own_use import verify_model
 from services.site_agent.settings import SiteSettings
 from services.verification.certificate_file import read_certificate
 from services.verification.proof import NotProvenError

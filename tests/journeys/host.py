@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.contracts.settings import Settings
 from services.identity.server_secrets import USER, ServerSecrets
+from services.process.settings import Settings
 from tests.ports import free_port
 from tests.waiting import wait_until
 

@@ -17,9 +17,9 @@ import numpy as np
 from models.basics import FloatArray
 from models.methods.guard import Guard
 from models.methods.row_account import Accounted
-from services.contracts.messages import Task
+from services.contracts.wire.messages import Task
 from services.site_agent.cli import main
-from services.site_agent.row_answers import RowAnswers
+from services.site_agent.door.row_answers import RowAnswers
 from services.site_agent.vault.dataset import Dataset
 
 Arrays = dict[str, FloatArray]

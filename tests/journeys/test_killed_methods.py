@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from services.contracts.run import Run
+from services.contracts.history.run import Run
 
 BALL = {"norm": "l2", "radius": 0.3}
 CASES: dict[str, dict[str, Any]] = {

@@ -13,7 +13,7 @@ import mlflow
 import pytest
 
 from services.contracts.errors import NotFoundError
-from services.contracts.overrides import with_overrides
+from services.contracts.plans.overrides import with_overrides
 from services.registry.mlflow_registry import ModelRegistry
 from tests.journeys.asking import ask_prefect, deployment, until_prefect
 from tests.journeys.tunings import asked

@@ -16,7 +16,7 @@ import nats
 import numpy as np
 import pytest
 
-from services.contracts.signing import new_seed_file, public_key
+from services.contracts.keys.signing import new_seed_file, public_key
 from tests.oracles.store_walk import all_columns
 
 NUMBER = 1.35791197531  # twelve odd digits

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from services.contracts.run import Run
+from services.contracts.history.run import Run
 from tests.journeys.standing import standing
 from tests.journeys.tunings import asked
 from tests.waiting import wait_until

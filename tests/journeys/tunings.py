@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from services.contracts.overrides import tuning_alone
-from services.contracts.run import Run
+from services.contracts.history.run import Run
+from services.contracts.plans.overrides import tuning_alone
 
 GRID = {
     "radius": [0.3, 1.0, 3.0, 10.0], "label_flip_cost": [1.0, 4.0], "budget": 3.0,

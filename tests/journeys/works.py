@@ -19,10 +19,10 @@ from migrations.run import upgrade
 from models.methods.catalogue import METHODS
 from services.bus.configuration import BusFiles
 from services.bus.server import prepare, update_users
-from services.contracts.asset_type import AssetType
-from services.contracts.plan import Plan
-from services.contracts.run import Run
-from services.contracts.settings import Settings
+from services.contracts.history.run import Run
+from services.contracts.machines.asset_type import AssetType
+from services.contracts.plans.plan import Plan
+from services.process.settings import Settings
 from services.registry.mlflow_environment import QUIET
 from services.registry.mlflow_registry import ModelRegistry
 from services.round_store.run_rows import FINAL

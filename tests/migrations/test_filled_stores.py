@@ -16,8 +16,8 @@ import sqlalchemy as sa
 from alembic.script import ScriptDirectory
 
 from migrations import run
-from services.contracts.audit import AuditEvent
-from services.contracts.codec import pack_arrays
+from services.contracts.history.audit import AuditEvent
+from services.contracts.wire.codec import pack_arrays
 from services.plant_simulator.assets import builtin_asset_type
 from services.round_store.documents import document
 from services.round_store.session import make_engine

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, inspect, text
 from migrations import run
 from migrations.__main__ import main
 from services.contracts.errors import ConflictError
-from services.contracts.plan import Plan
+from services.contracts.plans.plan import Plan
 from services.round_store.session import make_engine
 from services.round_store.store import RoundStore
 from services.round_store.tables import METADATA

@@ -14,13 +14,13 @@ import pytest
 
 from api.cli import main as server_cli
 from api.cli.main import COMMANDS
-from services.contracts.asset_type import AssetType, FaultClass, Feature
-from services.contracts.plan import Plan
-from services.contracts.plan_notices import plan_notices
-from services.contracts.settings import Settings
-from services.contracts.target import Target
+from services.contracts.history.plan_notices import plan_notices
+from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
+from services.contracts.machines.target import Target
+from services.contracts.plans.plan import Plan
+from services.process.settings import Settings
 from services.site_agent import cli as site_cli
-from services.site_agent.policy import SitePolicy
+from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.settings import SiteSettings
 
 WITHOUT_ACTIONS = ("up", "demo", "migrate", "verify", "backup", "restore", "doctor")

@@ -25,7 +25,7 @@ from api.cli import first_files
 from api.cli.health import PROBES
 from api.cli.main import COMMANDS
 from api.cli.parts import PARTS
-from services.contracts.environment import ENVIRONMENT, IN_A_FILE
+from services.process.environment import ENVIRONMENT, IN_A_FILE
 
 INFRA = Path(__file__).parents[2] / "infra"
 COMPOSE: dict[str, Any] = yaml.safe_load((INFRA / "compose.yaml").read_text())

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from flows.runner import MOST_ATTEMPTS
-from services.contracts.run import Run
+from services.contracts.history.run import Run
 from services.registry.labels import CHAMPION
-from services.site_agent.ledger_check import read_ledger
+from services.site_agent.outgoing.ledger_check import read_ledger
 from tests.simulation.recount import recounted
 from tests.simulation.truth import untrue_bounds
 

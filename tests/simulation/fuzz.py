@@ -22,10 +22,10 @@ from typing import Literal
 import nkeys
 import numpy as np
 
-from services.contracts.codec import FrameError, digest, encode, unpack
-from services.contracts.compact import MAGIC
-from services.contracts.masking import Commitment, MaskedWords, Preparation, Revealed, Unmasked
-from services.contracts.messages import Hello, SiteRefusal, SiteUpdate, Task
+from services.contracts.wire.codec import FrameError, digest, encode, unpack
+from services.contracts.wire.compact import MAGIC
+from services.contracts.wire.masking import Commitment, MaskedWords, Preparation, Revealed, Unmasked
+from services.contracts.wire.messages import Hello, SiteRefusal, SiteUpdate, Task
 from services.coordinator.admission import AdmissionError, Expected, admit
 
 RUN = "5" * 32

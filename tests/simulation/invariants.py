@@ -12,7 +12,7 @@ import json
 import sqlite3
 from typing import TYPE_CHECKING
 
-from services.contracts.codec import FrameError, digest, unpack
+from services.contracts.wire.codec import FrameError, digest, unpack
 from tests.simulation.endings import at_the_end
 from tests.simulation.processes import Process
 from tests.simulation.steps import Steps

@@ -21,10 +21,10 @@ from flows.alias_watch import watch_aliases
 from flows.retrain import retrain
 from flows.runner import Watcher
 from flows.wiring import FlowContext
-from services.contracts.run import Run
-from services.contracts.tracing import TracingSettings
+from services.contracts.history.run import Run
 from services.coordinator.ports import SiteTransport
 from services.coordinator.training import Coordinator
+from services.process.tracing import TracingSettings
 from services.round_store.store import RoundStore
 from tests.simulation.disk import SimulatedDatabase, StoreFaults
 from tests.simulation.processes import CURRENT, Process

@@ -14,18 +14,18 @@ from typing import Any, get_args
 import nkeys
 
 from models.methods.catalogue import METHODS
-from services.contracts.asset_type import AssetType, FaultClass, Feature
-from services.contracts.codec import COMPACT, digest, encode, unpack
 from services.contracts.errors import BallastError
-from services.contracts.messages import Hello, Kind, SiteUpdate, Task
-from services.contracts.signing import public_key, signer
-from services.site_agent.egress import Egress
-from services.site_agent.ledger import Ledger
-from services.site_agent.link import Answer, PlantLink
-from services.site_agent.link_address import Address
-from services.site_agent.local_round import LocalRound
-from services.site_agent.masked_runs import MaskedRuns
-from services.site_agent.policy import SitePolicy
+from services.contracts.keys.signing import public_key, signer
+from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
+from services.contracts.wire.codec import COMPACT, digest, encode, unpack
+from services.contracts.wire.messages import Hello, Kind, SiteUpdate, Task
+from services.site_agent.connection.link import Answer, PlantLink
+from services.site_agent.connection.link_address import Address
+from services.site_agent.door.local_round import LocalRound
+from services.site_agent.door.masked_runs import MaskedRuns
+from services.site_agent.outgoing.egress import Egress
+from services.site_agent.outgoing.ledger import Ledger
+from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.settings import CsvSource
 from tests.simulation.disk import LedgerOs
 from tests.simulation.modes import AUDITOR

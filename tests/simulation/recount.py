@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from services.contracts.asset_type import AssetType
-from services.contracts.codec import unpack
-from services.contracts.run import RoundRecord, Run
+from services.contracts.history.run import RoundRecord, Run
+from services.contracts.machines.asset_type import AssetType
+from services.contracts.wire.codec import unpack
 from services.coordinator.training import Coordinator
 from tests.simulation.steps import Steps
 

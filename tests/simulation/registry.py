@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from services.contracts.errors import NotFoundError, UnavailableError
-from services.contracts.model_version import ModelVersion
-from services.contracts.run import RoundRecord
+from services.contracts.history.run import RoundRecord
+from services.contracts.versions.model_version import ModelVersion
 from services.registry.labels import CHALLENGER, CHAMPION, PREVIOUS
 from tests.simulation.processes import CURRENT, ProcessKilled
 from tests.simulation.world import World

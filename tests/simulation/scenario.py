@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from services.contracts.plan import Plan
+from services.contracts.plans.plan import Plan
 from tests.simulation.modes import changes_of, draw_mode
 from tests.simulation.network import Weather
 

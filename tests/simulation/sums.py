@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from services.coordinator import cohort_sums
-from services.site_agent.masked_runs import MaskedRuns
+from services.site_agent.door.masked_runs import MaskedRuns
 from tests.simulation.world import World
 
 

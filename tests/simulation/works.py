@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from services.contracts.errors import BallastError
-from services.contracts.messages import Task
-from services.contracts.overrides import tuning_alone
+from services.contracts.plans.overrides import tuning_alone
+from services.contracts.wire.messages import Task
 from services.registry.labels import CHAMPION, PREVIOUS
 from tests.simulation.disk import LedgerFaults, LedgerOs, StoreFaults
 from tests.simulation.invariants import Invariants

@@ -38,8 +38,8 @@ import models.cohorts.noise
 import models.methods.guard
 import models.methods.site_answers
 import services.coordinator.nats_transport
-import services.site_agent.ledger
-import services.site_agent.link
+import services.site_agent.connection.link
+import services.site_agent.outgoing.ledger
 from tests.simulation.loop import SimulationLoop
 from tests.simulation.processes import CURRENT, THREADING, Process
 from tests.simulation.solutions import remembering
@@ -147,8 +147,8 @@ class World:
             put(flows.live_keys.LiveKeys.__init__, "__kwdefaults__", {"clock": self.loop.time})
             for drawn in (models.cohorts.noise.noisy_words, models.cohorts.discrete_gaussian.discrete_gaussian):
                 put(drawn, "__defaults__", _leading(drawn.__defaults__, self._below))
-            put(services.site_agent.ledger, "os", ledger_os)
-            put(services.site_agent.link, "Client", client)
+            put(services.site_agent.outgoing.ledger, "os", ledger_os)
+            put(services.site_agent.connection.link, "Client", client)
             put(services.coordinator.nats_transport, "nats", SimpleNamespace(connect=connect))
             for solve in ("robust_prox", "local_minorant"):
                 solved = remembering(getattr(models.methods.site_answers, solve))

@@ -24,8 +24,8 @@ from api.tokens import service as tokens
 from api.tokens.schemas import NewToken, TokenRequest
 from api.web.auth import CONSOLE, Administrator
 from api.web.dependencies import BackendDep, Offset
-from services.contracts.asset_type import explain
 from services.contracts.errors import InvalidInputError, NotFoundError
+from services.contracts.reading import explain
 from services.round_store.schema import SCHEMA_REVISION
 
 router = APIRouter(prefix=CONSOLE, include_in_schema=False)

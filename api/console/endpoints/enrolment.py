@@ -13,8 +13,8 @@ from api.sites import enrolment
 from api.sites.schemas import CodeRequest, SiteName
 from api.web.auth import CONSOLE, Administrator
 from api.web.dependencies import BackendDep
-from services.contracts.asset_type import explain
 from services.contracts.errors import ConflictError, InvalidInputError
+from services.contracts.reading import explain
 
 router = APIRouter(prefix=CONSOLE, include_in_schema=False)
 

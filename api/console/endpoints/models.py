@@ -19,11 +19,11 @@ from api.models import service, unlearning
 from api.models.schemas import Unlearning
 from api.web.auth import CONSOLE, Administrator, Diagnoser, Operator, Reader
 from api.web.dependencies import BackendDep
-from services.contracts.asset_type import explain
 from services.contracts.errors import BallastError, InvalidInputError
-from services.contracts.fairness import BASIS_NAMES
-from services.contracts.scores import COVERAGE_CONFIDENCE
-from services.contracts.version_facts import VersionSummary
+from services.contracts.evaluation.fairness import BASIS_NAMES
+from services.contracts.evaluation.scores import COVERAGE_CONFIDENCE
+from services.contracts.reading import explain
+from services.contracts.versions.version_facts import VersionSummary
 from services.reporting.fairness_page import EXPLAINED, index_columns
 
 router = APIRouter(prefix=CONSOLE, include_in_schema=False)

@@ -22,7 +22,7 @@ from api.web.auth import CONSOLE, Operator, Reader
 from api.web.authenticator import Caller, TokenAuthenticator
 from api.web.dependencies import BackendDep, Offset
 from services.contracts.errors import BallastError
-from services.contracts.run import RunStatus
+from services.contracts.history.run import RunStatus
 
 router = APIRouter(prefix=CONSOLE, include_in_schema=False)
 PAGE: Final = 25

@@ -15,8 +15,8 @@ from api.web.auth import CONSOLE, Reader
 from api.web.authenticator import TokenAuthenticator
 from api.web.dependencies import BackendDep
 from api.web.sessions import drop_cookie, secret_of, session_id, set_cookie
-from services.contracts.settings import is_loopback
 from services.identity.errors import UnauthenticatedError
+from services.process.settings import is_loopback
 
 router = APIRouter(prefix=CONSOLE, include_in_schema=False)
 

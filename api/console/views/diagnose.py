@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from api.backend.wiring import Backend
-from services.contracts.asset_type import AssetType, Feature
-from services.contracts.diagnosis import ContributingSensor, Diagnosis
 from services.contracts.documents import to_plain
 from services.contracts.errors import InvalidInputError
-from services.contracts.estimate import Estimate
+from services.contracts.evaluation.diagnosis import ContributingSensor, Diagnosis
+from services.contracts.evaluation.estimate import Estimate
+from services.contracts.machines.asset_type import AssetType, Feature
 from services.predictor.predictor import Predictor
 
 MOST_ROWS: Final = 500

@@ -11,11 +11,11 @@ from api.backend.flows_process import flows_at_work
 from api.backend.wiring import Backend
 from api.console.views.names import FLEET, Names
 from services.contracts.errors import BallastError
-from services.contracts.events import DRIFTED
-from services.contracts.model_version import ModelVersion
-from services.contracts.records import AliasChange, PlanRecord, Site, VersionRecord
-from services.contracts.run import Run
-from services.contracts.version_facts import SiteScore
+from services.contracts.history.events import DRIFTED
+from services.contracts.history.records import AliasChange, PlanRecord, Site, VersionRecord
+from services.contracts.history.run import Run
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.versions.version_facts import SiteScore
 from services.registry.labels import CHAMPION
 
 URGENT: Final = {"bad": 0, "warn": 1, "info": 2}

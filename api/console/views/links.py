@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.contracts.settings import Settings
+from services.process.settings import Settings
 
 
 def pages_of(settings: Settings) -> dict[str, str]:

@@ -12,10 +12,10 @@ from api.console.views.words import certificate_words
 from api.models.queries import report
 from services.contracts.documents import to_plain
 from services.contracts.errors import BallastError, NotFoundError
-from services.contracts.fairness import FairnessReport, SiteFairness
-from services.contracts.model_version import ModelVersion
-from services.contracts.report import ModelReport
-from services.contracts.version_facts import ModelSummary, VersionSummary
+from services.contracts.evaluation.fairness import FairnessReport, SiteFairness
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.versions.report import ModelReport
+from services.contracts.versions.version_facts import ModelSummary, VersionSummary
 from services.registry.labels import CHAMPION
 from services.reporting.fairness_report import fairness_report
 from services.reporting.undiagnosed import undiagnosed

@@ -12,12 +12,12 @@ from pydantic import ValidationError
 from api.backend.wiring import Backend
 from api.plans.checks import check_plan
 from api.plans.cron import next_times
-from services.contracts.asset_type import explain
 from services.contracts.errors import BallastError, InvalidInputError
-from services.contracts.plan import Plan
-from services.contracts.plan_changes import Change, plan_changes
-from services.contracts.records import PlanRecord, Site
-from services.contracts.run import Run
+from services.contracts.history.records import PlanRecord, Site
+from services.contracts.history.run import Run
+from services.contracts.plans.plan import Plan
+from services.contracts.plans.plan_changes import Change, plan_changes
+from services.contracts.reading import explain
 
 NEXT = 5
 """Next runs that a page shows."""

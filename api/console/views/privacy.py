@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from api.backend.wiring import Backend
 from api.console.views.names import FLEET, Names
-from services.contracts.run import Run
+from services.contracts.history.run import Run
 from services.coordinator.terms import cohorts_of
 
 LAST_RUNS = 25

@@ -1,6 +1,7 @@
 """The form of a run's own terms: fields of a plan that one run may have otherwise, as a person fills them.
 
-A field that is left empty is the plan's. What may be set, and to what, is said by :mod:`services.contracts.overrides`.
+A field that is left empty is the plan's. What may be set, and to what, is said by
+:mod:`services.contracts.plans.overrides`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from services.contracts.plan import Plan
+from services.contracts.plans.plan import Plan
 
 PREFIX = "set-"
 SAID = {

@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from api.backend.wiring import Backend
 from api.console.views.names import Names
-from services.contracts.plan_changes import Change, plan_changes
-from services.contracts.run import RoundPoint, Run
+from services.contracts.history.run import RoundPoint, Run
+from services.contracts.plans.plan_changes import Change, plan_changes
 from services.reporting import tuning_section
 from services.round_store.overview import Missed, SiteTotals
 

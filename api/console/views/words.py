@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from services.contracts.model_version import ModelVersion
-from services.contracts.plan import Plan
-from services.contracts.report import GateResult
+from services.contracts.plans.plan import Plan
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.versions.report import GateResult
 from services.reporting.several_classes import several_classes
 
 REVEALED = {

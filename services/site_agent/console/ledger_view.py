@@ -11,7 +11,7 @@ from typing import Any
 
 from services.contracts.errors import NotFoundError
 from services.site_agent.file_stamp import file_stamp
-from services.site_agent.ledger_check import LedgerError, LedgerReading, head_path, read_ledger
+from services.site_agent.outgoing.ledger_check import LedgerError, LedgerReading, head_path, read_ledger
 
 PAGE = 50
 """Entries of one page."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from models.methods.catalogue import METHODS
-from services.contracts.messages import Kind, Reveal
+from services.contracts.wire.messages import Kind, Reveal
 
 MESSAGES: dict[Kind, str] = {
     "join": "at the start of a run: how many training rows there are, and the radius with its confidence",

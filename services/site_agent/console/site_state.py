@@ -14,7 +14,7 @@ from services.contracts.errors import BallastError
 from services.site_agent.agent import drift, exposure
 from services.site_agent.console.ledger_view import LedgerView
 from services.site_agent.health import check_alive, note, told_by
-from services.site_agent.policy import SitePolicy
+from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.settings import SiteSettings
 
 DRIFT_SECONDS = 60.0

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import FloatArray
-from services.contracts.asset_type import AssetType
+from services.contracts.machines.asset_type import AssetType
 from services.site_agent.settings import CsvSource
 from services.site_agent.vault.table import RawTable, VaultError, check_finite, read_columns, read_features
 

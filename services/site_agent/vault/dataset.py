@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from models.basics import FloatArray
 from models.losses.base import Task
-from services.contracts.asset_type import AssetType, Feature
-from services.contracts.target import Target
-from services.contracts.value_range import Ranges
+from services.contracts.machines.asset_type import AssetType, Feature
+from services.contracts.machines.target import Target
+from services.contracts.machines.value_range import Ranges
 from services.site_agent.vault.table import HoldOut, RawTable, VaultError
 
 MIDDLE = 0.5

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from models.basics import FloatArray
 from models.methods.row_account import RowAccount
 from models.tuning.fold_guard import over_all
-from services.site_agent.policy import Refusal, SitePolicy
-from services.site_agent.told_models import ISOLATING, ISOLATING_IN_ALL, REFUSED
+from services.site_agent.rules.policy import Refusal, SitePolicy
 from services.site_agent.vault.dataset import Part
 from services.site_agent.vault.exposure import ANY_KIND, Differences
 from services.site_agent.vault.exposure_record import (
@@ -30,6 +29,7 @@ from services.site_agent.vault.exposure_record import (
 )
 from services.site_agent.vault.guard import MOST_ABOVE, Choice, Left, VaultGuard
 from services.site_agent.vault.span import Figures, Span, leveraged_rows
+from services.site_agent.vault.told_models import ISOLATING, ISOLATING_IN_ALL, REFUSED
 
 _REFUSED_PART = "refused"  # of the record of what a run was told
 _ISOLATING_PART = "isolating "  # the same, and the method

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from services.site_agent.policy import SitePolicy
+from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.vault.exposure_gate import Exposure
 from services.site_agent.vault.exposure_record import ExposureRecord
 from services.site_agent.vault.span import LEAST_LEVERAGE

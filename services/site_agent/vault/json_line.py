@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from models.basics import FloatArray
-from services.contracts.asset_type import AssetType
+from services.contracts.machines.asset_type import AssetType
 from services.site_agent.settings import TableSource
 from services.site_agent.vault.dataset import apply_contract
 from services.site_agent.vault.table import VaultError, read_features

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from models.basics import FloatArray
-from services.contracts.asset_type import AssetType
+from services.contracts.machines.asset_type import AssetType
 from services.site_agent.settings import ParquetSource
 from services.site_agent.vault.table import RawTable, VaultError, check_finite, read_columns
 

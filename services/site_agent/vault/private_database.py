@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import suppress
 from pathlib import Path
 
-from services.contracts.private_files import private_file
+from services.process.private_files import private_file
 
 
 class _Base(sqlite3.Connection):

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import assert_never
 
-from services.contracts.asset_type import AssetType
+from services.contracts.machines.asset_type import AssetType
 from services.site_agent.settings import CsvSource, DataSource, ParquetSource, SimulatorSource
 from services.site_agent.vault.dataset import Dataset, build_dataset
 from services.site_agent.vault.table import RawTable

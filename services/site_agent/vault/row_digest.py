@@ -20,7 +20,7 @@ from importlib.metadata import PackageNotFoundError, version
 import numpy as np
 
 from models.basics import FloatArray
-from services.contracts.training_spec import TrainingSpec
+from services.contracts.problems.training_spec import TrainingSpec
 
 _PURPOSE = b"ballast: rows and terms of a run\x00"
 

@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from models.basics import FloatArray
 from models.features.condition_indicators import INDICATOR_NAMES, INDICATOR_UNITS, condition_indicators
-from services.contracts.asset_type import AssetType, explain
+from services.contracts.machines.asset_type import AssetType
+from services.contracts.reading import explain
 from services.site_agent.settings import SimulatorSource
 from services.site_agent.vault.parquet_source import read_table
 from services.site_agent.vault.table import RawTable, VaultError, check_units

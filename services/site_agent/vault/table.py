@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import FloatArray
-from services.contracts.asset_type import AssetType
 from services.contracts.errors import BallastError
-from services.contracts.messages import RefusalCode
+from services.contracts.machines.asset_type import AssetType
+from services.contracts.wire.messages import RefusalCode
 from services.site_agent.settings import TableSource
 from services.site_agent.vault.held_out import held_by_machine, held_by_time, seconds
 

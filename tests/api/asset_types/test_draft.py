@@ -10,8 +10,8 @@ import pytest
 
 from api.asset_types.draft import DraftedType, Layout, draft_asset_type
 from api.cli.main import main
-from services.contracts.asset_type import AssetType
 from services.contracts.errors import InvalidInputError
+from services.contracts.machines.asset_type import AssetType
 from services.site_agent.settings import CsvSource
 from services.site_agent.vault.reader import Vault
 

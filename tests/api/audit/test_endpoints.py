@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from services.contracts.identity import Role
+from services.contracts.access.identity import Role
 
 
 def test_the_audit_trail_is_listed_by_pages_and_verified(any_world: Any) -> None:

@@ -17,8 +17,8 @@ from services.bus import server
 from services.bus.certificates import ensure_certificates
 from services.bus.configuration import BusFiles, TlsFiles
 from services.contracts.errors import InvalidInputError, UnavailableError
-from services.contracts.process_lock import held
-from services.contracts.settings import Settings
+from services.process.process_lock import held
+from services.process.settings import Settings
 
 
 def settings(home: Path, **sections: Any) -> Settings:

@@ -7,9 +7,9 @@ import pytest
 
 from api.backend.pseudonyms import Pseudonyms
 from services.contracts.errors import UnavailableError
-from services.contracts.plan import Plan
-from services.contracts.report import GateResult, MissedRound
-from services.contracts.run import Run, SiteAnswer, SiteTermsRecord, SummedSites
+from services.contracts.history.run import Run, SiteAnswer, SiteTermsRecord, SummedSites
+from services.contracts.plans.plan import Plan
+from services.contracts.versions.report import GateResult, MissedRound
 
 KEY = bytes(range(32))
 

@@ -12,7 +12,7 @@ import pytest
 
 from api.backend.wiring import Backend, open_backend
 from api.cli.main import main
-from services.contracts.settings import Settings
+from services.process.settings import Settings
 
 
 @dataclass(frozen=True)

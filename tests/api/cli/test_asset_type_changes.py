@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from services.contracts.asset_type import AssetType
-from services.contracts.signing import new_seed_file
+from services.contracts.keys.signing import new_seed_file
+from services.contracts.machines.asset_type import AssetType
 from services.plant_simulator.assets import builtin_asset_type_path
 from services.round_store.asset_types import AssetTypeRepository
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from api.cli.token import read_end
-from services.contracts.identity import Role
+from services.contracts.access.identity import Role
 from services.identity.tokens import check, token_id_of
 from services.plant_simulator.assets import builtin_asset_type_path
 from tests.api.conftest import SITES, a_plan

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from api.cli.main import COMMANDS, _module, main, make_parser
-from services.contracts import command_line
-from services.contracts.command_line import whole_number
+from services.process import command_line
+from services.process.command_line import whole_number
 from services.site_agent import cli as plant
 
 EXEMPT = {

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from services.contracts.process_lock import held
 from services.plant_simulator.assets import builtin_asset_type_path
+from services.process.process_lock import held
 from tests.api.conftest import a_curve
 
 PUMP = str(builtin_asset_type_path("triplex-pump"))

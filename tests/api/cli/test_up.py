@@ -18,9 +18,9 @@ from api.cli.parts import PARTS
 from api.cli.supervisor import Child, Supervisor
 from api.cli.up import addresses, prepare_stores
 from services.contracts.errors import ConflictError, InvalidInputError, UnavailableError
-from services.contracts.process_lock import held
-from services.contracts.settings import Settings
 from services.identity.server_secrets import ServerSecrets
+from services.process.process_lock import held
+from services.process.settings import Settings
 from tests.ports import free_port
 
 SECTIONS = ("api", "nats", "prefect", "mlflow")

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from services.contracts.plan import Plan
-from services.contracts.run import SiteTermsRecord
+from services.contracts.history.run import SiteTermsRecord
+from services.contracts.plans.plan import Plan
 from services.plant_simulator.assets import builtin_asset_type
 from tests.versions import a_round, an_answer
 

@@ -21,8 +21,8 @@ from api.client import (
     SignedOutError,
     UnreachableError,
 )
-from services.contracts.events import Event
-from services.contracts.identity import Role
+from services.contracts.access.identity import Role
+from services.contracts.history.events import Event
 from tests.api.conftest import RUN_ID, SITES, a_plan
 from tests.ports import free_port
 from tests.waiting import PATIENCE

@@ -12,7 +12,7 @@ import pytest
 from httpx import Response
 
 from api.web.sessions import COOKIE
-from services.contracts.identity import Role
+from services.contracts.access.identity import Role
 
 HOST = "ballast"
 ORIGIN = f"https://{HOST}"

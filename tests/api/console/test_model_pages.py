@@ -10,10 +10,10 @@ from api.cli.model import _notes
 from api.console.views import words
 from api.models import queries
 from api.models import service as models
-from services.contracts.gates import Gates
-from services.contracts.identity import Role
-from services.contracts.report import GateResult
-from services.contracts.version_facts import PlantFreshness
+from services.contracts.access.identity import Role
+from services.contracts.plans.gates import Gates
+from services.contracts.versions.report import GateResult
+from services.contracts.versions.version_facts import PlantFreshness
 from services.plant_simulator.assets import builtin_asset_type
 from tests.api.conftest import SITES, a_version, register
 

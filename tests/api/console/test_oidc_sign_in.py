@@ -15,8 +15,8 @@ import pytest
 from api.console.sign_ins import COOKIE as SIGN_IN_COOKIE
 from api.console.sign_ins import SECONDS, SignIns
 from api.web.sessions import COOKIE, digest, subject_of_sign_in
+from services.contracts.access.identity import Role
 from services.contracts.errors import UnavailableError
-from services.contracts.identity import Role
 from services.identity.errors import UnauthenticatedError
 from tests.oidc_issuer import CLIENT, CONSOLE, SECRET, LocalIssuer, local_issuer
 from tests.oracles.store_walk import all_columns

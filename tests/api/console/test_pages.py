@@ -17,8 +17,8 @@ from api.backend.actor import Actor
 from api.console.rendering import POLICY, STATIC, environment
 from api.tokens import service as tokens
 from api.tokens.schemas import TokenRequest
-from services.contracts.identity import Role
-from services.contracts.run import RoundRecord, SiteAnswer
+from services.contracts.access.identity import Role
+from services.contracts.history.run import RoundRecord, SiteAnswer
 from tests import versions
 
 RUN = "ab" * 16

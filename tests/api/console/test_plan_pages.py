@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from services.contracts.identity import Role
-from services.contracts.overrides import FOR_ONE_RUN
+from services.contracts.access.identity import Role
+from services.contracts.plans.overrides import FOR_ONE_RUN
 from services.reporting.tuning_section import tuning_chart
 from tests.api.conftest import a_curve, a_plan
 

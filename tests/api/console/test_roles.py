@@ -9,7 +9,7 @@ import pytest
 from api.app import api_routes
 from api.console.forms import PostedForm
 from api.web.openapi import permission_of
-from services.contracts.identity import Role
+from services.contracts.access.identity import Role
 from services.identity.roles import least_role
 
 OPEN = {

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import update
 
 from api.web.sessions import COOKIE, IDLE, LIFETIME, digest
-from services.contracts.identity import Role
+from services.contracts.access.identity import Role
 from services.identity.tokens import issue
 from services.round_store.tables import ConsoleSessionRow
 from tests.api.console.conftest import text_of

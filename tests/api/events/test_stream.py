@@ -19,8 +19,8 @@ from sqlalchemy import update
 
 from api.events import endpoints, feed
 from api.web.sessions import COOKIE, Sessions
-from services.contracts.identity import Role
-from services.contracts.run import SiteTermsRecord
+from services.contracts.access.identity import Role
+from services.contracts.history.run import SiteTermsRecord
 from services.round_store.operation_tables import EventRow
 from services.round_store.tables import SiteRow
 from tests import versions

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from api.backend.disk_space import LEAST_BYTES, disk_problem, least_room, written_folders
-from services.contracts.settings import Settings
+from services.process.settings import Settings
 
 Usage = namedtuple("Usage", "total used free")
 

@@ -9,7 +9,7 @@ from anyio.from_thread import start_blocking_portal
 from httpx import ASGITransport, AsyncClient, Response
 
 from api.app import create_app
-from services.contracts.settings import Settings
+from services.process.settings import Settings
 
 
 def ask(settings: Settings, *paths: str) -> list[Response]:
@@ -65,7 +65,7 @@ def test_without_its_registry_it_says_so(tmp_path: Path, new_sqlite: Any) -> Non
 def test_a_read_only_database_still_answers_readers(
     tmp_path: Path, new_sqlite: Any, mlflow_settings: dict[str, str], opening: Any
 ) -> None:
-    from services.contracts.identity import Role
+    from services.contracts.access.identity import Role
 
     url = new_sqlite()
     with opening(tmp_path, url, mlflow_settings) as world:
@@ -87,7 +87,7 @@ def test_a_read_only_database_still_answers_readers(
 
 
 def test_runs_that_nobody_is_there_to_start_are_a_notice(world: Any) -> None:
-    from services.contracts.process_lock import held
+    from services.process.process_lock import held
 
     assert world.call(None, "GET", "/readyz").json()["notices"] == {}
     world.backend.store.runs.create_run(world.backend.store.plans.get("pumps").plan)

@@ -8,7 +8,7 @@ import pytest
 
 from api.inference import service
 from api.models.examples import FEATURES_EXAMPLE
-from services.contracts.identity import Role
+from services.contracts.access.identity import Role
 from tests.api.conftest import a_plan
 
 ROOT = "/v2/models/pumps"

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from api.models.examples import DIAGNOSE, FEATURES_EXAMPLE
-from services.contracts.diagnosis import DiagnoseResponse
-from services.contracts.identity import Role
-from services.contracts.value_range import Ranges
+from services.contracts.access.identity import Role
+from services.contracts.evaluation.diagnosis import DiagnoseResponse
+from services.contracts.machines.value_range import Ranges
 
 PATH = "/v1/models/pumps/diagnose"
 

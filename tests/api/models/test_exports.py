@@ -7,7 +7,7 @@ from typing import Any
 
 import onnx
 
-from services.contracts.identity import Role
+from services.contracts.access.identity import Role
 from services.exporting.c99_header import c99_header
 
 PATH = "/v1/models/pumps/versions/{}/export?format={}"

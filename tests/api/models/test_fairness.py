@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from services.contracts.identity import Role
+from services.contracts.access.identity import Role
 
 PATH = "/v1/models/pumps/versions/champion/fairness"
 

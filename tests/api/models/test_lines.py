@@ -11,7 +11,7 @@ from httpx import ASGITransport, AsyncClient
 
 from api.models import lines
 from api.models.examples import FEATURES_EXAMPLE
-from services.contracts.identity import Role
+from services.contracts.access.identity import Role
 
 PATH = "/v1/models/pumps/diagnose"
 KIND = {"Content-Type": "application/x-ndjson"}

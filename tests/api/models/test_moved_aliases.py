@@ -11,7 +11,7 @@ import pytest
 from api.models import service
 from flows.alias_watch import restore_aliases
 from flows.wiring import FlowContext
-from services.contracts.identity import Role
+from services.contracts.access.identity import Role
 from services.registry.labels import CHALLENGER, CHAMPION, PREVIOUS
 from services.registry.mlflow_registry import ModelRegistry
 from tests.api.conftest import FOUNDER

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from services.contracts.access.identity import Role
 from services.contracts.errors import UnavailableError
-from services.contracts.identity import Role
 from tests.aliases import alias_history
 
 

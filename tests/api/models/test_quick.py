@@ -11,8 +11,8 @@ import pytest
 from api.models import quick
 from api.models.answers import KINDS
 from api.models.examples import FEATURES_EXAMPLE
-from services.contracts.diagnosis import DiagnoseResponse
-from services.contracts.identity import Role
+from services.contracts.access.identity import Role
+from services.contracts.evaluation.diagnosis import DiagnoseResponse
 from services.identity.tokens import issue
 
 PATH = "/v1/models/pumps/diagnose"

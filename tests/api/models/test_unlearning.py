@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from api.models.unlearning import without_site
+from services.contracts.access.identity import Role
 from services.contracts.errors import ConflictError
-from services.contracts.identity import Role
-from services.contracts.plan import Plan
+from services.contracts.plans.plan import Plan
 from tests.api.conftest import MODEL, RUN_ID, SITES
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from services.contracts.identity import Role
-from services.contracts.report import ModelReport
+from services.contracts.access.identity import Role
+from services.contracts.versions.report import ModelReport
 from services.registry.gates import check_gates
 from services.reporting.model_report import model_report
 

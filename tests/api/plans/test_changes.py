@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from services.contracts.identity import Role
+from services.contracts.access.identity import Role
 
 PATH = "/v1/admin/plans"
 PLAN: dict[str, Any] = {"name": "nightly", "asset_type": "triplex-pump", "cron": "0 2 * * mon-fri", "min_sites": 2}

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from services.contracts.identity import Role
-from services.contracts.run import SiteTermsRecord
+from services.contracts.access.identity import Role
+from services.contracts.history.run import SiteTermsRecord
 from services.plant_simulator.assets import builtin_asset_type
 
 PATH = "/v1/admin/plans"

@@ -26,9 +26,9 @@ from api.recovery.restore import restore_backup
 from migrations.run import current, head, upgrade
 from services.backup import archive, tables
 from services.backup.sealed_stream import KeyCost, SealedWriter
-from services.contracts.audit import GENESIS, AuditEvent
 from services.contracts.errors import BallastError, ConflictError, UnavailableError
-from services.contracts.settings import Settings
+from services.contracts.history.audit import GENESIS, AuditEvent
+from services.process.settings import Settings
 from services.registry.mlflow_registry import ModelRegistry
 from services.round_store.session import make_engine
 from services.round_store.store import RoundStore

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from services.contracts.identity import Role
-from services.contracts.run import RoundRecord, Run
+from services.contracts.access.identity import Role
+from services.contracts.history.run import RoundRecord, Run
 
 
 def get(world: Any, path: str) -> Any:

@@ -9,8 +9,8 @@ import pytest
 
 from services.bus import server
 from services.bus.configuration import BusFiles
-from services.contracts.identity import Role
-from services.contracts.signing import new_seed_file
+from services.contracts.access.identity import Role
+from services.contracts.keys.signing import new_seed_file
 from tests.nats_server import start
 from tests.waiting import PATIENCE
 

@@ -13,9 +13,9 @@ from sqlalchemy import update
 
 from services.bus import server
 from services.bus.configuration import BusFiles
-from services.contracts.enrolment import proof, read_code
-from services.contracts.identity import Role
-from services.contracts.signing import new_seed_file, public_key, signer
+from services.contracts.access.enrolment import proof, read_code
+from services.contracts.access.identity import Role
+from services.contracts.keys.signing import new_seed_file, public_key, signer
 from services.round_store.operation_tables import EnrolmentCodeRow
 from tests.oracles.store_walk import all_columns
 

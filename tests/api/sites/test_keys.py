@@ -18,8 +18,8 @@ from sqlalchemy import update
 from api.system.link_users import link_users
 from services.bus import server
 from services.bus.configuration import BusFiles, users_text
-from services.contracts.identity import Role
-from services.contracts.signing import new_seed_file, public_key
+from services.contracts.access.identity import Role
+from services.contracts.keys.signing import new_seed_file, public_key
 from services.round_store.tables import SiteRow
 from tests import nats_server
 from tests.ports import free_port

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from api.system import checks, facts
-from services.contracts.events import Webhook
-from services.contracts.plan import Plan
-from services.contracts.records import Site
-from services.contracts.run import Run
-from services.contracts.settings import Settings
+from services.contracts.history.events import Webhook
+from services.contracts.history.records import Site
+from services.contracts.history.run import Run
+from services.contracts.plans.plan import Plan
+from services.process.settings import Settings
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 DAY, SECOND = timedelta(days=1), timedelta(seconds=1)

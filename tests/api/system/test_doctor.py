@@ -22,9 +22,9 @@ from api.system.doctor import BACKUP_MADE, last_backup
 from services.bus.certificates import ensure_certificates
 from services.bus.configuration import BusFiles
 from services.bus.server import prepare, rotate_coordinator
-from services.contracts.process_lock import held
-from services.contracts.settings import Settings
-from services.contracts.signing import public_key
+from services.contracts.keys.signing import public_key
+from services.process.process_lock import held
+from services.process.settings import Settings
 from tests.ports import free_port
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from services.contracts.identity import Role
+from services.contracts.access.identity import Role
 from tests.api.conftest import MODEL
 
 NAMES = {

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from services.contracts.identity import Role
+from services.contracts.access.identity import Role
 from tests.oracles.store_walk import all_columns
 from tests.waiting import wait_until
 

@@ -9,7 +9,7 @@ import pytest
 
 from api.app import api_routes
 from api.events.feed import MOST_FOLLOWERS
-from services.contracts.identity import Role
+from services.contracts.access.identity import Role
 
 ASKED = [
     "/healthz", "/readyz", "/docs", "/metrics", "/v1/models", "/v1/models/pumps/versions/1/report.html",

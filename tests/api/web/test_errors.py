@@ -9,8 +9,8 @@ import pytest
 
 from api.web.errors import STATUS, Problem, status_of
 from api.web.limits import LARGEST_BODY_BYTES
+from services.contracts.access.identity import Role
 from services.contracts.errors import BallastError, ConflictError, InvalidInputError, NotFoundError, UnavailableError
-from services.contracts.identity import Role
 from services.identity.errors import ForbiddenError, UnauthenticatedError
 
 

@@ -16,7 +16,7 @@ from sqlalchemy import update
 from api.app import api_routes
 from api.web.idempotency import CHANGES, METHODS
 from api.web.openapi import permission_of
-from services.contracts.identity import Role
+from services.contracts.access.identity import Role
 from services.identity.roles import Permission
 from services.round_store.operation_tables import OutcomeRow
 from tests.oracles.store_walk import all_columns

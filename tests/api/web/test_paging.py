@@ -10,7 +10,7 @@ import pytest
 
 from api.app import api_routes
 from api.web.paging import NO_CURSOR, write_cursor
-from services.contracts.identity import Role
+from services.contracts.access.identity import Role
 from tests.api.conftest import a_plan
 
 LISTS = {

@@ -16,7 +16,7 @@ from api.cli.supervisor import Supervisor
 from api.cli.up import prepare_stores
 from api.web.limits import OnlyTls
 from services.contracts.errors import InvalidInputError, UnavailableError
-from services.contracts.settings import Settings
+from services.process.settings import Settings
 from tests.ports import free_port
 
 

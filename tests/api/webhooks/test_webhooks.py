@@ -19,8 +19,8 @@ from sqlalchemy import update
 
 from api.webhooks import delivery
 from api.webhooks.delivery import MOST_FAILURES, Deliverer, wait_after
+from services.contracts.access.identity import Role
 from services.contracts.errors import InvalidInputError
-from services.contracts.identity import Role
 from services.identity.webhook_signature import SIGNATURE, TIMESTAMP, check_signature
 from services.round_store.operation_tables import WebhookRow
 from tests.api.conftest import a_plan

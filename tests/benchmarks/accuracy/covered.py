@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from models.basics import Arrays, FloatArray
 from models.conformal.scores import class_scores, class_sets
 from models.multiclass import predict_scores
-from services.contracts.asset_type import AssetType
-from services.contracts.calibration import Calibration
-from services.contracts.run import Run
+from services.contracts.evaluation.calibration import Calibration
+from services.contracts.history.run import Run
+from services.contracts.machines.asset_type import AssetType
 from services.coordinator.calibration import calibration, kind_of
-from services.site_agent.local_scores import calibration_counts, spread_counts
-from services.site_agent.local_solve import lifted, site_problems
-from services.site_agent.policy import SitePolicy
+from services.site_agent.answers.local_scores import calibration_counts, spread_counts
+from services.site_agent.answers.local_solve import lifted, site_problems
+from services.site_agent.rules.policy import SitePolicy
 from tests.benchmarks.accuracy.deal import PLANTS, Part
 
 

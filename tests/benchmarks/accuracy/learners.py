@@ -31,7 +31,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 
 from models.basics import FloatArray
-from services.contracts.messages import Reveal
+from services.contracts.wire.messages import Reveal
 from tests.benchmarks.accuracy.deal import PLANTS, Part
 from tests.benchmarks.accuracy.estimated import estimator
 from tests.benchmarks.accuracy.outcome import Learner, Outcome, task_of

@@ -27,26 +27,26 @@ from migrations.run import upgrade
 from models.basics import FloatArray
 from models.methods.catalogue import METHODS
 from models.multiclass import predict_class, predict_scores
-from services.contracts.asset_type import AssetType, FaultClass, Feature
-from services.contracts.codec import COMPACT, OWN_SCORES
-from services.contracts.lift import draw_lift
-from services.contracts.likely_range import likely_range
-from services.contracts.likely_scale import likely_log_range, speaks_for_logarithms
-from services.contracts.messages import Kind, Reveal
-from services.contracts.plan import Plan
-from services.contracts.run import Run
-from services.contracts.signing import new_seed_file, public_key, signer
-from services.contracts.target import Target
-from services.contracts.value_range import Ranges
+from services.contracts.history.run import Run
+from services.contracts.keys.signing import new_seed_file, public_key, signer
+from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
+from services.contracts.machines.likely_range import likely_range
+from services.contracts.machines.likely_scale import likely_log_range, speaks_for_logarithms
+from services.contracts.machines.target import Target
+from services.contracts.machines.value_range import Ranges
+from services.contracts.plans.plan import Plan
+from services.contracts.problems.lift import draw_lift
+from services.contracts.wire.codec import COMPACT, OWN_SCORES
+from services.contracts.wire.messages import Kind, Reveal
 from services.coordinator.ports import RawAnswer
 from services.coordinator.training import Coordinator
 from services.coordinator.training_state import TrainedModel
 from services.round_store.store import RoundStore
-from services.site_agent.egress import Egress
-from services.site_agent.ledger import Ledger
-from services.site_agent.local_round import LocalRound
-from services.site_agent.masked_runs import MaskedRuns
-from services.site_agent.policy import SitePolicy
+from services.site_agent.door.local_round import LocalRound
+from services.site_agent.door.masked_runs import MaskedRuns
+from services.site_agent.outgoing.egress import Egress
+from services.site_agent.outgoing.ledger import Ledger
+from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.settings import CsvSource
 from tests.benchmarks.accuracy.covered import coverage_and_width
 from tests.benchmarks.accuracy.deal import PLANTS, Part, class_numbers

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from services.contracts.masking import MaskedWords
+from services.contracts.wire.masking import MaskedWords
 from services.masking.unmasking import deliveries, unmask_request, unmasked_sum
 from tests.benchmarks.masking import frame_bytes, members
 

@@ -14,7 +14,7 @@ from services.auditing.questions import Question
 from services.auditing.request import unsealed
 from services.auditing.verdict import judged, read_verdict, verify_sum_evidence
 from services.contracts.errors import InvalidInputError
-from services.contracts.signing import new_seed_file, public_key, signer
+from services.contracts.keys.signing import new_seed_file, public_key, signer
 from services.verification.proof import NotProvenError
 from tests.attacks.cohort import Cohort
 from tests.services.auditing.conftest import LIAR, halved, problems

@@ -15,8 +15,8 @@ from services.auditing.questions import Question
 from services.auditing.request import AuditRequest, opened_to, unsealed
 from services.auditing.verdict import judged, verify_sum_evidence
 from services.contracts.errors import InvalidInputError
-from services.contracts.masking import MaskingError
-from services.contracts.signing import new_seed_file, signer
+from services.contracts.keys.signing import new_seed_file, signer
+from services.contracts.wire.masking import MaskingError
 from services.masking.commitments import signed
 from tests.attacks.cohort import Cohort
 from tests.services.auditing.conftest import LIAR

@@ -15,7 +15,7 @@ from models.problem import RobustSpec, SiteProblem
 from services.auditing.auditor import audit
 from services.auditing.questions import Question, falsehood
 from services.auditing.request import falsehood_of_sums
-from services.contracts.training_spec import TrainingSpec
+from services.contracts.problems.training_spec import TrainingSpec
 from services.masking.commitments import signed
 from services.masking.masks import words_from_bytes, words_to_bytes
 from tests.attacks.cohort import Cohort

@@ -25,7 +25,7 @@ from services.bus.configuration import BusFiles
 from services.bus.reload import running_pid
 from services.bus.server import command, update_users
 from services.contracts.errors import ConflictError, InvalidInputError
-from services.contracts.signing import new_seed_file, public_key
+from services.contracts.keys.signing import new_seed_file, public_key
 from services.coordinator.nats_transport import NatsTransport
 from tests.ports import free_port
 from tests.waiting import PATIENCE, wait_until

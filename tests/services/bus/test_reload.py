@@ -13,7 +13,7 @@ from services.bus import reload
 from services.bus.configuration import BusFiles, users_text
 from services.bus.server import prepare
 from services.contracts.errors import ConflictError, UnavailableError
-from services.contracts.signing import new_seed_file, public_key
+from services.contracts.keys.signing import new_seed_file, public_key
 
 STARTED, TAKEN = f"[7] [INF] {reload.STARTED}\n", f"[7] [INF] {reload.TAKEN}\n"
 REFUSED = f"[7] [ERR] {reload.REFUSED}Duplicate nkey\n"

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from services.contracts.asset_type import AssetType, FaultClass, Feature
 from services.contracts.documents import to_plain
 from services.contracts.errors import InvalidInputError
-from services.contracts.model_version import ModelVersion
-from services.contracts.training_spec import TrainingSpec
-from services.contracts.version_facts import SiteScore
+from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
+from services.contracts.problems.training_spec import TrainingSpec
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.versions.version_facts import SiteScore
 
 any_number = st.floats(width=64)
 RECENT = (

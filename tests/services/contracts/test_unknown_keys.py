@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from services.contracts.asset_type import AssetType, read_contract, read_toml
 from services.contracts.errors import InvalidInputError
-from services.contracts.plan import Plan
-from services.contracts.plan_changes import plan_changes
-from services.contracts.settings import Settings
+from services.contracts.machines.asset_type import AssetType
+from services.contracts.plans.plan import Plan
+from services.contracts.plans.plan_changes import plan_changes
+from services.contracts.reading import read_contract, read_toml
 from services.contracts.toml_text import to_toml
-from services.site_agent.policy import SitePolicy
+from services.process.settings import Settings
+from services.site_agent.rules.policy import SitePolicy
 
 PLAN = Plan.model_validate({
     "name": "pumps", "asset_type": "pump", "cron": "0 2 * * *", "parameters": {"level": 1e-320, "step": -0.0},

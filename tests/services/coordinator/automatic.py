@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from services.contracts.asset_type import AssetType, FaultClass
-from services.contracts.messages import Task
-from services.contracts.plan import Plan
-from services.contracts.run import Run
+from services.contracts.history.run import Run
+from services.contracts.machines.asset_type import AssetType, FaultClass
+from services.contracts.plans.plan import Plan
+from services.contracts.wire.messages import Task
 from tests.services.coordinator.fake_ports import RIG, FakeWorks
 
 GRADES = AssetType(

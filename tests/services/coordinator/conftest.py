@@ -9,7 +9,7 @@ import pytest
 
 from services.bus.configuration import BusFiles
 from services.bus.server import prepare
-from services.contracts.signing import new_seed_file
+from services.contracts.keys.signing import new_seed_file
 from services.coordinator import joining, run_parts
 from services.coordinator.nats_transport import NatsTransport
 from tests.nats_server import start

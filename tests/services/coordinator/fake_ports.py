@@ -14,23 +14,31 @@ import numpy as np
 
 from models.basics import FloatArray
 from models.methods.growth import Added
-from services.contracts.asset_type import AssetType, FaultClass, Feature
-from services.contracts.codec import decode, digest, encode
-from services.contracts.coupling import CouplingTask
-from services.contracts.masking import Delivery, MaskingAnswer
-from services.contracts.messages import RefusalCode, SiteRefusal, SiteUpdate, Task
-from services.contracts.plan import Plan
-from services.contracts.run import Exchange, ExcludedSite, RoundRecord, Run, RunStart, SiteAnswer, SiteTermsRecord
-from services.contracts.signing import new_seed_file, signer
+from services.contracts.history.run import (
+    Exchange,
+    ExcludedSite,
+    RoundRecord,
+    Run,
+    RunStart,
+    SiteAnswer,
+    SiteTermsRecord,
+)
+from services.contracts.keys.signing import new_seed_file, signer
+from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
+from services.contracts.plans.plan import Plan
+from services.contracts.problems.coupling import CouplingTask
+from services.contracts.wire.codec import decode, digest, encode
+from services.contracts.wire.masking import Delivery, MaskingAnswer
+from services.contracts.wire.messages import RefusalCode, SiteRefusal, SiteUpdate, Task
 from services.coordinator.ports import RawAnswer
 from services.coordinator.training import Coordinator
-from services.site_agent.local_coupling import coupling_answer
-from services.site_agent.local_scores import confusion_counts, held_out_loss
-from services.site_agent.local_solve import head_risks, join_answer, lifted, site_problems, solve_round
-from services.site_agent.local_tuning import tuning_answer
-from services.site_agent.masked_runs import MaskedRuns
-from services.site_agent.noisy_round import NoisyAnswers
-from services.site_agent.policy import REASONS, Refusal, SitePolicy
+from services.site_agent.answers.local_coupling import coupling_answer
+from services.site_agent.answers.local_scores import confusion_counts, held_out_loss
+from services.site_agent.answers.local_solve import head_risks, join_answer, lifted, site_problems, solve_round
+from services.site_agent.answers.local_tuning import tuning_answer
+from services.site_agent.door.masked_runs import MaskedRuns
+from services.site_agent.door.noisy_round import NoisyAnswers
+from services.site_agent.rules.policy import REASONS, Refusal, SitePolicy
 from services.site_agent.vault.dataset import Part
 from services.site_agent.vault.noise_account import NoiseRecord
 

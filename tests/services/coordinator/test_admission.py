@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from services.contracts.codec import encode
-from services.contracts.messages import Hello, SiteRefusal, SiteUpdate
-from services.contracts.signing import new_seed_file, signer
+from services.contracts.keys.signing import new_seed_file, signer
+from services.contracts.wire.codec import encode
+from services.contracts.wire.messages import Hello, SiteRefusal, SiteUpdate
 from services.coordinator.admission import AdmissionError, Expected, admit
 
 RUN = "0123456789abcdef" * 2
@@ -25,7 +25,7 @@ def seed(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def expected(seed: Path) -> Expected:
-    from services.contracts.signing import public_key
+    from services.contracts.keys.signing import public_key
 
     return Expected("round", "plant-1", RUN, 7, "d" * 64, public_key(seed), SHAPES)
 

@@ -16,16 +16,16 @@ from models.cuts.contradiction import Contradiction
 from services.auditing.auditor import AuditCase, audit
 from services.auditing.standing import audit_gate, verdict_name
 from services.auditing.verdict import judged, read_case, read_verdict
-from services.contracts.masking import MaskedWords, MaskingCohort, MaskKeys, OpenRounds, SealedOpenings
-from services.contracts.messages import Kind, Task
-from services.contracts.plan import Plan
-from services.contracts.signing import new_seed_file, public_key, signer
+from services.contracts.keys.signing import new_seed_file, public_key, signer
+from services.contracts.plans.plan import Plan
+from services.contracts.wire.masking import MaskedWords, MaskingCohort, MaskKeys, OpenRounds, SealedOpenings
+from services.contracts.wire.messages import Kind, Task
 from services.coordinator import summed_rounds
 from services.coordinator.ports import RawAnswer
 from services.coordinator.training_state import ContradictingAnswersError, TooFewSitesError, Training
 from services.masking import committer
 from services.masking.unmasking import deliveries
-from services.site_agent.policy import Refusal, SitePolicy
+from services.site_agent.rules.policy import Refusal, SitePolicy
 from tests.services.coordinator.fake_ports import FakePlant, FakeWorks
 
 LIAR = "plant-3"

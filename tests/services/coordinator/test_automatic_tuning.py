@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from services.contracts.asset_type import AssetType
-from services.contracts.messages import Task
-from services.contracts.overrides import tuning_alone
-from services.contracts.plan_problem import grid_of, with_automatic_loss
-from services.contracts.tuning import TuningSpec
+from services.contracts.machines.asset_type import AssetType
+from services.contracts.plans.overrides import tuning_alone
+from services.contracts.plans.plan_problem import grid_of, with_automatic_loss
+from services.contracts.problems.tuning import TuningSpec
+from services.contracts.wire.messages import Task
 from services.coordinator.training_state import NothingCountedError, TooFewSitesError, TuningBudgetError
 from services.coordinator.tuning import earlier_choice
 from services.reporting.tuning_section import tuning_account, tuning_rows

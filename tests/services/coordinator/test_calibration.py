@@ -16,12 +16,12 @@ from models.conformal.temperature import confidence_counts
 from models.losses.catalogue import get_loss
 from models.problem import RobustSpec, SiteProblem
 from models.site_ambiguity.ball import MixtureBall, worst_mixture
-from services.contracts.plan import Plan
-from services.contracts.run import Run, SiteTermsRecord
-from services.contracts.training_spec import TrainingSpec
+from services.contracts.history.run import Run, SiteTermsRecord
+from services.contracts.plans.plan import Plan
+from services.contracts.problems.training_spec import TrainingSpec
 from services.coordinator.calibration import calibration, kind_of
 from services.coordinator.plausibility import counted_doubt
-from services.site_agent.local_scores import calibration_counts, spread_counts
+from services.site_agent.answers.local_scores import calibration_counts, spread_counts
 
 SITES = ("a", "b", "c")
 WEIGHTS = (0.5, 0.3, 0.2)

@@ -11,11 +11,11 @@ import pytest
 from scipy.optimize import minimize
 
 from models.tuning.coupling import EXCHANGES, RIDGE, coupled_planes
-from services.contracts.coupling import CouplingTask
-from services.contracts.messages import Task
-from services.contracts.plan import Plan
-from services.contracts.plan_problem import couples, with_automatic_loss
-from services.contracts.run import Run
+from services.contracts.history.run import Run
+from services.contracts.plans.plan import Plan
+from services.contracts.plans.plan_problem import couples, with_automatic_loss
+from services.contracts.problems.coupling import CouplingTask
+from services.contracts.wire.messages import Task
 from services.coordinator.training_state import RunCancelledError, TrainedModel
 from tests.services.coordinator import fake_ports
 from tests.services.coordinator.automatic import GRADES

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from models.methods.catalogue import METHODS
-from services.contracts.codec import pack_arrays, unpack
-from services.contracts.signing import signer
+from services.contracts.keys.signing import signer
+from services.contracts.wire.codec import pack_arrays, unpack
 from services.coordinator.training_state import TooFewSitesError
 from services.verification.contradiction import verify_evidence, write_evidence
 from services.verification.proof import NotProvenError

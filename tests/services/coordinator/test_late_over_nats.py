@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from models.problem import Status
-from services.contracts.codec import encode
-from services.contracts.messages import Hello
-from services.contracts.signing import signer
+from services.contracts.keys.signing import signer
+from services.contracts.wire.codec import encode
+from services.contracts.wire.messages import Hello
 from services.coordinator.nats_transport import NatsTransport
 from services.coordinator.presence import connected_sites
 from services.coordinator.training import Coordinator
-from services.site_agent.link import PlantLink
-from services.site_agent.link_address import Address
+from services.site_agent.connection.link import PlantLink
+from services.site_agent.connection.link_address import Address
 from tests.services.coordinator.fake_ports import RIG, FakePlant, FakeWorks
 
 SLOW = "plant-2"

@@ -13,9 +13,9 @@ import pytest
 from pydantic import ValidationError
 
 from models.problem import Status
-from services.contracts.codec import decode
-from services.contracts.messages import Task
-from services.contracts.plan import Plan
+from services.contracts.plans.plan import Plan
+from services.contracts.wire.codec import decode
+from services.contracts.wire.messages import Task
 from services.coordinator.ports import RawAnswer
 from services.coordinator.training_state import TooFewSitesError
 from tests.services.coordinator.fake_ports import FakePlant, FakeWorks
@@ -96,8 +96,8 @@ def patient(works: FakeWorks) -> PatientWorks:
 
 def risk_of(works: FakeWorks, weights: Any) -> float:
     """Mean of the plants' worst-case risks, from their rows."""
-    from services.contracts.training_spec import TrainingSpec
-    from services.site_agent.local_solve import head_risks, site_problems
+    from services.contracts.problems.training_spec import TrainingSpec
+    from services.site_agent.answers.local_solve import head_risks, site_problems
     from tests.services.coordinator.fake_ports import RIG
 
     spec = TrainingSpec.model_validate({"radius": {"rule": "fixed", "value": 0.02}})

@@ -13,10 +13,10 @@ import pytest
 
 from models.methods import certified
 from models.methods.catalogue import METHODS
-from services.contracts.codec import pack_arrays, unpack
 from services.contracts.errors import InvalidInputError
-from services.contracts.messages import Task
-from services.contracts.signing import new_seed_file, public_key, signer
+from services.contracts.keys.signing import new_seed_file, public_key, signer
+from services.contracts.wire.codec import pack_arrays, unpack
+from services.contracts.wire.messages import Task
 from services.coordinator.training_state import ContradictingAnswersError, TooFewSitesError
 from services.verification.contradiction import verify_evidence, write_evidence
 from services.verification.proof import NotProvenError

@@ -15,9 +15,9 @@ from services.bus.server import update_users
 from services.contracts.errors import UnavailableError
 from services.coordinator import link_call
 from services.coordinator.nats_transport import NatsTransport
-from services.site_agent.link import PlantLink
-from services.site_agent.link_address import Address
-from tests.services.contracts.test_ended_tasks import Stubborn
+from services.site_agent.connection.link import PlantLink
+from services.site_agent.connection.link_address import Address
+from tests.services.process.test_ended_tasks import Stubborn
 from tests.waiting import PATIENCE, wait_until
 
 Handler = Callable[[Any], Awaitable[None]]
@@ -177,7 +177,7 @@ async def test_no_server_is_one_clear_line(bus: Any) -> None:
 
 
 async def test_a_stranger_is_not_let_in(bus: Any, tmp_path: Any) -> None:
-    from services.contracts.signing import new_seed_file
+    from services.contracts.keys.signing import new_seed_file
 
     new_seed_file(tmp_path / "stranger.nk")
     stranger = NatsTransport([bus.address], tmp_path / "stranger.nk", bus.files.authority)

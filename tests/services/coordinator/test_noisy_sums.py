@@ -15,14 +15,14 @@ from models.cohorts.noise import METHOD
 from models.methods.catalogue import get_method
 from models.problem import ServerProblem, SiteTerms, Status
 from services.contracts.errors import InvalidInputError
-from services.contracts.masking import MaskingCohort
-from services.contracts.messages import Task
+from services.contracts.wire.masking import MaskingCohort
+from services.contracts.wire.messages import Task
 from services.coordinator import run_parts, summed_rounds
 from services.coordinator.noisy_sums import noise_plan, promise, server_half
 from services.coordinator.ports import RawAnswer
 from services.coordinator.terms import cohorts_of
 from services.coordinator.training_state import TooFewSitesError
-from services.site_agent.policy import SitePolicy
+from services.site_agent.rules.policy import SitePolicy
 from tests.services.coordinator.fake_ports import RIG, FakePlant, FakeWorks
 
 LOOSE = {"epsilon": 300.0, "rounds": 12, "within": 8.0, "confidence": 0.9999}

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from models.tuning.automatic import RARE_SHARE, automatic_lifts, is_rare
-from services.contracts.asset_type import AssetType
-from services.contracts.lift import FourierLiftSpec, ProductLiftSpec, SplineLiftSpec
-from services.contracts.plan_problem import asks_for_shares, grid_of
+from services.contracts.machines.asset_type import AssetType
+from services.contracts.plans.plan_problem import asks_for_shares, grid_of
+from services.contracts.problems.lift import FourierLiftSpec, ProductLiftSpec, SplineLiftSpec
 from tests.services.coordinator import fake_ports
 from tests.services.coordinator.automatic import GRADES, plan, tune_tasks, tuned, with_faults
 from tests.services.coordinator.fake_ports import RIG, FakeWorks

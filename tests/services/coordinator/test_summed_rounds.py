@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 from models.simulation.federation import train
-from services.contracts.codec import decode
 from services.contracts.errors import InvalidInputError
-from services.contracts.masking import MaskingCohort, Unmasking
-from services.contracts.messages import SiteUpdate, Task
+from services.contracts.wire.codec import decode
+from services.contracts.wire.masking import MaskingCohort, Unmasking
+from services.contracts.wire.messages import SiteUpdate, Task
 from services.coordinator import summed_rounds
 from services.coordinator.ports import RawAnswer
 from services.coordinator.terms import cohorts_of
 from services.coordinator.training_state import ContradictingAnswersError, TooFewSitesError
-from services.site_agent.local_solve import site_problems
-from services.site_agent.policy import Refusal
+from services.site_agent.answers.local_solve import site_problems
+from services.site_agent.rules.policy import Refusal
 from tests.services.coordinator.fake_ports import RIG, FakePlant, FakeWorks
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from services.contracts.asset_type import AssetType, FaultClass, Feature
 from services.contracts.errors import InvalidInputError
-from services.contracts.plan import Plan
-from services.contracts.run import ExcludedSite, Run, SiteTermsRecord
+from services.contracts.history.run import ExcludedSite, Run, SiteTermsRecord
+from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
+from services.contracts.plans.plan import Plan
 from services.coordinator.run_parts import RunParts
 from services.coordinator.terms import (
     check_asked,

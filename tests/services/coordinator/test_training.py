@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from services.contracts.codec import encode
-from services.contracts.messages import RefusalCode, Task
+from services.contracts.wire.codec import encode
+from services.contracts.wire.messages import RefusalCode, Task
 from services.coordinator import run_parts
 from services.coordinator.ports import RawAnswer
 from services.coordinator.training_state import RunCancelledError, TooFewSitesError

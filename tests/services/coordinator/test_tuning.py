@@ -10,11 +10,11 @@ import pytest
 from pydantic import ValidationError
 
 from services.contracts.errors import InvalidInputError
-from services.contracts.overrides import tuning_alone
-from services.contracts.plan import Plan
-from services.contracts.plan_problem import check_problem
-from services.contracts.run import Run
-from services.contracts.tuning import TuningCurve, settled
+from services.contracts.history.run import Run
+from services.contracts.plans.overrides import tuning_alone
+from services.contracts.plans.plan import Plan
+from services.contracts.plans.plan_problem import check_problem
+from services.contracts.problems.tuning import TuningCurve, settled
 from services.coordinator.training_state import TooFewSitesError
 from tests.services.coordinator.fake_ports import RIG, FakeWorks
 
@@ -234,7 +234,7 @@ def test_a_table_without_meaning_is_no_plan(tuning: Any, line: str) -> None:
 
 
 def test_auto_is_a_grid_that_is_fixed_and_a_plan_without_tuning_has_none() -> None:
-    from services.contracts.plan_problem import grid_of
+    from services.contracts.plans.plan_problem import grid_of
 
     plan = Plan.model_validate({"name": "p", "asset_type": "rig", "tuning": "auto"})
     found = grid_of(plan, 3)

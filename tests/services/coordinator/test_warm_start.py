@@ -15,9 +15,9 @@ from models.cohorts.dealing import cohort_problem
 from models.cuts.evidence import EARLIER_RUN, Evidence, with_answers
 from models.methods.catalogue import get_method
 from models.one_vs_rest import OneVsRestServer
-from services.contracts.plan import Plan
-from services.contracts.run import Run, RunStart, SiteTermsRecord
-from services.contracts.signing import new_seed_file
+from services.contracts.history.run import Run, RunStart, SiteTermsRecord
+from services.contracts.keys.signing import new_seed_file
+from services.contracts.plans.plan import Plan
 from services.coordinator.terms import cohorts_of, server_problem
 from services.coordinator.training_state import Training
 from services.coordinator.warm_start import Earlier, run_start, warmed

@@ -7,8 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from services.contracts.asset_type import AssetType, FaultClass, Feature
-from services.contracts.lift import (
+from services.contracts.evaluation.scores import ErrorInterval
+from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
+from services.contracts.machines.target import Target
+from services.contracts.problems.lift import (
     FourierLiftSpec,
     LiftSpec,
     NystromLiftSpec,
@@ -17,10 +19,8 @@ from services.contracts.lift import (
     lifted_size,
     pinned,
 )
-from services.contracts.model_version import ModelVersion
-from services.contracts.scores import ErrorInterval
-from services.contracts.target import Target
-from services.contracts.training_spec import TrainingSpec
+from services.contracts.problems.training_spec import TrainingSpec
+from services.contracts.versions.model_version import ModelVersion
 from tests.versions import a_version
 
 FEATURES = (

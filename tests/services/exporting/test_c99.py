@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from services.contracts.asset_type import Feature
-from services.contracts.model_version import ModelVersion
+from services.contracts.machines.asset_type import Feature
+from services.contracts.versions.model_version import ModelVersion
 from services.exporting.c99_header import c99_header
 from services.exporting.c99_text import identifier, literal
 from services.predictor.estimator import Estimator

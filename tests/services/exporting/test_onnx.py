@@ -10,8 +10,8 @@ import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from services.contracts.asset_type import Feature
-from services.contracts.model_version import ModelVersion
+from services.contracts.machines.asset_type import Feature
+from services.contracts.versions.model_version import ModelVersion
 from services.exporting.onnx_model import NO_CLASS, onnx_model
 from services.predictor.estimator import Estimator
 from services.predictor.predictor import Predictor

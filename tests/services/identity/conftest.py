@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from services.contracts.oidc import OidcSettings
+from services.contracts.access.oidc import OidcSettings
 from services.identity.oidc import OidcVerifier
 from services.identity.oidc_issuer import Issuer
 from tests.oidc_issuer import LocalIssuer, local_issuer

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from services.contracts.enrolment import EnrolmentRequest, read_code
+from services.contracts.access.enrolment import EnrolmentRequest, read_code
 from services.contracts.errors import InvalidInputError
 from services.identity.enrolment_codes import check_code, issue_code
 from services.identity.errors import ForbiddenError

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from joserfc.jwk import RSAKey
 
-from services.contracts.identity import Role
-from services.contracts.oidc import OidcSettings
+from services.contracts.access.identity import Role
+from services.contracts.access.oidc import OidcSettings
 from services.identity.errors import ForbiddenError, UnauthenticatedError
 from services.identity.oidc import OidcVerifier
 from services.identity.subjects import LONGEST, role_of, subject_name

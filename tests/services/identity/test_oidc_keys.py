@@ -10,9 +10,9 @@ from joserfc.errors import SecurityWarning
 from joserfc.jwk import ECKey, RSAKey
 from pydantic import ValidationError
 
+from services.contracts.access.identity import Role
+from services.contracts.access.oidc import OidcSettings
 from services.contracts.errors import BallastError, UnavailableError
-from services.contracts.identity import Role
-from services.contracts.oidc import OidcSettings
 from services.identity.errors import UnauthenticatedError
 from services.identity.oidc_keys import GRACE_SECONDS, KEYS_SECONDS, REFRESH_SECONDS, RETRY_SECONDS
 from tests.oidc_issuer import CLIENT, CONSOLE, LocalIssuer

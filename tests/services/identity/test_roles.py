@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from services.contracts.identity import ApiToken, Role, Scope
+from services.contracts.access.identity import ApiToken, Role, Scope
 from services.identity.errors import ForbiddenError
 from services.identity.roles import PERMISSIONS, Permission, allows, least_role, permits, require
 

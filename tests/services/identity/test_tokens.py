@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from services.contracts.access.identity import Role, StoredToken
 from services.contracts.errors import InvalidInputError
-from services.contracts.identity import Role, StoredToken
 from services.identity.errors import UnauthenticatedError
 from services.identity.tokens import IssuedToken, check, issue, token_id_of
 

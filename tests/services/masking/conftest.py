@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from services.contracts.masking import MaskedWords, MaskingCohort, Preparation, Revealed, default_threshold
-from services.contracts.signing import new_seed_file, signer
+from services.contracts.keys.signing import new_seed_file, signer
+from services.contracts.wire.masking import MaskedWords, MaskingCohort, Preparation, Revealed, default_threshold
 from services.masking.keys import MaskKeyPair, Words
 from services.masking.member import Member
 from services.masking.unmasking import deliveries, unmask_request, unmasked_sum

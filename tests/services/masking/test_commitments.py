@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from services.contracts.masking import MaskingError
+from services.contracts.wire.masking import MaskingError
 from services.masking.commitments import check_commitment, check_signature, disagreeing, opened_words, signed
 from services.masking.committer import Committer
 from services.masking.masks import words_from_bytes

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.contracts.masking import MaskingError
+from services.contracts.wire.masking import MaskingError
 from services.masking.secret_sharing import (
     LIMBS,
     PRIME,

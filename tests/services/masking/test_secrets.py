@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from services.contracts.masking import MaskingError, UnmaskRequest
+from services.contracts.wire.masking import MaskingError, UnmaskRequest
 from services.masking.keys import MaskKeyPair, agree, check_mask_key, stream
 from services.masking.masks import RECOVERY, SELF, commitment, pair_key, pair_mask, secret_key, words_from_bytes
 from services.masking.member import Member

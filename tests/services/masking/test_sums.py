@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from models.basics import FloatArray
 from models.cohorts.fixed_point import from_words, to_words
-from services.contracts.masking import (
+from services.contracts.wire.masking import (
     MaskedWords,
     MaskingCohort,
     MaskingError,

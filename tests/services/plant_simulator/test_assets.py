@@ -7,7 +7,7 @@ import pytest
 
 from models.features.condition_indicators import INDICATOR_NAMES, INDICATOR_UNITS, condition_indicators
 from services.contracts.errors import NotFoundError
-from services.contracts.value_range import Ranges
+from services.contracts.machines.value_range import Ranges
 from services.plant_simulator.assets import builtin_asset_type, builtin_asset_type_names, builtin_asset_type_path
 from services.plant_simulator.faults import FAULTS, combinations
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from models.features.condition_indicators import condition_indicators
-from services.contracts.value_range import Ranges
+from services.contracts.machines.value_range import Ranges
 from services.plant_simulator.assets import builtin_asset_type
 from services.plant_simulator.writer import simulate_plants
 

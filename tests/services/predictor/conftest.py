@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from services.contracts.asset_type import AssetType, FaultClass, Feature
-from services.contracts.model_version import ModelVersion
-from services.contracts.training_spec import TrainingSpec
+from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
+from services.contracts.problems.training_spec import TrainingSpec
+from services.contracts.versions.model_version import ModelVersion
 from tests.versions import a_version
 
 FEATURES = (

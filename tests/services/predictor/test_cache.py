@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from services.contracts.errors import NotFoundError, UnavailableError
-from services.contracts.model_version import ModelVersion
+from services.contracts.versions.model_version import ModelVersion
 from services.predictor.cache import PredictorCache
 
 MakeVersion = Callable[..., ModelVersion]

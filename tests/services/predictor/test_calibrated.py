@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from models.conformal.grid import score_grid
-from services.contracts.calibration import Calibration, CountedRows
 from services.contracts.errors import ConflictError, InvalidInputError
-from services.contracts.model_version import ModelVersion
+from services.contracts.evaluation.calibration import Calibration, CountedRows
+from services.contracts.versions.model_version import ModelVersion
 from services.predictor.predictor import Predictor, coverage_of
 
 GRID = score_grid()

@@ -14,14 +14,14 @@ import pytest
 from models.conformal.grid import score_grid
 from models.conformal.spread import STEPS
 from models.features.fourier import fourier_lift
-from services.contracts.calibration import Calibration, CountedRows
 from services.contracts.errors import ConflictError, InvalidInputError
-from services.contracts.lift import FourierLiftSpec, pinned
-from services.contracts.model_version import ModelVersion
-from services.contracts.scores import ErrorInterval
-from services.contracts.target import Target
-from services.contracts.training_spec import TrainingSpec
-from services.contracts.value_range import Ranges
+from services.contracts.evaluation.calibration import Calibration, CountedRows
+from services.contracts.evaluation.scores import ErrorInterval
+from services.contracts.machines.target import Target
+from services.contracts.machines.value_range import Ranges
+from services.contracts.problems.lift import FourierLiftSpec, pinned
+from services.contracts.problems.training_spec import TrainingSpec
+from services.contracts.versions.model_version import ModelVersion
 from services.predictor.cache import PredictorCache
 from services.predictor.estimator import Estimator
 from services.registry.model_files import document_text

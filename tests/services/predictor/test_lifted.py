@@ -16,8 +16,7 @@ from mlflow.exceptions import MlflowException
 from models.features.fourier import fourier_lift
 from models.features.products import ProductLift
 from models.multiclass import predict_class
-from services.contracts.codec import digest
-from services.contracts.lift import (
+from services.contracts.problems.lift import (
     FourierLiftSpec,
     LiftSpec,
     NystromLiftSpec,
@@ -27,8 +26,9 @@ from services.contracts.lift import (
     lifted_size,
     pinned,
 )
-from services.contracts.model_version import ModelVersion
-from services.contracts.training_spec import TrainingSpec
+from services.contracts.problems.training_spec import TrainingSpec
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.wire.codec import digest
 from services.predictor.predictor import Predictor
 from services.registry.model_files import document_text, read_document
 from services.registry.pyfunc_model import ServedModel

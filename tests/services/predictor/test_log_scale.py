@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from api.console.views.diagnose import _margins
-from services.contracts.asset_type import AssetType, FaultClass, Feature
+from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
 from services.predictor.predictor import Predictor
 from services.registry.pyfunc_model import ServedModel
 from tests.versions import a_version

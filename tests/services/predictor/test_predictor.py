@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from models.multiclass import predict_class
 from services.contracts.errors import InvalidInputError
-from services.contracts.model_version import ModelVersion
+from services.contracts.versions.model_version import ModelVersion
 from services.predictor.predictor import Predictor
 
 MakeVersion = Callable[..., ModelVersion]

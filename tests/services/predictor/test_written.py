@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.conformal.grid import score_grid
-from services.contracts.asset_type import AssetType
-from services.contracts.calibration import Calibration, CountedRows
-from services.contracts.diagnosis import Diagnosis
-from services.contracts.estimate import Estimate
-from services.contracts.model_version import ModelVersion
-from services.contracts.scores import ErrorInterval
-from services.contracts.target import Target
-from services.contracts.training_spec import TrainingSpec
+from services.contracts.evaluation.calibration import Calibration, CountedRows
+from services.contracts.evaluation.diagnosis import Diagnosis
+from services.contracts.evaluation.estimate import Estimate
+from services.contracts.evaluation.scores import ErrorInterval
+from services.contracts.machines.asset_type import AssetType
+from services.contracts.machines.target import Target
+from services.contracts.problems.training_spec import TrainingSpec
+from services.contracts.versions.model_version import ModelVersion
 from services.predictor import written
 from services.predictor.estimator import Estimator
 from services.predictor.predictor import Predictor

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from services.contracts.asset_type import AssetType, FaultClass, Feature
-from services.contracts.model_version import ModelVersion
-from services.contracts.run import RoundRecord
-from services.contracts.training_spec import RadiusRule, TrainingSpec
-from services.contracts.version_facts import SiteScore
+from services.contracts.history.run import RoundRecord
+from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
+from services.contracts.problems.training_spec import RadiusRule, TrainingSpec
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.versions.version_facts import SiteScore
 from services.registry.mlflow_registry import ModelRegistry
 from tests.versions import START, a_round, a_version, an_answer
 

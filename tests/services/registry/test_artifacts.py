@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from services.contracts.model_version import ModelVersion
-from services.contracts.run import RoundRecord
+from services.contracts.history.run import RoundRecord
+from services.contracts.versions.model_version import ModelVersion
 from services.registry import pyfunc_model
 from services.registry.mlflow_registry import ModelRegistry
 

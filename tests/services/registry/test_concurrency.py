@@ -4,7 +4,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from services.contracts.model_version import ModelVersion
+from services.contracts.versions.model_version import ModelVersion
 from services.registry import labels
 from services.registry.mlflow_registry import ModelRegistry
 

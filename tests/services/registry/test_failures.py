@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from services.contracts.errors import BallastError, UnavailableError
-from services.contracts.model_version import ModelVersion
+from services.contracts.versions.model_version import ModelVersion
 from services.registry.mlflow_registry import ModelRegistry
 
 MakeVersion = Callable[..., ModelVersion]

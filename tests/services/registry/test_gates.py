@@ -8,10 +8,10 @@ import pytest
 
 from models.fairness.indices import INDICES
 from services.contracts.documents import to_plain
-from services.contracts.fairness import WORST_SITE, FairnessGate
-from services.contracts.gates import Gates
-from services.contracts.model_version import ModelVersion
-from services.contracts.version_facts import SiteScore
+from services.contracts.evaluation.fairness import WORST_SITE, FairnessGate
+from services.contracts.plans.gates import Gates
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.versions.version_facts import SiteScore
 from services.registry.gates import check_gates, failed_gates
 
 MakeVersion = Callable[..., ModelVersion]

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from services.contracts.asset_type import AssetType, FaultClass, Feature
-from services.contracts.model_version import ModelVersion
-from services.contracts.training_spec import TrainingSpec
+from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
+from services.contracts.problems.training_spec import TrainingSpec
+from services.contracts.versions.model_version import ModelVersion
 from services.registry.labels import summary, version_tags
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from services.contracts.asset_type import AssetType, Feature
-from services.contracts.model_version import ModelVersion
-from services.contracts.run import RoundRecord
+from services.contracts.history.run import RoundRecord
+from services.contracts.machines.asset_type import AssetType, Feature
+from services.contracts.versions.model_version import ModelVersion
 from services.registry.descriptions import LONGEST, version_description
 from services.registry.labels import LONGEST_TAG, version_tags
 from services.registry.mlflow_registry import ModelRegistry

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
-from services.contracts.gates import Gates
-from services.contracts.model_version import ModelVersion
-from services.contracts.report import CertificateReport, ModelReport
-from services.contracts.run import RoundRecord
-from services.contracts.training_spec import TrainingSpec
+from services.contracts.history.run import RoundRecord
+from services.contracts.plans.gates import Gates
+from services.contracts.problems.training_spec import TrainingSpec
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.versions.report import CertificateReport, ModelReport
 from services.registry.mlflow_registry import ModelRegistry
 
 MakeVersion = Callable[..., ModelVersion]

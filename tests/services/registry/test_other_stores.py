@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from services.contracts.errors import ConflictError, NotFoundError
-from services.contracts.model_version import ModelVersion
-from services.contracts.run import RoundRecord
+from services.contracts.history.run import RoundRecord
+from services.contracts.versions.model_version import ModelVersion
 from services.predictor.cache import PredictorCache
 from services.registry.mlflow_environment import mlflow_environment
 from services.registry.mlflow_registry import ModelRegistry

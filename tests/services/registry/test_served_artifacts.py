@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from services.contracts.model_version import ModelVersion
+from services.contracts.versions.model_version import ModelVersion
 from services.registry.mlflow_environment import mlflow_environment
 from services.registry.mlflow_registry import ModelRegistry
 from services.registry.mlflow_users import pages_environment

@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from services.contracts.model_version import ModelVersion
-from services.contracts.training_spec import TrainingSpec
+from services.contracts.problems.training_spec import TrainingSpec
+from services.contracts.versions.model_version import ModelVersion
 from services.predictor.predictor import Predictor
 from services.registry.mlflow_environment import mlflow_environment
 from services.registry.mlflow_registry import ModelRegistry

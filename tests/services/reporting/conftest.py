@@ -6,12 +6,12 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from services.contracts.asset_type import AssetType, FaultClass, Feature
-from services.contracts.model_version import ModelVersion
-from services.contracts.plan import Plan
-from services.contracts.run import RoundRecord, Run, SiteAnswer, SiteTermsRecord
-from services.contracts.training_spec import TrainingSpec
-from services.contracts.version_facts import SiteScore
+from services.contracts.history.run import RoundRecord, Run, SiteAnswer, SiteTermsRecord
+from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
+from services.contracts.plans.plan import Plan
+from services.contracts.problems.training_spec import TrainingSpec
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.versions.version_facts import SiteScore
 from tests.versions import START, a_round, a_version, an_answer
 
 RUN_ID = "ab" * 16

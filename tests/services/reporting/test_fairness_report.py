@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from models.methods.protocol import WORST_CASE
-from services.contracts.model_version import ModelVersion
-from services.contracts.run import Run
-from services.contracts.training_spec import TrainingSpec
-from services.contracts.version_facts import SiteScore
+from services.contracts.history.run import Run
+from services.contracts.problems.training_spec import TrainingSpec
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.versions.version_facts import SiteScore
 from services.plant_simulator.assets import builtin_asset_type
 from services.reporting.fairness_page import fairness_page
 from services.reporting.fairness_report import fairness_report

@@ -4,9 +4,9 @@ import json
 import math
 
 from services.contracts.documents import to_plain
-from services.contracts.model_version import ModelVersion
-from services.contracts.report import GateResult, ModelReport
-from services.contracts.run import RoundRecord, Run
+from services.contracts.history.run import RoundRecord, Run
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.versions.report import GateResult, ModelReport
 from services.reporting.model_report import model_report
 
 

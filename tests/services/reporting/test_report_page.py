@@ -6,10 +6,10 @@ from html.parser import HTMLParser
 
 import pytest
 
-from services.contracts.model_version import ModelVersion
-from services.contracts.report import GateResult
-from services.contracts.run import RoundPoint, RoundRecord, Run
-from services.contracts.version_facts import ConvexPart
+from services.contracts.history.run import RoundPoint, RoundRecord, Run
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.versions.report import GateResult
+from services.contracts.versions.version_facts import ConvexPart
 from services.reporting.gap_chart import HEIGHT, WIDTH, gap_chart
 from services.reporting.model_report import model_report
 from services.reporting.report_page import report_attachments, report_page

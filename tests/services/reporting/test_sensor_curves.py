@@ -9,14 +9,21 @@ import numpy as np
 import pytest
 
 from models.multiclass import predict_scores
-from services.contracts.asset_type import AssetType, FaultClass, Feature
-from services.contracts.lift import FourierLiftSpec, LiftSpec, ProductLiftSpec, SplineLiftSpec, lifted_size, pinned
-from services.contracts.model_version import ModelVersion
-from services.contracts.report import ModelReport
-from services.contracts.run import Run
-from services.contracts.target import Target
-from services.contracts.training_spec import TrainingSpec
-from services.contracts.value_range import Ranges
+from services.contracts.history.run import Run
+from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
+from services.contracts.machines.target import Target
+from services.contracts.machines.value_range import Ranges
+from services.contracts.problems.lift import (
+    FourierLiftSpec,
+    LiftSpec,
+    ProductLiftSpec,
+    SplineLiftSpec,
+    lifted_size,
+    pinned,
+)
+from services.contracts.problems.training_spec import TrainingSpec
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.versions.report import ModelReport
 from services.reporting.curve_chart import HEIGHT, WIDTH, curve_charts
 from services.reporting.model_report import model_report
 from services.reporting.report_page import report_page

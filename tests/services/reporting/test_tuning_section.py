@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from models.losses.catalogue import LossName
-from services.contracts.lift import FourierLiftSpec, LiftSpec, ProductLiftSpec, SplineLiftSpec
-from services.contracts.tuning import TunedCandidate, candidate_words
+from services.contracts.problems.lift import FourierLiftSpec, LiftSpec, ProductLiftSpec, SplineLiftSpec
+from services.contracts.problems.tuning import TunedCandidate, candidate_words
 from services.reporting.tuning_section import tuning_section
 from tests.api.conftest import a_curve
 

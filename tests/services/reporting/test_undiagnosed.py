@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from services.contracts.model_version import ModelVersion
-from services.contracts.run import Run
+from services.contracts.history.run import Run
+from services.contracts.versions.model_version import ModelVersion
 from services.reporting.model_report import model_report
 from services.reporting.report_page import report_page
 from services.reporting.undiagnosed import undiagnosed

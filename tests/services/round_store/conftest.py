@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from services.contracts.asset_type import AssetType, FaultClass, Feature
-from services.contracts.plan import Plan
-from services.contracts.run import RoundRecord, Run, SiteAnswer, SiteTermsRecord
+from services.contracts.history.run import RoundRecord, Run, SiteAnswer, SiteTermsRecord
+from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
+from services.contracts.plans.plan import Plan
 from services.round_store.store import RoundStore
 
 

@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from services.contracts.audit import GENESIS
-from services.contracts.identity import Role
+from services.contracts.access.identity import Role
+from services.contracts.history.audit import GENESIS
 from services.round_store.store import RoundStore
 
 UNLOCK = {

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sqlalchemy.engine import make_url
 
-from services.contracts.asset_type import AssetType
+from services.contracts.machines.asset_type import AssetType
 from services.round_store.store import RoundStore
 
 

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from services.contracts.errors import ConflictError
-from services.contracts.plan import Plan
-from services.contracts.run import RoundRecord, Run
+from services.contracts.history.run import RoundRecord, Run
+from services.contracts.plans.plan import Plan
 from services.round_store.run_rows import OVERTAKEN
 from services.round_store.session import utc_now
 from services.round_store.store import RoundStore

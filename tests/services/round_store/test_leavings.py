@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from services.contracts.asset_type import AssetType
-from services.contracts.plan import Plan
-from services.contracts.run import Leaving, Run, SiteTermsRecord
+from services.contracts.history.run import Leaving, Run, SiteTermsRecord
+from services.contracts.machines.asset_type import AssetType
+from services.contracts.plans.plan import Plan
 from services.round_store.events import note
 from services.round_store.renaming import Renaming
 from services.round_store.store import RoundStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError
-from services.contracts.run import Run
+from services.contracts.history.run import Run
 from services.round_store.store import RoundStore
 from tests.aliases import alias_history
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from services.contracts.gates import Gates
-from services.contracts.plan import Plan
-from services.contracts.run import Run, SiteAnswer, SiteTermsRecord
+from services.contracts.history.run import Run, SiteAnswer, SiteTermsRecord
+from services.contracts.plans.gates import Gates
+from services.contracts.plans.plan import Plan
 from services.plant_simulator.assets import builtin_asset_type
 from services.round_store.overview import RECENT_ROUNDS
 from services.round_store.store import RoundStore

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from services.contracts.asset_type import AssetType
 from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError
-from services.contracts.plan import Plan
+from services.contracts.machines.asset_type import AssetType
+from services.contracts.plans.plan import Plan
 from services.round_store.documents import document
 from services.round_store.store import RoundStore
 from services.round_store.tables import PlanRow

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from services.contracts.plan import Plan
-from services.contracts.settings import RetentionSettings
+from services.contracts.plans.plan import Plan
+from services.process.settings import RetentionSettings
 from services.round_store.store import RoundStore
 from services.round_store.tidying import TIDIED, tidy
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sqlalchemy import func, select, update
 
 from services.contracts.errors import ConflictError, InvalidInputError
-from services.contracts.run import RoundRecord, Run, SiteAnswer
+from services.contracts.history.run import RoundRecord, Run, SiteAnswer
 from services.round_store.run_states import DamagedStateError
 from services.round_store.store import RoundStore
 from services.round_store.tables import RoundRow, RunStateRow, SiteUpdateRow
@@ -160,7 +160,7 @@ def test_a_kill_in_mid_commit_leaves_nothing(
     """The process dies while the state is packed: the round and its answers have been written, not committed."""
     script = """
         import os, signal, sys
-        from services.contracts.run import RoundRecord
+        from services.contracts.history.run import RoundRecord
         from services.round_store.store import RoundStore
 
         class Deadly:

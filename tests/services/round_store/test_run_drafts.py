@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from sqlalchemy import update
 
-from services.contracts.asset_type import AssetType
-from services.contracts.draft import VersionDraft
 from services.contracts.errors import ConflictError
-from services.contracts.run import Run
+from services.contracts.history.run import Run
+from services.contracts.machines.asset_type import AssetType
+from services.contracts.versions.draft import VersionDraft
 from services.round_store.run_rows import OVERTAKEN
 from services.round_store.run_states import DamagedStateError
 from services.round_store.store import RoundStore

@@ -16,7 +16,7 @@ from migrations.run import downgrade, upgrade
 from models.basics import FloatArray
 from models.methods.growth import Added
 from services.contracts.errors import BallastError
-from services.contracts.run import RoundRecord, Run
+from services.contracts.history.run import RoundRecord, Run
 from services.round_store.run_states import DamagedStateError
 from services.round_store.store import RoundStore
 from services.round_store.tables import RunStatePartRow
@@ -142,7 +142,7 @@ def test_a_kill_in_mid_commit_leaves_the_state_of_the_round_before(
         import os, signal, sys
         import numpy as np
         from models.methods.growth import Added
-        from services.contracts.run import RoundRecord
+        from services.contracts.history.run import RoundRecord
         from services.round_store.store import RoundStore
 
         class Deadly:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError
-from services.contracts.overrides import tuning_alone
-from services.contracts.plan import Plan
-from services.contracts.run import Run, SiteTermsRecord
+from services.contracts.history.run import Run, SiteTermsRecord
+from services.contracts.plans.overrides import tuning_alone
+from services.contracts.plans.plan import Plan
 from services.round_store.store import RoundStore
 
 UNKNOWN = "0" * 32

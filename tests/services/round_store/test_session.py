@@ -18,7 +18,7 @@ from sqlalchemy.exc import OperationalError
 
 from migrations.run import downgrade, head, upgrade
 from services.contracts.errors import ConflictError, InvalidInputError, UnavailableError
-from services.contracts.plan import Plan
+from services.contracts.plans.plan import Plan
 from services.round_store.failures import kind_of
 from services.round_store.schema import SCHEMA_REVISION
 from services.round_store.session import make_engine

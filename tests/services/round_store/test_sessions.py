@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from services.contracts.identity import Role
+from services.contracts.access.identity import Role
 from services.identity.tokens import issue
 from services.round_store.store import RoundStore
 

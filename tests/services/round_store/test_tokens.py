@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import update
 
+from services.contracts.access.identity import ApiToken, Role, StoredToken
 from services.contracts.errors import ConflictError, NotFoundError
-from services.contracts.identity import ApiToken, Role, StoredToken
 from services.round_store.store import RoundStore
 from services.round_store.tables import ApiTokenRow
 

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 
 from models.methods.row_account import RowAccount
-from services.contracts.asset_type import AssetType
-from services.contracts.codec import Signer, encode
-from services.contracts.messages import Kind, SiteRefusal, SiteUpdate, Task
-from services.contracts.signing import new_seed_file, public_key, signer
-from services.contracts.training_spec import TrainingSpec
-from services.site_agent.egress import Egress
-from services.site_agent.ledger import Ledger
-from services.site_agent.local_round import LocalRound
-from services.site_agent.masked_runs import MaskedRuns
-from services.site_agent.policy import SitePolicy
+from services.contracts.keys.signing import new_seed_file, public_key, signer
+from services.contracts.machines.asset_type import AssetType
+from services.contracts.problems.training_spec import TrainingSpec
+from services.contracts.wire.codec import Signer, encode
+from services.contracts.wire.messages import Kind, SiteRefusal, SiteUpdate, Task
+from services.site_agent.door.local_round import LocalRound
+from services.site_agent.door.masked_runs import MaskedRuns
+from services.site_agent.outgoing.egress import Egress
+from services.site_agent.outgoing.ledger import Ledger
+from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.settings import CsvSource
 from tests.services.site_agent.party import METHOD, Party
 from tests.services.site_agent.proxy import HOST, Proxy
@@ -137,7 +137,7 @@ class Site:
         return Task(**(known | changes))
 
     def ask(self, kind: str = "join", **changes: Any) -> SiteUpdate | SiteRefusal:
-        from services.contracts.codec import decode
+        from services.contracts.wire.codec import decode
 
         answer = decode(self.door.answer(encode(self.task(kind, **changes))), 1 << 20)
         assert isinstance(answer, SiteUpdate | SiteRefusal)

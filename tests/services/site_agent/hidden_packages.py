@@ -24,9 +24,9 @@ class Hidden(importlib.abc.MetaPathFinder):
 def answer(folder: Path) -> None:
     """Answers of a door to the frames in ``tasks``, in their order, into ``answers``."""
     from models.solvers import factored
-    from services.contracts.asset_type import AssetType
-    from services.contracts.signing import public_key, signer
-    from services.site_agent.policy import SitePolicy
+    from services.contracts.keys.signing import public_key, signer
+    from services.contracts.machines.asset_type import AssetType
+    from services.site_agent.rules.policy import SitePolicy
     from services.site_agent.settings import CsvSource
     from tests.services.site_agent.conftest import Site
 

@@ -12,9 +12,9 @@ from models.basics import FloatArray
 from models.methods.catalogue import get_method
 from models.one_vs_rest import OneVsRestServer
 from models.problem import ServerProblem, SiteTerms
-from services.contracts.masking import MaskedWords, MaskingCohort, MaskKey, MaskKeys, Preparation, Unmasking
-from services.contracts.messages import Kind, SiteUpdate
-from services.contracts.signing import new_seed_file, signer
+from services.contracts.keys.signing import new_seed_file, signer
+from services.contracts.wire.masking import MaskedWords, MaskingCohort, MaskKey, MaskKeys, Preparation, Unmasking
+from services.contracts.wire.messages import Kind, SiteUpdate
 from services.masking.keys import MaskKeyPair
 from services.masking.member import Member
 from services.masking.unmasking import deliveries, unmask_request, unmasked_sum

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from services.contracts.codec import encode
-from services.contracts.messages import Hello
-from services.contracts.signing import check_public_key
+from services.contracts.keys.signing import check_public_key
+from services.contracts.wire.codec import encode
+from services.contracts.wire.messages import Hello
 from services.site_agent.cli import main
-from services.site_agent.ledger import Ledger
-from services.site_agent.policy import SitePolicy
+from services.site_agent.outgoing.ledger import Ledger
+from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.settings import CsvSource, ParquetSource, SimulatorSource, SiteSettings
 
 Capture = pytest.CaptureFixture[str]

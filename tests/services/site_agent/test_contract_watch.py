@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from services.contracts.asset_type import AssetType
-from services.contracts.codec import decode, encode
 from services.contracts.errors import InvalidInputError, UnavailableError
-from services.contracts.messages import SiteRefusal, SiteUpdate
+from services.contracts.machines.asset_type import AssetType
 from services.contracts.toml_text import to_toml
+from services.contracts.wire.codec import decode, encode
+from services.contracts.wire.messages import SiteRefusal, SiteUpdate
 from services.site_agent.contract_watch import WatchedRound
-from services.site_agent.egress import Egress
-from services.site_agent.local_round import LocalRound
-from services.site_agent.masked_runs import MaskedRuns
+from services.site_agent.door.local_round import LocalRound
+from services.site_agent.door.masked_runs import MaskedRuns
+from services.site_agent.outgoing.egress import Egress
 
 
 class Plant:

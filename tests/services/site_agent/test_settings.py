@@ -7,10 +7,10 @@ from typing import get_args
 
 import pytest
 
-from services.contracts.messages import Kind, Task
-from services.contracts.training_spec import TrainingSpec
-from services.site_agent.policy import REASONS, Refusal, SitePolicy
-from services.site_agent.policy_file import default_policy_text
+from services.contracts.problems.training_spec import TrainingSpec
+from services.contracts.wire.messages import Kind, Task
+from services.site_agent.rules.policy import REASONS, Refusal, SitePolicy
+from services.site_agent.rules.policy_file import default_policy_text
 from services.site_agent.settings import CsvSource, SettingsError, SiteSettings
 
 GOOD = 'site_id = "plant-1"\nservers = ["tls://oem.example:4222"]\n[data]\nkind = "csv"\npath = "rows.csv"\n'

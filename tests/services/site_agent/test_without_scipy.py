@@ -19,12 +19,12 @@ import numpy as np
 import pytest
 
 from models.methods.catalogue import METHODS
-from services.contracts.asset_type import AssetType
-from services.contracts.codec import decode, encode
-from services.contracts.messages import SiteUpdate
-from services.contracts.training_spec import TrainingSpec
+from services.contracts.machines.asset_type import AssetType
+from services.contracts.problems.training_spec import TrainingSpec
+from services.contracts.wire.codec import decode, encode
+from services.contracts.wire.messages import SiteUpdate
+from tests.services.site_agent.answers.test_training import ALL, server_of
 from tests.services.site_agent.conftest import THIRD_CLASS, TWO_CLASSES
-from tests.services.site_agent.test_training import ALL, server_of
 
 ROOT = Path(__file__).parents[3]
 ROUNDS = 4
@@ -127,9 +127,10 @@ def test_every_answer_is_the_same(
 
 
 DOORS = (
-    "test_tuning_at_the_door.py", "test_calibration_at_the_door.py", "test_networks_at_the_door.py",
-    "test_noise_at_the_door.py", "test_sums_at_the_door.py", "test_exposure_at_the_door.py", "test_targets.py",
-    "test_cli.py", "test_local_predictor.py", "test_local_round.py", "console/test_figures.py",
+    "door/test_tuning_at_the_door.py", "door/test_calibration_at_the_door.py", "door/test_networks_at_the_door.py",
+    "door/test_noise_at_the_door.py", "door/test_sums_at_the_door.py", "door/test_exposure_at_the_door.py",
+    "door/test_targets.py", "test_cli.py", "own_use/test_local_predictor.py", "door/test_local_round.py",
+    "console/test_figures.py",
 )
 
 

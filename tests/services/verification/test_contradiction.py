@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from services.contracts.training_spec import TrainingSpec
+from services.contracts.problems.training_spec import TrainingSpec
 from services.verification.contradiction import Answer, contradiction_of
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from models.estimators import FederatedDRClassifier
-from services.contracts.plan import Plan
+from services.contracts.plans.plan import Plan
 from tests.benchmarks.papers.fdr_svm.choice import Cell, Grid, judge
 from tests.benchmarks.papers.fdr_svm.uci import Split, scaled
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from services.contracts.plan import Plan
+from services.contracts.plans.plan import Plan
 from tests.benchmarks.papers.fdr_svm import choice
 from tests.benchmarks.papers.fdr_svm.catalogue import COLUMNS
 from tests.benchmarks.papers.fdr_svm.cells import Job, append_row, run_cells

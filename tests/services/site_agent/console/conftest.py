@@ -17,8 +17,8 @@ import pytest
 
 from services.site_agent.console.server import SiteConsole
 from services.site_agent.health import note
-from services.site_agent.ledger_check import entry_hash
-from services.site_agent.policy_file import default_policy_text
+from services.site_agent.outgoing.ledger_check import entry_hash
+from services.site_agent.rules.policy_file import default_policy_text
 from services.site_agent.settings import SiteSettings
 from tests.services.site_agent.conftest import RUN, TWO_CLASSES
 

@@ -9,9 +9,9 @@ from services.site_agent.console import pages
 from services.site_agent.console.ledger_view import line
 from services.site_agent.console.server import PAGES
 from services.site_agent.health import note
-from services.site_agent.ledger_check import verify
-from services.site_agent.policy import SitePolicy
-from services.site_agent.policy_file import default_policy_text
+from services.site_agent.outgoing.ledger_check import verify
+from services.site_agent.rules.policy import SitePolicy
+from services.site_agent.rules.policy_file import default_policy_text
 from services.site_agent.settings import SiteSettings
 from tests.services.site_agent.console.conftest import Reader, forged
 

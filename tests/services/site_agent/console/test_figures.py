@@ -8,12 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
-from services.contracts.messages import Kind, Reveal
+from services.contracts.wire.messages import Kind, Reveal
 from services.site_agent.console import pages, policy_words
 from services.site_agent.console.server import DOCUMENTS
 from services.site_agent.console.site_state import SiteState, attention
-from services.site_agent.ledger_check import verify
-from services.site_agent.policy import SitePolicy
+from services.site_agent.outgoing.ledger_check import verify
+from services.site_agent.rules.policy import SitePolicy
 from tests.services.site_agent.conftest import RUN, table
 from tests.services.site_agent.console.conftest import Reader, content_of, settings_of
 

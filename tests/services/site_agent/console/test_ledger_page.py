@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from services.site_agent.console.ledger_view import PAGE, LedgerView
-from services.site_agent.ledger_check import read_ledger
+from services.site_agent.outgoing.ledger_check import read_ledger
 from tests.services.site_agent.conftest import RUN
 from tests.services.site_agent.console.conftest import Reader, answer, forged, settings_of
 

@@ -1,0 +1,1 @@
+"""What the store keeps: runs, rounds, sites, plans, versions, events, the audit trail."""

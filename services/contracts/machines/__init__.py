@@ -1,0 +1,1 @@
+"""A kind of machine: its sensors, fault classes and target, with ranges and scales."""

@@ -1,0 +1,1 @@
+"""The training problem that all sites share: loss, ball, support, lift or network, noise, tuning."""

@@ -1,0 +1,90 @@
+"""Contracts read from files, and what does not fit in them said in words of the files that people write."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from services.contracts.base import SLUG_PATTERN, Contract, place_of
+from services.contracts.errors import InvalidInputError
+from services.contracts.unknown_keys import unknown_key
+
+AnyContract = TypeVar("AnyContract", bound=Contract)
+
+
+def read_toml(
+    kind: type[AnyContract], path: Path, what: str, failure: type[InvalidInputError] = InvalidInputError
+) -> AnyContract:
+    """Contract in a TOML file; raise ``failure`` with one line for each thing that does not fit."""
+    try:
+        return kind.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise failure(f"no {what} file at {path}") from None
+    except OSError as error:
+        raise failure(f"the {what} file {path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise failure(f"{path} is not UTF-8 text") from None
+    except tomllib.TOMLDecodeError as error:
+        raise failure(f"{path} is not TOML: {error}") from None
+    except ValidationError as error:
+        raise failure(f"{path}: {explain(error, kind)}") from None
+
+
+def read_contract(kind: type[AnyContract], path: Path, what: str) -> AnyContract:
+    """Contract in a JSON file where its name ends so, else in a TOML file; ``InvalidInputError`` as ``read_toml``."""
+    if path.suffix != ".json":
+        return read_toml(kind, path, what)
+    try:
+        return kind.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        raise InvalidInputError(f"no {what} file at {path}") from None
+    except OSError as error:
+        raise InvalidInputError(f"the {what} file {path} cannot be read: {error.strerror}") from None
+    except ValidationError as error:
+        raise InvalidInputError(f"{path}: {explain(error, kind)}") from None
+
+
+_OTHER_KINDS = {
+    "tuple_type": "give a list, in brackets", "list_type": "give a list, in brackets",
+    "dict_type": "give a table of keys and values", "model_type": "give a table of keys and values",
+    "model_attributes_type": "give a table of keys and values", "path_type": "give a path, in quotes",
+}
+"""What to give where a value of another kind stands, in the words of the files that people write."""
+_SLUG_WORDS = "a name has 1 to 40 lower-case letters, digits and dashes, and no dash at an end"
+"""What an operator reads where a name does not fit its pattern."""
+_MOST_FINDINGS = 5
+
+
+def explain(error: ValidationError, kind: type[BaseModel] | None = None) -> str:
+    """Pydantic's findings on one line: where, what, without the values (they may be private).
+
+    With the ``kind`` that did not fit, a key that it does not know comes with the one that was meant.
+    """
+    return on_one_line([what for _, what in findings(error, kind)])
+
+
+def findings(
+    error: ValidationError, kind: type[BaseModel] | None = None
+) -> list[tuple[tuple[int | str, ...], str]]:
+    """Place of each finding, and what :func:`explain` says of it, the place in front."""
+    found = []
+    for item in error.errors(include_url=False, include_input=False):
+        place = place_of(item["loc"])
+        where = ".".join(str(part) for part in place)
+        message = _OTHER_KINDS.get(item["type"], item["msg"].removeprefix("Value error, "))
+        if item.get("ctx", {}).get("pattern") == SLUG_PATTERN:
+            message = _SLUG_WORDS
+        if kind is not None and item["type"] == "extra_forbidden":
+            message = unknown_key(kind, item["loc"])
+        found.append((place, f"{where}: {message}" if where else message))
+    return found
+
+
+def on_one_line(found: Sequence[str]) -> str:
+    """The first findings, and how many more there are."""
+    more = [f"and {len(found) - _MOST_FINDINGS} more"] if len(found) > _MOST_FINDINGS else []
+    return "; ".join([*found[:_MOST_FINDINGS], *more])

@@ -1,0 +1,1 @@
+"""A model version, what readers see of it, and its report."""

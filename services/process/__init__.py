@@ -1,0 +1,1 @@
+"""What every process of Ballast needs: settings, logs, private files, locks, traces; no contract."""

@@ -1,0 +1,1 @@
+"""The one outbound connection to the OEM."""

@@ -1,0 +1,1 @@
+"""The one door: task bytes in, answer bytes out."""

@@ -1,0 +1,1 @@
+"""What may be asked and told: questions, work, steps of figures, lifts, kinds of answers."""

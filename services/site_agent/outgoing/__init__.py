@@ -1,0 +1,1 @@
+"""The one way out: sign, write into the ledger, release; and the reader of the ledger."""

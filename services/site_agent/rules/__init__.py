@@ -1,0 +1,1 @@
+"""What this site allows: its policy, and the file in which it stands."""

@@ -1,0 +1,1 @@
+"""How a site comes to be: its folder, its enrolment, its key's change."""

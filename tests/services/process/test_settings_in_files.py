@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from services.contracts.errors import InvalidInputError
+from services.process.settings import Settings
+
+URL = "postgresql://ballast:hush@db/ballast"
+
+
+def test_a_file_that_the_environment_names_holds_the_value(tmp_path: Path) -> None:
+    (tmp_path / "url").write_text(URL + "\n")
+    settings = Settings.load(tmp_path, {"BALLAST_DATABASE_URL_FILE": str(tmp_path / "url")})
+    assert settings.database == URL
+
+
+def test_a_value_and_a_file_at_once_are_refused(tmp_path: Path) -> None:
+    both = {"BALLAST_DATABASE_URL": URL, "BALLAST_DATABASE_URL_FILE": str(tmp_path / "url")}
+    with pytest.raises(InvalidInputError, match="not both"):
+        Settings.load(tmp_path, both)
+
+
+def test_a_file_that_is_not_there_is_one_line_without_its_content(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="BALLAST_DATABASE_URL_FILE names .*cannot be read"):
+        Settings.load(tmp_path, {"BALLAST_DATABASE_URL_FILE": str(tmp_path / "none")})
+
+
+def test_an_agents_and_a_coordinators_servers_may_be_several(tmp_path: Path) -> None:
+    three = "tls://nats-1:4222,tls://nats-2:4222,tls://nats-3:4222"
+    said = {"BALLAST_NATS_SERVERS": three, "BALLAST_NATS_CA_FILE": str(tmp_path / "ca.pem")}
+    settings = Settings.load(tmp_path, said)
+    assert settings.nats_servers == tuple(three.split(","))
+    assert settings.nats_authority == tmp_path / "ca.pem"
+
+
+@pytest.mark.parametrize("text", ["api = 3", "[[api]]\nport = 1"])
+def test_what_is_no_table_in_the_file_is_one_line_whatever_the_environment_says(tmp_path: Path, text: str) -> None:
+    (tmp_path / "ballast.toml").write_text(text)
+    with pytest.raises(InvalidInputError, match="ballast.toml: api: give a table of keys and values$"):
+        Settings.load(tmp_path, {"BALLAST_API_PORT": "8001"})
+
+
+@pytest.mark.parametrize(("variable", "text", "said"), [
+    ("BALLAST_API_PORT", "abc", "api.port: Input should be a valid integer"),
+    ("BALLAST_LOG_FORMAT", "xml", "logging.format: Input should be"),
+    ("BALLAST_PREFECT_PORT", "0", "prefect.port: "),
+    ("BALLAST_API_KEY", "key.pem", "api: certificate and key belong together"),
+])
+def test_what_does_not_fit_is_told_of_the_variable_that_says_it(
+    tmp_path: Path, variable: str, text: str, said: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=f"^{variable}: {said}"):
+        Settings.load(tmp_path, {variable: text})
+    (tmp_path / "value").write_text(text)
+    with pytest.raises(InvalidInputError, match=f"^{variable}_FILE: {said}"):
+        Settings.load(tmp_path, {f"{variable}_FILE": str(tmp_path / "value")})
+
+
+def test_file_and_variables_are_told_of_each_for_itself_and_of_a_section_together(tmp_path: Path) -> None:
+    file = tmp_path / "ballast.toml"
+    file.write_text("[nats]\nport = 0\nprot = 1\n[api]\nport = 1")
+    with pytest.raises(InvalidInputError) as refused:
+        Settings.load(tmp_path, {"BALLAST_API_PORT": "abc", "BALLAST_API_HOST": "::"})
+    in_file, in_variable = str(refused.value).split("; BALLAST_API_PORT: api.port: ")
+    assert in_file.startswith(f"{file}: nats.port: ") and "nats.prot: there is no such key" in in_file
+    assert "ballast.toml" not in in_variable and "nats" not in in_variable
+    file.write_text('[api]\ncertificate = "here.pem"')
+    with pytest.raises(InvalidInputError) as refused:
+        Settings.load(tmp_path, {"BALLAST_API_PORT": "1"})
+    assert str(refused.value).startswith(f"{file} and BALLAST_API_PORT: api: certificate and key")

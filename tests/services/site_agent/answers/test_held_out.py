@@ -1,0 +1,91 @@
+"""Held out by machine and by time: a training row's neighbours are never the test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from services.contracts.machines.asset_type import AssetType
+from services.site_agent.settings import CsvSource
+from services.site_agent.vault.csv_source import read
+from services.site_agent.vault.held_out import held_by_machine, held_by_time, seconds
+from services.site_agent.vault.reader import Vault
+from services.site_agent.vault.table import VaultError
+
+
+@pytest.fixture
+def load(asset_type: AssetType, write_csv: Callable[..., Path], make_table: Any) -> Callable[..., Any]:
+    def load(column: list[Any], **source: Any) -> Any:
+        rows = make_table(len(column))
+        path = write_csv([[*rows[0], "extra"], *([*row, cell] for row, cell in zip(rows[1:], column, strict=True))])
+        return CsvSource(kind="csv", path=path, **source)
+
+    return load
+
+
+def test_a_machine_is_on_one_side_with_all_of_its_rows(load: Any, asset_type: AssetType) -> None:
+    machines = [f"pump {number // 6}" for number in range(60)]
+    source = load(machines, machine_column="extra")
+    held = read(source, asset_type).split
+    assert isinstance(held, np.ndarray) and 0 < held.sum() < 60
+    sides = {name: held[[other == name for other in machines]].mean() for name in machines}
+    assert set(sides.values()) == {0.0, 1.0}
+    assert sum(sides.values()) == 2, "a quarter of ten machines, to a whole one"
+    dataset = Vault(source, asset_type).current()
+    assert (len(dataset.train), len(dataset.test)) == (48, 12) and dataset.train.features.shape[1] == 3
+
+
+def test_machines_are_chosen_by_name_and_seed_and_not_by_the_order_of_rows() -> None:
+    machines = [f"m{number % 20}" for number in range(100)]
+    one = held_by_machine(machines, 0.3, 0)
+    other = held_by_machine(machines[::-1], 0.3, 0)[::-1]
+    np.testing.assert_array_equal(one, other)
+    assert one.sum() == 30 and not np.array_equal(one, held_by_machine(machines, 0.3, 1))
+
+
+@pytest.mark.parametrize("style", ["number", "iso", "zone"])
+def test_the_last_rows_are_held_out_and_those_of_one_time_together(
+    load: Any, asset_type: AssetType, style: str
+) -> None:
+    order = np.random.default_rng(2).permutation(40) // 2
+    texts = {
+        "number": [str(day / 10) for day in order], "iso": [f"2026-01-{day + 1:02d} 10:00" for day in order],
+        "zone": [f"2026-01-{day + 1:02d}T10:00:00+0{day % 5}:00" for day in order],
+    }
+    held = read(load(texts[style], time_column="extra", test_fraction=0.25), asset_type).split
+    assert isinstance(held, np.ndarray)
+    np.testing.assert_array_equal(held, order >= 15)
+
+
+def test_a_cut_among_equal_times_takes_them_all_or_what_comes_after() -> None:
+    np.testing.assert_array_equal(held_by_time(np.array([1.0, 2.0, 2.0, 2.0]), 0.25), [False, True, True, True])
+    np.testing.assert_array_equal(held_by_time(np.array([2.0, 2.0, 2.0, 3.0]), 0.5), [False, False, False, True])
+    assert seconds("2026-01-01T00:00:00+02:00") < seconds("2026-01-01T00:00:00")
+
+
+@pytest.mark.parametrize(
+    ("column", "source", "said"),
+    [
+        (["a"] * 40, {"machine_column": "extra"}, "names one machine"),
+        (["3"] * 40, {"time_column": "extra"}, "one time for all rows"),
+        (["3"] * 39 + ["yesterday"], {"time_column": "extra"}, "line 41: column 'extra' must hold a number"),
+        (["3"] * 39 + ["nan"], {"time_column": "extra"}, "line 41: column 'extra' must hold a number"),
+        (["a"] * 39 + [""], {"machine_column": "extra"}, "line 41: column 'extra' holds an empty cell"),
+        (["a"] * 40, {"machine_column": "machine"}, "no column 'machine' for holding out"),
+    ],
+)
+def test_a_column_that_tells_nothing_is_refused(
+    load: Any, asset_type: AssetType, column: list[str], source: dict[str, str], said: str
+) -> None:
+    with pytest.raises(VaultError, match=said):
+        read(load(column, **source), asset_type)
+
+
+def test_one_rule_says_what_is_held_out() -> None:
+    with pytest.raises(ValidationError, match="machine_column and time_column each say which rows are held out"):
+        CsvSource(kind="csv", path=Path("x.csv"), machine_column="a", time_column="b")

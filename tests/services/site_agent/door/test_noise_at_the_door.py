@@ -1,0 +1,163 @@
+"""Noise on sums at a plant's door: what is in the words, what the plant charges itself, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+
+from models.cohorts.accountant import rho_of
+from models.cohorts.noise import BITS, METHOD, NoiseTerms, noisy_answer, sigmas
+from services.contracts.keys.signing import signer
+from services.contracts.problems.noise import CohortNoise
+from services.contracts.problems.training_spec import TrainingSpec
+from services.contracts.wire.masking import MaskedWords, MaskingCohort, MaskKeys
+from services.contracts.wire.messages import Kind
+from services.masking.unmasking import deliveries
+from services.site_agent.answers.local_solve import site_problems
+from services.site_agent.rules.policy import SitePolicy
+from services.site_agent.vault.exposure_gate import data_digest
+from services.site_agent.vault.noise_account import NoiseRecord
+from services.site_agent.vault.reader import Vault
+from tests.services.site_agent.party import RUN, Party
+
+POINT = {"point": np.array([[0.5, -0.2, 0.1, 0.05]])}
+
+
+class NoisyParty(Party):
+    """The same cohort with noise: a mask is asked for, and sums are the plant's own words."""
+
+    noise = CohortNoise(row_share=0.05, honest=2, rho=0.5)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.renew(1)
+
+    def renew(self, agreement: int, noise: CohortNoise | None = noise) -> None:
+        whole = self.cohort.model_dump() | {"agreement": agreement, "noise": noise}
+        self.cohort = MaskingCohort.model_validate(whole)
+        self.keys = {
+            peer: pair.signed(self.cohort, peer, signer(self.folder / f"{peer}.nk"))
+            for peer, pair in self.pairs.items()
+        }
+
+    def ask(self, kind: Kind, masking: Any, **changes: Any) -> Any:
+        return self.site.ask(kind, run_id=RUN, reveal="sums", masking=masking, **({"method": METHOD} | changes))
+
+    def digest(self) -> str:
+        return data_digest(Vault(self.site.source, self.site.asset_type).current().train)
+
+    def told(self) -> float:
+        return self.site.door._noise_record.account(self.digest()).rho
+
+
+@pytest.fixture
+def new_party(make_site: Callable[..., Any], tmp_path: Path) -> Callable[..., NoisyParty]:
+    def new(**policy: Any) -> NoisyParty:
+        rules: dict[str, Any] = {
+            "methods": (METHOD, "cohort-bundle"), "asset_types": ("pump",), "messages": get_args(Kind)
+        }
+        return NoisyParty(make_site(policy=SitePolicy(**(rules | policy))), tmp_path)
+
+    return new
+
+
+def words(party: NoisyParty, number: int) -> Any:
+    return party.sum("round", number, POINT, 6).view(np.int64)
+
+
+def test_the_words_are_the_answer_with_noise_of_the_stated_size(new_party: Callable[..., NoisyParty]) -> None:
+    party = new_party()
+    party.agree()
+    train = Vault(party.site.source, party.site.asset_type).current().train
+    spec = TrainingSpec()
+    problem = site_problems(spec, train.features, train.classes, party.site.asset_type)[0]
+    true = noisy_answer(problem, POINT["point"][0])
+    centre = 0.25 * np.concatenate([true[name].ravel() for name in ("risk", "offset", "slope")])
+    terms = NoiseTerms(0.05, 2, 0.5)
+    scale = sigmas(POINT["point"][0], 3, problem.spec.loss, terms)
+    each = np.array([scale["risk"], scale["offset"], *[scale["slope"]] * 4])
+    found = np.array([words(party, number) for number in range(1, 41)])
+    off = (found - np.ldexp(centre, BITS)) / each
+    assert np.abs(off).max() < 7 and np.abs(off.mean(axis=0)).max() < 1.2
+    assert 0.7 < float(off.std()) < 1.3, "40 x 6 numbers of variance 1"
+
+
+def test_every_answer_is_charged_and_a_repeat_is_the_same_answer(new_party: Callable[..., NoisyParty]) -> None:
+    party = new_party()
+    party.agree()
+    given = deliveries(party.cohort, 1, party.prepare(1))["plant-1"]
+    first = party.ask("round", given, round=1, arrays=POINT)
+    again = party.ask("round", given, round=1, arrays=POINT)
+    assert isinstance(first.masking, MaskedWords) and first.masking == again.masking
+    assert party.told() == pytest.approx(0.5)
+    other = {"point": POINT["point"] + 0.5}
+    assert party.ask("round", given, round=1, arrays=other).code == "masks_refused"
+    words(party, 2)
+    assert party.told() == pytest.approx(1.5), "what was drawn is charged, left it or not"
+
+
+def test_new_masks_of_the_same_round_have_new_noise_and_are_charged(new_party: Callable[..., NoisyParty]) -> None:
+    party = new_party()
+    party.agree()
+    before = words(party, 1)
+    party.renew(2)
+    party.agree()
+    after = words(party, 1)
+    assert (before != after).all() and party.told() == pytest.approx(1.0)
+
+
+def test_the_account_outlives_the_agent_and_the_limit_is_kept(
+    new_party: Callable[..., NoisyParty], tmp_path: Path
+) -> None:
+    limit = 3.0
+    party = new_party(noise_epsilon=limit)
+    most = int(rho_of(limit, 1e-6) / 0.02)
+    party.renew(3, CohortNoise(row_share=0.05, honest=2, rho=0.02))
+    party.agree()
+    for number in range(1, most + 1):
+        words(party, number)
+    assert party.told() == pytest.approx(0.02 * most)
+    given = deliveries(party.cohort, most + 1, party.prepare(most + 1))["plant-1"]
+    assert party.ask("round", given, round=most + 1, arrays=POINT).code == "noise_limit"
+    assert party.told() == pytest.approx(0.02 * most), "what is refused is not charged"
+    file = tmp_path / "account.sqlite"
+    for number in (1, 2):
+        record = NoiseRecord(file)
+        assert record.charge("d", 0.25, 2, 100.0, 1e-6).rho == pytest.approx(0.5 * number)
+        record.close()
+    assert NoiseRecord(file).account("other").rho == 0.0 and file.stat().st_mode & 0o777 == 0o600
+
+
+def test_terms_that_hide_too_little_are_refused(new_party: Callable[..., NoisyParty]) -> None:
+    party = new_party()
+    party.renew(4, CohortNoise(row_share=0.0001, honest=2, rho=0.5))
+    party.agree()
+    given = deliveries(party.cohort, 1, party.prepare(1))["plant-1"]
+    assert party.ask("round", given, round=1, arrays=POINT).code == "noise_refused", "a row counts for more"
+    assert party.ask("round", given, round=1, arrays=POINT, method="cohort-bundle").code == "noise_refused"
+    boxed = TrainingSpec(support="sensor_ranges")
+    assert party.ask("round", given, round=1, arrays=POINT, spec=boxed).code == "noise_refused"
+    assert party.ask("round", given, round=1, arrays={"point": np.zeros((1, 3))}).code == "bad_task"
+    assert party.told() == 0.0
+    with pytest.raises(ValueError, match="the noise of 4 plants must be in every sum, and 3 answers make one"):
+        party.renew(5, CohortNoise(row_share=0.05, honest=4, rho=0.5))
+
+
+def test_a_limit_makes_rounds_without_noise_impossible(new_party: Callable[..., NoisyParty]) -> None:
+    party = new_party(noise_epsilon=5.0, reveal=("sums", "each site"))
+    party.renew(6, None)
+    assert party.ask("agree", party.cohort).code == "noise_limit"
+    assert party.site.refusal_code("round", method=METHOD, arrays=POINT) == "noise_limit"
+    assert party.ask("prepare", MaskKeys(run_id=RUN, round=1, keys=party.keys)).code == "masks_missing"
+
+
+def test_a_noisy_answer_isolates_nothing(new_party: Callable[..., NoisyParty]) -> None:
+    party = new_party(exposure_limit=0.0, leverage_limit=0.0, allow_unaccounted=False)
+    party.agree()
+    words(party, 1)
+    figures = party.site.door._gate._exposure(Vault(party.site.source, party.site.asset_type).current().train).figures()
+    assert (figures.vectors, figures.by_differences, figures.leveraged) == (0, 0, 0)
