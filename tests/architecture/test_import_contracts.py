@@ -38,6 +38,10 @@ def test_the_tree_keeps_every_contract(tmp_path: Path) -> None:
 PLANTED = (
     ("services/site_agent/connection/link.py", "services.site_agent.vault", "The plant link and the vault"),
     ("services/site_agent/agent.py", "services.site_agent.vault.reader", "Only the one door opens"),
+    ("services/site_agent/own_use/local_predictor.py", "services.site_agent.vault.reader", "Only the one door opens"),
+    ("services/site_agent/limits/work.py", "services.site_agent.door.refusals", "The rooms of the site agent"),
+    ("services/contracts/machines/target.py", "services.contracts.plans.waiting", "The rooms of contracts"),
+    ("services/contracts/wire/roll.py", "services.process.settings", "Layers"),
     ("services/coordinator/training.py", "services.round_store.runs", "Layers"),
     ("services/coordinator/training.py", "services.site_agent.agent", "Nothing on the OEM's side"),
     ("services/contracts/plans/plan.py", "services.registry.gates", "Layers"),

@@ -14,19 +14,16 @@ counts with them (``vault.chance``). Where vectors are of unlike kinds (of two l
 and rows that three vectors isolate by any factors count among the second (``vault.factors``). The third is an upper
 bound of what is possible: it takes the c.
 
-Differences are searched in sketches: with R (q, N) random, ``R c`` (q,) of a vector that leaves row i alone is a
-multiple of the column R_i, and no other is, but with probability nil. The first two numbers of R_i are a direction in a
-plane, one of N at equal angles, so the angle of a combination says which row alone it can be. A vector is kept as q
-numbers. Rows with the same features count as one, since whoever has one of them has all.
+Differences are searched in sketches of the coefficients (:mod:`services.site_agent.vault.row_directions`): a vector is
+kept as a few numbers. Rows with the same features count as one, since whoever has one of them has all.
 """
 
 from __future__ import annotations
 
 import copy
 import hashlib
-import math
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 
 import numpy as np
@@ -36,32 +33,27 @@ from models.basics import FloatArray
 from services.site_agent.vault.chance import NUMBERS, ChanceRows
 from services.site_agent.vault.factors import rows_in_spans
 from services.site_agent.vault.few_rows import LATE, leaves_few
+from services.site_agent.vault.row_directions import ANGLE, OF_COEFFICIENTS, RowDirections
 
-_OF_COEFFICIENTS = 8
-"""Numbers kept of a vector's coefficients: by chance a direction comes within _ANGLE of a given one less than once in
-1e25, within _PAIR_ANGLE less than once in 1e9."""
-SKETCH = _OF_COEFFICIENTS + NUMBERS + 1
+SKETCH = OF_COEFFICIENTS + NUMBERS + 1
 """All that is kept of a vector: of its coefficients, of itself (``vault.chance``), and its kind."""
-_OF_ITSELF = slice(_OF_COEFFICIENTS, _OF_COEFFICIENTS + NUMBERS)
+_OF_ITSELF = slice(OF_COEFFICIENTS, OF_COEFFICIENTS + NUMBERS)
 UNKNOWN_KIND = 0.0
 """Of vectors of agents that kept no kind."""
 ANY_KIND = -1.0
 """Of vectors that are unlike all others and each other: sums over steps, whose number the asker names."""
 
-_ANGLE = 1.5e-5  # a cosine within 1e-10 of 1: how far what is left may be from the row itself
 _PAIR_ANGLE = 0.002
 """In a difference of two, all others together may weigh a five-hundredth of the row (root of the squares). Of the many
 differences of differences some come that near to a row by chance, and nobody can tell which."""
 _COMBINED_ANGLE = 3e-4
-"""The same in a difference of differences. More than :data:`_ANGLE`, for rows of one table are much alike: what others
+"""The same in a difference of differences. More than :data:`ANGLE`, for rows of one table are much alike: what others
 leave across the row is a part of their weight, and who looks at vectors alone sees that part."""
 _CROWD = 50.0  # rows times angle: beyond it pairs would often be near to some row by chance
 _FAINT = 1e-12
 """Share of the largest sketch in a combination below which a row's part is rounding; sketches of a thousand rows are
 good to 1e-14. Two solutions of one local step may differ along a row by more than that, and whoever divides by it has
 the row; so it is with vectors that are faint as a whole, which have all their digits."""
-_SINGLE = 1e-12  # below it squares come near to the least numbers of single precision, and directions are taken first
-_EDGE = 1e-9  # angles of a row by which rounding may put one across the border to the next
 _SEARCHES_KEPT = 64  # vectors of which it is remembered what they isolate with those before: of a few answers
 _DEPTH = 32  # last vectors, by when they were told last, of which pairs are held to pairs: 33 000 sums a vector
 
@@ -84,23 +76,14 @@ class Differences:
         """
         self._alike = np.arange(n_rows) if alike is None else alike
         self._repeats = not np.array_equal(self._alike, np.arange(n_rows))
-        angles = np.pi * (np.arange(n_rows) + 0.5) / n_rows
-        drawn = np.random.default_rng(seed).standard_normal((n_rows, _OF_COEFFICIENTS - 2))
-        self._angles = angles
-        self._sketcher = np.column_stack([np.cos(angles), np.sin(angles), drawn])[self._alike]
-        self._by_chance = None if features is None else ChanceRows(features, seed, np.unique(self._alike), _ANGLE)
-        sums = np.zeros((n_rows, NUMBERS)) if self._by_chance is None else self._by_chance.columns
-        self._sketchers = np.column_stack([self._sketcher, sums])
-        self._lengths = np.sqrt(np.einsum("ij,ij->i", self._sketcher, self._sketcher))
-        self._longest = float(self._lengths.max())
         self._n_rows = n_rows
         # Nearer for so many rows that their directions would crowd.
-        self._pair_angle = max(_ANGLE, min(_PAIR_ANGLE, _CROWD / n_rows))
+        self._pair_angle = max(ANGLE, min(_PAIR_ANGLE, _CROWD / n_rows))
         self._combined_angle = min(_COMBINED_ANGLE, self._pair_angle)
-        # The second plane of the rows by their angles, once around and a little more: either sign is the same row.
-        self._ahead = n_rows + self._reach(self._pair_angle)
-        around = np.arange(-self._ahead, self._ahead + 1) % n_rows
-        self._cosines, self._sines = np.ascontiguousarray(self._sketcher[around, 2:4].T, dtype=np.float32)
+        self._rows = RowDirections(n_rows, seed, self._alike, self._pair_angle)
+        self._by_chance = None if features is None else ChanceRows(features, seed, np.unique(self._alike), ANGLE)
+        sums = np.zeros((n_rows, NUMBERS)) if self._by_chance is None else self._by_chance.columns
+        self._sketchers = np.column_stack([self._rows.sketcher, sums])
         self.sketches = sketches.reshape(-1, SKETCH)
         self.pairs, self.differences = set(pairs), set(differences)
         self.kind, self.few = UNKNOWN_KIND, 1
@@ -214,8 +197,8 @@ class Differences:
             (recent[first] + recent[second], np.maximum(sizes[first], sizes[second])),
         )
         if sketch[-1] == ANY_KIND or (last[:, -1] != sketch[-1]).any():
-            coefficients = last[:, :_OF_COEFFICIENTS]
-            found |= self._with_alike(rows_in_spans(sketch[:_OF_COEFFICIENTS], coefficients, self._sketcher))
+            coefficients = last[:, :OF_COEFFICIENTS]
+            found |= self._with_alike(rows_in_spans(sketch[:OF_COEFFICIENTS], coefficients, self._rows.sketcher))
         return found
 
     def by_pairs(self, sketch: FloatArray) -> IntSet:
@@ -224,8 +207,8 @@ class Differences:
         combined, rounding = sketch - known, _FAINT * np.maximum(_sizes(known), _sizes(sketch[np.newaxis]))
         found, angle_to_row = set[int](), self._pair_angle
         x, y, u, v = np.ascontiguousarray(combined[:, :4].T)
-        for near, row in self._near_rows(x, y, u, v, angle_to_row):
-            found |= self._confirmed(combined[near], row, angle_to_row, rounding[near])
+        for near, row in self._rows.near(x, y, u, v, angle_to_row):
+            found |= self._rows.confirmed(combined[near], row, angle_to_row, rounding[near])
         if self._by_chance is not None:
             found |= self._by_chance.of_sums(combined[:, _OF_ITSELF], rounding)
         return self._with_alike(found)
@@ -235,48 +218,15 @@ class Differences:
         (one, one_size), (other, other_size), angle_to_row = sized, less, self._combined_angle
         ones, others, found = np.ascontiguousarray(one[:, :4].T), np.ascontiguousarray(other[:, :4].T), set[int]()
         x, y, u, v = (np.subtract.outer(*pair).ravel() for pair in zip(ones, others, strict=True))
-        for near, row in self._near_rows(x, y, u, v, angle_to_row):
+        for near, row in self._rows.near(x, y, u, v, angle_to_row):
             first, second = np.divmod(near, other.shape[0])
             rounding = _FAINT * np.maximum(one_size[first], other_size[second])
-            found |= self._confirmed(one[first] - other[second], row, angle_to_row, rounding)
+            found |= self._rows.confirmed(one[first] - other[second], row, angle_to_row, rounding)
         if self._by_chance is not None:
             found |= self._by_chance.of_differences(
                 one[:, _OF_ITSELF], other[:, _OF_ITSELF], _FAINT * one_size, _FAINT * other_size
             )
         return self._with_alike(found)
-
-    def _near_rows(
-        self, x: FloatArray, y: FloatArray, u: FloatArray, v: FloatArray, angle_to_row: float
-    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Which sketches, by their first four numbers (n,), may be multiples of a row, and of which, a few at a time.
-
-        Of most of them two planes of numbers are looked at and no more: what is nearly a multiple of a row has its
-        direction in both.
-        """
-        if float(np.abs(x).min(initial=1.0)) < _SINGLE:
-            longest = np.abs([x, y, u, v]).max(axis=0)
-            x, y, u, v = np.divide([x, y, u, v], longest, where=longest > 0.0, out=np.zeros((4, len(x))))
-        # Differences in double precision, angles in single: these miss 1e-6, and _plane allows 6e-6 and more.
-        down, along, first, second = (part.astype(np.float32) for part in (y, x, u, v))
-        plane, reach = self._plane(angle_to_row), self._reach(angle_to_row)
-        place = np.arctan2(down, along)
-        place *= np.float32(self._n_rows / np.pi)
-        cell = np.floor(place, out=place).astype(np.intp)
-        size = first * first
-        size += second * second
-        size *= np.float32(plane * plane)
-        for shift in range(-reach, reach + 1):
-            # The sine of the angle between the directions in the second plane, times both lengths.
-            row = cell + (self._ahead + shift)
-            across = self._sines.take(row)
-            across *= first
-            other = self._cosines.take(row)
-            other *= second
-            across -= other
-            across *= across
-            near = (across <= size).nonzero()[0]
-            if near.size:
-                yield near, (cell[near] + shift) % self._n_rows
 
     def _with_alike(self, found: IntSet) -> IntSet:
         """The rows with all that have the same features."""
@@ -284,32 +234,9 @@ class Differences:
             return found
         return set(np.flatnonzero(np.isin(self._alike, list(found))).tolist())
 
-    def _plane(self, angle_to_row: float) -> float:
-        """A little more than such an angle may be in the first plane, where rows have length 1."""
-        return 1.1 * angle_to_row * self._longest
-
-    def _reach(self, angle_to_row: float) -> int:
-        """How many rows to either side such an angle may lead: 0 while it is less than the half of a row's own."""
-        return max(0, math.ceil(self._plane(angle_to_row) * self._n_rows / np.pi - 0.5 + _EDGE))
-
-    def _confirmed(
-        self, combined: FloatArray, row: NDArray[np.intp], angle_to_row: float, rounding: FloatArray
-    ) -> IntSet:
-        """Of sketches (n, q), those that all numbers of the coefficients say to be a multiple of the row beside.
-
-        One above ``rounding`` (n,), a part of the sizes of what was put together.
-        """
-        own, combined = self._sketcher[row], combined[:, :_OF_COEFFICIENTS]
-        size = np.einsum("ij,ij->i", combined, own) / self._lengths[row] ** 2
-        left = combined - size[:, np.newaxis] * own
-        away = np.sqrt(np.einsum("ij,ij->i", left, left))
-        alone = away <= angle_to_row * np.abs(size) * self._lengths[row]
-        return set(row[alone & (np.abs(size) > rounding)].tolist())
-
-
 def _sizes(sketches: FloatArray) -> FloatArray:
     """Largest number of the coefficients of each sketch (n, q)."""
-    return np.asarray(np.abs(sketches[:, :_OF_COEFFICIENTS]).max(axis=1, initial=0.0))
+    return np.asarray(np.abs(sketches[:, :OF_COEFFICIENTS]).max(axis=1, initial=0.0))
 
 
 @cache

@@ -1,40 +1,29 @@
 """What a plant's noisy answers have told so far of each version of its data, over all runs.
 
-It is a table in the file of :mod:`services.site_agent.vault.exposure_record`. No version is ever forgotten: rows that
-come back find their account as it was.
+No version is ever forgotten: rows that come back find their account as it was.
 """
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 
 from models.cohorts.accountant import NoiseAccount
-from services.contracts.errors import UnavailableError
-from services.site_agent.vault.exposure_record import ExposureRecordError
-from services.site_agent.vault.private_database import closed, opened
+from services.site_agent.vault.record_table import RecordTable
 
 _TABLE = "CREATE TABLE IF NOT EXISTS noise (digest TEXT PRIMARY KEY, rho REAL NOT NULL)"
 
 
-class NoiseRecord:
+class NoiseRecord(RecordTable):
     """The table in the file, or in memory where no path is given."""
 
     def __init__(self, path: Path | None) -> None:
-        """Open or begin it; :class:`ExposureRecordError` where that is not possible."""
-        self._path = path
-        try:
-            self._base = opened(path, _TABLE)
-        except (UnavailableError, sqlite3.Error) as error:
-            raise self._error(error) from None
+        """Open or begin it; ``ExposureRecordError`` where that is not possible."""
+        super().__init__(path, _TABLE, "the account of noisy answers")
 
     def account(self, digest: str) -> NoiseAccount:
         """The account of a version of the data."""
-        try:
-            found = self._base.execute("SELECT rho FROM noise WHERE digest = ?", (digest,)).fetchone()
-        except sqlite3.Error as error:
-            raise self._error(error) from None
-        return NoiseAccount(found[0]) if found else NoiseAccount()
+        found = self.read("SELECT rho FROM noise WHERE digest = ?", (digest,))
+        return NoiseAccount(found[0][0]) if found else NoiseAccount()
 
     def charge(self, digest: str, rho: float, heads: int, epsilon: float, delta: float) -> NoiseAccount:
         """Charge an answer, before it is given; on the disk when this returns.
@@ -47,16 +36,5 @@ class NoiseRecord:
             The file fails.
         """
         after = self.account(digest).charged(rho, heads, epsilon, delta)
-        try:
-            with self._base:
-                self._base.execute("INSERT OR REPLACE INTO noise VALUES (?, ?)", (digest, after.rho))
-        except sqlite3.Error as error:
-            raise self._error(error) from None
+        self.write("INSERT OR REPLACE INTO noise VALUES (?, ?)", [(digest, after.rho)])
         return after
-
-    def close(self) -> None:
-        """Let go of the file."""
-        closed(self._base)
-
-    def _error(self, error: Exception) -> ExposureRecordError:
-        return ExposureRecordError(f"the account of noisy answers, {self._path or 'in memory'}, fails: {error}")

@@ -49,7 +49,7 @@ class Plain(Differences):
     def _isolated(self, combined: Any, angle_to_row: float) -> set[int]:
         sums, rows = np.meshgrid(np.arange(len(combined)), np.arange(self._n_rows), indexing="ij")
         rounding = np.full(sums.size, 1e-12)
-        found = self._confirmed(combined[sums.ravel()], rows.ravel(), angle_to_row, rounding)
+        found = self._rows.confirmed(combined[sums.ravel()], rows.ravel(), angle_to_row, rounding)
         return set(np.flatnonzero(np.isin(self._alike, list(found))).tolist())
 
     def knows(self, sketch: np.ndarray) -> bool:
