@@ -25,6 +25,7 @@ from services.contracts.wire.codec import digest
 from services.identity.tokens import issue
 from services.site_agent.cli import main as site_main
 from services.site_agent.own_use import verify_model
+from services.site_agent.own_use.own_rows import OwnRows
 from services.site_agent.settings import SiteSettings
 from services.verification.certificate_file import read_certificate
 from services.verification.proof import NotProvenError
@@ -126,16 +127,18 @@ def test_a_cut_that_the_plants_rows_do_not_have_is_told(
     certificate = read_certificate((tmp_path / "certificate.npz").read_bytes())
     path = _site(works, tmp_path, "plant-2", public_key(works.context.settings.nats_seed))
     settings = SiteSettings.from_toml(path)
-    assert "checked" in verify_model._own_cuts(certificate, version, settings)
+    site = next(each for each in version.sites if each.site_id == "plant-2")
+    rows = OwnRows(settings, version.asset_type, version.spec.loss.task)
+    assert "checked" in verify_model._own_cuts(certificate, version, site, rows)
     (head,) = certificate.heads
     own = head.site == certificate.site_ids.index("plant-2")
     for raised, holds in ((np.where(own, 0.02, 0.0), False), (np.where(own, 0.0, 0.02), True)):
         edited = replace(certificate, heads=(replace(head, offset=head.offset + raised),))
         if holds:
-            verify_model._own_cuts(edited, version, settings)
+            verify_model._own_cuts(edited, version, site, rows)
             continue
         with pytest.raises(NotProvenError, match="said to have answered lies above its risk"):
-            verify_model._own_cuts(edited, version, settings)
+            verify_model._own_cuts(edited, version, site, rows)
 
 
 def test_a_method_whose_bounds_are_of_something_else_carries_no_file(

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from models.basics import FloatArray, ProblemError
+from models.basics import FloatArray
 from models.losses.base import Task as LearningTask
-from services.contracts.errors import InvalidInputError
 from services.contracts.machines.asset_type import AssetType
 from services.contracts.machines.value_range import Ranges
-from services.contracts.problems.lift import LiftMismatchError
-from services.contracts.problems.training_spec import TrainingSpec
-from services.site_agent.answers.local_solve import head_risks, lifted, site_problems
 from services.site_agent.rules.policy import Refusal, SitePolicy
 from services.site_agent.settings import CsvSource, DataSource, SiteSettings
 from services.site_agent.vault.csv_source import read_measurements
@@ -134,32 +129,6 @@ def _check_task(dataset: Dataset, task: LearningTask, policy: SitePolicy) -> Non
     if task == "classification" and not policy.one_class:
         rows.refuse_one_class()
     policy.check_samples(len(rows.train), len(rows.test), "evaluate")
-
-
-def own_risks(
-    settings: SiteSettings, asset_type: AssetType, spec: TrainingSpec, weights: Sequence[FloatArray]
-) -> FloatArray:
-    """Worst-case risk (n, K) of the planes of n weights (K, P + 1) on the plant's own training rows, for its screen.
-
-    Raises
-    ------
-    VaultError
-        Something does not fit the contract of ``asset_type``.
-    InvalidInputError
-        The rows do not fit the problem of ``spec``.
-    """
-    dataset = Vault(settings.data, asset_type).current().rows_for(spec.loss.task)
-    try:
-        rows, outcomes = lifted(spec, dataset.train.features), dataset.train.outcomes(spec.loss.task)
-        heads = site_problems(spec, rows, outcomes, asset_type)
-        return np.stack([head_risks(each, heads) for each in weights])
-    except (ProblemError, LiftMismatchError) as error:
-        raise InvalidInputError(f"the plant's rows do not fit the version: {error}") from None
-
-
-def own_rows(settings: SiteSettings, asset_type: AssetType, spec: TrainingSpec) -> int:
-    """How many training rows of the plant go into its risk; ``VaultError`` as for :func:`own_risks`."""
-    return len(Vault(settings.data, asset_type).current().rows_for(spec.loss.task).train)
 
 
 def scaled_measurements(source: CsvSource, asset_type: AssetType) -> FloatArray:

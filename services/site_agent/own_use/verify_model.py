@@ -16,7 +16,7 @@ from services.contracts.versions.model_version import ModelVersion
 from services.contracts.versions.version_facts import SiteScore
 from services.site_agent.limits.row_reach import row_reach
 from services.site_agent.limits.told_steps import FINEST, MOST_STEPS
-from services.site_agent.own_use.own_screen import own_risks, own_rows
+from services.site_agent.own_use.own_rows import OwnRows
 from services.site_agent.settings import SiteSettings
 from services.verification.bounds import heights
 from services.verification.bundle import read_files
@@ -47,41 +47,41 @@ def verify_model(path: Path, certificate: Path | None, settings: SiteSettings, k
     files = read_files(path, certificate)
     file, _, lines = verify_version(files.document, files.certificate, key, files.line)
     version = ModelVersion.from_document(files.document)
-    return [*lines, _own_part(version, settings), _own_cuts(file, version, settings)]
-
-
-def _own_part(version: ModelVersion, settings: SiteSettings) -> str:
-    """The plant's own worst-case risk on its own rows, if it is what the version says."""
     own = next((site for site in version.sites if site.site_id == settings.site_id), None)
     if own is None:
-        return f"not checked: the own risk, for {settings.site_id} has no part in this version"
-    found = float(np.sum(own_risks(settings, version.asset_type, _own_spec(version, own), [version.weights])))
+        return [*lines, f"not checked: the own risk and cuts, for {settings.site_id} has no part in this version"]
+    rows = OwnRows(settings, version.asset_type, version.spec.loss.task)
+    return [*lines, _own_part(version, own, rows), _own_cuts(file, version, own, rows)]
+
+
+def _own_part(version: ModelVersion, own: SiteScore, rows: OwnRows) -> str:
+    """The plant's own worst-case risk on its own rows, if it is what the version says."""
+    found = float(np.sum(rows.risks(_own_spec(version, own), [version.weights])))
     if own.worst_case_risk is None:
         return f"not checked: the own risk is {found:.9g} on these rows; the version says nothing of it"
     largest = max(found, own.worst_case_risk)
-    above = _TOLD_ABOVE * largest + _told_above(version, settings)
+    above = _TOLD_ABOVE * largest + _told_above(version, len(rows))
     if not -SAME_RISK * largest <= own.worst_case_risk - found <= above:
         raise NotProvenError(
-            f"the worst-case risk of {settings.site_id} is {found:.9g} on its own rows, the version says "
+            f"the worst-case risk of {own.site_id} is {found:.9g} on its own rows, the version says "
             f"{own.worst_case_risk:.9g}; either the rows have changed since the run, or the figure is not this plant's"
         )
     return f"checked: the own worst-case risk, {found:.9g} on the own rows within radius {own.radius:.6g}"
 
 
-def _told_above(version: ModelVersion, settings: SiteSettings) -> float:
+def _told_above(version: ModelVersion, n_rows: int) -> float:
     """How far above the exact one a run on sums is told the risk at most for want of finer steps, the heads summed."""
     reach = row_reach(version.weights, version.spec, version.asset_type, objective_of(version.spec, version.asset_type))
-    return MOST_STEPS * FINEST * float(reach.risk.sum()) / own_rows(settings, version.asset_type, version.spec)
+    return MOST_STEPS * FINEST * float(reach.risk.sum()) / n_rows
 
 
-def _own_cuts(certificate: CertificateFile, version: ModelVersion, settings: SiteSettings) -> str:
+def _own_cuts(certificate: CertificateFile, version: ModelVersion, own: SiteScore, rows: OwnRows) -> str:
     """Whether the plant's cuts lie below its own risk at the weights, at zero and at drawn points."""
-    own = next((site for site in version.sites if site.site_id == settings.site_id), None)
-    if own is None or version.objective_name != WORST_CASE:
+    if version.objective_name != WORST_CASE:
         return "not checked: the own cuts; there are none of the worst-case risk in this version"
     if certificate.members:
         return "not checked: the own cuts; the server saw sums over cohorts alone, and so does this file"
-    place, random = certificate.site_ids.index(settings.site_id), np.random.default_rng(0)
+    place, random = certificate.site_ids.index(own.site_id), np.random.default_rng(0)
     stretch = np.concatenate([[1.0, 0.0], random.uniform(0.0, 2.0, POINTS)])
     noise = random.normal(size=(len(stretch), *version.weights.shape)) * np.abs(version.weights).max()
     noise[:2] = 0.0
@@ -89,13 +89,13 @@ def _own_cuts(certificate: CertificateFile, version: ModelVersion, settings: Sit
     if not version.spec.fit_intercept:
         points[:, :, -1] = 0.0
     joint = joint_loss(version.spec, version.asset_type)
-    found = own_risks(settings, version.asset_type, _own_spec(version, own), list(points))
+    found = rows.risks(_own_spec(version, own), list(points))
     for weights, risks in zip(points, found, strict=True):
         planes = weights if joint is None else joint_weights(weights, version.spec.fit_intercept)[np.newaxis]
         for head, plane, risk in zip(certificate.heads, planes, risks, strict=True):
             if highest_cut(certificate, head, place, plane[: head.weights.size]) > risk + SAME_RISK * (1.0 + risk):
                 raise NotProvenError(
-                    f"a cut that {settings.site_id} is said to have answered lies above its risk on its own rows; "
+                    f"a cut that {own.site_id} is said to have answered lies above its risk on its own rows; "
                     "either the rows have changed since the run, or the cut is not this plant's"
                 )
     return f"checked: the own cuts lie below the own risk at {len(stretch)} weights, the version's among them"
