@@ -13,7 +13,8 @@ from services.contracts.errors import BallastError
 from services.contracts.evaluation.calibration import Calibration
 from services.contracts.history.records import VersionStatus
 from services.contracts.history.run import Run
-from services.contracts.problems.tuning import candidate_words, settled
+from services.contracts.problems.tuning import settled
+from services.contracts.problems.tuning_curve import candidate_words
 from services.contracts.versions.draft import VersionDraft
 from services.contracts.versions.model_version import ModelVersion
 from services.contracts.versions.report import GateResult

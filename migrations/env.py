@@ -5,7 +5,7 @@ from typing import Any, Literal
 from alembic import context
 from sqlalchemy import Connection
 
-from services.round_store import operation_tables  # noqa: F401 - its tables join the metadata
+from services.round_store import operation_tables, run_tables  # noqa: F401 - their tables join the metadata
 from services.round_store.columns import UtcDateTime
 from services.round_store.tables import METADATA
 

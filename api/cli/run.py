@@ -15,7 +15,7 @@ from api.runs import service as runs
 from models.losses.catalogue import LossName
 from services.contracts.documents import to_plain
 from services.contracts.history.run import RunStatus
-from services.contracts.problems.tuning import TuningCurve, candidate_words, score_words
+from services.contracts.problems.tuning_curve import TuningCurve, candidate_words, score_words
 from services.process.command_line import whole_number
 
 run = run_action

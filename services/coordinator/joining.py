@@ -19,7 +19,8 @@ from services.contracts.plans.plan_problem import (
     with_auto_loss,
     with_automatic_loss,
 )
-from services.contracts.problems.tuning import AUTO, TuningCurve, settled
+from services.contracts.problems.tuning import AUTO, settled
+from services.contracts.problems.tuning_curve import TuningCurve
 from services.coordinator.refusals import UNTUNED, is_final, untuned_for, without_answers
 from services.coordinator.run_parts import RunParts, shortage, sites_needed
 from services.coordinator.sample_counts import with_samples_held

@@ -15,7 +15,7 @@ from services.contracts.machines.asset_type import AssetType
 from services.contracts.plans.plan import Plan
 from services.contracts.problems.coupling import CouplingTask
 from services.contracts.problems.training_spec import TrainingSpec
-from services.contracts.problems.tuning import TuningTask
+from services.contracts.problems.tuning_task import TuningTask
 from services.contracts.wire.codec import digest, encode
 from services.contracts.wire.masking import MaskingTask
 from services.contracts.wire.messages import ON_SUMS, Kind, SiteRefusal, SiteUpdate, Task

@@ -36,7 +36,9 @@ from services.contracts.plans.plan import MixtureSpec, Plan
 from services.contracts.plans.plan_problem import couples, grid_of
 from services.contracts.problems.lift import numbered, pinned
 from services.contracts.problems.training_spec import RadiusRule
-from services.contracts.problems.tuning import TuningCurve, TuningPart, TuningTask, settled, tuned_candidates
+from services.contracts.problems.tuning import settled
+from services.contracts.problems.tuning_curve import TuningCurve, tuned_candidates
+from services.contracts.problems.tuning_task import TuningPart, TuningTask
 from services.coordinator.terms import cohorts_of, server_problem
 from services.coordinator.training_state import NothingCountedError, TuningBudgetError
 from services.coordinator.tuning_exchange import Ask, Shapes, TuningAnswers, TuningQuestion

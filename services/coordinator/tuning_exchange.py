@@ -11,7 +11,7 @@ from models.basics import Arrays, FloatArray
 from models.cohorts.fixed_point import Words, from_words, word_count
 from services.contracts.history.run import SiteAnswer
 from services.contracts.problems.coupling import CouplingTask
-from services.contracts.problems.tuning import TuningTask
+from services.contracts.problems.tuning_task import TuningTask
 
 Shapes = Mapping[str, tuple[int, ...]]
 

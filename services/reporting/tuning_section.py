@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from models.losses.catalogue import LossName
-from services.contracts.problems.tuning import TuningCurve, candidate_words, score_words
+from services.contracts.problems.tuning_curve import TuningCurve, candidate_words, score_words
 from services.reporting.html import figure, table
 
 TITLE = "How the terms were chosen"

@@ -21,18 +21,9 @@ from services.round_store.queries import rows_touched
 from services.round_store.renaming import Renaming
 from services.round_store.run_rows import FINAL
 from services.round_store.run_states import drop_state
+from services.round_store.run_tables import EvidenceRow, RunExchangeRow, RunRow, SiteUpdateRow
 from services.round_store.session import Repository
-from services.round_store.tables import (
-    AliasChangeRow,
-    EvidenceRow,
-    ModelVersionRow,
-    PlanRow,
-    PlanVersionRow,
-    RunExchangeRow,
-    RunRow,
-    SiteRow,
-    SiteUpdateRow,
-)
+from services.round_store.tables import AliasChangeRow, ModelVersionRow, PlanRow, PlanVersionRow, SiteRow
 
 _ENDED = RunRow.status.in_(("completed", "failed"))
 _LEFT = select(RunRow).where(RunRow.leaving.is_not(None), _ENDED).order_by(RunRow.created_at)

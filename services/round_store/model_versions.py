@@ -13,8 +13,9 @@ from services.contracts.history.records import AliasChange, VersionRecord, Versi
 from services.round_store.documents import metadata, sentence
 from services.round_store.events import note
 from services.round_store.queries import insert_new, page, stored_row
+from services.round_store.run_tables import RunRow
 from services.round_store.session import Repository, utc_now
-from services.round_store.tables import AliasChangeRow, ModelVersionRow, RunRow
+from services.round_store.tables import AliasChangeRow, ModelVersionRow
 
 
 class ModelVersionRepository(Repository):

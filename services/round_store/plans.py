@@ -11,15 +11,9 @@ from services.contracts.history.records import PlanRecord, PlanVersion
 from services.contracts.plans.plan import Plan
 from services.round_store.documents import document, sentence
 from services.round_store.queries import insert_new, stored_row
+from services.round_store.run_tables import UNFINISHED_STATUSES, RunRow
 from services.round_store.session import Repository, utc_now
-from services.round_store.tables import (
-    UNFINISHED_STATUSES,
-    AssetTypeRow,
-    ModelVersionRow,
-    PlanRow,
-    PlanVersionRow,
-    RunRow,
-)
+from services.round_store.tables import AssetTypeRow, ModelVersionRow, PlanRow, PlanVersionRow
 
 
 class PlanRepository(Repository):

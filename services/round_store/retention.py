@@ -10,16 +10,9 @@ from sqlalchemy.orm import Session
 from services.contracts.base import Contract
 from services.round_store.operation_tables import EventRow
 from services.round_store.queries import rows_touched
+from services.round_store.run_tables import UNFINISHED_STATUSES, EvidenceRow, RoundRow, RunRow, SiteUpdateRow
 from services.round_store.session import Repository
-from services.round_store.tables import (
-    UNFINISHED_STATUSES,
-    AliasChangeRow,
-    EvidenceRow,
-    ModelVersionRow,
-    RoundRow,
-    RunRow,
-    SiteUpdateRow,
-)
+from services.round_store.tables import AliasChangeRow, ModelVersionRow
 
 
 class Forgettable(Contract):

@@ -12,8 +12,8 @@ from services.contracts.errors import InvalidInputError
 from services.contracts.history.run import Exchange, ExcludedSite, RoundRecord, SiteAnswer
 from services.round_store.documents import sentence
 from services.round_store.queries import table_of
+from services.round_store.run_tables import EvidenceRow, RoundRow, RunExchangeRow, SiteUpdateRow
 from services.round_store.session import utc_now
-from services.round_store.tables import EvidenceRow, RoundRow, RunExchangeRow, SiteUpdateRow
 
 # Made once: making a statement costs as much as carrying it out.
 _ROUND = insert(table_of(RoundRow))

@@ -13,7 +13,7 @@ from services.contracts.versions.draft import VersionDraft
 from services.contracts.versions.model_version import ModelVersion
 from services.contracts.wire.codec import pack_arrays, unpack
 from services.round_store.run_states import DamagedStateError
-from services.round_store.tables import RunDraftRow
+from services.round_store.run_tables import RunDraftRow
 
 
 def insert_draft(session: Session, run_id: str, draft: VersionDraft) -> None:

@@ -9,8 +9,8 @@ from sqlalchemy import and_, bindparam, or_, select, update
 from services.contracts.history.run import Run
 from services.round_store.queries import rows_touched
 from services.round_store.run_rows import run_row
+from services.round_store.run_tables import UNFINISHED_STATUSES, RunRow
 from services.round_store.session import Repository, utc_now
-from services.round_store.tables import UNFINISHED_STATUSES, RunRow
 
 _FREE = RunRow.lease_until.is_(None)
 _UNFINISHED = RunRow.status.in_(UNFINISHED_STATUSES)

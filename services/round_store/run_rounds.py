@@ -15,8 +15,8 @@ from services.round_store.documents import document
 from services.round_store.events import note, note_answers
 from services.round_store.queries import rows_touched, table_of
 from services.round_store.run_rows import FINAL, OVERTAKEN, run_row
+from services.round_store.run_tables import EvidenceRow, RunExchangeRow, RunRow
 from services.round_store.session import Repository, utc_now
-from services.round_store.tables import EvidenceRow, RunExchangeRow, RunRow
 
 _TAKEN = update(table_of(RunRow)).where(
     RunRow.run_id == bindparam("of_run"), RunRow.status == "running", RunRow.rounds == bindparam("before")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy.orm import Session
 
 from services.round_store.queries import stored_row
-from services.round_store.tables import RunRow
+from services.round_store.run_tables import RunRow
 
 FINAL = ("completed", "failed", "cancelled")
 OVERTAKEN = "overtaken"

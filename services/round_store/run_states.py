@@ -19,7 +19,7 @@ from models.methods.growth import Added
 from services.contracts.errors import BallastError
 from services.contracts.wire.codec import Frame, FrameError, pack_arrays, unpack
 from services.round_store.queries import rows_touched, table_of
-from services.round_store.tables import RunStatePartRow, RunStateRow
+from services.round_store.run_tables import RunStatePartRow, RunStateRow
 
 _PART = insert(table_of(RunStatePartRow))
 _FIRST = insert(table_of(RunStateRow))

@@ -23,8 +23,8 @@ from services.round_store.queries import insert_new, narrowed, page, table_of
 from services.round_store.run_leases import LeaseRepository
 from services.round_store.run_rounds import RoundRepository
 from services.round_store.run_rows import FINAL, OVERTAKEN, run_row
+from services.round_store.run_tables import UNFINISHED_STATUSES, RunRow
 from services.round_store.session import utc_now
-from services.round_store.tables import UNFINISHED_STATUSES, RunRow
 
 _TRAINS = RunRow.plan["overrides"][TUNE_ONLY].as_boolean().is_not(True)
 """Not of the runs that tune alone."""

@@ -32,7 +32,7 @@ from services.contracts.history.run import RoundRecord, Run, SiteAnswer, SiteTer
 from services.contracts.plans.gates import Gates
 from services.contracts.plans.plan import Plan
 from services.contracts.problems.lift import SplineLiftSpec
-from services.contracts.problems.tuning import TunedCandidate, TuningCurve
+from services.contracts.problems.tuning_curve import TunedCandidate, TuningCurve
 from services.contracts.versions.model_version import ModelVersion
 from services.contracts.versions.version_facts import SiteScore
 from services.plant_simulator.assets import builtin_asset_type

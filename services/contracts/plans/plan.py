@@ -19,7 +19,8 @@ from services.contracts.plans.gates import CLASS_GATES, TARGET_GATES, Gates
 from services.contracts.plans.waiting import Waiting, waiting_refusal
 from services.contracts.problems.noise import NoiseSpec
 from services.contracts.problems.training_spec import RadiusRule, TrainingSpec
-from services.contracts.problems.tuning import TuningChoice, TuningCurve
+from services.contracts.problems.tuning import TuningChoice
+from services.contracts.problems.tuning_curve import TuningCurve
 from services.contracts.wire.masking import LEAST_MEMBERS
 from services.contracts.wire.messages import Reveal
 

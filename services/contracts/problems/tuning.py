@@ -1,15 +1,15 @@
-"""Tuning of a plan's terms: what a plan asks for, what a task asks of a plant, and the curve that a version keeps."""
+"""Tuning of a plan's terms: what a plan asks for, and the grid that this is."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from models.basics import FloatArray
-from models.losses.catalogue import LossName, get_loss
+from models.losses.catalogue import LossName
 from models.tuning.automatic import (
     AUTO_FOLDS,
     AUTO_RULE,
@@ -132,149 +132,3 @@ def _automatic_lift(kind: AutomaticLift, n_features: int) -> LiftSpec:
     if kind == "products":
         return ProductLiftSpec(kind="products", features=chosen, squares=True)
     return ProductLiftSpec(kind="products", features=chosen, segments=AUTO_SEGMENTS)
-
-
-class TuningPart(Contract):
-    """One question of a task: a candidate's terms, on the rows without a fold, or scored on that fold.
-
-    ``radius`` is a factor on the radius of the task's problem, ``lift`` a number among the lifts of the task.
-    ``penalty``: of the plant's own step from zero, whose end is told in place of a cut.
-    """
-
-    radius: Factor
-    label_flip_cost: float = Field(gt=0)
-    lift: int = Field(ge=0)
-    fold: int = Field(ge=0)
-    penalty: float | None = Field(default=None, ge=1e-6, le=1e6, exclude_if=lambda penalty: penalty is None)
-
-    @property
-    def terms(self) -> tuple[float, float, int]:
-        """Radius, flip cost and lift: what two parts of one candidate have in common."""
-        return self.radius, self.label_flip_cost, self.lift
-
-
-class TuningTask(Contract):
-    """Questions of one exchange. Arrays by part j: ``point_j`` (K, D) to be cut, or ``weights_j`` (K, P + 1) scored.
-
-    A part with a penalty has none: its step begins at zero.
-
-    ``pooled``: the counts of all parts with the same terms are told as one, as the answer to the first of them.
-    """
-
-    folds: int = Field(ge=2, le=20)
-    seed: int = Field(ge=0, le=2**53)
-    lifts: tuple[LiftSpec | None, ...] = Field(min_length=1)
-    parts: tuple[TuningPart, ...] = Field(min_length=1, max_length=1000)
-    scored: bool
-    pooled: bool = False
-
-    @model_validator(mode="after")
-    def _parts_fit(self) -> Self:
-        if any(part.fold >= self.folds or part.lift >= len(self.lifts) for part in self.parts):
-            raise ValueError("a part names a fold or a lift that the task does not have")
-        if self.scored and any(part.penalty is not None for part in self.parts):
-            raise ValueError("a step is taken on the rows without a fold, nothing of it is scored")
-        if self.pooled and not self.scored:
-            raise ValueError("scores are pooled over folds, cuts are not")
-        if self.pooled and not self._holds_out_each_fold_once():
-            # Rows that were counted twice would pass for twice as many, and the rest of a whole tells the missing fold.
-            raise ValueError("pooled counts of a candidate are over all folds, each once")
-        return self
-
-    def _holds_out_each_fold_once(self) -> bool:
-        folds: dict[tuple[float, float, int], list[int]] = {}
-        for part in self.parts:
-            folds.setdefault(part.terms, []).append(part.fold)
-        return all(sorted(each) == list(range(self.folds)) for each in folds.values())
-
-    def together(self, place: int) -> tuple[int, ...]:
-        """Places of the parts whose counts are told as the answer to the part at a place; none: with an earlier one."""
-        if not self.pooled:
-            return (place,)
-        terms = [part.terms for part in self.parts]
-        same = tuple(j for j, each in enumerate(terms) if each == terms[place])
-        return same if same[0] == place else ()
-
-
-class TunedCandidate(Contract):
-    """Its mean score over ``folds`` folds: macro F-1, or minus the mean error; None: none was counted."""
-
-    radius: float
-    label_flip_cost: float
-    lift: LiftSpec | None = None
-    mixture_radius: float = 0.0
-    score: float | None = None
-    standard_error: float | None = None
-    folds: int = 0
-    gap: float | None = Field(
-        default=None, description="widest relative gap of its folds when they were scored last; None: not known"
-    )
-
-
-class TuningCurve(Contract):
-    """What a tuning tried, chose and cost.
-
-    ``numbers`` are those that one plant sent and was sent (float64), ``bytes_sent`` and ``bytes_received`` whole frames
-    of all plants; ``reference_rounds`` and ``reference_numbers`` are the one training by which ``budget`` is counted.
-    ``base``: digest of the terms that it started from. ``reused_from``: run whose choice this run took; empty: its own.
-    """
-
-    candidates: tuple[TunedCandidate, ...]
-    chosen: int = Field(ge=0)
-    why: str
-    rule: Rule
-    folds: int
-    seed: int
-    rounds: int
-    numbers: float
-    bytes_sent: int = 0
-    bytes_received: int = 0
-    budget: float
-    reference_rounds: int
-    reference_numbers: float
-    base: str
-    reused_from: str = ""
-
-    @property
-    def terms(self) -> TunedCandidate:
-        """The chosen candidate."""
-        return self.candidates[self.chosen]
-
-
-def score_words(loss: LossName) -> str:
-    """What the scores of a curve are, higher being better."""
-    if get_loss(loss).task == "classification":
-        return "macro F-1"
-    kind = "pinball loss" if loss == "pinball" else "absolute error"
-    return f"minus the mean {kind}, in shares of the target's range"
-
-
-def candidate_words(each: TunedCandidate) -> str:
-    """A candidate in a few words: factor on the radius, cost of a flip, lift, ball over the sites."""
-    ball = f", ball {each.mixture_radius:g}" if each.mixture_radius else ""
-    return f"x{each.radius:g}, {each.label_flip_cost:g}, {_lift_words(each.lift)}{ball}"
-
-
-def _lift_words(lift: LiftSpec | None) -> str:
-    """Kind of a lift, with the segments of splines, alone or beside products."""
-    match lift:
-        case None:
-            return "no lift"
-        case SplineLiftSpec():
-            return f"spline {lift.segments}"
-        case ProductLiftSpec() if lift.segments > 1:
-            return f"products {lift.segments}"
-    return lift.kind
-
-
-def tuned_candidates(
-    lifts: Sequence[LiftSpec | None], rows: Sequence[tuple[Candidate, float | None, float | None, int, float | None]]
-) -> tuple[TunedCandidate, ...]:
-    """Entries of a curve: candidate, score, standard error, folds and gap of each."""
-    return tuple(
-        TunedCandidate(
-            radius=each.radius, label_flip_cost=each.label_flip_cost, lift=lifts[each.lift],
-            mixture_radius=each.mixture_radius, score=score, standard_error=error, folds=folds, gap=gap,
-        )
-        for each, score, error, folds, gap in rows
-    )

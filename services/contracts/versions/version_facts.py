@@ -16,7 +16,7 @@ from services.contracts.plans.plan import MixtureSpec
 from services.contracts.problems.coupling import Coupling
 from services.contracts.problems.noise import NoisePromise
 from services.contracts.problems.training_spec import TrainingSpec
-from services.contracts.problems.tuning import TuningCurve
+from services.contracts.problems.tuning_curve import TuningCurve
 from services.contracts.wire.messages import Reveal
 
 Confusion = tuple[tuple[int, ...], ...]

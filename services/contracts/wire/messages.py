@@ -11,7 +11,7 @@ from models.basics import FloatArray
 from services.contracts.base import Contract, RunId, Slug
 from services.contracts.problems.coupling import CouplingTask
 from services.contracts.problems.training_spec import TrainingSpec
-from services.contracts.problems.tuning import TuningTask
+from services.contracts.problems.tuning_task import TuningTask
 from services.contracts.wire.masking import (
     Delivery,
     MaskedWords,

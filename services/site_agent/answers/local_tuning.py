@@ -27,7 +27,7 @@ from models.tuning.starts import answer_start
 from services.contracts.machines.asset_type import AssetType
 from services.contracts.problems.lift import is_accounted
 from services.contracts.problems.training_spec import RadiusRule, TrainingSpec
-from services.contracts.problems.tuning import TuningPart, TuningTask
+from services.contracts.problems.tuning_task import TuningPart, TuningTask
 from services.contracts.wire.messages import Task
 from services.site_agent.answers.held_out import model_digest
 from services.site_agent.answers.local_scores import check_weights

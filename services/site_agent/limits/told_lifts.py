@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from typing import Final, Literal
 
 from services.contracts.problems.lift import FourierLiftSpec, LiftSpec, NystromLiftSpec, draw_lift
-from services.contracts.problems.tuning import TuningTask
+from services.contracts.problems.tuning_task import TuningTask
 from services.contracts.wire.messages import Task
 from services.site_agent.rules.policy import Refusal, SitePolicy
 from services.site_agent.vault.lift_record import LiftRecord

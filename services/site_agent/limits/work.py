@@ -28,7 +28,7 @@ from services.contracts.problems.all_scores import joint_loss, objective_of, tra
 from services.contracts.problems.coupling import CouplingTask
 from services.contracts.problems.lift import LiftSpec, NystromLiftSpec, lifted_size
 from services.contracts.problems.training_spec import TrainingSpec
-from services.contracts.problems.tuning import TuningTask
+from services.contracts.problems.tuning_task import TuningTask
 from services.contracts.wire.messages import Task
 from services.site_agent.rules.policy import Refusal, SitePolicy
 

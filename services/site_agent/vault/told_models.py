@@ -16,7 +16,8 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from models.basics import FloatArray
-from services.contracts.problems.tuning import MOST_CANDIDATES, TuningTask
+from services.contracts.problems.tuning import MOST_CANDIDATES
+from services.contracts.problems.tuning_task import TuningTask
 from services.contracts.wire.messages import RefusalCode, Task
 
 CALIBRATED: Final = 3

@@ -14,7 +14,8 @@ from services.contracts.history.run import Run
 from services.contracts.plans.overrides import tuning_alone
 from services.contracts.plans.plan import Plan
 from services.contracts.plans.plan_problem import check_problem
-from services.contracts.problems.tuning import TuningCurve, settled
+from services.contracts.problems.tuning import settled
+from services.contracts.problems.tuning_curve import TuningCurve
 from services.coordinator.training_state import TooFewSitesError
 from tests.services.coordinator.fake_ports import RIG, FakeWorks
 

@@ -6,7 +6,7 @@ import pytest
 
 from models.losses.catalogue import LossName
 from services.contracts.problems.lift import FourierLiftSpec, LiftSpec, ProductLiftSpec, SplineLiftSpec
-from services.contracts.problems.tuning import TunedCandidate, candidate_words
+from services.contracts.problems.tuning_curve import TunedCandidate, candidate_words
 from services.reporting.tuning_section import tuning_section
 from tests.api.conftest import a_curve
 

@@ -16,8 +16,8 @@ from sqlalchemy import func, select, update
 from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.history.run import RoundRecord, Run, SiteAnswer
 from services.round_store.run_states import DamagedStateError
+from services.round_store.run_tables import RoundRow, RunStateRow, SiteUpdateRow
 from services.round_store.store import RoundStore
-from services.round_store.tables import RoundRow, RunStateRow, SiteUpdateRow
 from tests.waiting import PATIENCE
 
 MakeRecord = Callable[..., RoundRecord]

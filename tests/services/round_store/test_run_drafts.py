@@ -14,8 +14,8 @@ from services.contracts.machines.asset_type import AssetType
 from services.contracts.versions.draft import VersionDraft
 from services.round_store.run_rows import OVERTAKEN
 from services.round_store.run_states import DamagedStateError
+from services.round_store.run_tables import RunDraftRow
 from services.round_store.store import RoundStore
-from services.round_store.tables import RunDraftRow
 from tests.versions import a_version
 
 

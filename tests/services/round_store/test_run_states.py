@@ -18,8 +18,8 @@ from models.methods.growth import Added
 from services.contracts.errors import BallastError
 from services.contracts.history.run import RoundRecord, Run
 from services.round_store.run_states import DamagedStateError
+from services.round_store.run_tables import RunStatePartRow
 from services.round_store.store import RoundStore
-from services.round_store.tables import RunStatePartRow
 from tests.waiting import PATIENCE
 
 MakeRecord = Callable[..., RoundRecord]

@@ -9,7 +9,7 @@ import pytest
 
 from services.contracts.machines.target import Target
 from services.contracts.problems.training_spec import TrainingSpec
-from services.contracts.problems.tuning import TuningTask
+from services.contracts.problems.tuning_task import TuningTask
 from services.contracts.wire.messages import SiteUpdate
 from services.site_agent.door.own_draws import with_own_draws
 from services.site_agent.rules.policy import SitePolicy

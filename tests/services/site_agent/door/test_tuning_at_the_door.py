@@ -12,7 +12,7 @@ from models.tuning.folds import deal_rows
 from models.tuning.starts import answer_start
 from models.worst_case.risk import site_cut
 from services.contracts.problems.training_spec import TrainingSpec
-from services.contracts.problems.tuning import TuningTask
+from services.contracts.problems.tuning_task import TuningTask
 from services.contracts.wire.messages import Kind, SiteRefusal, SiteUpdate
 from services.site_agent.answers.local_solve import site_problems
 from services.site_agent.outgoing.ledger_check import verify

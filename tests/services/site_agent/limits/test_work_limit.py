@@ -11,7 +11,7 @@ import pytest
 
 from models.methods.local_sgd.site import LocalStepsSite
 from services.contracts.problems.training_spec import TrainingSpec
-from services.contracts.problems.tuning import TuningTask
+from services.contracts.problems.tuning_task import TuningTask
 from services.contracts.wire.messages import SiteRefusal, SiteUpdate, Task
 from services.site_agent.limits.work import answer_numbers, operations
 from services.site_agent.rules.policy import REASONS, SitePolicy

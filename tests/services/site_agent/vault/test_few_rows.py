@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from services.contracts.problems.training_spec import TrainingSpec
-from services.contracts.problems.tuning import TuningTask
+from services.contracts.problems.tuning_task import TuningTask
 from services.contracts.wire.messages import SiteUpdate
 from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.vault.exposure import SKETCH, Differences
