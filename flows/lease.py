@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from services.contracts.errors import BallastError, ConflictError
-from services.coordinator.ports import RunStore
+from services.coordinator.asking.ports import RunStore
 
 LOG = logging.getLogger("ballast.flows")
 IN_PROGRESS = "run_in_progress"

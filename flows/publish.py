@@ -18,9 +18,9 @@ from services.contracts.problems.tuning_curve import candidate_words
 from services.contracts.versions.draft import VersionDraft
 from services.contracts.versions.model_version import ModelVersion
 from services.contracts.versions.report import GateResult
-from services.coordinator.evaluation import Evaluation
-from services.coordinator.terms import cohorts_of, exclusions_note, weights_note
-from services.coordinator.training_state import TrainedModel
+from services.coordinator.run_state.evaluation import Evaluation
+from services.coordinator.run_state.terms import cohorts_of, exclusions_note, weights_note
+from services.coordinator.run_state.training_state import TrainedModel
 from services.registry.gates import check_gates, failed_gates
 from services.registry.labels import CHAMPION, PREVIOUS
 from services.reporting.model_report import model_report

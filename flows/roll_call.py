@@ -10,8 +10,8 @@ from flows.wiring import FlowContext
 from services.contracts.errors import BallastError, NotFoundError
 from services.contracts.wire.messages import Hello
 from services.contracts.wire.roll import LOOK_SECONDS
-from services.coordinator.nats_transport import NatsTransport
-from services.coordinator.presence import Roll, connected_sites, hear_hellos
+from services.coordinator.asking.nats_transport import NatsTransport
+from services.coordinator.asking.presence import Roll, connected_sites, hear_hellos
 
 LOG = logging.getLogger("ballast.flows")
 

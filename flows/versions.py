@@ -17,10 +17,10 @@ from services.contracts.history.run import RoundRecord, Run, SiteBall, SummedSit
 from services.contracts.machines.asset_type import AssetType
 from services.contracts.versions.model_version import ModelVersion
 from services.contracts.versions.version_facts import Confusion, ConvexPart, PlantFreshness, ReusedCuts, SiteScore
-from services.coordinator.evaluation import Evaluation
-from services.coordinator.noisy_sums import promise
-from services.coordinator.terms import cohorts_of, shared_spec
-from services.coordinator.training_state import TrainedModel
+from services.coordinator.run_state.evaluation import Evaluation
+from services.coordinator.run_state.noisy_sums import promise
+from services.coordinator.run_state.terms import cohorts_of, shared_spec
+from services.coordinator.run_state.training_state import TrainedModel
 
 
 def model_version(

@@ -16,8 +16,8 @@ from services.contracts.errors import InvalidInputError, UnavailableError
 from services.contracts.history.run import Run
 from services.contracts.machines.asset_type import AssetType
 from services.contracts.plans.plan import Plan
-from services.coordinator.nats_transport import NatsTransport
-from services.coordinator.ports import SiteTransport
+from services.coordinator.asking.nats_transport import NatsTransport
+from services.coordinator.asking.ports import SiteTransport
 from services.coordinator.training import Coordinator
 from services.process.settings import Settings
 from services.registry.mlflow_registry import ModelRegistry

@@ -10,7 +10,7 @@ from api.models.schemas import ChampionChange
 from services.auditing.standing import audit_gate
 from services.contracts.errors import ConflictError, NotFoundError
 from services.contracts.history.run import Run
-from services.coordinator.terms import cohorts_of
+from services.coordinator.run_state.terms import cohorts_of
 from services.registry.labels import CHAMPION, PREVIOUS
 from services.round_store.store import Repositories
 

@@ -15,7 +15,7 @@ from services.auditing.standing import audit_gate, verdict_name
 from services.auditing.verdict import is_case, read_case, read_verdict, run_of_verdict
 from services.contracts.errors import InvalidInputError
 from services.contracts.history.run import Run
-from services.coordinator.terms import cohorts_of
+from services.coordinator.run_state.terms import cohorts_of
 from services.verification.proof import NotProvenError
 
 

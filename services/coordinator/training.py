@@ -12,15 +12,15 @@ from models.problem import Status
 from services.contracts.evaluation.calibration import Calibration
 from services.contracts.history.run import RoundRecord, Run
 from services.contracts.machines.asset_type import AssetType
-from services.coordinator.coupling import PlaneCoupling
-from services.coordinator.evaluation import Evaluation
-from services.coordinator.joining import Joining
-from services.coordinator.judging import Judging
-from services.coordinator.noisy_sums import most_rounds
-from services.coordinator.ports import RunStore, SiteTransport
-from services.coordinator.rounds import Rounds
-from services.coordinator.run_parts import RunParts
-from services.coordinator.training_state import TrainedModel, Training
+from services.coordinator.asking.ports import RunStore, SiteTransport
+from services.coordinator.beginning.coupling import PlaneCoupling
+from services.coordinator.beginning.joining import Joining
+from services.coordinator.ending.judging import Judging
+from services.coordinator.round_loop.rounds import Rounds
+from services.coordinator.round_loop.run_parts import RunParts
+from services.coordinator.run_state.evaluation import Evaluation
+from services.coordinator.run_state.noisy_sums import most_rounds
+from services.coordinator.run_state.training_state import TrainedModel, Training
 from services.process.log_lines import about
 from services.process.tracing import span
 

@@ -41,6 +41,7 @@ PLANTED = (
     ("services/site_agent/own_use/local_predictor.py", "services.site_agent.vault.reader", "Only the one door opens"),
     ("services/site_agent/limits/work.py", "services.site_agent.door.refusals", "The rooms of the site agent"),
     ("services/contracts/machines/target.py", "services.contracts.plans.waiting", "The rooms of contracts"),
+    ("services/coordinator/asking/poll.py", "services.coordinator.run_state.terms", "The rooms of the coordinator"),
     ("services/contracts/wire/roll.py", "services.process.settings", "Layers"),
     ("services/coordinator/training.py", "services.round_store.runs", "Layers"),
     ("services/coordinator/training.py", "services.site_agent.agent", "Nothing on the OEM's side"),

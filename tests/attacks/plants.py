@@ -20,10 +20,10 @@ from services.contracts.plans.plan import Plan
 from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.wire.codec import decode, digest, encode
 from services.contracts.wire.messages import SiteUpdate, Task
-from services.coordinator.evaluation import Evaluation
-from services.coordinator.ports import RawAnswer
+from services.coordinator.asking.ports import RawAnswer
+from services.coordinator.run_state.evaluation import Evaluation
+from services.coordinator.run_state.training_state import TrainedModel
 from services.coordinator.training import Coordinator
-from services.coordinator.training_state import TrainedModel
 from services.site_agent.answers.local_scores import confusion_counts, held_out_loss, regression_sums
 from services.site_agent.answers.local_solve import head_risks, join_answer, site_problems, solve_round
 from tests.services.coordinator.fake_ports import FakeStore

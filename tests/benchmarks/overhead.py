@@ -36,7 +36,7 @@ from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms  # 
 from services.contracts.history.run import RoundRecord  # noqa: E402
 from services.contracts.plans.plan import Plan  # noqa: E402
 from services.contracts.wire.masking import LEAST_MEMBERS  # noqa: E402
-from services.coordinator.nats_transport import NatsTransport  # noqa: E402
+from services.coordinator.asking.nats_transport import NatsTransport  # noqa: E402
 from services.coordinator.training import Coordinator  # noqa: E402
 from tests.benchmarks.command import at_least, output_file  # noqa: E402
 from tests.journeys.works import ProcessWorks, open_process_works, rows_of  # noqa: E402

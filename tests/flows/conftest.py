@@ -27,7 +27,7 @@ from services.contracts.machines.asset_type import AssetType, FaultClass, Featur
 from services.contracts.plans.plan import Plan
 from services.contracts.versions.model_version import ModelVersion
 from services.contracts.wire.messages import Hello, Kind, Reveal
-from services.coordinator.training_state import TrainedModel
+from services.coordinator.run_state.training_state import TrainedModel
 from services.process.settings import Settings
 from services.registry.model_files import document_text, read_document, sha256
 from services.round_store import runs

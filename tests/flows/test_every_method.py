@@ -21,7 +21,7 @@ from services.contracts.errors import BallastError
 from services.contracts.history.run import Run
 from services.contracts.plans.plan import Plan
 from services.contracts.problems.lift import draw_lift
-from services.coordinator.terms import site_spec, weights_note
+from services.coordinator.run_state.terms import site_spec, weights_note
 from services.exporting.c99_header import c99_header
 from services.exporting.onnx_model import onnx_model
 from services.predictor.predictor import Predictor

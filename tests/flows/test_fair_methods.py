@@ -27,7 +27,7 @@ from services.contracts.history.run import RoundRecord, Run
 from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
 from services.contracts.machines.target import Target
 from services.contracts.versions.model_version import ModelVersion
-from services.coordinator.training_state import TrainedModel
+from services.coordinator.run_state.training_state import TrainedModel
 from services.reporting.model_report import model_report
 from services.reporting.report_page import report_page
 from services.site_agent.settings import CsvSource

@@ -22,7 +22,7 @@ from flows.publish import promote_if_gates_hold
 from services.contracts.access.identity import Role
 from services.contracts.errors import NotFoundError, UnavailableError
 from services.contracts.history.run import STAYS, Run
-from services.coordinator.terms import cohorts_of
+from services.coordinator.run_state.terms import cohorts_of
 from services.registry.labels import CHAMPION
 from tests.flows.conftest import RIG, small_plants
 from tests.flows.test_weekly import least_risk

@@ -15,7 +15,7 @@ from models.multiclass import head_labels
 from models.problem import RobustSpec, SiteProblem
 from models.simulation.federation import train
 from services.contracts.history.run import RoundRecord, Run
-from services.coordinator.terms import cohorts_of
+from services.coordinator.run_state.terms import cohorts_of
 from services.verification.certificate_file import read_certificate
 from tests.flows.conftest import RIG, small_plants, write_rows
 

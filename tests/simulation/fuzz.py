@@ -26,7 +26,7 @@ from services.contracts.wire.codec import FrameError, digest, encode, unpack
 from services.contracts.wire.compact import MAGIC
 from services.contracts.wire.masking import Commitment, MaskedWords, Preparation, Revealed, Unmasked
 from services.contracts.wire.messages import Hello, SiteRefusal, SiteUpdate, Task
-from services.coordinator.admission import AdmissionError, Expected, admit
+from services.coordinator.asking.admission import AdmissionError, Expected, admit
 
 RUN = "5" * 32
 SHAPES = {"risk": (1,), "slope": (1, 3)}

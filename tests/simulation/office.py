@@ -22,7 +22,7 @@ from flows.retrain import retrain
 from flows.runner import Watcher
 from flows.wiring import FlowContext
 from services.contracts.history.run import Run
-from services.coordinator.ports import SiteTransport
+from services.coordinator.asking.ports import SiteTransport
 from services.coordinator.training import Coordinator
 from services.process.tracing import TracingSettings
 from services.round_store.store import RoundStore

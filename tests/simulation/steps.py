@@ -10,8 +10,8 @@ import contextlib
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from services.coordinator import run_parts
-from services.coordinator.training_state import Training
+from services.coordinator.round_loop import run_parts
+from services.coordinator.run_state.training_state import Training
 
 _RUN_PARTS: Any = run_parts
 Step = tuple[str, int, frozenset[str], frozenset[str]]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from services.coordinator import cohort_sums
+from services.coordinator.round_loop import cohort_sums
 from services.site_agent.door.masked_runs import MaskedRuns
 from tests.simulation.world import World
 

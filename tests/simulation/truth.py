@@ -21,7 +21,7 @@ from models.multiclass import predict_scores
 from models.tuning.coupling import RIDGE
 from services.contracts.history.run import Run, SiteTermsRecord
 from services.contracts.versions.model_version import ModelVersion
-from services.coordinator.terms import site_spec
+from services.coordinator.run_state.terms import site_spec
 from services.site_agent.answers.local_solve import head_risks, lifted, site_problems
 from services.site_agent.settings import CsvSource
 from services.site_agent.vault.csv_source import read

@@ -37,7 +37,7 @@ import models.cohorts.discrete_gaussian
 import models.cohorts.noise
 import models.methods.guard
 import models.methods.site_answers
-import services.coordinator.nats_transport
+import services.coordinator.asking.nats_transport
 import services.site_agent.connection.link
 import services.site_agent.outgoing.ledger
 from tests.simulation.loop import SimulationLoop
@@ -149,7 +149,7 @@ class World:
                 put(drawn, "__defaults__", _leading(drawn.__defaults__, self._below))
             put(services.site_agent.outgoing.ledger, "os", ledger_os)
             put(services.site_agent.connection.link, "Client", client)
-            put(services.coordinator.nats_transport, "nats", SimpleNamespace(connect=connect))
+            put(services.coordinator.asking.nats_transport, "nats", SimpleNamespace(connect=connect))
             for solve in ("robust_prox", "local_minorant"):
                 solved = remembering(getattr(models.methods.site_answers, solve))
                 for module in (models.methods.guard, models.methods.site_answers):

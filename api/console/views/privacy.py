@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from api.backend.wiring import Backend
 from api.console.views.names import FLEET, Names
 from services.contracts.history.run import Run
-from services.coordinator.terms import cohorts_of
+from services.coordinator.run_state.terms import cohorts_of
 
 LAST_RUNS = 25
 """Runs that are looked back on."""

@@ -21,9 +21,9 @@ its members p, p' with the answers to p there when p' was chosen, the cuts of p 
 ``model(p') <= m + s (U - m)`` with s the larger of the level and the tenth. So U falls to ``m + s (U - m)`` but for
 what goes to 0, and ``U - m`` goes to 0: B and L are in the proof alone, no step knows them. (1) is checked here, (2)
 holds since a complete point has no hope in it, (4) since evidence only grows, and (3) is kept by who asks
-(``services.coordinator.late_rounds`` waits for a site that would fall further behind). A site that fails (3) may be
-declared ``away``: then it enters the upper bound by its cuts, as in the synchronous method, and ``fresh_weight`` falls
-below 1: the bound then speaks of the others.
+(``services.coordinator.round_loop.late_rounds`` waits for a site that would fall further behind). A site that fails (3)
+may be declared ``away``: then it enters the upper bound by its cuts, as in the synchronous method, and ``fresh_weight``
+falls below 1: the bound then speaks of the others.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from models.multiclass import predict_scores
 from services.contracts.evaluation.calibration import Calibration
 from services.contracts.history.run import Run
 from services.contracts.machines.asset_type import AssetType
-from services.coordinator.calibration import calibration, kind_of
+from services.coordinator.ending.calibration import calibration, kind_of
 from services.site_agent.answers.local_scores import calibration_counts, spread_counts
 from services.site_agent.answers.local_solve import lifted, site_problems
 from services.site_agent.rules.policy import SitePolicy

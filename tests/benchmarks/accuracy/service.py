@@ -38,9 +38,9 @@ from services.contracts.plans.plan import Plan
 from services.contracts.problems.lift import draw_lift
 from services.contracts.wire.codec import COMPACT, OWN_SCORES
 from services.contracts.wire.messages import Kind, Reveal
-from services.coordinator.ports import RawAnswer
+from services.coordinator.asking.ports import RawAnswer
+from services.coordinator.run_state.training_state import TrainedModel
 from services.coordinator.training import Coordinator
-from services.coordinator.training_state import TrainedModel
 from services.round_store.store import RoundStore
 from services.site_agent.door.local_round import LocalRound
 from services.site_agent.door.masked_runs import MaskedRuns

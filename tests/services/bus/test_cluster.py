@@ -26,7 +26,7 @@ from services.bus.reload import running_pid
 from services.bus.server import command, update_users
 from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.keys.signing import new_seed_file, public_key
-from services.coordinator.nats_transport import NatsTransport
+from services.coordinator.asking.nats_transport import NatsTransport
 from tests.ports import free_port
 from tests.waiting import PATIENCE, wait_until
 

@@ -10,8 +10,9 @@ import pytest
 from services.bus.configuration import BusFiles
 from services.bus.server import prepare
 from services.contracts.keys.signing import new_seed_file
-from services.coordinator import joining, run_parts
-from services.coordinator.nats_transport import NatsTransport
+from services.coordinator.asking.nats_transport import NatsTransport
+from services.coordinator.beginning import joining
+from services.coordinator.round_loop import run_parts
 from tests.nats_server import start
 from tests.ports import free_port
 from tests.services.coordinator.fake_ports import FakePlant, FakeWorks

@@ -30,7 +30,7 @@ from services.contracts.problems.coupling import CouplingTask
 from services.contracts.wire.codec import decode, digest, encode
 from services.contracts.wire.masking import Delivery, MaskingAnswer
 from services.contracts.wire.messages import RefusalCode, SiteRefusal, SiteUpdate, Task
-from services.coordinator.ports import RawAnswer
+from services.coordinator.asking.ports import RawAnswer
 from services.coordinator.training import Coordinator
 from services.site_agent.answers.local_coupling import coupling_answer
 from services.site_agent.answers.local_scores import confusion_counts, held_out_loss

@@ -30,7 +30,7 @@ from services.contracts.problems.support import scaled_support
 from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.wire.codec import encode, unpack
 from services.contracts.wire.messages import Task
-from services.coordinator.terms import shared_spec
+from services.coordinator.run_state.terms import shared_spec
 
 SPECS: list[dict[str, Any]] = [
     {"kind": "fourier", "components": 5, "bandwidth": 0.5, "seed": 1},

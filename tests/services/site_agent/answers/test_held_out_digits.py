@@ -9,7 +9,7 @@ import pytest
 
 from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.wire.messages import SiteUpdate
-from services.coordinator.plausibility import doubt
+from services.coordinator.asking.plausibility import doubt
 from services.site_agent.limits.row_reach import row_reach
 from services.site_agent.limits.told_steps import rounded_down, rounded_up, told_down, told_up
 from services.site_agent.vault.reader import Vault

@@ -19,7 +19,7 @@ from services.contracts.machines.asset_type import AssetType
 from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.wire.codec import encode, unpack
 from services.contracts.wire.messages import SiteUpdate, Task
-from services.coordinator.nats_transport import NatsTransport
+from services.coordinator.asking.nats_transport import NatsTransport
 from services.site_agent.outgoing import ledger_check
 from services.site_agent.settings import SettingsError, SiteSettings
 from services.site_agent.setup.site_setup import SiteSetup, create_site

@@ -1,0 +1,260 @@
+"""Tuning of a run's terms before its first round: the race over the grid, and the plan that goes on with its choice.
+
+Nothing of it is stored until it is over: a coordinator that is killed before tunes again. What the plants are asked
+and answer is of model size, or counts over a fold (``services.contracts.problems.tuning``); on sums the coordinator
+sees those of a cohort alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import takewhile
+
+import numpy as np
+
+from models.basics import FloatArray, ProblemError
+from models.cohorts.dealing import cohort_problem
+from models.methods.catalogue import get_method
+from models.problem import ServerProblem
+from models.tuning.budget import Budget, OneTraining, reference
+from models.tuning.candidates import Candidate
+from models.tuning.choice import Scored, own_terms, untuned
+from models.tuning.coupling import coupling_cost
+from models.tuning.racing import Tuner
+from models.tuning.reference import FIRST_RARE_ROUNDS, FIRST_ROUNDS, one_training
+from models.tuning.rungs import Asked, Exchange, race_numbers, rungs
+from models.tuning.scores import fold_score, score_shape
+from models.tuning.shared_cuts import TuningTerms
+from services.contracts.history.run import Run, SiteTermsRecord
+from services.contracts.machines.asset_type import AssetType
+from services.contracts.plans.plan import MixtureSpec, Plan
+from services.contracts.plans.plan_problem import couples, grid_of
+from services.contracts.problems.lift import numbered, pinned
+from services.contracts.problems.training_spec import RadiusRule
+from services.contracts.problems.tuning import settled
+from services.contracts.problems.tuning_curve import TuningCurve, tuned_candidates
+from services.contracts.problems.tuning_task import TuningPart, TuningTask
+from services.coordinator.beginning.tuning_exchange import Ask, Shapes, TuningAnswers, TuningQuestion
+from services.coordinator.run_state.terms import cohorts_of, server_problem
+from services.coordinator.run_state.training_state import NothingCountedError, TuningBudgetError
+
+
+def base_of(plan: Plan) -> str:
+    """Digest of what a tuning starts from: the same plan, but for its schedule and names, gives the same."""
+    parts = [plan.model_dump(mode="json")[name] for name in ("spec", "mixture", "tuning", "method", "reveal")]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def earlier_choice(
+    plan: Plan, before: Sequence[Run], last: Run | None = None, *, however_often: bool = False
+) -> TuningCurve | None:
+    """The last choice, where this run takes it: of the same terms, and fewer than ``every`` trainings took it so far.
+
+    ``before``: completed trainings of the plan, the last one first. ``last``: the last completed run, which tuned alone
+    where it is none of them; a training that tuned is the first that took its choice. ``however_often``: were it taken
+    any number of times, for there is no better one.
+    """
+    curve = None if last is None else last.plan.tuned
+    if last is None or curve is None or curve.base != base_of(plan):
+        return None
+    spec, origin = settled(plan.tuning), _origin(last)
+    taken = sum(1 for _ in takewhile(lambda run: _origin(run) == origin, before))
+    due = taken >= (spec.every if spec else 1) and not however_often
+    return None if due else curve.model_copy(update={"reused_from": origin})
+
+
+def _origin(run: Run) -> str:
+    """Run whose choice a run has; empty where it has none."""
+    return "" if run.plan.tuned is None else run.plan.tuned.reused_from or run.run_id
+
+
+def with_choice(run: Run, curve: TuningCurve) -> tuple[Plan, list[SiteTermsRecord]]:
+    """The plan with the chosen terms and the curve, and the sites' balls by them."""
+    plan, terms = run.plan, curve.terms
+    rule, factor = plan.spec.radius, terms.radius
+    value = rule.value / factor if rule.rule == "samples" else rule.value * factor
+    spec = plan.spec.model_copy(update={
+        "radius": RadiusRule(rule=rule.rule, value=value), "label_flip_cost": terms.label_flip_cost, "lift": terms.lift,
+    })
+    mixture = MixtureSpec(norm=plan.mixture.norm, radius=terms.mixture_radius)
+    sites = [
+        site.model_copy(update={"radius": site.radius * factor, "label_flip_cost": terms.label_flip_cost})
+        for site in run.sites
+    ]
+    return plan.model_copy(update={"spec": spec, "mixture": mixture, "tuned": curve}), sites
+
+
+class PlanTuning:
+    """The tuning of one run over the sites that joined it."""
+
+    def __init__(
+        self, run: Run, asset_type: AssetType, before: Sequence[Run], after: PlanTuning | None = None,
+        rows_by_class: FloatArray | None = None,
+    ) -> None:
+        """``before``: completed trainings of the plan that began at zero, the last first: what one costs in rounds.
+
+        ``after``: tuning that it goes on from with another loss; what that one asked is of this one's budget.
+        ``rows_by_class`` (C,): where they were asked, and one class is rare.
+        """
+        self._run, plan, n_features = run, run.plan, len(asset_type.features)
+        spec, grid = settled(plan.tuning), grid_of(plan, n_features, rows_by_class)
+        assert spec is not None
+        self._spec, self._loss = spec, plan.spec.loss.loss
+        self._lifts = tuple(pinned(numbered(lift, asset_type.feature_names), n_features) for lift in grid.lifts)
+        self._heads, self._sizes = asset_type.heads(plan.spec.loss.task), grid.sizes(n_features)
+        self._boxed = plan.spec.support_kind == "box"
+        self._score_shape = score_shape(self._loss, len(asset_type.fault_classes))
+        problem = server_problem(run, asset_type)
+        if plan.reveal == "sums":
+            problem = cohort_problem(problem, cohorts_of(run))
+        terms = TuningTerms(
+            problem.sites, self._loss, plan.spec.transport_norm, plan.spec.fit_intercept, plan.mixture.norm,
+            plan.spec.support_kind == "unbounded",
+        )
+        first = FIRST_ROUNDS if rows_by_class is None else FIRST_RARE_ROUNDS
+        rounds = min(before[0].rounds if before and before[0].rounds else first, plan.max_rounds)
+        scores = math.prod(self._score_shape)
+        wanted = race_numbers(
+            grid.candidates, self._sizes, self._heads, rungs(len(grid.candidates), spec.folds), scores
+        )
+        kept = OneTraining(0, 0.0)
+        if couples(plan, asset_type):
+            kept = coupling_cost(len(asset_type.fault_classes), max(self._sizes), int(spec.budget * rounds))
+        self.one = reference(self._trainings(problem, rounds), wanted + kept.numbers, spec.budget)
+        self._grid, self.budget = grid.candidates, Budget(self.one, spec.budget, kept=kept)
+        self.bytes_sent = self.bytes_received = 0  # bytes of whole frames, of all plants
+        if after is not None:
+            self.budget.rounds, self.budget.numbers = after.budget.rounds, after.budget.numbers
+            self.bytes_sent, self.bytes_received = after.bytes_sent, after.bytes_received
+        self._new_tuner = partial(
+            Tuner, terms, self._grid, self._sizes, self._heads, spec.folds, self.budget, spec.rule, scores
+        )
+
+    def _trainings(self, problem: ServerProblem, rounds: int) -> list[OneTraining]:
+        """Cost of the plan's own training, then of one with each of the larger lifts."""
+        method = get_method(self._run.plan.method)
+        return [
+            one_training(method, replace(problem, n_features=size), self._heads, rounds)
+            for size in sorted({size for size in self._sizes if size >= problem.n_features} or {problem.n_features})
+        ]
+
+    def tuner(self) -> Tuner:
+        """The race before its first exchange; ``TuningBudgetError`` where the budget does not pay for the grid."""
+        try:
+            return self._new_tuner()
+        except ProblemError as error:
+            raise TuningBudgetError(f"plan {self._run.plan.name}: {error}") from None
+
+    async def rows_by_class(self, ask: Ask) -> FloatArray:
+        """Rows (C,) of each class, asked before the race, without those that a plant's policy does not count.
+
+        ``TuningBudgetError`` where the race is not paid for.
+        """
+        self.tuner()
+        own, size = own_terms(self._grid), self._sizes[0] + int(self._run.plan.spec.fit_intercept)
+        # Planes of zeros call every row by one class: their counts over all folds are the rows of each class.
+        parts = tuple(Asked(own, fold, np.zeros((self._heads, size))) for fold in range(self._spec.folds))
+        question = self.question(Exchange(parts, scored=True, pooled=True), 1)
+        self.budget.spend(sum(each.size for each in question.arrays.values()) + math.prod(self._score_shape))
+        said = await self._asked(ask, question)
+        return np.asarray(np.add.reduce([told[0]["score"] for told in said.parts.values()]).sum(axis=1))
+
+    async def _asked(self, ask: Ask, question: TuningQuestion) -> TuningAnswers:
+        said = await ask(question)
+        self.bytes_sent += sum(each.bytes_out for each in said.accounts)
+        self.bytes_received += sum(each.bytes_in for each in said.accounts)
+        return said
+
+    async def race(self, ask: Ask) -> TuningCurve:
+        """Ask until the race is over.
+
+        Raises
+        ------
+        TuningBudgetError
+            The budget does not pay for the grid.
+        NothingCountedError
+            Nothing could be scored.
+        """
+        tuner, number = self.tuner(), self.budget.rounds
+        while (exchange := tuner.exchange()) is not None:
+            number += 1
+            said = await self._asked(ask, self.question(exchange, number))
+            parts = [{site: told[j] for site, told in said.parts.items()} for j in range(len(exchange.asked))]
+            if not exchange.scored:
+                tuner.tell_cuts(parts)
+                continue
+            totals = [np.add.reduce([told["score"] for told in parts[place].values()]) for place in exchange.told]
+            try:
+                tuner.tell_scores([fold_score(total, self._loss) for total in totals])
+            except ProblemError as error:
+                raise NothingCountedError(f"plan {self._run.plan.name}: {error}") from None
+        assert tuner.choice is not None
+        return self._curve(tuner.choice.candidate, tuner.choice.why, tuner.scored)
+
+    def question(self, exchange: Exchange, number: int) -> TuningQuestion:
+        """An exchange as a task has it."""
+        parts = tuple(
+            TuningPart(
+                radius=part.candidate.radius, label_flip_cost=part.candidate.label_flip_cost,
+                lift=part.candidate.lift, fold=part.fold, penalty=part.penalty,
+            )
+            for part in exchange.asked
+        )
+        task = TuningTask(
+            folds=self._spec.folds, seed=self._spec.seed, lifts=self._lifts, parts=parts, scored=exchange.scored,
+            pooled=exchange.pooled,
+        )
+        told = frozenset(exchange.told)
+        arrays: dict[str, FloatArray] = {}
+        shapes: list[Shapes] = []
+        for j, part in enumerate(exchange.asked):
+            weights = part.weights
+            if exchange.scored:
+                if not self._run.plan.spec.fit_intercept:
+                    weights = np.hstack([weights, np.zeros((len(weights), 1))])
+                arrays[f"weights_{j}"] = weights
+                shapes.append({"score": self._score_shape} if j in told else {})
+            elif part.penalty is not None:
+                shapes.append({"local_point": weights.shape})
+            else:
+                arrays[f"point_{j}"] = weights
+                shapes.append(cut_shapes_of(weights, self._sizes[part.candidate.lift] if self._boxed else 0))
+        return TuningQuestion(number, task, arrays, tuple(shapes))
+
+    def own_terms(self, why: str) -> TuningCurve:
+        """A curve without scores, where a tuning cannot be: the run takes the plan's own terms, as without one.
+
+        ``why`` names no plant, for reports show it to who sees pseudonyms.
+        """
+        own = untuned(self._grid, "the plan's", why)
+        return self._curve(own.candidate, own.why, [Scored(each) for each in self._grid])
+
+    def _curve(self, found: Candidate, why: str, scored: Sequence[Scored]) -> TuningCurve:
+        spec, budget = self._spec, self.budget
+        rows = [
+            (
+                each.candidate, each.mean if each.scores else None, each.standard_error, len(each.scores),
+                each.gap if math.isfinite(each.gap) else None,
+            )
+            for each in scored
+        ]
+        return TuningCurve(
+            candidates=tuned_candidates(self._lifts, rows), chosen=self._grid.index(found),
+            why=why, rule=spec.rule, folds=spec.folds, seed=spec.seed, rounds=budget.rounds,
+            numbers=budget.numbers, bytes_sent=self.bytes_sent, bytes_received=self.bytes_received, budget=spec.budget,
+            reference_rounds=self.one.rounds, reference_numbers=self.one.numbers, base=base_of(self._run.plan),
+        )
+
+
+def cut_shapes_of(weights: FloatArray, n_swings: int) -> Shapes:
+    """Shapes of the cuts at weights (K, D)."""
+    heads = (weights.shape[0],)
+    shapes: dict[str, tuple[int, ...]] = {
+        "risk": heads, "cut_height": heads, "slope": weights.shape, "norm_weight": heads,
+    }
+    return {**shapes, "swing": (*heads, n_swings)} if n_swings else shapes

@@ -1,0 +1,1 @@
+"""What the sites tell of the trained model."""

@@ -1,0 +1,1 @@
+"""The rounds: on single answers, on sums over cohorts, and those that wait for nobody."""

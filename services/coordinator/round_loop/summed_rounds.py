@@ -1,0 +1,240 @@
+"""Rounds and evaluation of a run on sums: what the coordinator sees are cohorts, never a plant's own answer.
+
+A round begins when every plant has prepared its masks. One that is away holds the run up for the plan's patience; then
+the run goes on without it, and its cohort's evidence is dropped, for it spoke of other plants.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from models.basics import Arrays, FloatArray
+from models.cohorts.dealing import Cohorts, cohort_shares
+from models.cohorts.fixed_point import Words, word_count
+from models.cohorts.noise import NoisePlan
+from models.cohorts.sums import cohort_answers
+from models.methods.catalogue import get_method
+from models.problem import ServerProblem
+from services.auditing.request import AuditRequest
+from services.contracts.history.run import Run, SiteAnswer
+from services.contracts.wire.masking import threshold_of
+from services.coordinator.asking.openings import is_false
+from services.coordinator.asking.poll import Question
+from services.coordinator.asking.ports import SiteTransport
+from services.coordinator.round_loop.cohort_sums import CohortSums, Summed, opened_bytes
+from services.coordinator.run_state.evaluation import ScoresOnSums
+from services.coordinator.run_state.noisy_sums import NoisyCohorts
+from services.coordinator.run_state.refusals import is_final, without_answers
+from services.coordinator.run_state.terms import cohorts_of
+from services.coordinator.run_state.training_state import ContradictingAnswersError, TooFewSitesError, Training
+from services.masking.scores import summed_scores
+
+KeepCase = Callable[[str, str, bytes], None]
+"""Keeps what an auditor is to get: of which run, of which cohort."""
+
+LOG = logging.getLogger("ballast.coordinator")
+LARGEST_OPENING = 1_000_000
+"""Bytes; a plant that kept its policy as it was written lets out 1 MiB in a message."""
+
+RETRY_SECONDS = 0.5  # a site that comes back is asked at once, one that does not costs two questions a second
+
+
+@dataclass(frozen=True)
+class RoundOnSums:
+    """Answers by cohort with the accounts of the plants; or ``away``: plants that the run is to go on without."""
+
+    answers: Mapping[str, Arrays]
+    accounts: tuple[SiteAnswer, ...] = ()
+    slowest_seconds: float = 0.0
+    away: tuple[SiteAnswer, ...] = ()
+
+
+class SummedRounds:
+    """Asks the plants of one run for sums. ``check_cancelled`` raises where nobody wants the run any more."""
+
+    def __init__(
+        self, run: Run, problem: ServerProblem, keys: Mapping[str, str], transport: SiteTransport,
+        check_cancelled: Callable[[Run], None], keep_case: KeepCase, noise: NoisePlan | None = None,
+        live: Mapping[str, str] | None = None,
+    ) -> None:
+        """``problem`` is that of the plants; ``keys`` are their public keys; ``noise`` is the budget, or None.
+
+        ``live`` are the keys that hold at any time; None: those that are given.
+        """
+        self._run, self._check_cancelled, self._keep_case = run, check_cancelled, keep_case
+        cohorts = cohorts_of(run)
+        shares = cohort_shares(problem, cohorts)
+        self._noisy = NoisyCohorts.of(run, noise, problem, cohorts, shares)
+        self._spent: tuple[SiteAnswer, ...] = ()
+        self._sums = CohortSums(
+            cohorts, keys, shares, transport, run.plan.round_deadline_seconds, run.plan.sum_threshold,
+            run.plan.auditor or "", audit_every_round=run.plan.audit == "every round",
+            noise={} if self._noisy is None else self._noisy.noise, live=live,
+        )
+
+    @property
+    def cohorts(self) -> Cohorts:
+        """Plants by cohort."""
+        return self._sums.cohorts
+
+    async def round(self, at: Training, question: Question) -> RoundOnSums:
+        """Ask ``question`` of every plant, whose arrays are by cohort, until a cohort's sum comes out.
+
+        ``TooFewSitesError`` where none does for as long as the plan's patience lasts, or none can, for plants refused
+        for good; ``ContradictingAnswersError`` where the sums of a cohort contradict one another; with an auditor its
+        plants open them first.
+        """
+        asked = replace(question, arrays=self._by_site(question.arrays))
+        if self._noisy is not None:
+            asked = replace(asked, shapes=self._noisy.shapes())
+        deadline = time.monotonic() + self._run.plan.absence_patience_seconds
+        while True:
+            away = self._spent or await self._prepared(asked, deadline)
+            if away:
+                return RoundOnSums({}, away=away)
+            summed = await self._sums.gather(asked, at.number + 1)
+            self._spent = tuple(_left_out(each) for each in summed.answers if each.code == "noise_limit")
+            answers = self._answers(summed, question)
+            if answers:
+                await self._check_sums(at, asked, answers)
+                return RoundOnSums(answers, summed.answers, summed.slowest_seconds)
+            final = self._in_vain(summed)
+            if not self._spent and (final or time.monotonic() >= deadline):
+                raise TooFewSitesError(self._lost(summed, asked.round, final=final))
+            await self._pause()
+
+    async def evaluate(self, question: Question) -> ScoresOnSums:
+        """Scores of the cohorts; of those that prepared, and answered, in the first try."""
+        asked = replace(question, arrays=self._by_site(question.arrays))
+        await self._sums.prepare(asked)
+        summed = await self._sums.gather(asked, None)
+        self._sums.forget()
+        scores = {name: summed_scores(each.words, question.shapes) for name, each in summed.sums.items()}
+        complete = frozenset(name for name, each in summed.sums.items() if each.complete)
+        return ScoresOnSums(scores, complete, summed.answers)
+
+    async def open_every_round(self, at: Training, question: Question) -> None:
+        """Have the plants open to the auditor all rounds that the bounds rest on; ``question`` is like those rounds'.
+
+        Keeps a case for each cohort of which that can be done; of another none is kept, and the version's audit stays
+        due: a round was lost or its masks were agreed on anew since, or what is opened is too large for a message.
+        """
+        words = word_count(question.shapes)
+        for cohort, members in self.cohorts.items():
+            numbers = at.rounds_of(cohort)
+            request = self._sums.records.every_round(cohort, self._run.plan.auditor or "", numbers)
+            if request is None:
+                LOG.warning("%s opens nothing to the auditor: not all of its rounds are kept", cohort)
+            elif opened_bytes(len(numbers), words, len(members)) > LARGEST_OPENING:
+                LOG.warning("%s opens nothing to the auditor: %d rounds do not fit a message", cohort, len(numbers))
+            else:
+                count = await self._opened(question, cohort, request)
+                LOG.info("%d of %d plants of %s opened every round to the auditor", count, len(members), cohort)
+
+    async def tune(self, question: Question, last: bool = False) -> tuple[dict[str, Words], tuple[SiteAnswer, ...]]:
+        """Sums of the words of every cohort, each complete, with the accounts.
+
+        ``TooFewSitesError`` where they do not come out for as long as the plan's patience lasts. ``last``: no further
+        exchange is prepared for.
+        """
+        asked = replace(question, arrays=self._by_site(question.arrays))
+        deadline = time.monotonic() + self._run.plan.absence_patience_seconds
+        while True:
+            missing = await self._sums.prepare(asked)
+            if not missing:
+                summed = await self._sums.gather(asked, None if last else asked.round + 1)
+                if all(name in summed.sums and summed.sums[name].complete for name in self.cohorts):
+                    return {name: each.words for name, each in summed.sums.items()}, summed.answers
+                missing = tuple(each for each in summed.answers if each.status != "accepted")
+            if time.monotonic() >= deadline or any(map(is_final, missing)):
+                raise without_answers(missing)
+            self._sums.forget()
+            await self._pause()
+
+    def forget(self) -> None:
+        """Agree on all keys anew."""
+        self._sums.forget()
+
+    async def _prepared(self, question: Question, deadline: float) -> tuple[SiteAnswer, ...]:
+        """Have all plants prepare; the accounts of those that refuse for good, or have not when the deadline comes."""
+        while away := await self._sums.prepare(question):
+            if final := tuple(_left_out(each) for each in away if is_final(each)):
+                return final
+            if time.monotonic() >= deadline:
+                waited = f"{self._run.plan.absence_patience_seconds:g} s"
+                why = f"it made no masks for {waited}, and a run on sums waits for no plant longer: "
+                return tuple(_left_out(each, why) for each in away)
+            await self._pause()
+        return ()
+
+    def _answers(self, summed: Summed, question: Question) -> dict[str, Arrays]:
+        if self._noisy is None:
+            return cohort_answers(get_method(self._run.plan.method), summed.sums, question.shapes)
+        points = {name: arrays["point"] for name, arrays in question.arrays.items()}
+        return self._noisy.answers(summed.sums, points)
+
+    async def _check_sums(self, at: Training, question: Question, answers: Mapping[str, Arrays]) -> None:
+        said = []
+        for cohort, found in at.held_to(answers).contradictions(answers).items():
+            plants = ", ".join(self.cohorts[cohort])
+            lie = f"some plant of {plants} lied, or its data changed: their sums say {found}"
+            if self._run.plan.auditor is None:
+                raise ContradictingAnswersError(lie)
+            request = self._sums.records.request(
+                cohort, self._run.plan.auditor, (found.risk_round, found.cut_round)
+            )
+            if request is None:
+                said.append(f"{cohort} contradicts itself, nothing to open: masks were agreed on anew since; {lie}")
+            elif is_false(request):
+                count, of = await self._opened(question, cohort, request), len(self.cohorts[cohort])
+                said.append(
+                    f"{cohort} contradicts itself: {count} of {of} plants opened both rounds to the auditor, "
+                    f"`ballast evidence save {self._run.run_id} {cohort} FILE` writes what to hand over; {lie}"
+                )
+        if said:
+            raise ContradictingAnswersError("; ".join(said))
+
+    async def _opened(self, question: Question, cohort: str, request: AuditRequest) -> int:
+        """Keep the case with what the plants open within the plan's patience; how many did."""
+        deadline = time.monotonic() + self._run.plan.absence_patience_seconds
+        wanted = {site for each in request.rounds for site in each.answered}
+        sealed = await self._sums.opened(question, cohort, request)
+        while wanted - sealed.keys() and time.monotonic() < deadline:
+            await self._pause()
+            sealed |= await self._sums.opened(question, cohort, request)
+        case = self._sums.records.case(cohort, request, sealed)
+        self._keep_case(self._run.run_id, cohort, case.model_dump_json().encode())
+        return len(sealed)
+
+    def _by_site(self, arrays: Mapping[str, Arrays]) -> dict[str, Mapping[str, FloatArray]]:
+        return {site: arrays[cohort] for cohort, members in self.cohorts.items() for site in members}
+
+    async def _pause(self) -> None:
+        self._check_cancelled(self._run)
+        await asyncio.sleep(RETRY_SECONDS)
+
+    def _in_vain(self, summed: Summed) -> bool:
+        """Whether so many plants refuse for good that no cohort has as many left as a sum needs."""
+        refused = {each.site_id for each in summed.answers if is_final(each)}
+        share = self._run.plan.sum_threshold
+        return bool(refused) and all(
+            len({*members} - refused) < threshold_of(len(members), share) for members in self.cohorts.values()
+        )
+
+    def _lost(self, summed: Summed, number: int, *, final: bool) -> str:
+        missing = "; ".join(f"{each.site_id}: {each.reason}" for each in summed.answers if each.status != "accepted")
+        waited = "and none will" if final else f"within {self._run.plan.absence_patience_seconds:g} s"
+        return (
+            f"no cohort had the answers that a sum needs in round {number} {waited} "
+            f"({missing or 'the masks did not come off'})"
+        )
+
+
+def _left_out(answer: SiteAnswer, why: str = "") -> SiteAnswer:
+    """Account of a plant that the run goes on without."""
+    changed = {"code": answer.code or answer.status, "reason": why + (answer.reason or answer.status)}
+    return answer.model_copy(update={"status": "excluded", **changed})

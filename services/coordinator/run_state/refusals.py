@@ -1,0 +1,42 @@
+"""What it means that plants do not answer: ask again, or give up; where they do not tune, train untuned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from services.contracts.history.run import SiteAnswer
+from services.coordinator.run_state.training_state import (
+    NothingCountedError,
+    TooFewRowsToTuneError,
+    TooFewSitesError,
+    TuningBudgetError,
+)
+
+_PASSING = frozenset({"masks_missing", "masks_refused", "no_data", "bad_data", "internal_error"})
+"""Codes of refusals after which the same plant may answer the same question: its table may be written just then."""
+
+
+def is_final(answer: SiteAnswer) -> bool:
+    """Whether asking the site again is in vain."""
+    return answer.status == "excluded" or (answer.status == "refused_by_site" and answer.code not in _PASSING)
+
+
+def without_answers(missing: Sequence[SiteAnswer]) -> TooFewSitesError:
+    """Why a tuning cannot go on, on one line; where plants have too few rows for it, an error that says just that."""
+    said = "; ".join(f"{each.site_id}: {each.reason}" for each in missing)
+    few = any(each.status == "refused_by_site" and each.code == "too_few_samples" for each in missing)
+    kind = TooFewRowsToTuneError if few else TooFewSitesError
+    return kind(f"the tuning needs the answer of every site of the run ({said or 'the masks did not come off'})")
+
+
+UNTUNED = (TooFewRowsToTuneError, NothingCountedError, TuningBudgetError)
+"""Why a run of "auto" trains with its own terms in place of ending."""
+
+
+def untuned_for(error: TooFewRowsToTuneError | NothingCountedError | TuningBudgetError, n_folds: int) -> str:
+    """Why a run trains untuned, without a plant's name."""
+    if isinstance(error, TuningBudgetError):
+        return "trainings of the plan are so short that a tuning would cost more than three of them"
+    if isinstance(error, NothingCountedError):
+        return "no plant has rows enough of a class for its policy to count them"
+    return f"a plant or more has too few rows for {n_folds} folds"
