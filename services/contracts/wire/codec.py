@@ -102,7 +102,7 @@ def unpack(frame: bytes, max_bytes: int | None = None) -> Frame:
         header = json.loads(frame[8:start])
         specs = [(str(name), tuple(int(n) for n in shape)) for name, shape in header.pop("arrays")]
         signed = bool(header.pop("signed"))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         raise FrameError("frame header is not the JSON that it should be") from None
     if any(len(shape) > MAX_DIMENSIONS or any(n < 0 for n in shape) for _, shape in specs):
         raise FrameError(f"array shapes must have at most {MAX_DIMENSIONS} dimensions, none negative")
@@ -113,9 +113,13 @@ def unpack(frame: bytes, max_bytes: int | None = None) -> Frame:
         raise FrameError(f"frame has {len(frame)} bytes, its header promises {wanted}")
     arrays: dict[str, FloatArray] = {}
     for name, shape in specs:
-        count = math.prod(shape)
-        arrays[name] = np.frombuffer(frame, dtype="<f8", count=count, offset=start).reshape(shape).astype(np.float64)
-        start += 8 * count
+        end = start + 8 * math.prod(shape)
+        numbers = np.frombuffer(frame[start:end], dtype="<f8").astype(np.float64)
+        try:  # an array of no number may have sides that no memory holds
+            arrays[name] = numbers.reshape(shape)
+        except (ValueError, OverflowError):
+            raise FrameError(f"an array cannot have the shape {shape}"[:200]) from None
+        start = end
     return Frame(header, arrays, frame[:start], frame[start:] if signed else None)
 
 

@@ -109,7 +109,13 @@ def test_a_frame_over_the_limit_is_refused() -> None:
         decode(encode(update({"risk": np.zeros(1000)})), 100)
 
 
-@pytest.mark.parametrize("shape", ["[-1]", "[1,1,1,1,1]", '["x"]', "[1e99]", "{}"])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        "[-1]", "[1,1,1,1,1]", '["x"]', "[1e99]", "{}", "[1e999]", "[NaN]", "[0,4611686018427387904]",
+        "[0,1180591620717411303424]", "[0,999999999,999999999,999999999]",
+    ],
+)
 def test_shapes_that_make_no_sense_are_refused(shape: str) -> None:
     text = ('{"arrays":[["a",' + shape + ']],"signed":false,"type":"update"}').encode()
     with pytest.raises(FrameError):

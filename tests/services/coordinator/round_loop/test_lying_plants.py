@@ -67,6 +67,7 @@ LIES = {
     "no number": (said("slope", float("nan")), "not_finite", "not finite"),
     "infinite": (said("minorant_offset", float("inf")), "not_finite", "not finite"),
     "overflowing": (said("minorant_offset", -1e300), "implausible", "above 1e"),
+    "no digits left": (said("cut_height", -1e20), "implausible", "above 1e"),
     "too steep": (scaled("slope", 1e6), "implausible", "none is above"),
     "too much norm": (said("norm_weight", 0.5), "implausible", "its norm weight is 0.5"),
     "risk too low at zero": (scaled("risk", 0.5, first=1), "implausible", "no rows have one outside 1 to 1 there"),
@@ -105,6 +106,26 @@ def test_the_liar_is_left_out_and_the_honest_make_the_model(works: Any, lie: str
     assert trained.certificate.gap <= 1e-3 and set(trained.site_risks) == {"plant-1", "plant-2", "plant-3"}
     ours, theirs = trained.certificate, honest.certificate
     assert max(ours.lower, theirs.lower) <= min(ours.upper, theirs.upper) + 1e-9, "bounds of one problem"
+
+
+FRAMES = {
+    "a side without end": b'{"arrays":[["a",[1e999]]],"signed":false}',
+    "no number, in more memory than there is": b'{"arrays":[["a",[0,4611686018427387904]]],"signed":false}',
+    "no number, in sides without a place": b'{"arrays":[["a",[0,1180591620717411303424]]],"signed":false}',
+}
+
+
+@pytest.mark.parametrize("reveal", ["each site", "sums"])
+@pytest.mark.parametrize("frame", FRAMES)
+def test_no_bytes_of_a_plant_end_the_run_of_the_others(works: Any, frame: str, reveal: str) -> None:
+    """They need no signature: whoever may answer for one plant would stop all."""
+    text = FRAMES[frame]
+    sent = b"BLS1" + len(text).to_bytes(4, "little") + text
+    works.plants[LIAR].behave = lambda task: sent if task.kind in ("round", "prepare") else None
+    run = works.run(min_sites=3, reveal=reveal, method="level-bundle" if reveal == "each site" else "cohort-bundle")
+    works.train(run)
+    answers = [each for record in works.store.records for each in record.answers if each.site_id == LIAR]
+    assert works.store.get_run(run.run_id).rounds and {each.code for each in answers} == {"bad_frame"}
 
 
 @pytest.mark.parametrize(
