@@ -8,6 +8,9 @@ A plant's cuts are below its risk everywhere, so of its own answers
 Where enclosed arithmetic says that one breaks this by more than ``TOLERANCE``, one of the two answers is false or the
 plant's data changed between them; so too where a plant tells two risks at one point. An answer names its task by
 SHA-256, so the points asked are the signed ones. The answer to the evaluation (round 0) tells a risk and no cut.
+
+All are of one risk: some methods ask for the mean loss, or trust labels, whatever ball their tasks state, so whoever
+asks an honest plant by two methods has two true answers that differ.
 """
 
 from __future__ import annotations
@@ -31,6 +34,10 @@ from services.verification.enclosures import Floats, Interval, dot, times, up
 from services.verification.proof import NotProvenError
 
 SCHEMA = "ballast.evidence/1"
+OF_THE_STATED_RISK = frozenset({
+    "cohort-bundle", "drfl-admm", "fdr-admm", "fdr-admm-sc", "fdr-sm", "level-bundle", "level-bundle-plain",
+})
+"""Methods whose rounds ask for the risk that the task states, as the evaluation does for all methods."""
 TOLERANCE = 1e-6
 """Relative to the size of the terms: above what a plant's solver and float64 leave of an exact cut."""
 
@@ -66,9 +73,9 @@ def verify_evidence(data: bytes) -> list[str]:
         A signature does not hold, an answer is to another task, or the answers contradict one another nowhere.
     """
     run_id, site_id, key, exchanges = _read(data)
-    answers = [_signed(run_id, site_id, key, *exchange) for exchange in exchanges]
-    if len({answer.spec.model_dump_json() for answer in answers}) != 1:
-        raise NotProvenError("the answers are to different problems: their tasks state different balls or losses")
+    signed = [_signed(run_id, site_id, key, *exchange) for exchange in exchanges]
+    answers = [answer for _, answer in signed]
+    _check_one_risk([task for task, _ in signed])
     if any(answer.spec.network is not None for answer in answers):
         raise NotProvenError("the loss of a network is not convex: true answers about it may look like contradictions")
     if found := contradiction_of(answers):
@@ -112,7 +119,23 @@ def _read(data: bytes) -> tuple[str, str, str, list[Exchange]]:
         raise InvalidInputError("not an evidence file: it must be the JSON that a run keeps of a site") from None
 
 
-def _signed(run_id: str, site_id: str, key: str, task: bytes, answer: bytes) -> Answer:
+def _check_one_risk(tasks: Sequence[Task]) -> None:
+    """Refuse answers of which two may be true though they are not of one convex risk."""
+    stated = {
+        (each.method, each.asset_type, each.contract, each.spec.model_dump_json(), *sorted(each.parameters.items()))
+        for each in tasks
+    }
+    if len(stated) != 1:
+        raise NotProvenError(
+            "the answers are to different problems: their tasks state different balls, losses, methods or contracts"
+        )
+    if len({task.kind for task in tasks}) > 1 and tasks[0].method not in OF_THE_STATED_RISK:
+        raise NotProvenError(
+            f"the answers are of different risks: rounds of {tasks[0].method} ask for another than the evaluation"
+        )
+
+
+def _signed(run_id: str, site_id: str, key: str, task: bytes, answer: bytes) -> tuple[Task, Answer]:
     """Task and answer taken apart, the signature and the addresses checked."""
     parsed = unpack(answer)
     if not parsed.is_signed_by(key):
@@ -125,7 +148,7 @@ def _signed(run_id: str, site_id: str, key: str, task: bytes, answer: bytes) -> 
     if {(asked.run_id, asked.site_id), (said.run_id, said.site_id)} != {(run_id, site_id)}:
         raise NotProvenError(f"an answer is not of {site_id} in run {run_id}")
     if said.kind == "evaluate":
-        return _evaluated(asked, said)
+        return asked, _evaluated(asked, said)
     heads, point = said.arrays.get("risk", np.zeros(())).shape, asked.arrays.get("point", np.zeros(()))
     needed = {"risk", "cut_height", "slope", "norm_weight"}
     if "minorant_slope" in said.arrays:
@@ -141,7 +164,7 @@ def _signed(run_id: str, site_id: str, key: str, task: bytes, answer: bytes) -> 
             raise NotProvenError(f"the array {name} of an answer does not fit the point that was asked")
     if point.shape[0] != heads[0] or not np.isfinite(point).all():
         raise NotProvenError("the risks of an answer do not fit the points that were asked")
-    return Answer(f"round {said.round}", asked.spec, asked.arrays, said.arrays)
+    return asked, Answer(f"round {said.round}", asked.spec, asked.arrays, said.arrays)
 
 
 def _evaluated(asked: Task, said: SiteUpdate) -> Answer:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from models.methods.catalogue import METHODS
 from services.contracts.problems.training_spec import TrainingSpec
-from services.verification.contradiction import Answer, contradiction_of
+from services.verification.contradiction import OF_THE_STATED_RISK, Answer, contradiction_of
 
 
 def answer(when: str, risk: float, height: float, at: float = 0.5) -> Answer:
@@ -41,3 +42,8 @@ def test_risks_from_above_may_differ_by_as_much_as_the_cut_beside_the_higher_is_
 def test_a_risk_from_above_is_held_to_all_cuts_as_it_stands() -> None:
     found = contradiction_of([answer("round 1", 0.52, 0.4), answer("round 2", 0.6, 0.53, at=0.6)], above=True)
     assert "its risk 0.52 in round 1 lies below 0.53, which its answer of round 2 proves" in found
+
+
+def test_which_methods_ask_for_the_risk_that_is_stated() -> None:
+    """The list stands there by name, for what checks a proof does not ask what made it."""
+    assert OF_THE_STATED_RISK == {name for name, method in METHODS.items() if method.is_robust}

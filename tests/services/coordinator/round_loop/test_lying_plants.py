@@ -15,11 +15,13 @@ from models.methods import certified
 from models.methods.catalogue import METHODS
 from services.contracts.errors import InvalidInputError
 from services.contracts.keys.signing import new_seed_file, public_key, signer
-from services.contracts.wire.codec import pack_arrays, unpack
+from services.contracts.problems.training_spec import TrainingSpec
+from services.contracts.wire.codec import encode, pack_arrays, unpack
 from services.contracts.wire.messages import Task
 from services.coordinator.run_state.training_state import ContradictingAnswersError, TooFewSitesError
 from services.verification.contradiction import verify_evidence, write_evidence
 from services.verification.proof import NotProvenError
+from tests.services.coordinator.fake_ports import RIG
 
 Arrays = dict[str, Any]
 LIAR = "plant-4"
@@ -293,6 +295,37 @@ def test_evidence_that_was_changed_proves_nothing(works: Any) -> None:
     for text in ("", "[]", json.dumps({**found, "schema": "x"}), json.dumps({**found, "exchanges": [{}]})):
         with pytest.raises(InvalidInputError, match="not an evidence file"):
             verify_evidence(text.encode())
+
+
+FRAMED = {
+    "by another method": ("round", {"method": "standard"}),
+    "by the evaluation of a method without a ball": ("evaluate", {}),
+    "with another contract": ("round", {"contract": "f" * 64}),
+    "with other parameters": ("round", {"parameters": {"level": 0.5}}),
+}
+
+
+@pytest.mark.parametrize("how", FRAMED)
+def test_an_honest_plant_that_is_asked_for_two_risks_gives_no_evidence_against_itself(works: Any, how: str) -> None:
+    """Both tasks state one ball and one loss, and what they ask for differs all the same."""
+    kind, changes = FRAMED[how]
+    plant, point = works.plants["plant-1"], np.array([[0.5, -0.4, 0.1]])
+    arrays = {"point": point, "centre": point, "penalty": np.array([0.5])}
+    spec = TrainingSpec.model_validate({"radius": {"rule": "fixed", "value": 0.1}, "label_flip_cost": 0.3})
+    first = Task(
+        kind="round", site_id="plant-1", run_id="a" * 32, round=1, method="standard" if kind == "evaluate" else
+        "level-bundle", asset_type="rig", contract=RIG.fingerprint, spec=spec, arrays=arrays,
+    )
+    second = first.model_copy(update={
+        "kind": kind, "round": 2, "arrays": {"weights": point} if kind == "evaluate" else arrays, **changes,
+    })
+    if how in ("with another contract", "with other parameters"):  # as if its rows, or its method's risk, were others
+        plant.falsify = lambda task, arrays: arrays | {"risk": arrays["risk"] + (task.round == 2)}
+    kept = [(encode(task), plant.answer(encode(task)).frame) for task in (first, second)]
+    risks = [float(unpack(answer).arrays["risk"][0]) for _, answer in kept]
+    assert abs(risks[1] - risks[0]) > 0.1
+    with pytest.raises(NotProvenError, match="different (problems|risks)"):
+        verify_evidence(write_evidence("a" * 32, "plant-1", plant.public_key, kept))
 
 
 def test_honest_answers_are_no_evidence(works: Any) -> None:
