@@ -48,7 +48,10 @@ _RUNS_KEPT = 4  # as many as a plant takes part in at once
 
 @dataclass
 class _MaskedRun:
-    """One run: the agreement on keys that holds, and the plant's memory of its own answers."""
+    """One run: the agreement on keys that holds, and the plant's memory of its own answers.
+
+    ``committed_to``: the method and the problem of the answers that an auditor may see; empty: none was bound so far.
+    """
 
     cohort: MaskingCohort
     pair: MaskKeyPair
@@ -56,6 +59,7 @@ class _MaskedRun:
     member: Member | None = None
     committer: Committer | None = None
     memory: Arrays = field(default_factory=dict)
+    committed_to: str = ""
 
 
 class MaskedRuns:
@@ -128,10 +132,19 @@ class MaskedRuns:
         return self._run(run_id).cohort
 
     def question(self, task: Task, answer: Arrays) -> Question:
-        """What a round's task asks of the cohort, as the coordinator has to hash it too."""
+        """What a round's task asks of the cohort, as the coordinator has to hash it too.
+
+        Where an auditor may see the answers they are all of one risk, for a plant that told two in truth would
+        contradict itself: :class:`Refusal` for another method or problem than that of the answers before.
+        """
+        run = self._run(task.run_id)
+        if run.committer is not None:
+            asked = task.model_copy(update={"masking": None, "arrays": {}, "round": 0}).model_dump_json()
+            if run.committed_to not in ("", asked):
+                raise Refusal("question_refused", "of another method or problem than answers that an auditor may see")
+            run.committed_to = asked
         shapes = {name: each.shape for name, each in answer.items()}
-        cohort = self._run(task.run_id).cohort.fingerprint
-        return Question(task.run_id, cohort, task.round, task.spec, shapes, asked_points(task.arrays))
+        return Question(task.run_id, run.cohort.fingerprint, task.round, task.spec, shapes, asked_points(task.arrays))
 
     def memory(self, run_id: str) -> Arrays:
         """What the plant remembers of its own answers in a run; {} at its start and after a restart."""

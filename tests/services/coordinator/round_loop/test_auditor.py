@@ -18,10 +18,11 @@ from services.auditing.standing import audit_gate, verdict_name
 from services.auditing.verdict import judged, read_case, read_verdict
 from services.contracts.keys.signing import new_seed_file, public_key, signer
 from services.contracts.plans.plan import Plan
+from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.wire.masking import MaskedWords, MaskingCohort, MaskKeys, OpenRounds, SealedOpenings
 from services.contracts.wire.messages import Kind, Task
+from services.coordinator.asking import poll, summed_rounds
 from services.coordinator.asking.ports import RawAnswer
-from services.coordinator.round_loop import summed_rounds
 from services.coordinator.run_state.training_state import ContradictingAnswersError, TooFewSitesError, Training
 from services.masking import committer
 from services.masking.unmasking import deliveries
@@ -63,6 +64,27 @@ def ended(works: FakeWorks, run: Any) -> tuple[str, AuditCase | None]:
         works.train(run)
     kept = works.store.evidence.get("cohort-1")
     return str(found.value), None if kept is None else read_case(kept)
+
+
+@pytest.mark.parametrize("changes", [{"label_flip_cost": 0.1}, {"loss": "logistic"}])
+def test_plants_that_are_asked_for_two_risks_under_an_auditor_bind_themselves_to_one(
+    works: FakeWorks, key: Path, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who asks honest plants for another problem from round 4 on would have each of them convicted."""
+    asked = poll.task_of
+
+    def otherwise(question: poll.Question, site: str) -> Task:
+        task = asked(question, site)
+        other = TrainingSpec.model_validate(task.spec.model_dump() | changes)
+        return task.model_copy(update={"spec": other}) if task.kind == "round" and task.round > 3 else task
+
+    monkeypatch.setattr(poll, "task_of", otherwise)
+    works.plants[LIAR].falsify = lambda task, arrays: arrays
+    run = audited(works, key)
+    with pytest.raises(TooFewSitesError, match="plant-1: no honest run asks this"):
+        works.train(run)
+    assert works.store.get_run(run.run_id).rounds == 3
+    assert works.store.evidence == {} and not openings_asked(works.plants["plant-1"])
 
 
 def openings_asked(plant: FakePlant) -> list[Task]:
