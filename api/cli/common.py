@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from api.backend.wiring import Backend, open_backend
 from services.contracts.base import Contract
 from services.contracts.errors import InvalidInputError
+from services.contracts.plain_words import plain
 from services.contracts.reading import explain
 from services.process.command_line import add_json
 from services.process.command_line import print_json as print_json
@@ -116,5 +117,5 @@ def _cell(value: Any) -> str:
     if hasattr(value, "isoformat"):
         return str(value.isoformat(sep=" ", timespec="seconds"))
     if isinstance(value, list | tuple):
-        return ", ".join(str(item) for item in value) or "-"
-    return " ".join(str(value).split())
+        return plain(", ".join(str(item) for item in value)) or "-"
+    return plain(str(value))

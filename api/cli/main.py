@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from services.contracts.errors import BallastError
+from services.contracts.plain_words import plain
 from services.process.command_line import ShowVersion, file_trouble, reader_left, say_all
 from services.process.private_files import keep_private
 
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say_all()
         return code
     except BallastError as error:
-        print(f"ballast: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"ballast: {plain(str(error))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

@@ -25,8 +25,8 @@ def metadata(values: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def sentence(text: str, limit: int = MAX_TEXT) -> str:
-    """Text from outside, without characters that a database cannot hold, and cut at ``limit``."""
-    clean = _clean(text)
+    """Text from outside on one line, without characters that a database or a terminal cannot hold; cut at ``limit``."""
+    clean = "".join(each if each.isprintable() else " " for each in _clean(text))
     return clean if len(clean) <= limit else clean[: limit - 1] + "…"
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from services.contracts.errors import BallastError
+from services.contracts.plain_words import plain
 from services.process.command_line import (
     SHELLS,
     ShowVersion,
@@ -34,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = chosen.run(chosen)
         say_all()
     except BallastError as error:
-        print(f"ballast-site: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"ballast-site: {plain(str(error))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

@@ -14,6 +14,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from services.contracts.errors import InvalidInputError, UnavailableError
+from services.contracts.plain_words import plain
 
 FORM: Final = "proxy is written http://host:port; user and password stand in the file proxy_auth"
 REFUSED: Final = "Tunnel connection failed: "
@@ -72,7 +73,7 @@ class HttpProxy:
 
     def failure(self, error: Exception, target: str) -> UnavailableError:
         """One line that says why the way to ``target`` did not open; nothing but its name was sent."""
-        said = " ".join("".join(each if each.isprintable() else " " for each in str(error)).split())
+        said = plain(str(error))
         proxy = f"the proxy {self.host}:{self.port}"
         if not said.startswith(REFUSED):
             reason = getattr(error, "strerror", None) or type(error).__name__

@@ -26,6 +26,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from models.basics import FloatArray
 from services.contracts.errors import InvalidInputError
 from services.contracts.keys.signing import verify
+from services.contracts.plain_words import plain
 from services.contracts.reading import explain
 from services.contracts.wire import compact
 from services.contracts.wire.compact import MAX_DIMENSIONS, SIGNATURE_BYTES
@@ -39,6 +40,7 @@ COMPACT, OWN_SCORES = compact.MAGIC.decode(), "own-scores"
 _ADAPTER: TypeAdapter[Message] = TypeAdapter(
     Annotated[Task | SiteUpdate | SiteRefusal | Hello, Field(discriminator="type")]
 )
+LONGEST_REASON = 500
 Signer = Callable[[bytes], bytes]
 
 
@@ -46,6 +48,9 @@ class FrameError(InvalidInputError):
     """Bytes that are not a valid frame."""
 
     code = "bad_frame"
+
+    def __init__(self, message: str, *, code: str | None = None) -> None:
+        super().__init__(plain(message, LONGEST_REASON), code=code)  # it may quote what stands in the bytes
 
 
 @dataclass(frozen=True)
@@ -118,7 +123,7 @@ def unpack(frame: bytes, max_bytes: int | None = None) -> Frame:
         try:  # an array of no number may have sides that no memory holds
             arrays[name] = numbers.reshape(shape)
         except (ValueError, OverflowError):
-            raise FrameError(f"an array cannot have the shape {shape}"[:200]) from None
+            raise FrameError(f"an array cannot have the shape {shape}") from None
         start = end
     return Frame(header, arrays, frame[:start], frame[start:] if signed else None)
 

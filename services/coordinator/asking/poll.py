@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from models.basics import Arrays
 from services.contracts.history.run import Exchange, SiteAnswer
 from services.contracts.machines.asset_type import AssetType
+from services.contracts.plain_words import plain
 from services.contracts.plans.plan import Plan
 from services.contracts.problems.coupling import CouplingTask
 from services.contracts.problems.training_spec import TrainingSpec
@@ -129,9 +130,9 @@ def account(
         message = admit(raw.frame, expected)
     except AdmissionError as error:
         status = "excluded" if question.kind == "round" and error.code in NEVER_TRUE else "rejected"
-        return SiteAnswer(**base, status=status, code=error.code, reason=str(error)), None
+        return SiteAnswer(**base, status=status, code=error.code, reason=plain(str(error))), None
     if isinstance(message, SiteRefusal):
-        return SiteAnswer(**base, status="refused_by_site", code=message.code, reason=message.reason), None
+        return SiteAnswer(**base, status="refused_by_site", code=message.code, reason=plain(message.reason)), None
     return SiteAnswer(**base, status="accepted"), message
 
 

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
+from services.contracts.plain_words import plain
 from services.contracts.wire.codec import FrameError, unpack
 from services.contracts.wire.messages import Hello
 from services.contracts.wire.roll import ROLL, TWINS
@@ -16,6 +17,7 @@ from services.coordinator.asking.nats_transport import NatsTransport
 
 LOG = logging.getLogger("ballast.coordinator")
 MAX_HELLO_BYTES = 4096  # a hello has some 200
+LONGEST_VERSION = 40
 ANSWER_SECONDS = 3.0  # how long agents have to say hello again when the roll is called
 KeyOf = Callable[[str], str | None]
 Seen = Callable[[Hello], Awaitable[None]]
@@ -42,7 +44,7 @@ async def hear_hellos(transport: NatsTransport, key_of: KeyOf, seen: Seen) -> No
         elif not frame.is_signed_by(key):
             LOG.warning("the hello of site %s is not signed by its enrolled key", site_id)
         else:
-            await seen(hello)
+            await seen(hello.model_copy(update={"version": plain(hello.version, LONGEST_VERSION)}))
 
     await transport.subscribe("hello.*", hear)
 

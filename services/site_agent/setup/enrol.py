@@ -29,6 +29,7 @@ from services.contracts.access.enrolment import (
 )
 from services.contracts.errors import BallastError, InvalidInputError, UnavailableError
 from services.contracts.keys.signing import new_seed_file, public_key, signer
+from services.contracts.plain_words import plain
 from services.contracts.reading import explain
 from services.process.settings import is_loopback
 from services.site_agent.http_proxy import HttpProxy
@@ -237,7 +238,7 @@ def _detail(body: bytes) -> str:
         detail = str(json.loads(body)["detail"])
     except (ValueError, KeyError, TypeError):
         return "it gave no reason that can be read"
-    return " ".join("".join(each if each.isprintable() else " " for each in detail).split())[:300]
+    return plain(detail, 300)
 
 
 def _remove(made: list[Path]) -> None:

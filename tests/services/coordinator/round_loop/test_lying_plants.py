@@ -130,6 +130,26 @@ def test_no_bytes_of_a_plant_end_the_run_of_the_others(works: Any, frame: str, r
     assert works.store.get_run(run.run_id).rounds and {each.code for each in answers} == {"bad_frame"}
 
 
+@pytest.mark.parametrize("where", ["reason", "task_sha256", "type"])
+def test_words_of_a_plant_stay_on_their_line(
+    works: Any, where: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A refusal, an answer to another task, and a frame of no type; what each says is logged and kept."""
+    hostile, plant = "no rows\n2031-01-01 INFO all is well\x1b[2J\u202e", works.plants[LIAR]
+
+    def refuse(task: Task) -> bytes | None:
+        if task.kind not in ("round", "agree", "prepare"):
+            return None
+        said = dict(unpack(plant.refusal_of(task, "method_not_allowed")).header) | {where: hostile}
+        return pack_arrays(said, {}, signer(plant.seed_file))
+
+    plant.behave = refuse
+    works.train(works.run(min_sites=3, reveal="sums", method="cohort-bundle"))
+    told = [each.reason for record in works.store.records for each in record.answers if each.site_id == LIAR]
+    assert told and all("all is well" in each and each.isprintable() for each in told)
+    assert all(line.getMessage().isprintable() for line in caplog.records)
+
+
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [

@@ -1,0 +1,23 @@
+"""What others wrote moves no cursor of a terminal, and begins no line of a log."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.contracts.plain_words import plain
+from services.contracts.wire.codec import FrameError, unpack
+
+HOSTILE = "no rows\n2031-01-01 INFO all is well\x1b[2J\r\x00\u202e \u2028end"
+
+
+def test_words_come_out_on_one_line_and_print() -> None:
+    assert plain(HOSTILE) == "no rows 2031-01-01 INFO all is well [2J end"
+    assert plain("Prüfstand 7, 12 µm") == "Prüfstand 7, 12 µm"
+    assert plain("x" * 50, 10) == "x" * 9 + "…" and len(plain("x" * 10, 10)) == 10
+
+
+def test_what_stands_in_a_frame_is_quoted_so() -> None:
+    text = b'{"arrays":[],"signed":false,"type":"\\u001b[2J\\nall is well\\ud800' + b"y" * 3000 + b'"}'
+    with pytest.raises(FrameError) as refused:
+        unpack(b"BLS1" + len(text).to_bytes(4, "little") + text).message()
+    assert str(refused.value).isprintable() and "all is well" in str(refused.value) and len(str(refused.value)) <= 500
