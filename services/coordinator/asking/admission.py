@@ -110,6 +110,9 @@ def _check_masking(update: SiteUpdate, expected: Expected) -> None:
     parts = (found.revealed, found.preparation or found.revealed) if isinstance(found, Unmasked) else (found,)
     if any((part.site_id, part.run_id) != (expected.site_id, expected.run_id) for part in parts):
         raise AdmissionError("the masks are of another site or run than the answer", code="wrong_site")
+    # What is prepared beside shares is for the round after.
+    if getattr(parts[0], "round", expected.round) != expected.round:
+        raise AdmissionError("the masks are of another round than the answer", code="wrong_round")
 
 
 def _check_arrays(update: SiteUpdate, expected: Expected) -> None:

@@ -41,9 +41,11 @@ from services.coordinator.asking.openings import SummedWords, SumRecords, sum_qu
 from services.coordinator.asking.poll import Poll, Question, poll
 from services.coordinator.asking.ports import SiteTransport
 from services.masking.keys import check_mask_key
-from services.masking.unmasking import deliveries, unmask_request, unmasked_sum
+from services.masking.unmasking import UnfitSharesError, deliveries, unmask_request, unmasked_sum
 
 LOG = logging.getLogger("ballast.coordinator")
+FALSE_SHARES = "false_shares"
+"""Code of the account of a plant whose shares of a secret do not fit what it committed itself to."""
 BYTES_A_PEER = 800  # of base 64: sealed shares, the pair's key, a digest, a name; 500 are used
 BYTES_A_WORD = 11  # 8 in base 64
 BYTES_A_WORD_OPENED = 20  # 8 in base 64, in a box, in base 64 again: 14.3; and its names
@@ -63,11 +65,15 @@ class _Agreed:
 
 @dataclass(frozen=True)
 class Summed:
-    """Sums by cohort, of those whose masks came off; the account of every site; seconds waited for the slowest."""
+    """Sums by cohort, of those whose masks came off; the account of every site; seconds waited for the slowest.
+
+    ``lost``: why masks did not come off, where that is no single plant's.
+    """
 
     sums: Mapping[str, CohortSum]
     answers: tuple[SiteAnswer, ...]
     slowest_seconds: float
+    lost: tuple[str, ...] = ()
 
 
 class CohortSums:
@@ -93,6 +99,7 @@ class CohortSums:
         self._agreed: dict[str, _Agreed] = {}
         self._accounts: dict[str, SiteAnswer] = {}
         self._slowest = 0.0
+        self._lost: tuple[str, ...] = ()
 
     @property
     def cohorts(self) -> Cohorts:
@@ -115,6 +122,7 @@ class CohortSums:
 
     async def gather(self, question: Question, next_round: int | None) -> Summed:
         """Sums of the answers to the question, which every plant was to prepare for; the next round is prepared too."""
+        self._lost = ()
         running = {name: self._agreed[name] for name in self._cohorts if self._enough(name)}
         tasks = {
             name: deliveries(each.cohort, each.number, each.prepared) for name, each in running.items()
@@ -149,7 +157,8 @@ class CohortSums:
             self._prepared(name, next_round, {site: each.preparation for site, each in parts.items()})
         for name in self._cohorts.keys() - sums.keys():
             self._agreed.pop(name, None)
-        return Summed(sums, tuple(self._accounts[site] for site in sorted(self._accounts)), self._slowest)
+        accounts = tuple(self._accounts[site] for site in sorted(self._accounts))
+        return Summed(sums, accounts, self._slowest, self._lost)
 
     async def opened(self, question: Question, name: str, request: AuditRequest) -> dict[str, SealedOpenings]:
         """What the plants of a cohort that stand in a request seal for the auditor, of those that do."""
@@ -226,8 +235,12 @@ class CohortSums:
         agreed, revealed = self._agreed[name], {site: each.revealed for site, each in told.items()}
         try:
             return unmasked_sum(agreed.cohort, asked, agreed.prepared, masked, revealed)
+        except UnfitSharesError as error:
+            self._reject(error.site, FALSE_SHARES, str(error))
+            return None
         except MaskingError as error:
             LOG.warning("a sum is lost: %s", error)
+            self._lost += (str(error),)
             return None
 
     async def _ask(

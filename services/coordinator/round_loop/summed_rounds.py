@@ -25,7 +25,7 @@ from services.contracts.wire.masking import threshold_of
 from services.coordinator.asking.openings import is_false
 from services.coordinator.asking.poll import Question
 from services.coordinator.asking.ports import SiteTransport
-from services.coordinator.round_loop.cohort_sums import CohortSums, Summed, opened_bytes
+from services.coordinator.round_loop.cohort_sums import FALSE_SHARES, CohortSums, Summed, opened_bytes
 from services.coordinator.run_state.evaluation import ScoresOnSums
 from services.coordinator.run_state.noisy_sums import NoisyCohorts
 from services.coordinator.run_state.refusals import is_final, without_answers
@@ -40,6 +40,10 @@ LOG = logging.getLogger("ballast.coordinator")
 LARGEST_OPENING = 1_000_000
 """Bytes; a plant that kept its policy as it was written lets out 1 MiB in a message."""
 
+MOST_MISSED = 5
+"""Rounds; a plant that is restarted misses one, and makes no masks for the next."""
+_NO_MORE = frozenset({"noise_limit", FALSE_SHARES})
+"""Codes of plants that the run goes on without at once: what they tell no more, or dealt to others, does not change."""
 RETRY_SECONDS = 0.5  # a site that comes back is asked at once, one that does not costs two questions a second
 
 
@@ -70,6 +74,7 @@ class SummedRounds:
         shares = cohort_shares(problem, cohorts)
         self._noisy = NoisyCohorts.of(run, noise, problem, cohorts, shares)
         self._spent: tuple[SiteAnswer, ...] = ()
+        self._missed: dict[str, int] = {}
         self._sums = CohortSums(
             cohorts, keys, shares, transport, run.plan.round_deadline_seconds, run.plan.sum_threshold,
             run.plan.auditor or "", audit_every_round=run.plan.audit == "every round",
@@ -97,7 +102,8 @@ class SummedRounds:
             if away:
                 return RoundOnSums({}, away=away)
             summed = await self._sums.gather(asked, at.number + 1)
-            self._spent = tuple(_left_out(each) for each in summed.answers if each.code == "noise_limit")
+            self._spent = tuple(_left_out(each) for each in summed.answers if each.code in _NO_MORE)
+            self._spent += self._never_there(summed)
             answers = self._answers(summed, question)
             if answers:
                 await self._check_sums(at, asked, answers)
@@ -217,6 +223,19 @@ class SummedRounds:
         self._check_cancelled(self._run)
         await asyncio.sleep(RETRY_SECONDS)
 
+    def _never_there(self, summed: Summed) -> tuple[SiteAnswer, ...]:
+        """Accounts of plants that made masks for so many rounds, one after the other, and answered none of them.
+
+        Without it a run on sums proves nothing from above: it would ask all others to its last round in vain.
+        """
+        for each in summed.answers:
+            self._missed[each.site_id] = 0 if each.status == "accepted" else self._missed.get(each.site_id, 0) + 1
+        why = f"it made masks for {MOST_MISSED} rounds, one after the other, and answered none of them: "
+        return tuple(
+            _left_out(each, why) for each in summed.answers
+            if self._missed[each.site_id] >= MOST_MISSED and each.code not in _NO_MORE
+        )
+
     def _in_vain(self, summed: Summed) -> bool:
         """Whether so many plants refuse for good that no cohort has as many left as a sum needs."""
         refused = {each.site_id for each in summed.answers if is_final(each)}
@@ -230,7 +249,7 @@ class SummedRounds:
         waited = "and none will" if final else f"within {self._run.plan.absence_patience_seconds:g} s"
         return (
             f"no cohort had the answers that a sum needs in round {number} {waited} "
-            f"({missing or 'the masks did not come off'})"
+            f"({missing or '; '.join(summed.lost) or 'the masks did not come off'})"
         )
 
 

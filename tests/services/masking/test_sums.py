@@ -23,7 +23,7 @@ from services.contracts.wire.masking import (
     default_threshold,
     least_threshold,
 )
-from services.masking.unmasking import deliveries, unmask_request, unmasked_sum
+from services.masking.unmasking import UnfitSharesError, deliveries, unmask_request, unmasked_sum
 
 Make = Callable[..., Any]
 ROUNDS = itertools.count(1)
@@ -89,16 +89,54 @@ def test_fewer_shares_than_the_threshold_open_nothing(make_plants: Make) -> None
 
 
 def test_a_wrong_share_is_noticed(make_plants: Make) -> None:
-    plants = make_plants(4)
+    """All three are needed, so which of them is wrong cannot be told."""
+    plants = make_plants(3)
     prepared, words = plants.prepared(1), plants.words(1)
     masked = plants.masked(1, prepared, words)
     request = unmask_request(plants.cohort, 1, prepared, masked)
     revealed = {name: plants.members[name].reveal(request) for name in request.answered}
     told = revealed["plant-001"]
-    wrong = told.self_shares | {"plant-002": told.self_shares["plant-003"]}
+    wrong = told.self_shares | {"plant-002": told.self_shares["plant-000"]}
     revealed["plant-001"] = told.model_copy(update={"self_shares": wrong})
     with pytest.raises(MaskingError, match="the shares of the self-mask of plant-002 in round 1 do not fit"):
         unmasked_sum(plants.cohort, request, prepared, masked, revealed)
+
+
+@pytest.mark.parametrize("told", ["of another plant", "no element", "cut", "none"])
+@pytest.mark.parametrize(("count", "false"), [(4, 1), (7, 1), (30, 2)])
+def test_false_shares_end_no_round_where_enough_are_true(make_plants: Make, count: int, false: int, told: str) -> None:
+    """The first plants lie, whose shares are taken first; one plant is absent, so of it another secret is opened."""
+    plants = make_plants(count)
+    absent = [] if count == 4 else [plants.cohort.members[-1]]
+    prepared, words = plants.prepared(1), plants.words(1)
+    masked = plants.masked(1, prepared, words, absent=absent)
+    request = unmask_request(plants.cohort, 1, prepared, masked)
+    revealed = {name: plants.members[name].reveal(request) for name in request.answered}
+    for name in request.answered[:false]:
+        for kind in ("self_shares", "recovery_shares"):
+            true = getattr(revealed[name], kind)
+            another = next(iter(true.values()), b"")
+            lie = {"of another plant": another, "no element": b"\xff" * 34, "cut": b"x"}.get(told)
+            said = {} if lie is None else dict.fromkeys(true, lie)
+            revealed[name] = revealed[name].model_copy(update={kind: said})
+    total = unmasked_sum(plants.cohort, request, prepared, masked, revealed)
+    np.testing.assert_array_equal(total, np.add.reduce([words[name] for name in request.answered]))
+
+
+def test_a_plant_whose_own_shares_are_false_is_named(make_plants: Make) -> None:
+    plants, name = make_plants(5), "plant-003"
+    prepared, words = plants.prepared(1), plants.words(1)
+    masked = plants.masked(1, prepared, words)
+    request = unmask_request(plants.cohort, 1, prepared, masked)
+    revealed = {each: plants.members[each].reveal(request) for each in request.answered}
+    false = prepared | {name: prepared[name].model_copy(update={"commitments": (bytes(32), bytes(32))})}
+    with pytest.raises(UnfitSharesError, match=f"self-mask of {name} in round 1 do not fit") as found:
+        unmasked_sum(plants.cohort, request, false, masked, revealed)
+    assert found.value.site == name
+    few = {each: revealed[each] for each in list(revealed)[: plants.cohort.threshold]}
+    with pytest.raises(MaskingError, match="one of them is wrong") as unknown:
+        unmasked_sum(plants.cohort, request, false, masked, few)
+    assert not isinstance(unknown.value, UnfitSharesError), "a single plant may have told a false one"
 
 
 def test_messages_of_another_round_run_or_site_are_refused(make_plants: Make) -> None:

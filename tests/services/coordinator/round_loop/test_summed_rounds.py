@@ -13,7 +13,7 @@ import pytest
 from models.simulation.federation import train
 from services.contracts.errors import InvalidInputError
 from services.contracts.wire.codec import decode
-from services.contracts.wire.masking import MaskingCohort, Unmasking
+from services.contracts.wire.masking import MaskingCohort, Preparation, Revealed, Unmasked, Unmasking
 from services.contracts.wire.messages import SiteUpdate, Task
 from services.coordinator.asking.ports import RawAnswer
 from services.coordinator.round_loop import summed_rounds
@@ -55,6 +55,76 @@ def once(behave: Callable[[Task], RawAnswer | None]) -> Callable[[Task], RawAnsw
 
 def statuses(works: FakeWorks, site: str) -> list[str]:
     return [each.status for record in works.store.records for each in record.answers if each.site_id == site]
+
+
+def masks_falsely(plant: FakePlant, change: Callable[[Any], Any]) -> None:
+    """The plant says what ``change`` makes of its half of the masks."""
+    honest = plant.masked
+
+    def masked(task: Task) -> Any:
+        return change(honest(task))
+
+    plant.masked = masked  # type: ignore[method-assign]
+
+
+def shares(change: Callable[[Revealed], dict[str, Any]]) -> Callable[[Any], Any]:
+    """What a plant reveals, changed."""
+    def false(said: Any) -> Any:
+        if not isinstance(said, Unmasked):
+            return said
+        return said.model_copy(update={"revealed": said.revealed.model_copy(update=change(said.revealed))})
+
+    return false
+
+
+FALSE_SHARES = {
+    "of nothing": shares(lambda told: {"self_shares": dict.fromkeys(told.self_shares, bytes(34))}),
+    "that are none": shares(lambda told: {"self_shares": dict.fromkeys(told.self_shares, b"x")}),
+    "of another round": shares(lambda told: {"round": told.round + 1}),
+}
+
+
+@pytest.mark.parametrize("how", FALSE_SHARES)
+def test_false_shares_of_one_plant_cost_no_sum(works: FakeWorks, how: str) -> None:
+    """It stands first in the cohort, whose shares are the first to be taken."""
+    masks_falsely(works.plants["plant-1"], FALSE_SHARES[how])
+    run = on_sums(works)
+    trained = works.train(run)
+    assert trained.certificate.gap <= 1e-3 and works.store.get_run(run.run_id).excluded == ()
+
+
+def test_a_plant_that_deals_false_shares_is_left_out_and_the_run_goes_on(works: FakeWorks) -> None:
+    def falsely(said: Any) -> Any:
+        false = {"commitments": (bytes(32), bytes(32))}
+        return said.model_copy(update=false) if isinstance(said, Preparation) else said
+
+    masks_falsely(works.plants["plant-4"], falsely)
+    run = on_sums(works, min_sites=3)
+    trained = works.train(run)
+    (left_out,) = works.store.get_run(run.run_id).excluded
+    assert (left_out.site_id, left_out.code) == ("plant-4", "false_shares") and "do not fit" in left_out.reason
+    assert trained.certificate.gap <= 1e-3 and set(trained.worst_weights) == {"plant-1", "plant-2", "plant-3"}
+
+
+@pytest.mark.parametrize("how", ["late", "refused", "unsigned"])
+def test_a_plant_that_makes_masks_and_answers_no_round_is_left_out(works: FakeWorks, how: str) -> None:
+    """Otherwise no sum is whole, so nothing bounds from above, and all others answer to the last round in vain."""
+    plant = works.plants["plant-4"]
+
+    def behave(task: Task) -> Any:
+        if task.kind != "round" or task.round == 3:  # one answer in between begins the count anew
+            return None
+        if how == "late":
+            return RawAnswer("plant-4", None, "late", 0.0)
+        return plant.refusal_of(task, "bad_data") if how == "refused" else plant.update(plant.frame, task)[:-1] + b"x"
+
+    plant.behave = behave
+    run = on_sums(works, min_sites=3, absence_patience_seconds=3600.0)
+    trained = works.train(run)
+    (left_out,) = works.store.get_run(run.run_id).excluded
+    assert left_out.site_id == "plant-4" and "made masks for 5 rounds" in left_out.reason and left_out.round == 9
+    assert statuses(works, "plant-4")[2] == "accepted"
+    assert trained.certificate.gap <= 1e-3 and trained.rounds < 30
 
 
 def test_a_run_on_sums_is_the_run_of_the_same_plants_in_one_process(works: FakeWorks) -> None:
