@@ -7,9 +7,10 @@ import json
 import math
 from dataclasses import dataclass, field
 from typing import Any
-from zipfile import BadZipFile
+from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
 import numpy as np
+from numpy.lib.format import read_array_header_1_0, read_magic
 from numpy.typing import NDArray
 
 from services.contracts.errors import InvalidInputError
@@ -113,8 +114,12 @@ def write_certificate(certificate: CertificateFile) -> bytes:
 
 
 def read_certificate(data: bytes) -> CertificateFile:
-    """Certificate of a file's bytes; :class:`InvalidInputError` with one line where it is not one."""
+    """Certificate of a file's bytes; :class:`InvalidInputError` with one line where it is not one.
+
+    Whoever gave the file may have made it: it is read in the memory of a few times its size, or not at all.
+    """
     try:
+        _check_sizes(data)
         with np.load(io.BytesIO(data), allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         header = json.loads(arrays.pop("header").tobytes())
@@ -133,6 +138,22 @@ def read_certificate(data: bytes) -> CertificateFile:
     except (BadZipFile, EOFError, KeyError, OSError, RecursionError, TypeError, ValueError, AttributeError):
         raise InvalidInputError("not a certificate file: it must be the npz file that a version carries") from None
     return found
+
+
+def _check_sizes(data: bytes) -> None:
+    """``ValueError`` where a zip file of arrays would take more memory than it has bytes."""
+    with ZipFile(io.BytesIO(data)) as archive:
+        members = archive.infolist()
+        packed = any(each.compress_type != ZIP_STORED for each in members)
+        if packed or sum(each.file_size for each in members) > len(data):  # members may lie over one another
+            raise ValueError("not stored as it is")
+        for each in members:
+            with archive.open(each) as stored:
+                if read_magic(stored) != (1, 0):
+                    raise ValueError("an array of another version")
+                shape, _, kind = read_array_header_1_0(stored)
+                if math.prod(shape) * kind.itemsize > each.file_size:
+                    raise ValueError("an array larger than its file")
 
 
 def _head(arrays: dict[str, Any], k: int) -> Head:

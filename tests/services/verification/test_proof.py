@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
+import struct
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.lib.format import write_array_header_1_0
 
 from models.cuts.cut_model import CutModel
 from models.cuts.cut_program import minimise
@@ -246,6 +251,43 @@ def test_a_risk_may_not_be_below_what_the_radius_alone_makes_of_the_weights() ->
 def test_a_problem_that_is_none_is_refused(change: dict[str, Any], words: str) -> None:
     with pytest.raises(NotProvenError, match=words):
         verify(replace(trained_certificate(radius=1e-2, n_rows=30), **change))
+
+
+def _zipped(kind: int, shape: tuple[int, ...], data: bytes) -> bytes:
+    """A certificate file's zip with one array."""
+    array, stored = io.BytesIO(), io.BytesIO()
+    write_array_header_1_0(array, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    with ZipFile(stored, "w", kind) as archive:
+        archive.writestr("header.npy", array.getvalue() + data)
+    return stored.getvalue()
+
+
+def _overlapping(names: int) -> bytes:
+    """A zip file that lists one array under many names."""
+    data = _zipped(ZIP_STORED, (1000,), bytes(8000))
+    at = data.index(b"PK\1\2")
+    end = data.index(b"PK\5\6")
+    listed = data[at:end] * names
+    sizes = struct.pack("<HHLL", names, names, len(listed), at)
+    return data[:at] + listed + data[end : end + 8] + sizes + data[-2:]
+
+
+BOMBS = {
+    "a hundred times its size": _zipped(ZIP_DEFLATED, (10**6,), bytes(8 * 10**6)),
+    "more than any memory": _zipped(ZIP_STORED, (10**14,), b""),
+    "one array many times": _overlapping(500),
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_file_that_unpacks_into_more_than_itself_is_refused_unread(bomb: str) -> None:
+    data = BOMBS[bomb]
+    tracemalloc.start()
+    with pytest.raises(InvalidInputError, match="not a certificate file"):
+        read_certificate(data)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 10 * len(data) + 2**20
 
 
 @pytest.mark.parametrize("cut", [0, 10, 200, -50])
