@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
@@ -18,6 +18,9 @@ from services.coordinator.asking.nats_transport import NatsTransport
 LOG = logging.getLogger("ballast.coordinator")
 MAX_HELLO_BYTES = 4096  # a hello has some 200
 LONGEST_VERSION = 40
+MOST_HELLOS, HELLO_WINDOW = 30, 10.0
+"""Of one site in so many seconds: an agent says one a second at most, and two agents under one key are to be found."""
+TELL_SECONDS = 60.0
 ANSWER_SECONDS = 3.0  # how long agents have to say hello again when the roll is called
 KeyOf = Callable[[str], str | None]
 Seen = Callable[[Hello], Awaitable[None]]
@@ -27,11 +30,27 @@ Counted = Callable[[str, int], None]
 async def hear_hellos(transport: NatsTransport, key_of: KeyOf, seen: Seen) -> None:
     """Begin to listen on ``hello.*``, for as long as the connection lives; a hello counts when its site signed it.
 
-    ``key_of`` gives the public key of an active site (None for a stranger); ``seen`` takes the hello.
+    ``key_of`` gives the public key of an active site (None for a stranger); ``seen`` takes the hello. Each costs a look
+    into the store and a line of the log, so of a site that says more than :data:`MOST_HELLOS` the rest is not heard:
+    the others' would wait behind it.
     """
+    lately: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=MOST_HELLOS))
+    told: dict[str, float] = {}
+
+    def is_too_much(site_id: str) -> bool:
+        now, before = time.monotonic(), lately[site_id]
+        if len(before) < MOST_HELLOS or now - before[0] >= HELLO_WINDOW:
+            before.append(now)
+            return False
+        if now - told.get(site_id, float("-inf")) >= TELL_SECONDS:
+            told[site_id] = now
+            LOG.warning("site %s says hello all the time; most of it is not heard", site_id, extra={"site_id": site_id})
+        return True
 
     async def hear(message: Any) -> None:
         site_id = message.subject.removeprefix("hello.")
+        if is_too_much(site_id):
+            return
         try:
             frame = unpack(message.data, MAX_HELLO_BYTES)
             hello = frame.message()

@@ -12,18 +12,20 @@ import pytest
 from services.contracts.keys.signing import new_seed_file, signer
 from services.contracts.wire.codec import encode
 from services.contracts.wire.messages import Hello
+from services.coordinator.asking import presence
 from services.coordinator.asking.nats_transport import NatsTransport
 from services.coordinator.asking.presence import hear_hellos
 
 HOSTILE = "9.9\n2031-01-01 INFO all is well\x1b[2J" + "x" * 500
 
 
-def heard(frame: bytes, key: str) -> list[Hello]:
-    """The hellos that count of what was said on a site's subject."""
+def heard(frame: bytes, key: str, *more: tuple[str, bytes]) -> list[Hello]:
+    """The hellos that count of what was said on a site's subject, and then on others'."""
     seen: list[Hello] = []
 
     async def subscribe(subject: str, hear: Any) -> None:
-        await hear(SimpleNamespace(subject="hello.plant-1", data=frame))
+        for site, said in (("plant-1", frame), *more):
+            await hear(SimpleNamespace(subject=f"hello.{site}", data=said))
 
     async def see(hello: Hello) -> None:
         seen.append(hello)
@@ -50,3 +52,20 @@ def test_what_is_no_hello_of_the_site_counts_not(tmp_path: Path, caplog: pytest.
     )
     assert [heard(frame, key) for frame in frames] == [[], [], [], []]
     assert len(caplog.records) == 4 and all(line.getMessage().isprintable() for line in caplog.records)
+
+
+def test_a_site_that_says_hello_all_the_time_keeps_no_other_waiting(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter([*(0.0 for _ in range(1000)), *(presence.HELLO_WINDOW for _ in range(3))])
+    monkeypatch.setattr(presence, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    key = new_seed_file(tmp_path / "site.nk")
+    own, other = (
+        encode(Hello(site_id=site, version="1"), signer(tmp_path / "site.nk")) for site in ("plant-1", "plant-2")
+    )
+    flood = [("plant-1", own)] * 998
+    seen = heard(own, key, *flood, ("plant-2", other), ("plant-1", own))
+    assert [each.site_id for each in seen] == ["plant-1"] * presence.MOST_HELLOS + ["plant-2", "plant-1"]
+    assert [line.getMessage() for line in caplog.records] == [
+        "site plant-1 says hello all the time; most of it is not heard"
+    ]
