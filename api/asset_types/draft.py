@@ -19,7 +19,9 @@ from services.contracts.machines.asset_type import AssetType, FaultClass, Featur
 from services.contracts.machines.likely_range import likely_range
 from services.contracts.machines.likely_scale import likely_log_range, speaks_for_logarithms
 from services.contracts.machines.target import Target
+from services.contracts.plain_words import plain
 from services.contracts.reading import explain
+from services.contracts.toml_text import quoted
 
 HEALTHY = ("healthy", "normal", "good", "ok", "none", "no_fault", "class_0")
 """Words for the healthy class; where none of them is there it is the most frequent one."""
@@ -82,7 +84,7 @@ def draft_asset_type(name: str, path: Path, layout: Layout) -> DraftedType:
             continue
         readings = _numbers(cells, layout.decimal)
         if readings is None:
-            remarks.append(f"{header}: not all of its cells are numbers, so it is no feature")
+            remarks.append(f"{plain(header)}: not all of its cells are numbers, so it is no feature")
             continue
         sensors.append(_sensor(header, readings, is_for_target=goal is not None))
     if not sensors:
@@ -148,7 +150,7 @@ def _sensor(header: str, readings: FloatArray, *, is_for_target: bool) -> _Colum
     name, remarks = plain_name(said), list[str]()
     if not is_found_at_plants(header, name, unit):
         remarks.append(f'{name}: its column is called {header!r}; where a plant calls it so too, its site.toml says '
-                       f'{name} = "{header}" under [data.columns]')
+                       f"{name} = {quoted(header)} under [data.columns]")
     spreads = speaks_for_logarithms(readings)
     by_log = spreads and is_for_target
     low, high = likely_log_range(readings) if by_log else likely_range(readings)
@@ -204,8 +206,8 @@ def _classes(cells: list[str], remarks: list[str]) -> tuple[FaultClass, ...]:
     )
     remarks.append(f"{names[healthy]} is taken for the healthy class, severity 0; all others have severity 1")
     remarks += [
-        f'{name}: its word is {word!r}; where that is a plant\'s word too, its site.toml says "{word}" = "{name}" '
-        "under [data.labels]"
+        f"{name}: its word is {word!r}; where that is a plant's word too, its site.toml says {quoted(word)} = "
+        f'"{name}" under [data.labels]'
         for word, name in names.items() if word != name
     ]
     order = [healthy, *sorted(word for word in counts if word != healthy)]
@@ -219,7 +221,7 @@ def _target(header: str, values: FloatArray | None, remarks: list[str]) -> Targe
     name = plain_name(said)
     if not is_found_at_plants(header, name, unit):
         remarks.append(f'{name}: its column is called {header!r}; where a plant calls it so too, its site.toml says '
-                       f'target_column = "{header}" under [data]')
+                       f"target_column = {quoted(header)} under [data]")
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     if low == high:
         raise InvalidInputError(f"column {header!r} reads {low:g} in every row, so there is nothing to estimate")

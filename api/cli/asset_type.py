@@ -13,6 +13,7 @@ from api.cli.common import add_action, add_actions, print_list, run_action, tell
 from services.contracts.errors import NotFoundError
 from services.contracts.history.records import AssetTypeRecord
 from services.contracts.machines.asset_type import AssetType
+from services.contracts.plain_words import plain
 from services.contracts.toml_text import to_toml
 from services.process.command_line import whole_number
 
@@ -44,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     layout = Layout(args.delimiter, args.decimal, label, args.target, tuple(args.without))
     drafted = draft_asset_type(args.name, args.file, layout)
     for remark in ("drafted from readings: see to units, ranges and severities", *drafted.remarks):
-        print(f"# {remark}")
+        print(f"# {plain(remark)}")
     print(f"\n{to_toml(drafted.asset_type)}", end="")
     return 0
 

@@ -18,6 +18,16 @@ def to_toml(contract: BaseModel) -> str:
     return "\n".join(_lines((), contract.model_dump())).strip() + "\n"
 
 
+def quoted(text: str) -> str:
+    """A text as TOML has it, on one line; what does not print is escaped."""
+    return "".join(each if each.isprintable() else _escaped(each) for each in json.dumps(text, ensure_ascii=False))
+
+
+def _escaped(character: str) -> str:
+    number = ord(character)
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
 def _lines(path: tuple[str, ...], table: Mapping[str, Any]) -> Iterator[str]:
     values = {name: value for name, value in table.items() if value is not None and value != {}}
     below = [name for name, value in values.items() if isinstance(value, Mapping) or _is_tables(value)]
@@ -53,4 +63,4 @@ def _value(value: Any) -> str:
     if isinstance(value, Mapping):  # beside texts in a list: a table on one line
         pairs = (f"{_key(name)} = {_value(each)}" for name, each in value.items() if each is not None)
         return f"{{ {', '.join(pairs)} }}"
-    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
+    return quoted(str(value))

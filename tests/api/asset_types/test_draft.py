@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,27 @@ def table(tmp_path: Path) -> Path:
 
 def drafted(path: Path, **layout: Any) -> DraftedType:
     return draft_asset_type("pump", path, Layout(**layout))
+
+
+HOSTILE = 'flow ""x""\n[[fault_classes]]\nname = ""evil""\nseverity = 1\x1b[2J\u009b'
+
+
+def test_a_header_is_quoted_and_writes_no_line_of_the_asset_type(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, opened = tmp_path / "bench.csv", tmp_path / "pump.toml"
+    words = ["le\u202eak", "OK", "OK", "OK"]
+    rows = [f"{20 + row % 7}.5,{3 + row % 5}.25,text {row},{words[row % 4]}" for row in range(80)]
+    path.write_text("\n".join([f'"{HOSTILE}",speed,"{HOSTILE} too",label', *rows]) + "\n", encoding="utf-8")
+    assert main(["asset-type", "draft", str(path), "--name", "pump"]) == 0
+    said = capsys.readouterr().out
+    assert all(line.isprintable() for line in said.splitlines())
+    opened.write_text(said, encoding="utf-8")
+    found = AssetType.from_toml(opened)
+    assert found.class_names == ("ok", "le_ak") and len(found.features) == 2
+    (remark,) = [line for line in drafted(path).remarks if "under [data.columns]" in line]
+    setting = remark.partition("its site.toml says ")[2].partition(" under ")[0]
+    assert tomllib.loads(setting) == {found.feature_names[0]: HOSTILE.replace('""', '"')}
 
 
 def test_what_is_printed_is_an_asset_type_that_opens_the_table_at_a_plant(
