@@ -36,7 +36,7 @@ from services.site_agent.logs import LOG, PRIVATE
 from services.site_agent.outgoing.egress import Egress, TooLargeError
 from services.site_agent.rules.policy import Refusal, SitePolicy
 from services.site_agent.settings import DataSource
-from services.site_agent.vault.dataset import Dataset
+from services.site_agent.vault.dataset import Dataset, all_clipped_lines
 from services.site_agent.vault.drift import DriftRecord
 from services.site_agent.vault.exposure_gate import NOTHING, ExposureGate
 from services.site_agent.vault.exposure_record import ExposureRecord
@@ -134,6 +134,8 @@ class LocalRound:
             return
         LOG.info("data opened")
         PRIVATE.info("%d training rows, %d held out", len(dataset.train), len(dataset.test))
+        for line in all_clipped_lines(dataset, self._asset_type):
+            PRIVATE.warning("%s", line)
 
     def _content(self, task: Task) -> tuple[dict[str, Any], dict[str, float] | None]:
         """What the answer holds: its arrays, or on sums what goes under masks; and what the answers isolate with it."""

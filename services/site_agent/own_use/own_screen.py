@@ -15,7 +15,7 @@ from services.contracts.machines.value_range import Ranges
 from services.site_agent.rules.policy import Refusal, SitePolicy
 from services.site_agent.settings import CsvSource, DataSource, SiteSettings
 from services.site_agent.vault.csv_source import read_measurements
-from services.site_agent.vault.dataset import Dataset, Part, apply_contract
+from services.site_agent.vault.dataset import Dataset, Part, all_clipped_lines, apply_contract
 from services.site_agent.vault.drift import BEFORE_ANY_JOIN, DriftRecord, by_chance, distances, drift, drift_lines
 from services.site_agent.vault.exposure_words import exposure_lines, exposure_summary
 from services.site_agent.vault.reader import Vault
@@ -78,7 +78,9 @@ def data_summary(source: DataSource, asset_type: AssetType, policy: SitePolicy) 
     lines += [_part_line("training", dataset.train, asset_type), _part_line("held out", dataset.test, asset_type)]
     for name, count in dataset.clipped.items():
         which = "sensor range" if name in asset_type.feature_names else "range"
-        lines.append(f"{name}: {count} values outside the {which} were clipped to it")
+        if name not in dataset.all_clipped:
+            lines.append(f"{name}: {count} values outside the {which} were clipped to it")
+    lines += all_clipped_lines(dataset, asset_type)
     lines += _one_class_lines(dataset, asset_type)
     lines += _narrow_lines(dataset, asset_type)
     if dataset.absent:
@@ -110,7 +112,7 @@ def _narrow_lines(dataset: Dataset, asset_type: AssetType) -> list[str]:
     """Sensors whose readings fill little of their range: a mistyped value in a contract's range squeezes the others."""
     lines = []
     for feature, readings in zip(asset_type.features, dataset.train.features.T, strict=True):
-        if feature.name in dataset.absent or not readings.size:
+        if feature.name in (*dataset.absent, *dataset.all_clipped) or not readings.size:
             continue
         least, most = np.quantile(readings, _MOST_ROWS)
         if most - least < _NARROW:

@@ -74,6 +74,12 @@ class Dataset:
     clipped: Mapping[str, int]
     absent: tuple[str, ...]
 
+    @property
+    def all_clipped(self) -> tuple[str, ...]:
+        """Names of which every value of the table was clipped."""
+        rows = len(self.train) + len(self.test)
+        return tuple(name for name, count in self.clipped.items() if count >= rows)
+
     def rows_for(self, task: Task) -> Dataset:
         """The rows that have a class, or a target, as the task needs; the same object at every call.
 
@@ -106,6 +112,15 @@ class Dataset:
                 "the training part holds one class only; a classifier needs rows of at least two (a plant that never "
                 "had a fault sets one_class = true in its policy)", "one_class_only",
             )
+
+
+def all_clipped_lines(dataset: Dataset, asset_type: AssetType) -> list[str]:
+    """Sensors of which no reading is in its range: they say nothing then, and most likely stand in another unit."""
+    return [
+        f"{feature.name}: every value is outside the sensor range ({feature.low:g} to {feature.high:g} {feature.unit}) "
+        "and was clipped to an end of it, so the sensor tells nothing: does the column hold another unit?"
+        for feature in asset_type.features if feature.name in dataset.all_clipped
+    ]
 
 
 def build_dataset(raw: RawTable, asset_type: AssetType) -> Dataset:

@@ -17,6 +17,7 @@ from services.contracts.machines.asset_type import AssetType, Feature
 from services.contracts.problems.training_spec import RadiusRule, TrainingSpec
 from services.contracts.wire.codec import decode, digest, encode, unpack
 from services.contracts.wire.messages import SiteRefusal, SiteUpdate
+from services.site_agent.logs import PRIVATE
 from services.site_agent.outgoing import ledger_check
 from services.site_agent.own_use.own_screen import data_summary
 from services.site_agent.rules.policy import SitePolicy
@@ -115,6 +116,23 @@ def test_survey_says_what_fits(make_site: Make, make_table: Make, policy: SitePo
     assert "held out: 20 rows (healthy 10, leak 10)" in text
     assert "flow: 1 values outside the sensor range were clipped" in text
     assert "not measured: oil" in text
+
+
+def test_a_sensor_in_another_unit_is_told_to_the_plant_alone(
+    make_site: Make, make_table: Make, policy: SitePolicy, caplog: pytest.LogCaptureFixture
+) -> None:
+    """All its readings stand at one end of the range then: what is trained knows nothing of it, and nothing fails."""
+    rows = make_table(80)
+    for row in rows[1:]:
+        row[0] = round(1000.0 * row[0], 3)
+    site = make_site(rows)
+    said = "flow: every value is outside the sensor range (0 to 100 L/min) and was clipped to an end of it"
+    lines = data_summary(site.source, site.asset_type, policy)
+    assert [line.startswith(said) for line in lines if line.startswith("flow: ")] == [True]
+    assert "another unit?" in "\n".join(lines)
+    site.door.warm_up()
+    told = {record.name for record in caplog.records if record.getMessage().startswith("flow: ")}
+    assert told == {PRIVATE.name}, "in the plant's own log, and on no console"
 
 
 def test_survey_says_whose_range_is_much_too_wide(make_site: Make, make_table: Make, policy: SitePolicy) -> None:
