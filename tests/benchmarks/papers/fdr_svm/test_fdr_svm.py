@@ -12,11 +12,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from models.problem import RobustSpec, SiteProblem
+from models.methods.splitting.consensus_admm import smallest_ridge
+from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms
 from models.worst_case.risk import worst_case_risk
 from tests.benchmarks.papers.fdr_svm.cells import Job, run_cells
 from tests.benchmarks.papers.fdr_svm.choice import Grid, sites_of
 from tests.benchmarks.papers.fdr_svm.columns import ballast, mended, rival
+from tests.benchmarks.papers.fdr_svm.figure3 import least_ridge
 from tests.benchmarks.papers.fdr_svm.printed import Site, admm_points, printed_atoms, printed_subgradient, sm_points
 from tests.benchmarks.papers.fdr_svm.rivals import SETTINGS as RIVALS
 from tests.benchmarks.papers.fdr_svm.rivals import knobs, rival_points
@@ -103,7 +105,8 @@ def test_the_printed_subgradient_is_that_of_the_atoms() -> None:
             far = atoms.apart is not None and atoms.apart[0] == i
             apart += far
             turned = atoms.apart[1] if far else atoms.points[i]
-            for point, mass, sign in ((atoms.points[i], 1 - atoms.flipped[i], label), (turned, atoms.flipped[i], -label)):
+            share = atoms.flipped[i]
+            for point, mass, sign in ((atoms.points[i], 1.0 - share, label), (turned, share, -label)):
                 slope -= mass * sign * point * (1.0 - sign * (point @ weights) > 0) / site.labels.size
         np.testing.assert_allclose(printed_subgradient(weights, site), slope, atol=1e-12)
     assert apart
@@ -148,6 +151,14 @@ def test_the_subgradient_method_takes_the_step_rule_it_is_given() -> None:
     np.testing.assert_array_equal(*first)
     ratio = np.linalg.norm(second[0] - first[0]) / np.linalg.norm(second[1] - first[1])
     assert ratio == pytest.approx(np.sqrt(2.0))
+
+
+@pytest.mark.parametrize("n_sites", [4, 10, 50])
+def test_figure_3_takes_the_smallest_ridge_of_theorem_3(n_sites: int) -> None:
+    terms = tuple(SiteTerms(str(g), 1.0 / n_sites, 0.1, 1.0) for g in range(n_sites))
+    problem = ServerProblem(2, terms, "linf", fit_intercept=False)
+    assert least_ridge(n_sites) == pytest.approx(smallest_ridge(problem, 1.0))
+    assert n_sites != 4 or least_ridge(n_sites) == 18.0
 
 
 def small_split(seed: int = 0) -> Split:
