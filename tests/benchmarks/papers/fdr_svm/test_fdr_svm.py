@@ -241,6 +241,9 @@ def test_the_table_says_plainly_what_was_not_reached() -> None:
     text = table(found)
     assert text.count("**not reached**") == 1
     assert text.count("| reached |") == 6
+    stated = rows[0] | {"column": "FedAvg, code's settings"}
+    rivals = summary([*rows, stated, rows[0] | {"column": "FedAvg, our features"}])
+    assert [row["printed_f1"] for row in rivals if "FedAvg" in row["column"]] == [0.95, None]
     ours = {row["set"]: row for row in found if row["column"] == "mended and certified"}
     assert ours["Rice"]["p_value_ours_better"] < 0.05 < ours["MM"]["p_value_ours_better"]
 
