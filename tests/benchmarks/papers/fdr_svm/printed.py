@@ -17,6 +17,8 @@ from models.prox.hinge import robust_prox
 
 ROUNDS = (5, 10, 20, 60, 100, 140, 180, 220)
 ROUNDS_SM = (100, 140, 180, 220)
+_TIED = 1e-12
+"""Share by which rates differ that are one: that of a flip with a move, just below the move's, counts as below it."""
 
 PRINTED_TABLE_1 = {
     "Central (DR-SVM)": ((0.950, 0.011), (0.964, 0.013), (0.773, 0.052), (0.792, 0.017), (0.904, 0.025), (0.938, 0.005), (0.845, 0.027)),  # noqa: E501 - a row of the table
@@ -119,22 +121,24 @@ def printed_atoms(weights: FloatArray, site: Site) -> PrintedAtoms:
     """
     rows = _PrintedRows(weights, site)
     level, other = np.zeros(rows.count), np.zeros(rows.count, dtype=bool)
-    move_rate, flip_rate = rows.move_rates(level, other), rows.flip_bounds()
+    move_rate = np.asarray((rows.rooms > 0) @ rows.size)
+    flip_rate = rows.flip_bounds(float(move_rate.max()))
     flip_to = np.where(flip_rate == rows.flip_alone, 0.0, np.nan)  # not a number: the rate is a bound of it yet
     share, apart, budget = np.zeros(rows.count), None, rows.count * site.radius
     while budget > 1e-12:
         i, j = int(np.argmax(move_rate)), int(np.argmax(flip_rate))
-        row = j if flip_rate[j] >= move_rate[i] else i
-        if max(move_rate[row], flip_rate[row]) <= 0:
+        rate = max(move_rate[i], flip_rate[j])
+        if rate <= 0:
             break
-        if row == i and move_rate[i] > flip_rate[j]:
-            length = min(budget, rows.next_stop(i, level[i], other[i]) - level[i])
+        if move_rate[i] > flip_rate[j]:
+            row, length = i, min(budget, rows.next_stop(i, level[i], other[i]) - level[i])
             level[i] += length
             budget -= length
         elif np.isnan(flip_to[j]):
             flip_rate[j], flip_to[j] = rows.flip_rate(j, level[j], other[j])
             continue
         else:
+            row = j
             length = rows.cost(flip_to[j], not other[j]) - rows.cost(level[j], other[j])
             part, goal = min(1.0, budget / length), flip_to[j]
             budget -= part * length
@@ -145,10 +149,12 @@ def printed_atoms(weights: FloatArray, site: Site) -> PrintedAtoms:
                 break
             level[j], other[j] = goal, not other[j]
         move_rate[row] = rows.move_rate(row, level[row], other[row])
-        flip_rate[row], flip_to[row] = rows.flip_rate(row, level[row], other[row])
+        flip_rate[row], flip_to[row] = (1.0 - _TIED) * rate, np.nan  # on a hull, what comes next is credited less
     share[other] = 1.0
-    moved = np.minimum(np.where(other[:, None], 1.0 - rows.rooms, rows.rooms), level[:, None])
-    side = np.where(other, -1.0, 1.0)[:, None] * np.sign(rows.push)
+    moved = np.minimum(rows.rooms, level[:, None])
+    side = np.sign(rows.push)
+    if other.any():
+        moved[other], side[other] = np.minimum(1.0 - rows.rooms[other], level[other, None]), -side[other]
     points = site.features - side * moved
     gained = (2.0 * share - 1.0) * rows.margins
     if apart is None:
@@ -178,13 +184,8 @@ class _PrintedRows:
         """What a row spends that is moved so far."""
         return level + (self.flip_cost if flipped else 0.0)
 
-    def move_rates(self, level: FloatArray, flipped: np.ndarray) -> FloatArray:
-        """Credit for a unit of moving further, (N,)."""
-        rooms = np.where(flipped[:, None], 1.0 - self.rooms, self.rooms)
-        return np.asarray((rooms > level[:, None]) @ self.size)
-
     def move_rate(self, row: int, level: float, flipped: bool) -> float:
-        """The same of one row."""
+        """Credit of one row for a unit of moving further."""
         return float((self._rooms(row, flipped) > level) @ self.size)
 
     def next_stop(self, row: int, level: float, flipped: bool) -> float:
@@ -192,14 +193,17 @@ class _PrintedRows:
         rooms = self._rooms(row, flipped)
         return float(rooms[(rooms > level) & (self.size > 0)].min())
 
-    def flip_bounds(self) -> FloatArray:
+    def flip_bounds(self, fastest: float) -> FloatArray:
         """What giving the other label is credited a unit at most, (N,), in rows that are neither moved nor flipped.
 
-        ``flip_alone`` where that is more than any move of the flipped row: no move goes with it. Else the rate lies
-        between it and the rate of the move, which it does not reach.
+        ``flip_alone`` where that is at least what any move of the flipped row is credited: no move goes with it. Else
+        the rate lies between the two and does not reach that of the move. ``fastest``: the rate of the fastest move
+        under the labels; where that is a move of all features, nobody needs to know which features can be moved.
         """
-        moves = (self.rooms < 1.0) @ self.size
-        return np.where(moves > self.flip_alone, np.nextafter(moves, 0.0), self.flip_alone)
+        moves = np.full(self.count, (1.0 - _TIED) * float(self.size.sum()))
+        if fastest < moves[0]:
+            moves = (1.0 - _TIED) * ((self.rooms < 1.0) @ self.size)
+        return np.maximum(moves, self.flip_alone)
 
     def flip_rate(self, row: int, level: float, flipped: bool) -> tuple[float, float]:
         """The best rate of giving a row its other label, moved as far as is best then; (0, 0) where nothing is won."""
