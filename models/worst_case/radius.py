@@ -54,7 +54,12 @@ class LightTail:
 def confidence_radius(confidence: float, n_samples: int, n_features: int, tail: LightTail) -> float:
     r"""Radius whose ball holds the true distribution with probability ``confidence`` (FDR Proposition 2).
 
-    With ``q = log(c1 / (1 - confidence)) / c2``: ``(q / N)^(1/a)`` where ``N < q / c3``, else ``(q / N)^(1/P)``.
+    With ``q = log(c1 / (1 - confidence)) / c2``: ``(q / N)^(1/a)`` where ``N < q / c3``, else
+    ``(q / N)^(1/max(P, 2))``.
+
+    The paper prints ``1/P``, which is wrong for one feature: no sample comes nearer to the truth than ``N^(-1/2)``, and
+    its source has that rate there (Fournier and Guillin 2015, Theorem 2, of the Wasserstein distance of order 1). With
+    two features the source has a logarithm besides, which the proposition leaves out.
     """
     if not 0 < confidence < 1:
         raise ProblemError(f"confidence must lie between 0 and 1, got {confidence}")
@@ -63,7 +68,7 @@ def confidence_radius(confidence: float, n_samples: int, n_features: int, tail: 
     needed = math.log(tail.c1 / (1.0 - confidence)) / tail.c2
     if needed <= 0:
         return 0.0
-    power = 1.0 / tail.exponent if n_samples < needed / tail.c3 else 1.0 / n_features
+    power = 1.0 / tail.exponent if n_samples < needed / tail.c3 else 1.0 / max(n_features, 2)
     return float((needed / n_samples) ** power)
 
 

@@ -5,7 +5,8 @@ Classification, ``m_i = y_i (<w, x_i> + b)`` (DRFL Corollaries B.4 to B.6):
     r(w) = min_{lam >= c ||w||_*} radius lam + mean_i max(L(m_i), L(-m_i) - label_flip_cost lam),
 
 with c the Lipschitz constant of L. As for the hinge the adversary buys label flips in the order of
-``L(-m_i) - L(m_i)`` and spends the rest of the radius on moving features, worth ``c ||w||_*`` a unit.
+``L(-m_i) - L(m_i)`` and spends the rest of the radius on moving features, worth ``c ||w||_*`` a unit. B.5 as printed
+bounds its phi below by 0, which overstates the smooth hinge at margins below -1; here L is the loss itself.
 
 Regression, ``z_i = <w, x_i> + b - y_i`` (DRFL Corollaries B.1 to B.3): with ``kappa = label_flip_cost`` the price of
 moving a target, all rows may be moved far and at the same rate, so

@@ -119,9 +119,9 @@ LOCAL_METHODS: Final[tuple[Method, ...]] = (
         site=_ONE_STEP_EACH, server=WorstMixtureServer, objective=_WORST_LOSS,
     ),
     local_method(
-        "feddro", FedDroRule(), {**_SAMPLED, **_KL}, "FedDRO, a Kullback-Leibler ball by compositional local steps",
+        "feddro", FedDroRule(), {**_SAMPLED, **_KL}, "FedDRO, a Kullback-Leibler penalty by compositional local steps",
         site=FedDroSite(), server=FedDroServer,
-        objective="loss over a Kullback-Leibler ball, without a ball at the sites",
+        objective="loss of the worst mixture less a price on its divergence, without a ball at the sites",
     ),
 )
 """Averaging, controlled averaging, and those that walk towards the worst mixture of the sites; none has a ball."""

@@ -1,9 +1,10 @@
-r"""FedDRO with a Kullback-Leibler ball: federated compositional descent (Khanduri et al. 2023).
+r"""FedDRO with a Kullback-Leibler penalty: federated compositional descent (Khanduri et al. 2023).
 
     F(w) = mu log sum_g a_g h_g(w),    h_g(w) = mean_i exp(l_i(w) / mu)          (``over_rows`` 1, the default)
                                        h_g(w) = exp(f_g(w) / mu), f_g = mean_i l_i       (``over_rows`` 0)
 
-which is ``max_q sum_j q_j l_j - mu KL(q || a)``, over mixtures q of all rows or of the sites; mu is ``temperature``.
+which is ``max_q sum_j q_j l_j - mu KL(q || a)``, over mixtures q of all rows or of the sites; mu is ``temperature``. It
+is the worst mixture over the ball in which the divergence of that q lies, whose radius follows from mu and is not set.
 The gradient has the inner value y = sum_g a_g h_g in it, which no site knows: the server tracks it,
 
     y <- (1 - tracking) y + tracking sum_g a_g h_g(w),

@@ -30,8 +30,8 @@ def robust_prox(
 
         min_w  r(w) + ridge ||w||^2 + penalty / 2 ||w - centre||^2
 
-    with r the worst-case risk of FDR eq. 9 (the step of FDR eq. 10; ``ridge`` is ADMM-SC's tau). The proximal terms
-    cover all D weights, the intercept too; inside r the intercept is left out of the transport norm.
+    with r the worst-case risk: FDR eq. 9, or with ``ridge`` ADMM-SC's tau the step of its appendix B.3.1. The proximal
+    terms cover all D weights, the intercept too; inside r the intercept is left out of the transport norm.
 
     Parameters
     ----------

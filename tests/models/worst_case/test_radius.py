@@ -34,6 +34,19 @@ def test_proposition_2_by_hand() -> None:
             confidence_radius(confidence, 20, 3, tail)
 
 
+def test_the_ball_of_one_feature_holds_the_truth_as_often_as_it_says() -> None:
+    """Uniform on [0, 1]: the distance is at most the largest gap of the distribution functions, 2 exp(-2 N r^2)."""
+    random, count, confidence = np.random.default_rng(5), 400, 0.9
+    radius = confidence_radius(confidence, count, 1, LightTail(exponent=2.0, c1=2.0, c2=2.0, c3=1.0))
+    grid = np.linspace(0.0, 1.0, 4001)
+    inside = 0
+    for _ in range(100):
+        sample = np.sort(random.uniform(size=count))
+        gap = np.abs(np.searchsorted(sample, grid, side="right") / count - grid)
+        inside += float(np.trapezoid(gap, grid)) <= radius
+    assert inside >= 100 * confidence
+
+
 def test_confidence_of_the_mixture() -> None:
     assert mixture_confidence([0.9, 0.95, 1.0]) == pytest.approx(0.855)
     assert mixture_confidence([]) == 1.0

@@ -39,3 +39,8 @@ COLUMNS: dict[str, Callable[[Split, Grid], Cell]] = {
     **SERVICE,
 }
 AS_PRINTED = tuple(name for name in COLUMNS if name not in ("mended and certified", "Ballast's default", *SERVICE))
+
+
+def printed_name(column: str) -> str:
+    """Name under which the paper prints a column, in whatever settings; "" for those on our features: it has none."""
+    return "" if column in ON_OUR_FEATURES else column.split(",")[0]

@@ -17,6 +17,8 @@ from models.prox.hinge import robust_prox
 
 ROUNDS = (5, 10, 20, 60, 100, 140, 180, 220)
 ROUNDS_SM = (100, 140, 180, 220)
+_TIED = 1e-12
+"""Share by which rates differ that are one: that of a flip with a move, just below the move's, counts as below it."""
 
 PRINTED_TABLE_1 = {
     "Central (DR-SVM)": ((0.950, 0.011), (0.964, 0.013), (0.773, 0.052), (0.792, 0.017), (0.904, 0.025), (0.938, 0.005), (0.845, 0.027)),  # noqa: E501 - a row of the table
@@ -97,49 +99,127 @@ def admm_points(sites: Sequence[Site], rho: float, tau: float, rounds: int) -> I
 
 @dataclass(frozen=True)
 class PrintedAtoms:
-    """What the printed LP picks: where each row is put (N, P), the flipped share of each (N,), what the LP credits."""
+    """What the printed LP picks: where each row is put (N, P), the flipped share of each (N,), what the LP credits.
+
+    ``apart``: the one row, if there is one, whose flipped share is put elsewhere, and where (P,).
+    """
 
     points: FloatArray
     flipped: FloatArray
     credited: float
+    apart: tuple[int, FloatArray] | None = None
 
 
 def printed_atoms(weights: FloatArray, site: Site) -> PrintedAtoms:
     """Solve the printed LP (eq. 7) on the box [0, 1] with transport norm linf.
 
     The LP credits a move q of the features with the loss that the move -q would bring, and leaves out hinge's zero
-    piece; it is an LP with one budget, so it is solved by spending the budget where the credited rate is highest.
+    piece. It is an LP with one budget: what a row is credited for its share of it is the concave hull of two functions,
+    of the row under its label and of the row flipped, moved further and further. So the budget goes along the hulls,
+    always where the rate is highest; it runs out within one row at most, on the way along a move or from one label to
+    the other.
     """
-    x, y, n = site.features, site.labels, site.labels.shape[0]
-    push = -y[:, None] * weights
-    rooms = np.where(push > 0, x, 1.0 - x)
-    size = np.abs(weights)
-    level, flipped = np.zeros(n), np.zeros(n)
-    margins = y * (x @ weights)
-    move_rate = (rooms > 0) @ size
-    flip_rate = 2.0 * margins / site.label_flip_cost
-    budget = n * site.radius
+    rows = _PrintedRows(weights, site)
+    level, other = np.zeros(rows.count), np.zeros(rows.count, dtype=bool)
+    move_rate = np.asarray((rows.rooms > 0) @ rows.size)
+    flip_rate = rows.flip_bounds(float(move_rate.max()))
+    flip_to = np.where(flip_rate == rows.flip_alone, 0.0, np.nan)  # not a number: the rate is a bound of it yet
+    share, apart, budget = np.zeros(rows.count), None, rows.count * site.radius
     while budget > 1e-12:
         i, j = int(np.argmax(move_rate)), int(np.argmax(flip_rate))
-        if max(move_rate[i], flip_rate[j]) <= 0:
+        rate = max(move_rate[i], flip_rate[j])
+        if rate <= 0:
             break
-        if flip_rate[j] >= move_rate[i]:
-            share = min(1.0, budget / site.label_flip_cost)
-            flipped[j], flip_rate[j] = share, 0.0
-            budget -= share * site.label_flip_cost
-            rooms[j] = 1.0 - rooms[j]
-            push[j] = -push[j]
-            move_rate[j] = (rooms[j] > 0) @ size if share == 1.0 else 0.0
+        if move_rate[i] > flip_rate[j]:
+            row, length = i, min(budget, rows.next_stop(i, level[i], other[i]) - level[i])
+            level[i] += length
+            budget -= length
+        elif np.isnan(flip_to[j]):
+            flip_rate[j], flip_to[j] = rows.flip_rate(j, level[j], other[j])
             continue
-        ahead = rooms[i][(rooms[i] > level[i]) & (size > 0)]
-        length = min(budget, float(ahead.min()) - level[i])
-        level[i] += length
-        budget -= length
-        move_rate[i] = (rooms[i] > level[i]) @ size
-        flip_rate[i] = 0.0
-    moves = np.minimum(rooms, level[:, None])
-    credited = float(np.mean((2.0 * flipped - 1.0) * margins + moves @ size))
-    return PrintedAtoms(x - np.sign(push) * moves, flipped, credited)
+        else:
+            row = j
+            length = rows.cost(flip_to[j], not other[j]) - rows.cost(level[j], other[j])
+            part, goal = min(1.0, budget / length), flip_to[j]
+            budget -= part * length
+            if part < 1.0:
+                share[j] = 1.0 - part if other[j] else part
+                levels = (goal, level[j]) if other[j] else (level[j], goal)
+                level[j], other[j], apart = levels[0], False, (j, levels[1])
+                break
+            level[j], other[j] = goal, not other[j]
+        move_rate[row] = rows.move_rate(row, level[row], other[row])
+        flip_rate[row], flip_to[row] = (1.0 - _TIED) * rate, np.nan  # on a hull, what comes next is credited less
+    share[other] = 1.0
+    moved = np.minimum(rows.rooms, level[:, None])
+    side = np.sign(rows.push)
+    if other.any():
+        moved[other], side[other] = np.minimum(1.0 - rows.rooms[other], level[other, None]), -side[other]
+    points = site.features - side * moved
+    gained = (2.0 * share - 1.0) * rows.margins
+    if apart is None:
+        return PrintedAtoms(points, share, float(np.mean(gained + moved @ rows.size)))
+    row, far = apart[0], np.minimum(1.0 - rows.rooms[apart[0]], apart[1])
+    found = moved @ rows.size
+    found[row] = (1.0 - share[row]) * found[row] + share[row] * (far @ rows.size)
+    place = site.features[row] + np.sign(rows.push[row]) * far
+    same = not level[row] and not apart[1]
+    return PrintedAtoms(points, share, float(np.mean(gained + found)), None if same else (row, place))
+
+
+class _PrintedRows:
+    """Rows as the printed LP sees them: the credited direction ``push`` and the ``rooms`` (N, P) to the wall in it.
+
+    A flipped row is pushed the other way, where its rooms are the rest of the box.
+    """
+
+    def __init__(self, weights: FloatArray, site: Site) -> None:
+        self.count, self.flip_cost = site.labels.shape[0], site.label_flip_cost
+        self.push, self.size = -site.labels[:, None] * weights, np.abs(weights)
+        self.rooms = np.where(self.push > 0, site.features, 1.0 - site.features)
+        self.margins = site.labels * (site.features @ weights)
+        self.flip_alone = 2.0 * self.margins / self.flip_cost
+
+    def cost(self, level: float, flipped: bool) -> float:
+        """What a row spends that is moved so far."""
+        return level + (self.flip_cost if flipped else 0.0)
+
+    def move_rate(self, row: int, level: float, flipped: bool) -> float:
+        """Credit of one row for a unit of moving further."""
+        return float((self._rooms(row, flipped) > level) @ self.size)
+
+    def next_stop(self, row: int, level: float, flipped: bool) -> float:
+        """Level of the next wall that a feature with a weight meets."""
+        rooms = self._rooms(row, flipped)
+        return float(rooms[(rooms > level) & (self.size > 0)].min())
+
+    def flip_bounds(self, fastest: float) -> FloatArray:
+        """What giving the other label is credited a unit at most, (N,), in rows that are neither moved nor flipped.
+
+        ``flip_alone`` where that is at least what any move of the flipped row is credited: no move goes with it. Else
+        the rate lies between the two and does not reach that of the move. ``fastest``: the rate of the fastest move
+        under the labels; where that is a move of all features, nobody needs to know which features can be moved.
+        """
+        moves = np.full(self.count, (1.0 - _TIED) * float(self.size.sum()))
+        if fastest < moves[0]:
+            moves = (1.0 - _TIED) * ((self.rooms < 1.0) @ self.size)
+        return np.maximum(moves, self.flip_alone)
+
+    def flip_rate(self, row: int, level: float, flipped: bool) -> tuple[float, float]:
+        """The best rate of giving a row its other label, moved as far as is best then; (0, 0) where nothing is won."""
+        stops = np.concatenate([[0.0], np.sort(self._rooms(row, not flipped)[self.size > 0])])
+        won = self._credit(row, stops, not flipped) - self._credit(row, np.array([level]), flipped)
+        spent = self.cost(0.0, not flipped) + stops - self.cost(level, flipped)
+        rates = np.divide(won, spent, out=np.zeros_like(won), where=(spent > 0) & (won > 0))
+        best = int(np.argmax(rates))
+        return float(rates[best]), float(stops[best])
+
+    def _rooms(self, row: int, flipped: bool) -> FloatArray:
+        return np.asarray(1.0 - self.rooms[row] if flipped else self.rooms[row])
+
+    def _credit(self, row: int, levels: FloatArray, flipped: bool) -> FloatArray:
+        moved = np.minimum(self._rooms(row, flipped)[None], levels[:, None]) @ self.size
+        return np.asarray(moved + (self.margins[row] if flipped else -self.margins[row]))
 
 
 def printed_subgradient(weights: FloatArray, site: Site) -> FloatArray:
@@ -148,4 +228,11 @@ def printed_subgradient(weights: FloatArray, site: Site) -> FloatArray:
     scores = y * (atoms.points @ weights)
     kept = np.where(1.0 - scores > 0, 1.0 - atoms.flipped, 0.0)
     turned = np.where(1.0 + scores > 0, atoms.flipped, 0.0)
-    return np.asarray(((turned - kept) * y) @ atoms.points / y.shape[0])
+    if atoms.apart is None:
+        return np.asarray(((turned - kept) * y) @ atoms.points / y.shape[0])
+    row, place = atoms.apart
+    turned[row] = 0.0
+    slope = ((turned - kept) * y) @ atoms.points
+    if 1.0 + y[row] * float(place @ weights) > 0:
+        slope = slope + atoms.flipped[row] * y[row] * place
+    return np.asarray(slope / y.shape[0])

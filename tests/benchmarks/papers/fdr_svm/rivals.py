@@ -1,9 +1,10 @@
 """The federated rivals of the tables, in the settings of the paper's appendix C.3.
 
 Plain SVM with a squared ridge, hinge + ||w||^2 / (10 N_g), for FedSGD, FedAvg and FedProx (mu 1); for FedDRO the hinge
-under a Kullback-Leibler ball over all rows, with the same ridge. Step gamma / t, from zero weights, no intercept,
-equal site weights; batches of 20 % and five local epochs, but for FedSGD, which takes one step on all rows. The paper
-does not say on what features; the tables have both, raw ones like those of ADMM, and in [0, 1] like those of SM.
+of the worst mixture of all rows at a Kullback-Leibler penalty, with the same ridge. Step gamma / t, from zero weights,
+no intercept, equal site weights; batches of 20 % and five local epochs, but for FedSGD, which takes one step on all
+rows. The paper does not say on what features; the tables have both, raw ones like those of ADMM, and in [0, 1] like
+those of SM.
 
 The paper does not state FedDRO's temperature. On raw features a fixed one makes the method fail on some sets, so it is
 tuned too, which is more than the other rivals get. They are Ballast's own methods, driven without their certificates.

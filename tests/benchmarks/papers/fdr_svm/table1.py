@@ -22,7 +22,7 @@ import numpy as np
 from scipy.stats import wilcoxon
 
 from tests.benchmarks.data import MissingDataError
-from tests.benchmarks.papers.fdr_svm.catalogue import AS_PRINTED, COLUMNS
+from tests.benchmarks.papers.fdr_svm.catalogue import AS_PRINTED, COLUMNS, printed_name
 from tests.benchmarks.papers.fdr_svm.cells import Job, Row, run_cells
 from tests.benchmarks.papers.fdr_svm.choice import Cell, Grid, quick
 from tests.benchmarks.papers.fdr_svm.plots import table_plot
@@ -65,7 +65,7 @@ def summary(rows: list[Row]) -> list[dict[str, Any]]:
             if not own:
                 continue
             f1 = [row["f1"] for row in own.values()]
-            printed = PRINTED_TABLE_1.get(column.split(",")[0], (None,) * 7)[s]
+            printed = PRINTED_TABLE_1.get(printed_name(column), (None,) * 7)[s]
             found.append(
                 {
                     "set": chosen.name,

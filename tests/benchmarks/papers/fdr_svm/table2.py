@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.benchmarks.papers.fdr_svm.catalogue import COLUMNS
+from tests.benchmarks.papers.fdr_svm.catalogue import COLUMNS, printed_name
 from tests.benchmarks.papers.fdr_svm.cells import Job, Row, run_cells
 from tests.benchmarks.papers.fdr_svm.choice import Cell, Grid, quick
 from tests.benchmarks.papers.fdr_svm.plots import table_plot
@@ -56,7 +56,7 @@ def summary(rows: list[Row]) -> list[dict[str, Any]]:
             own = [row for row in rows if row["setting"] == setting and row["column"] == column]
             if not own:
                 continue
-            printed = PRINTED_TABLE_2.get(column.split(",")[0], (None,) * 5)[s]
+            printed = PRINTED_TABLE_2.get(printed_name(column), (None,) * 5)[s]
             f1, rate = [row["f1"] for row in own], [row["correct_rate"] for row in own]
             found.append(
                 {

@@ -1,4 +1,4 @@
-"""Table 1 of the paper on relative fairness: accuracy and unfairness of six methods over 100 clients.
+"""Table 1 and Figure 4 of the paper on relative fairness: accuracy and unfairness of six methods over 100 clients.
 
     python -m tests.benchmarks.papers.relative_fairness.table1 [--quick] [--data digits|mnist|cifar10]
                                                                [--rates equal|paper]
@@ -7,7 +7,7 @@ Protocol of section 7 and appendix J.2: 100 clients, Dirichlet 0.5, each split 8
 with half of them dropped in training, 100 rounds of 5 local steps over all rows of a client (SAFL one), A = B = the 20%
 capped simplex, phi = 0.2. Scores are those of the part kept apart, of the last model: mean accuracy of all clients, of
 the worst and the best 20 %, R_{A,B} and Gini of the losses. Three seeds draw clients, network and dropout; ``--quick``
-takes one.
+takes one. Figure 4 is drawn from the same losses: the transformed Lorenz curve of each method, mean of the seeds.
 
 ``--rates paper`` takes appendix J.2's learning rates. With them the three controlled methods hardly move on few rows of
 small images, and a model that knows nothing is fair. ``--rates equal``, the default, lets all six go the same way in a
@@ -21,6 +21,7 @@ from tests.benchmarks.papers.fdr_svm import command  # first: it keeps the BLAS 
 
 # isort: split
 import argparse
+import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,12 +29,14 @@ from typing import Any
 
 import numpy as np
 
-from models.fairness.indices import gini, relative_unfairness
+from models.basics import FloatArray
+from models.fairness.indices import gini, relative_unfairness, transformed_lorenz_curve
 from models.methods.local_sgd.objectives.network import NetworkObjective
 from models.simulation.local_training import train_local
 from tests.benchmarks.data import MissingDataError
 from tests.benchmarks.images import load_images
 from tests.benchmarks.papers.fdr_svm.cells import Job, Row, run_cells
+from tests.benchmarks.papers.fdr_svm.plots import line_plots
 from tests.benchmarks.papers.relative_fairness.clients import Clients, digits, dirichlet_clients
 
 ROUNDS, LOCAL_STEPS, SHARE, PHI = 100, 5, 0.2, 0.2
@@ -69,7 +72,7 @@ PRINTED = {
 
 @dataclass(frozen=True)
 class Cell:
-    """Scores of one method on one draw of the clients, and the seconds that training took."""
+    """Scores of one method on one draw of the clients, least and largest lambda, each client's loss as a JSON list."""
 
     all: float
     worst: float
@@ -78,6 +81,7 @@ class Cell:
     gini: float
     least_weight: float
     largest_weight: float
+    losses: str
 
 
 def parameters(method: str, rates: str) -> dict[str, float]:
@@ -108,20 +112,38 @@ def run_cell(data: str, method: str, rates: str, seed: int) -> Cell:
         rounds=ROUNDS, seed=seed,
     )
     weighed = run.weights_of_sites
-    return Cell(*scores(objective, run.weights, clients), float(weighed.min()), float(weighed.max()))
+    losses = json.dumps([float(f"{loss:.6g}") for loss in client_losses(objective, run.weights, clients)])
+    found = scores(objective, run.weights, clients)
+    return Cell(*found, float(weighed.min()), float(weighed.max()), losses)
 
 
-def scores(objective: NetworkObjective, weights: Any, clients: Clients) -> tuple[float, float, float, float, float]:
+def client_losses(objective: NetworkObjective, weights: FloatArray, clients: Clients) -> list[float]:
+    """Mean loss of each client on the rows that were kept apart."""
+    return [objective.loss(weights, features, labels) for features, labels in clients.judging.values()]
+
+
+def scores(
+    objective: NetworkObjective, weights: FloatArray, clients: Clients
+) -> tuple[float, float, float, float, float]:
     """Mean accuracy of all clients, of the worst and of the best fifth; R_{A,B} and Gini of the losses."""
-    right, losses = [], []
+    right, losses = [], client_losses(objective, weights, clients)
     for features, labels in clients.judging.values():
         right.append(float((objective.scores(weights, features).argmax(axis=1) == labels).mean()))
-        losses.append(objective.loss(weights, features, labels))
     ordered, fifth = np.sort(right), round(SHARE * len(right))
     return (
         float(ordered.mean()), float(ordered[:fifth].mean()), float(ordered[-fifth:].mean()),
         relative_unfairness(losses, SHARE, SHARE), gini(losses),
     )
+
+
+def lorenz_curves(rows: list[Row]) -> dict[str, tuple[list[float], list[float]]]:
+    """Figure 4: for each method shares of clients, best first, and the mean over the seeds of the transformed curve."""
+    found = {}
+    for name in METHODS:
+        curves = [transformed_lorenz_curve(json.loads(row["losses"])) for row in rows if row["method"] == name]
+        if curves:
+            found[name] = (curves[0][0].tolist(), np.mean([curve for _, curve in curves], axis=0).tolist())
+    return found
 
 
 def summary(rows: list[Row], data: str) -> list[dict[str, Any]]:
@@ -179,7 +201,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows of the table as JSON, too")
     parser.add_argument(
         "--out", type=Path, metavar="DIR", default=Path("benchmark-results") / "relative_fairness" / "table1",
-        help="folder of the CSV (the state of the run) and the table (default %(default)s)",
+        help="folder of the CSV (the state of the run), the table and the figure (default %(default)s)",
     )
     parser.add_argument("--jobs", type=int, metavar="N", help="processes (default: all cores)")
     args = parser.parse_args()
@@ -199,6 +221,11 @@ def main() -> int:
     command.write_csv(args.out / f"table1-{args.data}-{args.rates}.csv", found)
     (args.out / f"table1-{args.data}-{args.rates}.md").write_text(text, encoding="utf-8")
     command.write_json(args.json, found)
+    line_plots(
+        {f"{args.data}: Lorenz curves of the losses": lorenz_curves(rows)}, x_label="share of the clients, best first",
+        y_label="share of the losses, less half of that", path=args.out / f"figure4-{args.data}-{args.rates}.png",
+        log_x=False, across=1,
+    )
     print(text)
     return 0 if all(verdicts(found).values()) else 1
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -58,6 +60,13 @@ def test_scores_by_hand() -> None:
     losses = [float(np.mean([np.log1p(np.exp(2 * g if g >= 3 else -2 * g)), np.log1p(np.exp(-2.0))])) for g in range(5)]
     assert found[:3] == (pytest.approx(np.mean(right)), 0.5, 1.0)
     assert found[3:] == (pytest.approx(relative_unfairness(losses, 0.2, 0.2)), pytest.approx(gini(losses)))
+
+
+def test_the_curves_of_figure_4_are_means_over_the_seeds() -> None:
+    rows = [{"method": "DRFA", "losses": json.dumps(losses)} for losses in ([3.0, 1.0], [1.0, 1.0])]
+    ((x, curve),) = table1.lorenz_curves(rows).values()
+    assert x == [0.0, 0.5, 1.0]
+    assert curve == pytest.approx([0.0, (0.25 + 0.5) / 2 - 0.25, 0.5])
 
 
 def test_verdicts_follow_the_numbers() -> None:

@@ -21,8 +21,9 @@ from services.contracts.plans.plan import Plan
 from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.wire.masking import MaskedWords, MaskingCohort, MaskKeys, OpenRounds, SealedOpenings
 from services.contracts.wire.messages import Kind, Task
-from services.coordinator.asking import poll, summed_rounds
+from services.coordinator.asking import poll
 from services.coordinator.asking.ports import RawAnswer
+from services.coordinator.round_loop import summed_rounds
 from services.coordinator.run_state.training_state import ContradictingAnswersError, TooFewSitesError, Training
 from services.masking import committer
 from services.masking.unmasking import deliveries
