@@ -187,34 +187,11 @@ def test_one_class_only_is_refused(load: Any, make_table: Any) -> None:
     assert caught.value.refusal_code == "one_class_only"
 
 
-def test_the_data_are_read_again_when_the_file_changes_and_only_then(
-    asset_type: AssetType, write_csv: Callable[..., Path], make_table: Any
-) -> None:
-    path = write_csv(make_table(40))
-    vault = Vault(CsvSource(kind="csv", path=path), asset_type)
-    first = vault.current()
-    assert vault.current() is first
-    write_csv(make_table(80))
-    assert len(vault.current().train) == 60
-    write_csv([*make_table(79), ["melted", 0, 0, "leak"]])
-    with pytest.raises(VaultError, match="text where a number"):
-        vault.current()
-    with pytest.raises(VaultError, match="text where a number"):
-        vault.current()
-
-
-def test_a_run_keeps_the_data_that_it_began_with(
-    asset_type: AssetType, write_csv: Callable[..., Path], make_table: Any
-) -> None:
-    vault = Vault(CsvSource(kind="csv", path=write_csv(make_table(40))), asset_type)
-    first = vault.dataset("a" * 32)
-    path = write_csv(make_table(80))
-    assert vault.dataset("a" * 32) is first
-    assert len(vault.dataset("b" * 32).train) == 60
-    path.unlink()
-    assert len(vault.dataset("b" * 32).train) == 60
-    with pytest.raises(VaultError, match="no data file"):
-        vault.dataset("c" * 32)
+def test_a_line_without_cells_is_no_row_and_counts_as_a_line(load: Any, rows: Rows) -> None:
+    whole = load(rows)
+    assert len(load([*rows[:5], [], *rows[5:], []]).train) == len(whole.train)
+    with pytest.raises(VaultError, match=", line 7: "):
+        load([*rows[:5], [], rows[5][:-1]])
 
 
 def write_parquet(rows: Rows, path: Path, units: dict[str, str] | None = None) -> None:
