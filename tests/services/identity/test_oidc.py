@@ -6,6 +6,7 @@ import base64
 import hmac
 import json
 import time
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from joserfc.jwk import RSAKey
 from services.contracts.access.identity import Role
 from services.contracts.access.oidc import OidcSettings
 from services.identity.errors import ForbiddenError, UnauthenticatedError
-from services.identity.oidc import OidcVerifier
+from services.identity.oidc import LONGEST_TOKEN, OidcVerifier
 from services.identity.subjects import LONGEST, role_of, subject_name
 from tests.oidc_issuer import CLIENT, CONSOLE, LocalIssuer, an_rsa_key
 from tests.services.identity.conftest import verifier
@@ -123,6 +124,23 @@ def test_who_has_a_token_that_was_signed_learns_that_it_has_expired(shared: Loca
     assert refused.value.code == "token_expired"
     with pytest.raises(UnauthenticatedError, match=REFUSED):
         checks.bearer(shared.token({}, an_rsa_key(9), exp=now - 3600))
+
+
+def test_the_issuer_s_clock_may_be_ahead_by_the_leeway_and_a_token_holds_as_much_longer(
+    shared: LocalIssuer, checks: OidcVerifier
+) -> None:
+    now = int(time.time())
+    found = checks.bearer(shared.token(iat=now + 25, nbf=now + 25, exp=now + 600))
+    assert found.expires_at == found.as_token().expires_at == datetime.fromtimestamp(now + 630, UTC)
+    for ahead in ({"iat": now + 600}, {"nbf": now + 600}):
+        with pytest.raises(UnauthenticatedError, match=REFUSED):
+            checks.bearer(shared.token(exp=now + 3600, **ahead))
+
+
+def test_a_token_that_is_too_long_is_refused_whoever_signed_it(shared: LocalIssuer, checks: OidcVerifier) -> None:
+    assert checks.bearer(shared.token(more="a" * (LONGEST_TOKEN // 2))).role is Role.OPERATOR
+    with pytest.raises(UnauthenticatedError, match=REFUSED):
+        checks.bearer(shared.token(more="a" * LONGEST_TOKEN))
 
 
 def test_an_id_token_is_no_bearer_and_a_bearer_no_id_token(shared: LocalIssuer, checks: OidcVerifier) -> None:
