@@ -92,6 +92,8 @@ def test_secrets_are_compared_in_constant_time_also_where_there_is_none(monkeypa
 def test_a_lifetime_that_is_none_is_refused(lifetime: timedelta) -> None:
     with pytest.raises(InvalidInputError, match="30 days"):
         issue_code("plant-7", "pump", NOW, lifetime, created_by="ada", certificate=None)
+    longest = issue_code("plant-7", "pump", NOW, timedelta(days=30), created_by="ada", certificate=None)
+    assert longest.stored.record.expires_at == NOW + timedelta(days=30)
 
 
 @pytest.mark.parametrize("change", [

@@ -15,7 +15,7 @@ from services.contracts.access.oidc import OidcSettings
 from services.contracts.errors import BallastError, UnavailableError
 from services.identity.errors import UnauthenticatedError
 from services.identity.oidc_keys import GRACE_SECONDS, KEYS_SECONDS, REFRESH_SECONDS, RETRY_SECONDS
-from tests.oidc_issuer import CLIENT, CONSOLE, LocalIssuer
+from tests.oidc_issuer import CLIENT, CONSOLE, LocalIssuer, an_rsa_key
 from tests.services.identity.conftest import Clock, verifier
 
 REFUSED = "this token does not hold"
@@ -35,8 +35,11 @@ def test_a_new_key_is_fetched_when_a_token_names_it_and_not_for_every_made_up_na
     for number in range(20):
         with pytest.raises(UnauthenticatedError, match=REFUSED):
             checks.bearer(issuer.token({"kid": f"made-up-{number}"}))
+    clock.now += REFRESH_SECONDS - 1
+    with pytest.raises(UnauthenticatedError, match=REFUSED):
+        checks.bearer(issuer.token({"kid": "made-up"}))
     assert issuer.asked.count("/keys") == asked
-    clock.now += REFRESH_SECONDS
+    clock.now += 1
     with pytest.raises(UnauthenticatedError, match=REFUSED):
         checks.bearer(issuer.token({"kid": "made-up"}))
     assert issuer.asked.count("/keys") == asked + 1
@@ -76,6 +79,18 @@ def test_known_keys_hold_for_a_day_while_the_issuer_is_away(issuer: LocalIssuer)
         checks.bearer(text)
 
 
+def test_an_issuer_that_was_away_is_asked_sooner_for_a_key_that_is_not_known(issuer: LocalIssuer) -> None:
+    clock = Clock()
+    checks = verifier(issuer, clock)
+    checks.bearer(issuer.token())
+    issuer.rotate()
+    issuer.is_down, clock.now = True, clock.now + REFRESH_SECONDS
+    with pytest.raises(UnavailableError):
+        checks.bearer(issuer.token())
+    issuer.is_down, clock.now = False, clock.now + RETRY_SECONDS
+    assert checks.bearer(issuer.token()).role is Role.OPERATOR
+
+
 @pytest.mark.parametrize(
     ("path", "document"),
     [
@@ -100,7 +115,7 @@ def test_keys_that_are_not_for_this_are_left_out(issuer: LocalIssuer) -> None:
     with pytest.warns(SecurityWarning):
         short = RSAKey.import_key(_short_key())
     for entries in (
-        [public | {"use": "enc"}], [public | {"alg": "RS512"}], [secret], [{"kty": "RSA"}, 3], [public] * 2,
+        [public | {"use": "enc"}], [public | {"alg": "RS512"}], [key.as_dict(private=True) | {"kid": kid}], [secret], [{"kty": "RSA"}, 3], [public] * 2,
     ):
         issuer.documents["/keys"] = {"keys": entries}
         with pytest.raises(BallastError):
@@ -109,7 +124,8 @@ def test_keys_that_are_not_for_this_are_left_out(issuer: LocalIssuer) -> None:
     with pytest.raises(UnauthenticatedError):
         verifier(issuer).bearer(issuer.token({}, short))
     curve = ECKey.generate_key("P-256").as_dict(private=False) | {"kid": "b"}
-    issuer.documents["/keys"] = {"keys": [public, secret | {"kid": "a"}, curve]}
+    others = [an_rsa_key(9).as_dict(private=False) | each for each in ({"use": "enc"}, {"alg": "RS512"})]
+    issuer.documents["/keys"] = {"keys": [public, secret | {"kid": "a"}, curve, *others]}
     assert verifier(issuer).bearer(issuer.token({"kid": None})).role is Role.OPERATOR  # the only one that fits
 
 
