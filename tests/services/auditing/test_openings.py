@@ -119,3 +119,15 @@ def test_without_leave_a_plant_opens_no_more_than_two_rounds(cohort: Make) -> No
     with pytest.raises(MaskingError, match="opens 2 rounds to an auditor, 3 were asked"):
         committer.openings((1, 2, 3))
     assert opened_to(plants.auditor, "plant-1", request, committer, sign, every_round=True).site_id == "plant-1"
+
+
+def test_a_plant_opens_no_round_in_whose_sum_it_is_not(cohort: Make) -> None:
+    plants = cohort()
+    for _ in range(2):
+        assert plants.round() == []
+    request = plants.request(1, 2)
+    without = request.rounds[1].model_copy(update={"answered": ("plant-2", "plant-3", "plant-4")})
+    request = request.model_copy(update={"rounds": (request.rounds[0], without)})
+    committer, sign = plants.committers["plant-1"], plants.signers["plant-1"]
+    sealed = opened_to(plants.auditor, "plant-1", request, committer, sign, every_round=True)
+    assert [each.round for each in unsealed(plants.files["auditor"], sealed.box) or ()] == [1]

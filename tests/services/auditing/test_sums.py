@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.cohorts.fixed_point import to_words
+from models.cohorts.fixed_point import REACH, to_words
 from models.problem import RobustSpec, SiteProblem
 from services.auditing.auditor import audit
 from services.auditing.questions import Question, falsehood
 from services.auditing.request import falsehood_of_sums
+from services.contracts.errors import InvalidInputError
 from services.contracts.problems.training_spec import TrainingSpec
+from services.contracts.wire.codec import pack_arrays, unpack
 from services.masking.commitments import signed
 from services.masking.masks import words_from_bytes, words_to_bytes
 from tests.attacks.cohort import Cohort
@@ -56,19 +58,51 @@ def test_the_risk_of_more_plants_is_held_to_the_cuts_of_fewer_and_not_the_other_
     assert not falsehood_of_sums((fewer_low, other)) and not falsehood_of_sums((other, fewer_low))
 
 
+SHAPES: dict[str, tuple[int, ...]] = {"risk": (1,), "cut_height": (1,), "slope": (1, 3), "norm_weight": (1,)}
+POINT = np.array([[1.0, -2.0, 0.5]])
+
+
+def told(number: int, risk: float, height: float, point: Any = POINT) -> tuple[Question, Any]:
+    """A round's question, and words that tell a risk and a flat cut."""
+    said = {"risk": [risk], "cut_height": [height], "slope": [[0.0] * 3], "norm_weight": [0.0]}
+    words = to_words({name: np.array(each) for name, each in said.items()}, 1.0, POINT)
+    return Question("ab" * 16, "c" * 64, number, TrainingSpec(), SHAPES, point), words
+
+
+def false(*rounds: tuple[Question, Any]) -> str:
+    return falsehood([question for question, _ in rounds], [words for _, words in rounds])
+
+
+def test_a_risk_below_zero_is_refuted_by_itself() -> None:
+    assert "below 0" in false(told(1, -0.25, -0.25))
+    assert "below 0" in false(told(1, 0.25, 0.25), told(2, -0.25, -0.25))
+    assert not false(told(1, 0.0, 0.0))
+
+
+def test_of_points_beyond_what_the_words_resolve_nothing_is_refuted() -> None:
+    far = told(2, 0.9, 0.9, POINT * REACH)
+    assert "lies below" in false(told(1, 0.46, 0.46), told(2, 0.9, 0.9, POINT / 2))
+    assert not false(told(1, 0.46, 0.46), far) and not false(far, told(1, -0.25, -0.25))
+
+
+@pytest.mark.parametrize("change", [
+    {"kind": "ballast.sum-question/2"}, {"shapes": {"risk": [2]}}, {"shapes": {"slope": [1, 3]}}, {"shapes": []},
+    {"transport_norm": "l7"}, {"fit_intercept": None}, {"round": "first"},
+], ids=str)
+def test_what_is_no_question_of_a_cohort_is_said_to_be_none(change: dict[str, Any]) -> None:
+    question = told(3, 0.5, 0.5)[0]
+    read = Question.read(question.frame())
+    assert (read.frame(), read.round) == (question.frame(), 3)
+    frame = unpack(question.frame())
+    header = {name: value for name, value in frame.header.items() if name != "arrays"}
+    for changed in (pack_arrays(header | change, frame.arrays), pack_arrays(header, {"points": POINT * np.nan}),
+                    pack_arrays(header, {"points": POINT[0]}), pack_arrays(header, {}), b""):
+        with pytest.raises(InvalidInputError, match="no question to a cohort"):
+            Question.read(changed)
+
+
 def test_a_plant_that_tells_a_point_from_above_as_its_cut_allows_is_no_liar_and_beyond_is() -> None:
     """A risk of .46: told exactly once, and again beside a looser cut; too high by up to what that is too low by."""
-    shapes: dict[str, tuple[int, ...]] = {"risk": (1,), "cut_height": (1,), "slope": (1, 3), "norm_weight": (1,)}
-    point = np.array([[1.0, -2.0, 0.5]])
-
-    def told(number: int, risk: float, height: float) -> tuple[Question, Any]:
-        said = {"risk": [risk], "cut_height": [height], "slope": [[0.0] * 3], "norm_weight": [0.0]}
-        words = to_words({name: np.array(each) for name, each in said.items()}, 1.0, point)
-        return Question("ab" * 16, "c" * 64, number, TrainingSpec(), shapes, point), words
-
-    def false(*rounds: tuple[Question, Any]) -> str:
-        return falsehood([question for question, _ in rounds], [words for _, words in rounds])
-
     assert not false(told(1, 0.46, 0.46), told(2, 0.51, 0.4))
     assert "its risk at one point" in false(told(1, 0.46, 0.46), told(2, 0.53, 0.4))
     assert "its risk at one point" in false(told(1, 0.53, 0.4), told(2, 0.46, 0.46))

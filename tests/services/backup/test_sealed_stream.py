@@ -10,7 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.backup import archive
-from services.backup.sealed_stream import CHUNK, KeyCost, SealedReader, SealedWriter, check_passphrase, is_backup
+from services.backup.sealed_stream import (
+    CHUNK,
+    MOST_OPERATIONS,
+    KeyCost,
+    SealedReader,
+    SealedWriter,
+    check_passphrase,
+    is_backup,
+)
 from services.contracts.errors import BallastError, ConflictError, InvalidInputError
 
 WORD = "correct horse battery"
@@ -92,8 +100,9 @@ def test_what_is_no_backup_is_said_to_be_none() -> None:
             opened(data)
 
 
-def test_a_header_may_not_ask_for_all_memory() -> None:
-    for cost in (b"\xff" * 12, (1).to_bytes(4, "big") + (2**40).to_bytes(8, "big"), bytes(12)):
+def test_a_header_may_not_ask_for_all_memory_or_time() -> None:
+    dear = (MOST_OPERATIONS + 1).to_bytes(4, "big") + (8192).to_bytes(8, "big")
+    for cost in (b"\xff" * 12, (1).to_bytes(4, "big") + (2**40).to_bytes(8, "big"), bytes(12), dear):
         with pytest.raises(ConflictError, match="header"):
             SealedReader(io.BytesIO(FILE[:9] + cost + FILE[21:]), WORD)
 
