@@ -73,6 +73,7 @@ def test_used_expired_and_revoked_codes_do_not_hold() -> None:
     assert code_of(asked, stored(used_at=NOW, used_key="UB")) == "code_used"
     again = stored(used_at=NOW, used_key="UA")
     assert check_code(asked, again, NOW) == again.record, "its answer may have been lost"
+    assert check_code(request(made.text, public_key=" UA\n"), again, NOW) == again.record
     assert code_of(asked, again, NOW + DAY) == "code_expired"
 
 

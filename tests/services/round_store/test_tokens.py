@@ -13,8 +13,8 @@ from services.round_store.store import RoundStore
 from services.round_store.tables import ApiTokenRow
 
 
-def make(token_id: str, name: str) -> StoredToken:
-    now = datetime.now(UTC)
+def make(token_id: str, name: str, *, days_ago: int = 0) -> StoredToken:
+    now = datetime.now(UTC) - timedelta(days=days_ago)
     token = ApiToken(
         token_id=token_id, name=name, role=Role.OPERATOR, created_at=now, expires_at=now + timedelta(days=1)
     )
@@ -50,3 +50,9 @@ def test_last_use_is_written_once_a_minute(store: RoundStore) -> None:
     assert found.token.last_used_at is not None
     assert found.token.last_used_at > old
     assert not store.tokens.touch("9" * 12)
+
+
+def test_tokens_are_listed_newest_first(store: RoundStore) -> None:
+    for number, days_ago in enumerate((3, 1, 2)):
+        store.tokens.add(make(str(number) * 12, f"of {days_ago} days ago", days_ago=days_ago))
+    assert [token.token_id[0] for token in store.tokens.list_tokens()] == ["1", "2", "0"]
