@@ -14,6 +14,7 @@ from services.contracts.access.identity import Role
 from services.contracts.access.oidc import OidcSettings
 from services.contracts.errors import BallastError, UnavailableError
 from services.identity.errors import UnauthenticatedError
+from services.identity.oidc_issuer import DISCOVERY, METADATA_SECONDS
 from services.identity.oidc_keys import GRACE_SECONDS, KEYS_SECONDS, REFRESH_SECONDS, RETRY_SECONDS
 from tests.oidc_issuer import CLIENT, CONSOLE, LocalIssuer, an_rsa_key
 from tests.services.identity.conftest import Clock, verifier
@@ -77,6 +78,17 @@ def test_known_keys_hold_for_a_day_while_the_issuer_is_away(issuer: LocalIssuer)
     clock.now += 1
     with pytest.raises(UnavailableError):
         checks.bearer(text)
+
+
+def test_where_an_issuer_has_its_keys_is_asked_again_after_an_hour(issuer: LocalIssuer) -> None:
+    clock = Clock()
+    checks = verifier(issuer, clock)
+    checks.bearer(issuer.token())
+    for seconds, asked in ((METADATA_SECONDS - REFRESH_SECONDS, 1), (REFRESH_SECONDS, 2)):
+        clock.now += seconds
+        with pytest.raises(UnauthenticatedError, match=REFUSED):
+            checks.bearer(issuer.token({"kid": f"unknown after {seconds}"}))
+        assert issuer.asked.count(DISCOVERY) == asked
 
 
 def test_an_issuer_that_was_away_is_asked_sooner_for_a_key_that_is_not_known(issuer: LocalIssuer) -> None:
