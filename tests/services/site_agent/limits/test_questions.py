@@ -12,7 +12,14 @@ from models.losses.catalogue import get_loss
 from models.losses.joint import CrammerSinger
 from models.problem import RobustSpec, SiteProblem
 from models.worst_case.risk import site_risk
-from services.site_agent.limits.questions import Heads, Questions, _changes, check_steepness, risk_floor
+from services.site_agent.limits.questions import (
+    _QUESTIONS_KEPT,
+    Heads,
+    Questions,
+    _changes,
+    check_steepness,
+    risk_floor,
+)
 from services.site_agent.rules.policy import Refusal
 
 RUN = "c" * 32
@@ -88,6 +95,25 @@ def test_a_question_next_to_an_earlier_one_is_refused_a_repeat_is_not() -> None:
     with pytest.raises(Refusal, match="nearer to an earlier one") as caught:
         asked.check_nearness(RUN, message(near), heads(site), 1e-7)
     assert caught.value.refusal_code == "question_refused"
+
+
+def test_a_new_question_is_held_to_the_latest_ones_of_the_runs_that_asked_last() -> None:
+    site = heads(problem())
+    asked, first, near = Questions(kept=2), np.full((1, 4), 0.3), np.full((1, 4), 0.3 + 1e-9)
+
+    def ask(run: str, point: np.ndarray) -> bool:
+        try:
+            asked.check_nearness(run, {"point": point}, site, 1e-4, hidden=True)
+        except Refusal:
+            return False
+        asked.note(run, {"point": point}, np.zeros(1))
+        return True
+
+    assert ask("a", first) and ask("b", first) and not ask("a", near)
+    assert ask("a", first + 1.0) and ask("c", first)
+    assert not ask("a", near) and not ask("c", near) and ask("b", near), "of the one before nothing is known"
+    assert all(ask("b", first + 1.0 + k) for k in range(_QUESTIONS_KEPT - 1)) and not ask("b", first)
+    assert ask("b", first - 1.0) and ask("b", first), "so many questions later it is no longer held to it"
 
 
 def test_one_head_that_goes_on_excuses_the_others() -> None:
