@@ -10,7 +10,7 @@ import pytest
 from models.cuts.evidence import Evidence, with_answers
 from models.problem import ServerProblem, SiteTerms
 from services.coordinator.asking.ports import RawAnswer
-from services.coordinator.run_state.copies import _alike, _coin, _near_pairs
+from services.coordinator.run_state.copies import LEAST_ALIKE, _alike, _coin, _near_pairs
 from services.verification.contradiction import verify_evidence
 
 LIAR = "plant-4"
@@ -83,15 +83,20 @@ def test_plants_that_differ_at_one_point_are_two(works: Any, off: str) -> None:
     assert works.store.get_run(run.run_id).excluded == ()
 
 
-@pytest.mark.parametrize(("slope", "copy"), [(0.3, True), (0.0, False)])
-def test_what_no_row_gave_is_no_sign_of_a_copy(slope: float, copy: bool) -> None:
-    """Where all rows are well classified, plants of one radius tell the ball's part alone, alike for all."""
+@pytest.mark.parametrize(("slope", "rounds", "copy"), [
+    (0.3, 8, True), (0.0, 8, False), (0.3, LEAST_ALIKE + 1, True), (0.3, LEAST_ALIKE, False),
+])
+def test_what_no_row_gave_or_few_points_show_is_no_sign_of_a_copy(slope: float, rounds: int, copy: bool) -> None:
+    """Where all rows are well classified, plants of one radius tell the ball's part alone, alike for all.
+
+    The first point, of zero weights, is none that tells plants apart.
+    """
     problem = ServerProblem(
         n_features=2, sites=(SiteTerms("a", 0.5, 0.1, 1.0), SiteTerms("b", 0.5, 0.1, 1.0)), transport_norm="l2",
         fit_intercept=True,
     )
     evidence = Evidence.empty(problem)
-    for number in range(8):
+    for number in range(rounds):
         said = {
             "risk": np.array(1.0 + number), "cut_height": np.array(1.0 + number),
             "slope": np.array([slope * number, 0.0, 0.1 * slope]), "norm_weight": np.array(0.1),

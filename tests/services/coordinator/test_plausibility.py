@@ -1,0 +1,109 @@
+"""Answers that no rows give are told from those that some do, number by number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from services.contracts.problems.lift import draw_lift, lift_check
+from services.contracts.problems.training_spec import TrainingSpec
+from services.coordinator.asking.plausibility import counted_doubt, doubt
+
+RADIUS, FEATURES = 0.25, 3
+POINT = np.array([[1.0, -2.0, 0.5, 0.25]])
+
+
+def spec(**changes: Any) -> TrainingSpec:
+    return TrainingSpec.model_validate({"radius": {"rule": "fixed", "value": RADIUS}} | changes)
+
+
+def arrays(said: dict[str, Any]) -> dict[str, np.ndarray]:
+    return {name: np.asarray(value, dtype=np.float64) for name, value in said.items()}
+
+
+def joined(said: dict[str, Any], **changes: Any) -> str:
+    stated = spec(**changes)
+    honest = {
+        "n_samples": 40.0, "radius": RADIUS, "confidence": 0.0, "radius_is_estimate": 0.0,
+        "lift_check": lift_check(draw_lift(stated.lift, FEATURES)),
+    }
+    return doubt("join", stated, {}, arrays(honest | said), FEATURES)
+
+
+@pytest.mark.parametrize(("name", "possible", "impossible"), [
+    ("n_samples", (1.0, 1e6), (0.0, -3.0, 40.5)),
+    ("radius", (RADIUS, RADIUS * (1 + 1e-8)), (RADIUS * 1.01, 0.0, -RADIUS)),
+    ("confidence", (0.0, 0.99), (1.0, -0.01, np.nan)),
+    ("radius_is_estimate", (0.0, 1.0), (0.5, 2.0, -1.0)),
+])
+def test_what_a_site_joins_with(name: str, possible: tuple[float, ...], impossible: tuple[float, ...]) -> None:
+    assert [joined({name: value}) for value in possible] == [""] * len(possible)
+    assert all(f"joined with a {name} that cannot be" in joined({name: value}) for value in impossible)
+
+
+def test_a_radius_by_rows_is_that_of_the_rows() -> None:
+    rule = {"radius": {"rule": "samples", "value": 10.0}}
+    assert joined({"radius": 1 / 400}, **rule) == ""
+    assert "a radius that cannot be" in joined({"radius": 1 / 390}, **rule)
+    assert "a radius that cannot be" in joined({"radius": 1 / 400, "n_samples": 39.0}, **rule)
+
+
+def round_of(said: dict[str, Any], asked: dict[str, Any] | None = None) -> str:
+    honest = {"risk": [1.0], "slope": [[0.1] * 4], "norm_weight": [RADIUS], "swing": [[RADIUS] * 3]}
+    return doubt("round", spec(), arrays({"point": POINT} | (asked or {})), arrays(honest | said), FEATURES)
+
+
+@pytest.mark.parametrize(("name", "limit"), [
+    ("slope", 1 + RADIUS), ("minorant_slope", 1 + RADIUS), ("norm_weight", RADIUS), ("swing", RADIUS),
+    ("minorant_norm_weight", RADIUS), ("minorant_swing", RADIUS), ("floor", RADIUS),
+])
+def test_no_cut_is_steeper_than_a_loss_over_features_in_the_box_can_be(name: str, limit: float) -> None:
+    assert round_of({}) == "" == round_of({name: [[limit]]})
+    assert f"its {name.replace('_', ' ')} is" in round_of({name: [[limit * 1.01]]})
+    assert (round_of({name: [[-0.01]]}) == "") == name.endswith("slope"), "norms, moves and losses are not below 0"
+
+
+def test_no_rows_have_a_risk_above_that_of_the_rows_that_fare_worst() -> None:
+    # Of these weights the scores lie in [-1.75, 1.75], so hinge losses in [0, 2.75].
+    most = 2.75 + RADIUS * float(np.linalg.norm(POINT[0, :3]))
+    assert round_of({"risk": [most]}) == "" and "no rows have one outside" in round_of({"risk": [most + 0.01]})
+    priced = {"price": [4.0]}
+    assert round_of({"risk": [2.75 + RADIUS * 4.0]}, priced) == "", "a price above the norm of the weights counts"
+    assert "no rows have one outside" in round_of({"risk": [2.76 + RADIUS * 4.0]}, priced)
+
+
+def test_sums_over_held_out_rows_are_no_larger_than_so_many_rows_give() -> None:
+    target = spec(loss={"name": "huber"})
+    honest = {"risk": 0.1, "loss": 0.1, "n_test": 12, "covered": 12, "target_sum": 5.5, "target_squares": 3.0}
+
+    def told(**changes: Any) -> str:
+        return doubt("evaluate", target, arrays({"weights": POINT * 0}), arrays(honest | changes), FEATURES)
+
+    assert told() == ""
+    for name in ("covered", "target_sum", "target_squares"):
+        assert told(**{name: 12}) == "" == told(**{name: 0})
+        for value in (12.1, -0.1):
+            assert f"its {name.replace('_', ' ')} is" in told(**{name: value}), value
+    for count in (12.5, -1):
+        assert "no whole number" in told(n_test=count)
+
+
+def test_counts_on_a_grid_are_of_all_rows_and_never_fall() -> None:
+    honest: dict[str, Any] = {
+        "n_test": 5, "n_train": 7, "counts": [[0, 2, 5]], "by_estimate": [[0, 1, 2], [1, 2, 3]],
+        "training": [[0, 3, 3], [0, 0, 4]],
+    }
+
+    def told(**changes: Any) -> str:
+        return counted_doubt(arrays(honest | changes))
+
+    assert told() == ""
+    assert "not 5 held-out rows" in told(by_estimate=[[0, 1, 2], [1, 2, 2]])
+    assert "not 7 training rows" in told(training=[[0, 3, 3], [0, 0, 5]])
+    falling = {"counts": [[0, 3, 2]], "by_estimate": [[0, 3, 2], [1, 2, 3]], "training": [[0, 4, 3], [0, 0, 4]]}
+    for name, counts in falling.items():
+        assert "fall from one threshold" in told(**{name: counts}), name
+        for wrong in ([[0, 0.5, 5]], [[0, 1, 8]], [[-1, 0, 5]]):
+            assert "no whole numbers" in told(**{name: wrong}), name
