@@ -127,7 +127,8 @@ def test_keys_that_are_not_for_this_are_left_out(issuer: LocalIssuer) -> None:
     with pytest.warns(SecurityWarning):
         short = RSAKey.import_key(_short_key())
     for entries in (
-        [public | {"use": "enc"}], [public | {"alg": "RS512"}], [key.as_dict(private=True) | {"kid": kid}], [secret], [{"kty": "RSA"}, 3], [public] * 2,
+        [public | {"use": "enc"}], [public | {"alg": "RS512"}], [key.as_dict(private=True) | {"kid": kid}],
+        [secret], [{"kty": "RSA"}, 3], [public] * 2,
     ):
         issuer.documents["/keys"] = {"keys": entries}
         with pytest.raises(BallastError):
