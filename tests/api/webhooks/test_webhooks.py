@@ -107,6 +107,7 @@ def test_events_arrive_signed_and_in_order(any_world: Any, receiver: Receiver) -
             (secret + "0", headers[TIMESTAMP], body, headers[SIGNATURE], time.time()),
             (secret, str(int(headers[TIMESTAMP]) + 1), body, headers[SIGNATURE], time.time()),
             (secret, headers[TIMESTAMP], body, headers[SIGNATURE], time.time() + 301),
+            (secret, headers[TIMESTAMP], body, headers[SIGNATURE], time.time() - 310),
             (secret, headers[TIMESTAMP], body, "", time.time()),
         ):
             with pytest.raises(InvalidInputError):
@@ -140,14 +141,29 @@ def test_a_failure_is_tried_again_later_and_nothing_is_left_out(world: Any, rece
         Deliverer(world.backend).look()  # not yet due
     assert receiver.kinds() == ["run.begun"] * 3, "a redirect is not followed"
     (hook,) = world.backend.store.webhooks.list_webhooks()
-    assert (hook.failures, hook.last_failure) == (3, "it answered 302")
+    assert (hook.failures, hook.last_failure, hook.delivered_at) == (3, "it answered 302", None)
     assert hook.due_at > datetime.now(UTC)
     receiver.status = 200
     due_now(world)
     Deliverer(world.backend).look()
     assert receiver.kinds() == ["run.begun"] * 4 + ["run.failed"]
-    assert world.backend.store.webhooks.list_webhooks()[0].failures == 0
+    (hook,) = world.backend.store.webhooks.list_webhooks()
+    assert (hook.failures, hook.last_failure) == (0, "") and hook.delivered_at is not None
     assert [wait_after(n) for n in (0, 1, 5, 20)] == [1.0, 2.0, 32.0, 3600.0]
+
+
+def test_more_events_than_a_turn_takes_go_on_in_the_next(
+    world: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "AT_ONCE", 2)
+    add(world, receiver.url)
+    (before,) = world.backend.store.webhooks.list_webhooks()
+    happen(world, "one", "two", "three")
+    for sent in (2, 4, 6, 6):
+        Deliverer(world.backend).look()
+        assert receiver.kinds() == ["run.begun", "run.failed"] * (sent // 2)
+    Deliverer(world.backend)._turn(before)
+    assert len(receiver.heard) == 6, "another process has sent them since this one looked"
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # the death that is meant
@@ -181,7 +197,8 @@ def test_after_repeated_failure_it_is_disabled_until_somebody_enables_it(world: 
     due_now(world)
     Deliverer(world.backend).look()
     assert len(receiver.heard) == MOST_FAILURES
-    assert world.call(Role.ADMINISTRATOR, "POST", f"{HOOKS}/{hook}/enable").status_code == 200
+    enabled = world.call(Role.ADMINISTRATOR, "POST", f"{HOOKS}/{hook}/enable")
+    assert enabled.status_code == 200 and world.backend.store.webhooks.get(hook).failures == 0
     Deliverer(world.backend).look()
     assert receiver.kinds()[MOST_FAILURES:] == ["run.begun", "run.failed"]
 
