@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy import case, update
 
 from services.contracts.errors import ConflictError, NotFoundError
+from services.contracts.wire.roll import CONNECTED_SECONDS
 from services.round_store.store import RoundStore
+from services.round_store.tables import SiteRow
 
 
 def test_a_site_lives_from_enrolment_to_removal(store: RoundStore) -> None:
@@ -77,3 +80,27 @@ def test_a_key_is_changed_and_never_given_to_another(store: RoundStore) -> None:
         store.sites.rotate_key("north", "U3", until)
     again = store.sites.enrol("north", "U3")
     assert (again.public_key, again.former_key) == ("U3", None)
+
+
+def test_who_falls_silent_and_who_is_back_is_told_once_and_of_plants_that_are_asked_alone(store: RoundStore) -> None:
+    for site_id in "abcd":
+        store.sites.enrol(site_id, f"U{site_id}")
+        store.sites.connected([site_id])
+    store.sites.suspend("c")
+    store.sites.remove("d")
+
+    def told() -> list[tuple[str, str | None]]:
+        return [(event.kind, event.site_id) for event in store.events.after(0)]
+
+    first = [("site.back", site_id) for site_id in "abcd"]
+    assert told() == first
+    with store.database.write() as session:
+        ago = datetime.now(UTC) - timedelta(seconds=CONNECTED_SECONDS + 1)
+        session.execute(update(SiteRow).values(last_seen=ago, silent_at=case((SiteRow.site_id == "d", ago))))
+    store.sites.connected(["a", "d"])
+    store.sites.connected([])
+    assert told() == [*first, ("site.silent", "b")], "not who is suspended or removed"
+    for _ in range(2):
+        store.sites.connected(["a", "b"])
+        store.sites.seen("d", "0.1.0")
+    assert told() == [*first, ("site.silent", "b"), ("site.back", "b")]
