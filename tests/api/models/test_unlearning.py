@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from api.models.unlearning import without_site
 from services.contracts.access.identity import Role
 from services.contracts.errors import ConflictError
 from services.contracts.plans.plan import Plan
+from services.identity.enrolment_codes import issue_code
 from tests.api.conftest import MODEL, RUN_ID, SITES
 
 
@@ -30,6 +32,11 @@ def test_a_plant_leaves_and_a_run_without_it_is_due(world: Any) -> None:
         name: code for name, (_, code) in refused.items()
     }
     assert store.sites.get(SITES[0]).status == "active"
+    code = issue_code(
+        SITES[0], "triplex-pump", datetime.now(UTC), timedelta(days=1), created_by="ada", certificate=None,
+        replaces_key=True,
+    )
+    store.enrolment_codes.add(code.stored)
     answer = unlearn(world, purge="now")
     assert answer.status_code == 202, answer.text
     told = answer.json()
@@ -41,7 +48,11 @@ def test_a_plant_leaves_and_a_run_without_it_is_due(world: Any) -> None:
     entry = store.audit.list_events(action="model.unlearn")[0]
     assert entry.after == {"site": SITES[0], "run_id": run.run_id, "purge": "now"}
     assert entry.reason == "the plant was sold" and store.audit.verify_chain().ok
+    assert store.enrolment_codes.list_open() == [], "nor may the plant come back by a code of before"
     assert unlearn(world).json()["code"] == "run_unfinished"
+    store.runs.finish_run(run.run_id, "cancelled", "a test")
+    later = store.runs.get_run(unlearn(world).json()["run_id"])
+    assert later.leaving.site_id == SITES[0] and not later.leaving.at_once
 
 
 def test_the_plan_without_the_plant_keeps_the_others_in_proportion() -> None:
