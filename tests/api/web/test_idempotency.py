@@ -11,12 +11,14 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from nacl.exceptions import CryptoError
 from sqlalchemy import update
 
 from api.app import api_routes
-from api.web.idempotency import CHANGES, METHODS
+from api.web.idempotency import CHANGES, METHODS, _box
 from api.web.openapi import permission_of
 from services.contracts.access.identity import Role
+from services.contracts.errors import UnavailableError
 from services.identity.roles import Permission
 from services.round_store.operation_tables import OutcomeRow
 from tests.oracles.store_walk import all_columns
@@ -55,7 +57,9 @@ def test_a_refusal_is_kept_too_and_a_key_is_for_one_request(world: Any) -> None:
     assert (taken.status_code, taken.json()["code"]) == (409, "conflict")
     other = ask(world, "k1", BODY | {"name": "other"})
     assert (other.status_code, other.json()["code"]) == (422, "idempotency_mismatch")
-    for more in ({"path": f"{TOKENS}?x=1"}, {"headers": {"If-Match": "*"}}, {"path": "/v1/admin/plans"}):
+    for more in (
+        {"path": f"{TOKENS}?x=1"}, {"headers": {"If-Match": "*"}}, {"path": "/v1/admin/plans"}, {"method": "PUT"},
+    ):
         assert ask(world, "k1", **more).json()["code"] == "idempotency_mismatch", more
     again = ask(world, "k1")
     assert again.content == taken.content and again.headers["content-type"] == "application/problem+json"
@@ -79,13 +83,23 @@ def test_what_was_not_let_in_is_not_kept(world: Any) -> None:
 
 
 def test_a_failure_of_the_server_may_be_tried_again(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: Any) -> None:
-        raise RuntimeError("broken")
+    for error, status in ((RuntimeError("broken"), 500), (UnavailableError("a server is away"), 503)):
 
-    with monkeypatch.context() as broken:
-        broken.setattr("api.tokens.service.issue", fail)
-        assert ask(world, "k1").status_code == 500
+        def fail(*_: Any, error: Exception = error) -> None:
+            raise error
+
+        with monkeypatch.context() as broken:
+            broken.setattr("api.tokens.service.issue", fail)
+            assert ask(world, "k1").status_code == status
     assert ask(world, "k1").status_code == 201
+
+
+def test_what_is_kept_is_opened_by_the_same_token_and_key_alone() -> None:
+    sealed = _box("Bearer one", "k1").encrypt(b"shown once")
+    assert _box("bearer  one ", "k1").decrypt(sealed) == b"shown once"
+    for token, key in (("Bearer two", "k1"), ("Bearer one", "k2"), ("", "k1")):
+        with pytest.raises(CryptoError):
+            _box(token, key).decrypt(sealed)
 
 
 def test_a_request_that_was_cut_short_takes_no_key(world: Any, server: str) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from services.site_agent.vault import exposure_record
+from services.site_agent.vault.exposure import SKETCH
 from services.site_agent.vault.exposure_record import VERSIONS_KEPT, Addition, ExposureRecord
 from services.site_agent.vault.span import Figures
 
@@ -19,7 +20,7 @@ def day(number: int) -> str:
 
 def answered(record: ExposureRecord, digest: str, at: int, *, run: str = RUN, value: float = 0.0) -> None:
     """One answer about a version of the data, with one vector; runs of before the first of the month are forgotten."""
-    vector = np.full(exposure_record.SKETCH, value)
+    vector = np.full(SKETCH, value)
     figures = Figures(rows=ROWS, vectors=1)
     record.add(digest, run, day(at), day(1), Addition((vector,), (), {}, figures, span_full=False))
 
