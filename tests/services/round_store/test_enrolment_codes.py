@@ -46,7 +46,8 @@ def test_a_code_that_was_revoked_is_used_no_more(store: RoundStore) -> None:
     with pytest.raises(NotFoundError, match="of site b"):
         store.enrolment_codes.revoke("b", code)
     revoked = store.enrolment_codes.revoke("a", code)
-    assert revoked.revoked_at is not None and store.enrolment_codes.revoke("a", code) == revoked, "the first time stands"
+    assert revoked.revoked_at is not None
+    assert store.enrolment_codes.revoke("a", code) == revoked, "the first time stands"
     assert not store.enrolment_codes.use(code, "UA") and opened(store) == {other}
     with pytest.raises(NotFoundError):
         store.enrolment_codes.revoke("a", "0" * 12)
