@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from services.contracts.history.run import Run, SiteTermsRecord
+from services.contracts.plans.plan import Plan
 from services.contracts.wire.messages import SiteUpdate
 from services.coordinator.asking.poll import Poll
 from services.coordinator.ending.final_answers import MOST_HELD_OUT, with_answers_held, with_counts_held
-from tests.versions import an_answer
+from tests.versions import START, an_answer
 
 HONEST, OTHER, RUN = "plant-1", "plant-2", "ab" * 16
 
@@ -41,7 +42,8 @@ def test_up_to_nineteen_held_out_rows_are_believed_to_one_for_training(name: str
         return told(**{name: rows if name == "n_test" else [[rows - 3, 1], [2, 0]]})
 
     sites = tuple(SiteTermsRecord(site_id=site, weight=0.5, radius=0.1, n_samples=40) for site in (HONEST, OTHER))
-    joined = Run.model_construct(sites=sites)
+    plan = Plan(name="weekly", asset_type="pump")
+    joined = Run(run_id=RUN, plan=plan, status="running", created_at=START, updated_at=START, sites=sites)
     most = MOST_HELD_OUT * 40.0
     assert rejected(with_counts_held(outcome(plant_1=counted(most), plant_2=counted(most)), joined)) == {}
     found = rejected(with_counts_held(outcome(plant_1=counted(most), plant_2=counted(most + 1)), joined))
