@@ -274,6 +274,15 @@ def test_some_best_weights_lie_within_the_norm_that_is_said(seed: int, norm: str
     assert risk <= inside.certificate.upper * (1 + 1e-5) + 1e-9
 
 
+@pytest.mark.parametrize(("rounds", "heads", "cohorts"), [(8, 1, 1), (8, 3, 1), (8, 1, 4), (20, 3, 2)])
+def test_the_chances_of_all_that_may_fail_in_a_run_are_what_the_confidence_leaves(
+    rounds: int, heads: int, cohorts: int
+) -> None:
+    """A risk and a plane of each head and cohort in each round, each subgaussian."""
+    plan = NoisePlan(2.0, 1e-6, 0.9, rounds, 5.0, heads, cohorts)
+    assert rounds * heads * cohorts * 2 * math.exp(-(plan.deviations**2) / 2) == pytest.approx(0.1)
+
+
 def test_walls_cost_nothing_within_the_norm_and_more_than_any_loss_outside() -> None:
     sites, draw = federation(1), np.random.default_rng(0)
     problem = cohort_problem(server_problem(sites, None, get_method(noise.METHOD), {}, 1e-3), deal(list(sites)))

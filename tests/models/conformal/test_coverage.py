@@ -154,6 +154,14 @@ def test_counts_of_plants_add_up_to_the_counts_of_their_rows() -> None:
     )
 
 
+def test_the_share_beyond_a_threshold_is_the_share_within_of_the_scores_with_their_signs_changed() -> None:
+    """Of a cohort of three plants as of one: both ends of an interval are held to the same level."""
+    scores, grid = np.random.default_rng(2).normal(size=40), score_grid()
+    for plants in (1, 3):
+        below = Counted(counts_at_or_below(-scores, grid), 40, plants).held
+        np.testing.assert_allclose(Counted(counts_at_or_below(scores, grid), 40, plants).beyond, below[::-1])
+
+
 @settings(max_examples=40, derandomize=True)
 @given(st.integers(0, 2**31), st.sampled_from(["l1", "linf"]), st.floats(0.0, 1.5))
 def test_the_worst_mixture_is_that_of_a_linear_program(seed: int, norm: Any, radius: float) -> None:

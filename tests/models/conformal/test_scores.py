@@ -37,6 +37,7 @@ def test_two_classes_share_one_plane() -> None:
 def test_the_grid_is_fixed_coarse_and_symmetric() -> None:
     grid = score_grid()
     assert len(grid) == 163 and (np.diff(grid) > 0).all()
+    np.testing.assert_allclose(grid[[0, 80, 81, 82, -1]], [-100.0, -1e-3, 0.0, 1e-3, 100.0])
     np.testing.assert_array_equal(grid, -grid[::-1])
     above = grid[grid > 0]
     assert (above[1:] / above[:-1] >= 1.15).all(), "two neighbours 15 % apart: a count tells no score more finely"
@@ -62,3 +63,11 @@ def test_separated_and_useless_scores_have_a_scale_too() -> None:
     assert found is not None and 0.9 < softmax(found * scores[0])[0] < 1.0
     assert matched_scale(confidence_counts(scores), 10.0, 40) == SCALES[0]
     assert matched_scale(np.zeros(len(SCALES)), 0.0, 0) is None
+
+
+@pytest.mark.parametrize(("right", "n"), [(8, 8), (0, 8), (5, 8), (60, 80)])
+def test_the_confidence_that_is_matched_counts_one_row_more_of_each_kind(right: int, n: int) -> None:
+    """So that what was always right is not said to be sure, and what was always wrong has a scale."""
+    mean = np.linspace(0.01, 0.99, len(SCALES))
+    expected = np.exp(np.interp((right + 1) / (n + 2), mean, np.log(SCALES)))
+    assert matched_scale(n * mean, right, n) == pytest.approx(expected)

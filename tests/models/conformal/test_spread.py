@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from models.basics import FloatArray, ProblemError
 from models.conformal.coverage import Counted, least_threshold
 from models.conformal.cross import Ends
-from models.conformal.spread import STEPS, Shape, residual_counts, residual_grid, shape_of, tenth_of
+from models.conformal.spread import LEAST_ROWS, STEPS, Shape, residual_counts, residual_grid, shape_of, tenth_of
 
 
 def lopsided(seed: int, n: int) -> tuple[FloatArray, FloatArray]:
@@ -90,6 +90,28 @@ def test_errors_of_the_whole_range_count_as_rows_of_their_tenth() -> None:
     shape = shape_of(residual_counts(estimates, targets, coarse=True))
     lags = np.column_stack([shape.below, shape.above])
     assert lags[9].min() == 0 and (lags[:9].max(axis=1) > 0).all(), "the last tenth alone is as wide as the range"
+
+
+def test_training_rows_are_counted_at_thresholds_78_percent_apart() -> None:
+    """The fine grid is for held-out rows alone: a coarse count tells less of a training row."""
+    fine, coarse = residual_grid(), residual_grid(coarse=True)
+    assert np.isin(coarse, fine).all()
+    for grid, apart in ((fine, 10 ** (1 / 16)), (coarse, 10 ** (1 / 4))):
+        above = grid[grid > 0]
+        np.testing.assert_allclose([above[0], above[-1]], [1e-3, 1.0])
+        np.testing.assert_allclose(above[1:] / above[:-1], apart)
+        np.testing.assert_array_equal(grid, -grid[::-1])
+
+
+def test_a_shape_is_told_from_thirty_rows_on() -> None:
+    assert LEAST_ROWS == 30
+    estimates = np.repeat([0.05, 0.95], 15)
+    targets = estimates + np.repeat([0.3, 0.01], 15) * np.tile([-1.0, 1.0, 0.5], 10)
+    enough = shape_of(residual_counts(estimates, targets, coarse=True))
+    assert len(set(enough.below)) == len(set(enough.above)) == 1, "fifteen in a tenth are too few for its own"
+    assert not shape_of(residual_counts(estimates[:-1], targets[:-1], coarse=True)).below.any()
+    doubled = shape_of(residual_counts(np.repeat(estimates, 2), np.repeat(targets, 2), coarse=True))
+    assert doubled.below[0] == 0 < doubled.below[9] and doubled.above[0] == 0 < doubled.above[9]
 
 
 def test_lags_that_are_none_are_refused() -> None:

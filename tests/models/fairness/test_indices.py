@@ -79,13 +79,22 @@ def test_atkinson_by_hand():
     assert atkinson(losses, math.inf) == pytest.approx(1 - 1 / relative_unfairness(losses, 1.0, 0.5))
 
 
-@pytest.mark.parametrize("losses", [[0.0, 0.0, 0.0], [0.1] * 7, [3.0], [0.0]])
+@pytest.mark.parametrize("aversion", [1 - 9e-7, 1 - 2e-6, 1 + 2e-6, 1 + 9e-7])
+def test_atkinson_near_an_aversion_of_1_is_that_of_the_power_mean(aversion):
+    losses = np.array([0.01, 1.0, 4.0], dtype=np.longdouble)
+    power = 1 - np.longdouble(aversion)
+    expected = 1 - np.exp(np.log1p(np.expm1(power * np.log(losses)).mean()) / power) / losses.mean()
+    assert atkinson(losses.astype(float), aversion) == pytest.approx(float(expected), abs=1e-9)
+
+
+@pytest.mark.parametrize("losses", [[0.0, 0.0, 0.0], [0.1] * 9, [3.0], [0.0]])
 def test_equal_losses_one_site_and_zeros_are_fair(losses):
     assert twenty_twenty(losses) == palma(losses) == relative_unfairness(losses, 0.3, 0.7) == 1.0
     assert gini(losses) == pytest.approx(0.0, abs=1e-15)
     assert all(atkinson(losses, aversion) == 0.0 for aversion in (0.0, 0.5, 1.0, 3.0, math.inf))
     x, curve = lorenz_curve(losses)
     assert curve == pytest.approx(x) and curve[-1] == 1.0
+    assert (curve <= x).all(), "no curve lies above equality, not even by rounding"
 
 
 def test_a_best_share_without_loss_makes_the_ratio_infinite():
@@ -161,5 +170,11 @@ def test_refusals_are_one_clear_line(call, words):
     assert "\n" not in str(refusal.value)
 
 
-def test_every_named_index_is_a_number_of_the_losses():
-    assert {name: get_index(name)([1.0, 2.0, 4.0]) > 0 for name in INDICES} == dict.fromkeys(INDICES, True)
+def test_named_indices_are_what_their_names_say():
+    ten = np.arange(1.0, 11.0)
+    geometric = math.exp(np.log(ten).mean())
+    expected = {
+        "relative_unfairness": 9.5 / 1.5, "twenty_twenty": 9.5 / 1.5, "palma": 4.0, "gini": 0.3,
+        "atkinson": 1 - geometric / 5.5, "atkinson_infinite": 1 - 1 / 5.5, "worst_share": 9.5, "best_share": 1.5,
+    }
+    assert {name: get_index(name)(ten) for name in INDICES} == pytest.approx(expected)

@@ -87,10 +87,10 @@ def test_what_was_not_trained_is_chosen_only_where_nothing_was(rule: Any) -> Non
     assert chosen([on_the_way, uncounted], rule, SIZES).candidate == on_the_way.candidate
 
 
-def test_simpler_is_fewer_features_then_a_larger_ball_then_cheaper_flips() -> None:
+def test_simpler_is_fewer_features_then_a_larger_ball_then_cheaper_flips_then_a_larger_ball_over_the_sites() -> None:
     order = [
-        Candidate(10.0, 1.0), Candidate(10.0, 4.0), Candidate(1.0, 1.0), Candidate(100.0, 1.0, 1),
-        Candidate(1.0, 1.0, 1),
+        Candidate(10.0, 1.0, mixture_radius=0.2), Candidate(10.0, 1.0), Candidate(10.0, 4.0, mixture_radius=0.3),
+        Candidate(10.0, 4.0), Candidate(1.0, 1.0), Candidate(100.0, 1.0, 1), Candidate(1.0, 1.0, 1),
     ]
     assert sorted(reversed(order), key=lambda each: simplicity(each, SIZES)) == order
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
 
-from models.basics import ProblemError
+from models.basics import ProblemError, TransportNorm
 from models.worst_case.radius import LightTail, confidence_radius, estimated_radius, mixture_confidence, samples_radius
 
 
@@ -83,6 +84,35 @@ def test_distance_of_a_split_is_exact() -> None:
 
     found = _split_distance(features, labels, np.arange(4), 0.3, "l1", "classification")
     assert found == pytest.approx(0.5 * min(0.1 + 0.2 + 0.3, 1.2 + 0.3 + 0.9))
+
+
+def _distance_by_hand(
+    features: np.ndarray, labels: np.ndarray, half: tuple[int, ...], order: int | float, flip_cost: float
+) -> float:
+    """Wasserstein distance of half of four rows from the other, over both pairings; no flip: the longest move."""
+    other = [row for row in range(4) if row not in half]
+    moves = {(i, j): float(np.linalg.norm(features[i] - features[j], ord=order)) for i in half for j in other}
+    flip = flip_cost if math.isfinite(flip_cost) else max(moves.values())
+    return min(
+        float(np.mean([moves[i, j] + flip * (labels[i] != labels[j]) for i, j in zip(half, pairing, strict=True)]))
+        for pairing in permutations(other)
+    )
+
+
+@pytest.mark.parametrize(("norm", "order"), [("l1", 1), ("l2", 2), ("linf", math.inf)])
+@pytest.mark.parametrize(("n_features", "flip_cost"), [(1, 0.3), (2, 0.3), (5, 0.3), (5, math.inf)])
+def test_estimate_is_the_quantile_of_the_distances_shrunk_from_a_half_to_all_rows(
+    norm: TransportNorm, order: float, n_features: int, flip_cost: float
+) -> None:
+    """Four rows have three splits into halves: a quantile near 0 or 1 of many resamples is the least or the largest."""
+    features = np.random.default_rng(n_features).uniform(size=(4, n_features))
+    labels = np.array([1.0, 1.0, 1.0, -1.0])
+    splits = [_distance_by_hand(features, labels, half, order, flip_cost) for half in combinations(range(4), 2)]
+    for confidence, expected in ((1e-9, min(splits)), (1 - 1e-9, max(splits))):
+        found = estimated_radius(
+            features, labels, label_flip_cost=flip_cost, transport_norm=norm, confidence=confidence, seed=3,
+        )
+        assert found.radius == pytest.approx(expected * 0.5 ** (1 / max(n_features, 2)), rel=1e-6)
 
 
 def test_estimate_refuses() -> None:

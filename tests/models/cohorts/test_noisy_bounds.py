@@ -1,0 +1,47 @@
+"""What the server makes of noisy sums where no draw is left to luck: the norm of the best weights, a risk drawn low."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from models.cohorts.noise import METHOD, NoisePlan, NoiseTerms
+from models.cohorts.noisy_bounds import bounded_answer, norm_of_optimum, point_within
+from models.losses.catalogue import get_loss
+from models.methods.catalogue import get_method
+from models.problem import RobustSpec, SiteProblem
+from models.simulation.federation import server_problem, train
+from models.worst_case.risk import site_risk
+
+
+@pytest.mark.parametrize(("norm", "fit"), [("l1", False), ("l2", True)])
+def test_best_weights_that_are_as_large_as_they_can_be_lie_within_the_norm(norm: Any, fit: bool) -> None:
+    """Equal weights, that cost .9 of the loss at 0; and two rows near a corner, which the intercept must tell apart."""
+    if fit:
+        rows, labels, radius = np.array([[1.0] * 4, [17 / 18] * 4]), np.array([1.0, -1.0]), 0.05
+    else:
+        rows, labels, radius = np.full((2, 4), 1 / 12), np.ones(2), 0.3
+    site = SiteProblem(rows, labels, RobustSpec(radius, math.inf, norm, None, fit))
+    best = np.append(np.full(4, 9.0), -35.0) if fit else np.full(4, 3.0)
+    assert site_risk(best, site).value == pytest.approx(0.9)
+    assert train({"a": site}, gap=1e-6).certificate.lower == pytest.approx(0.9, rel=1e-5)
+    problem = server_problem({"a": site}, None, get_method(METHOD), {}, 1e-3)
+    found = norm_of_optimum(problem, get_loss("hinge"))
+    assert point_within(best, found).tolist() == best.tolist() and found < 1.2 * np.linalg.norm(best)
+
+
+def test_a_risk_that_noise_drew_below_what_the_norm_costs_is_that() -> None:
+    rows = np.random.default_rng(5).uniform(size=(3, 100, 3))
+    spec, plan = RobustSpec(0.02, 1.0, "l2", None, True), NoisePlan(50.0, 1e-5, 0.95, 4, 6.0)
+    sites = {f"plant-{g}": SiteProblem(each, np.where(each[:, 0] > 0.5, 1.0, -1.0), spec) for g, each in enumerate(rows)}
+    problem = server_problem(sites, None, get_method(METHOD), {}, 1e-3)
+    point, shares = np.array([3.0, -2.0, 1.0, 0.0]), dict.fromkeys(sites, 1 / 3)
+    drawn_low = np.full(6, -(2**40)).astype(np.int64).view(np.uint64)
+    found = bounded_answer(
+        drawn_low, point, problem, get_loss("hinge"), plan, NoiseTerms(1 / 300, 3, plan.rho), shares,
+        dict.fromkeys(sites, 0.02), complete=True,
+    )
+    assert found["risk"] == pytest.approx(0.02 * math.sqrt(14))
