@@ -12,12 +12,14 @@ from models.basics import FloatArray
 from models.cohorts.dealing import cohort_problem, cohort_shares, deal
 from models.cohorts.regrouping import regroup
 from models.cuts.cut_model import CutModel
-from models.cuts.evidence import EARLIER_RUN, Evidence, cut_model
+from models.cuts.evidence import EARLIER_RUN, Evidence, cut_model, with_answers
 from models.cuts.reuse import MOST_REUSED, reused_cuts, without_reused
 from models.problem import RobustSpec, SiteProblem
 from models.simulation.ended import Ended
 from models.simulation.federation import Training, train
 from models.worst_case.risk import site_risk
+from tests.models.cuts import told
+from tests.models.cuts.told import answer_of, problem_of
 
 NAMES = tuple(f"plant-{number}" for number in range(12))
 CHANGED = ("plant-1", "plant-4", "plant-8")
@@ -134,3 +136,23 @@ def test_weeks_do_not_pile_up() -> None:
     })
     warm = reused_cuts(many, first.end.problem, range(12))
     assert np.bincount(warm.cut_site.astype(int)).max() <= MOST_REUSED + 1
+
+
+def test_of_many_cuts_those_that_counted_last_are_taken_over_and_the_one_that_makes_the_floor() -> None:
+    problem, draw = problem_of(), np.random.default_rng(4)
+    evidence, count = Evidence.empty(problem), 2 * MOST_REUSED
+    for _ in range(count):
+        answers = {name: answer_of(1.0, draw.normal(size=3), 0.01) for name in told.NAMES[:2]}
+        evidence = with_answers(evidence, problem, draw.normal(size=3), answers)
+    # Used in turns of eight, so that of cuts that were used as lately the newer ones count.
+    used, rounds = np.floor(draw.permutation(2 * count) / 8.0), draw.permutation(2 * count) + 1.0
+    of_site = [np.flatnonzero(evidence.cut_site == g) for g in (0, 1)]
+    steep = [own[int(np.argmin(used[own]))] for own in of_site]
+    norm_weight = np.where(np.isin(np.arange(2 * count), steep), 0.05, 0.01)
+    evidence = replace(evidence, cut_used=used, cut_round=rounds, cut_norm_weight=norm_weight)
+    warm = reused_cuts(evidence, problem, range(5))
+    for g, (own, floor) in enumerate(zip(of_site, steep, strict=True)):
+        latest = sorted(own, key=lambda cut: (used[cut], rounds[cut]))[-MOST_REUSED:]
+        assert floor not in latest
+        expected = sorted([*latest, floor])
+        np.testing.assert_array_equal(warm.cut_slope[warm.cut_site == g], evidence.cut_slope[expected])

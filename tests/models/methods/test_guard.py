@@ -135,6 +135,15 @@ def test_the_account_is_that_of_what_leaves(name: str, number: int) -> None:
         np.testing.assert_allclose(told, found.arrays["minorant_slope"], atol=1e-9)
 
 
+def test_a_step_that_tells_nothing_of_the_risk_ends_where_a_risk_of_zero_would_take_it() -> None:
+    """At the least of ``ridge ||w||^2 + penalty/2 ||w - centre||^2``, whose slope is 0 there."""
+    site, asked = problem("hinge", 3), {**message(3), "ridge": np.array(0.3)}
+    found = accounted_answer(METHODS["fdr-admm"].site, site, asked, {}, Takes(MOVES + 1))
+    end, penalty = found.arrays["local_point"], NUMBERS["penalty"]
+    np.testing.assert_allclose(2 * 0.3 * end + penalty * (end - asked["centre"]), 0.0, atol=1e-12)
+    assert found.account.whole and not any(rows.any() for rows in found.account.rows)
+
+
 @pytest.mark.parametrize("number", [3, MOVES + 1])
 def test_gradients_beside_the_point_are_cuts_of_the_loss(number: int) -> None:
     site, asked = problem("logistic", 5), message(5)

@@ -1,0 +1,51 @@
+"""The range of what a site's risk can be: no wider than rows reach, and as wide as rounding and a price need."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from models.geometry.supports import BoxSupport
+from models.losses.catalogue import get_loss
+from models.methods.bundle.wafl import priced_risk
+from models.problem import RobustSpec, SiteProblem
+from models.worst_case.risk import worst_case_risk
+from models.worst_case.risk_range import RiskRange, risk_range, steepest_slope
+
+
+def test_a_range_gives_way_to_rounding_and_to_no_more() -> None:
+    for low, high, size in ((0.2, 0.7, 1.0), (100.0, 400.0, 400.0), (5.0, math.inf, 5.0)):
+        found = RiskRange(low, high)
+        for inside in (low - 9e-7 * size, min(high, 1e9) + 9e-7 * size):
+            assert inside in found
+        assert low - 1.1e-6 * size not in found
+        assert math.isinf(high) or high + 1.1e-6 * size not in found
+
+
+def test_no_slope_is_steeper_than_is_said_and_one_is_as_steep() -> None:
+    """A row at the end of its range, whose feature the whole radius moves further up."""
+    for radius, name in ((0.5, "hinge"), (2.0, "pinball")):
+        loss = get_loss(name)
+        task = {"label_flip_cost": math.inf, "transport_norm": "l2", "loss": loss}
+        label = -1.0 if loss.task == "classification" else 0.0
+        found = worst_case_risk(
+            [3.0], [[1.0]], [label], radius=radius, support=BoxSupport(np.zeros(1), np.full(1, 9.0)), **task
+        )
+        assert found.subgradient == pytest.approx([steepest_slope(loss, radius)])
+
+
+@pytest.mark.parametrize("name", ["hinge", "logistic", "huber"])
+def test_a_price_of_transport_above_the_norm_raises_the_risk_as_far_as_the_range_goes(name: str) -> None:
+    """Of the one row that fares worst of all."""
+    loss, weights = get_loss(name), np.array([1.0, -0.5, 0.2])
+    row, label = ([1.0, 0.0], -1.0) if loss.task == "classification" else ([0.0, 1.0], 1.0)
+    site = SiteProblem(np.array([row]), np.array([label]), RobustSpec(0.3, 10.0, "l2", loss=loss))
+    for price in (0.0, 1.0, 4.0):
+        norm = float(np.linalg.norm(weights[:2]))
+        found = risk_range(
+            weights, loss, radius=0.3, label_flip_cost=10.0, transport_norm="l2", fit_intercept=True, multiplier=price
+        )
+        risk = priced_risk(weights, max(price, norm), site)[0]
+        assert risk in found and found.high == pytest.approx(risk)
