@@ -27,11 +27,16 @@ def test_a_certificate_that_holds_is_returned() -> None:
 
 def test_rounding_is_closed_by_lowering_the_lower_bound() -> None:
     assert check_certificate(Certificate(1.0, 1.0 + 1e-12)) == Certificate(1.0, 1.0)
+    for upper, crossed in ((1e-3, 9e-10), (1.0, 9e-10), (1e3, 9e-7)):
+        assert check_certificate(Certificate(upper, upper + crossed)) == Certificate(upper, upper)
+        with pytest.raises(CertificateError, match="lies above the upper bound"):
+            check_certificate(Certificate(upper, upper + 1.2 * crossed))
 
 
 @pytest.mark.parametrize(
     "broken",
-    [Certificate(1.0, 1.001), Certificate(math.nan, 0.0), Certificate(1.0, math.nan), Certificate(1.0, 0.5, 1.5)],
+    [Certificate(1.0, 1.001), Certificate(math.nan, 0.0), Certificate(1.0, math.nan), Certificate(1.0, 0.5, 1.5),
+     Certificate(1.0, 0.5, -0.1)],
 )
 def test_a_certificate_that_does_not_hold_raises(broken: Certificate) -> None:
     with pytest.raises(CertificateError) as failure:
