@@ -1,0 +1,61 @@
+"""Relative fairness over risks: members of Lambda without negative entries, and how far the weights can be."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from models.basics import FloatArray
+from models.cuts.cut_model import CutModel
+from models.fairness.ambiguity_set import RelativeSet
+from models.fairness.relative_risk import REACH, positive_member, reach_of
+
+
+def is_member(ambiguity: RelativeSet, weights: FloatArray) -> bool:
+    """Whether ``(1 - phi) weights = a - phi b`` for some a of A and b of B, by a linear program."""
+    n, phi = ambiguity.size, ambiguity.phi
+    sums = np.kron(np.eye(2), np.ones((1, n)))
+    rows = np.vstack([np.hstack([np.eye(n), -phi * np.eye(n)]), sums])
+    caps = np.concatenate([ambiguity.worst.caps, ambiguity.best.caps]) + 1e-9
+    right = np.concatenate([(1.0 - phi) * weights, [1.0, 1.0]])
+    return bool(linprog(np.zeros(2 * n), A_eq=rows, b_eq=right, bounds=[(0.0, cap) for cap in caps]).status == 0)
+
+
+def test_a_member_without_negative_entries_is_one_and_the_nearest_where_that_is_one() -> None:
+    as_it_is, drawn = 0, 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        n, phi = int(rng.integers(2, 7)), float(rng.choice([0.3, 0.5, 0.8]))
+        shares = rng.dirichlet(np.ones(n))
+        ambiguity = RelativeSet.of_weights(shares, phi, float(rng.choice([0.2, 0.6])), float(rng.choice([0.3, 1.0])))
+        near = ambiguity.member(rng.normal(size=n)) if seed % 2 else rng.normal(size=n)
+        found = positive_member(ambiguity, near, shares)
+        assert found.min() >= 0 and is_member(ambiguity, found)
+        clipped = np.maximum(near, 0.0) / max(float(np.maximum(near, 0.0).sum()), 1e-9)
+        if clipped.sum() > 0.5 and is_member(ambiguity, clipped):
+            np.testing.assert_allclose(found, clipped, atol=1e-8)
+            as_it_is += 1
+        drawn += not np.array_equal(found, shares)
+    assert as_it_is > 40 and drawn > as_it_is
+
+
+@pytest.mark.parametrize("sides", [(2.0, -0.5), (0.5, -2.0)])
+def test_where_the_risk_is_not_above_a_height_the_weights_reach_as_far_as_is_said(sides: tuple[float, float]) -> None:
+    """One site and two cuts, of the intercept alone: 0.5 + 2 b and 0.5 - b / 2, or the other way round."""
+    slopes, units, upper = np.zeros((2, 3)), np.array([1.0, 4.0]), 0.7
+    slopes[:, 2] = sides
+    model = CutModel(
+        np.ones(1), np.array([0.1]), np.zeros(2, dtype=np.intp), np.full(2, 0.5), slopes, np.zeros(2), "l2", 2,
+        feature_scale=units,
+    )
+    reach = reach_of(model, upper)
+    beyond = [np.diag(sign * reach)[k] * size for sign in (-1, 1) for k in range(3) for size in (0.999999, 1.000001)]
+    inside = np.array([model.value(point) <= upper for point in beyond]).reshape(2, 3, 2)
+    assert inside[:, :2, 0].all() and not inside[:, :2, 1].any(), "along a feature by the floor, both ways"
+    assert inside[:, 2, 0].any() and not inside[:, 2, 1].any(), "along the intercept on the flatter side"
+    assert (reach_of(replace(model, floor=np.zeros(1)), upper) == REACH).all()
+    assert (reach_of(model, math.inf) == REACH).all()
