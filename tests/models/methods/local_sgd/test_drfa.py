@@ -1,0 +1,38 @@
+"""How many steps DRFA takes a round for: those that its sites take."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from models.losses.catalogue import get_loss
+from models.methods.catalogue import get_method
+from models.methods.local_sgd.drfa import DrfaRule
+from models.problem import RobustSpec, SiteProblem
+from models.simulation.federation import server_problem
+
+SITE = SiteProblem(
+    np.random.default_rng(0).uniform(size=(60, 2)), np.where(np.arange(60) % 2 == 0, 1.0, -1.0),
+    RobustSpec(0.0, 1.0, loss=get_loss("logistic")),
+)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "steps"),
+    [({"local_steps": 7}, 7), ({"local_steps": 0, "epochs": 3, "batch": 1.0}, 3),
+     ({"local_steps": 0, "epochs": 3, "batch": 0.2}, 15), ({"local_steps": 0, "epochs": 2, "batch": 0.35}, 6)],
+)
+def test_the_mixture_moves_for_as_many_steps_as_a_site_takes(numbers: dict[str, float], steps: int) -> None:
+    """A snapshot after more steps than there are is where they end."""
+    method = get_method("drfa")
+    problem = server_problem({"a": SITE}, None, method, numbers, 1e-3)
+    assert DrfaRule().steps(problem) == steps
+    message = {
+        "point": np.ones(3), "correction": np.zeros(3), "step_size": np.array(0.1), "draw": np.array(1.0),
+    }
+    ends = [
+        method.site.answer(SITE, {**message, "snapshot_step": np.array(float(after))}, problem.parameters)
+        for after in (steps - 1, steps)
+    ]
+    assert not np.array_equal(ends[0]["snapshot"], ends[0]["local_point"])
+    np.testing.assert_array_equal(ends[1]["snapshot"], ends[1]["local_point"])
