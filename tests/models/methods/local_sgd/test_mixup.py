@@ -116,6 +116,20 @@ POINTS = np.concatenate([LEFT, 3 + LEFT])
 THRESHOLDS = np.linspace(-2, 2, 801)
 
 
+@pytest.mark.parametrize(("step_size", "batch", "least", "all_rows"), [
+    (0.0, 0.2, 1.0, True), (0.1, 1.0, 1.0, True), (0.1, 0.2, 1.0, False), (0.1, 0.2, 60.0, True),
+])
+def test_the_mixed_loss_is_of_all_rows_or_of_as_many_as_a_step_takes(
+    step_size: float, batch: float, least: float, all_rows: bool
+) -> None:
+    """At a ratio of 1, where it is the loss of the rows themselves; of no fewer than a site lets itself be asked."""
+    features, labels = rows(3, 60)
+    site, method = SiteProblem(features, labels, RobustSpec(0.0, 1.0, loss=get_loss("logistic"))), get_method("drflm")
+    parameters = {**method.parameters, "mixup_ratio": 1.0, "batch": batch, "least_rows": least}
+    answer = method.site.answer(site, message(WEIGHTS, step_size=step_size, draw=5), parameters)
+    assert (float(answer["mixed_risk"]) == pytest.approx(float(answer["risk"]))) == all_rows
+
+
 def positive_share(p1: float, p2: float) -> FloatArray:
     """Probability that the label is +1 at each point; p1 0 is the clean client."""
     return np.where(POINTS > 0, 1.0, np.where(POINTS > -1 - p2, p1, 0.0))

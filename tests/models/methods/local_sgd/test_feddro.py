@@ -1,0 +1,41 @@
+"""FedDRO where the tracked inner value is not known yet, or lags behind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from models.losses.catalogue import get_loss
+from models.methods.catalogue import get_method
+from models.methods.local_sgd.feddro import TiltedObjective
+from models.methods.local_sgd.objectives.linear import LinearObjective
+from models.problem import RobustSpec, SiteProblem
+from models.simulation.federation import server_problem
+
+FEATURES = np.random.default_rng(0).uniform(size=(20, 2))
+LABELS = np.where(np.arange(20) % 3 == 0, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("over_rows", [True, False])
+def test_no_step_is_steeper_than_the_gradients_over_the_share_however_far_the_inner_value_lags(over_rows: bool) -> None:
+    """Of these rows alone it is at least the share of their own, so no factor is above 1 over the share."""
+    model, mu, share, weights = LinearObjective(get_loss("logistic")), 0.3, 0.25, np.array([2.0, -1.0, 0.5])
+    exact = TiltedObjective(model, mu, 0.0, share, over_rows)
+    loss, gradient = exact.loss_and_gradient(weights, FEATURES, LABELS)
+    at_share = loss + mu * np.log(share)
+    for inner, factor in ((-50.0, 1 / share), (at_share, 1 / share), (loss, 1.0), (loss + mu, 1 / np.e)):
+        objective = TiltedObjective(model, mu, inner, share, over_rows)
+        step = objective.loss_and_gradient(weights, FEATURES, LABELS, np.random.default_rng(1))[1]
+        np.testing.assert_allclose(step, factor * gradient, rtol=1e-9)
+
+
+def test_the_first_exchange_asks_for_the_inner_value_and_takes_no_step() -> None:
+    sites = {"a": SiteProblem(FEATURES, LABELS, RobustSpec(0.0, 1.0, loss=get_loss("logistic")))}
+    method = get_method("feddro")
+    problem = server_problem(sites, None, method, {}, 1e-3)
+    state, sizes = method.server.init(problem), []
+    for _ in range(2):
+        message = method.server.messages(state, problem)["a"]
+        sizes.append(float(message["step_size"]))
+        state = method.server.step(state, problem, {"a": method.site.answer(sites["a"], message, problem.parameters)})
+    assert sizes == [0.0, problem.parameters["step_size"]]
