@@ -10,6 +10,7 @@ from models.losses.joint import Softmax
 from models.problem import RobustSpec, SiteProblem
 from models.tuning.budget import Budget, OneTraining
 from models.tuning.coupling import EXCHANGES, POINTS, RIDGE, Coupler, Told, coupled_planes, coupling_cost
+from models.worst_case.joint_risk import joint_weights
 from models.worst_case.risk import site_cut
 
 
@@ -140,3 +141,23 @@ def test_what_a_coupling_may_be_is_as_the_limits_say() -> None:
     """Twelve exchanges of three points, mu = 0.01: the README and the version's words state them."""
     assert (EXCHANGES, POINTS, RIDGE) == (12, 3, 1e-2)
     assert coupling_cost(3, 20, 60).rounds == 12
+
+
+def test_where_the_loss_is_linear_the_first_bound_is_the_optimum() -> None:
+    """So that no bound of a coupling could be higher: the ridge alone bends the objective."""
+    k, draw = 3, np.random.default_rng(6)
+    slope = 0.02 * draw.normal(size=(k - 1, k + 1))
+    start = np.hstack([np.eye(k), np.zeros((k, 1))])
+
+    def told(point: np.ndarray) -> Told:
+        loss = 1.0 + float((slope * (point[1:] - point[0] - start[1:] + start[0])).sum())
+        return Told(loss, loss, joint_weights(np.vstack([np.zeros(k + 1), slope]), True))
+
+    # In all K planes the slope of the first is minus the sum of the others'.
+    whole = np.vstack([-slope.sum(axis=0), slope])
+    best = start - whole / RIDGE
+    least = told(best).loss + RIDGE / 2 * float(((best - start) ** 2).sum())
+    coupler = Coupler(k)
+    assert len(coupler.points()) == 1
+    coupler.tell([told(start)])
+    assert coupler.first == 1.0 and coupler.at_least == pytest.approx(least) and least > 0.2
