@@ -77,6 +77,20 @@ def test_the_problem_of_the_cohorts_has_the_same_weight() -> None:
     assert cohort_problem(trusted, cohorts).sites[1].label_flip_cost == math.inf
 
 
+def test_a_cohorts_flip_cost_is_the_mean_of_its_plants_by_their_shares() -> None:
+    plants = problem([0.1, 0.2, 0.3, 0.4])
+    costs = (1.0, 2.0, 4.0, 8.0)
+    unlike = tuple(replace(site, label_flip_cost=cost) for site, cost in zip(plants.sites, costs, strict=True))
+    seen = cohort_problem(replace(plants, sites=unlike), {"a": ("s0", "s1", "s2", "s3")})
+    assert seen.sites[0].label_flip_cost == pytest.approx(0.1 * 1.0 + 0.2 * 2.0 + 0.3 * 4.0 + 0.4 * 8.0)
+
+
+def test_who_is_left_of_a_small_cohort_joins_the_smallest_of_the_others() -> None:
+    before = {"a": ("p1", "p2", "p3"), "b": ("p4", "p5", "p6", "p7", "p8"), "c": ("q1", "q2", "q3", "q4")}
+    found = without(before, {"p3"})
+    assert found == {"b": before["b"], "c": ("p1", "p2", "q1", "q2", "q3", "q4")}
+
+
 @pytest.mark.parametrize(
     ("cohorts", "mixture", "said"),
     [

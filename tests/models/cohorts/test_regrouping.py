@@ -68,3 +68,15 @@ def test_cuts_of_a_cohort_hold_for_the_same_plants_with_the_same_shares_and_dige
     assert kept_cohorts(before, shares, now, other, set("abcdef")) == [-1, 1]
     with pytest.raises(ProblemError):
         regroup(before, ["a", "b"], (), 3)
+
+
+def test_a_plant_that_is_left_alone_is_dealt_with_the_smallest_of_the_other_cohorts() -> None:
+    before = {"cohort-1": ("a", "b", "c"), "cohort-2": ("d", "e", "f", "g", "h"), "cohort-3": ("i", "j", "k")}
+    found = regroup(before, list("adefghijk"), (), 3)
+    assert found["cohort-2"] == before["cohort-2"] and sorted(map(len, found.values())) == [4, 5]
+
+
+@pytest.mark.parametrize(("off", "kept"), [(0.0, [0]), (1e-15, [0]), (1e-13, [-1]), (1e-9, [-1])])
+def test_shares_are_the_same_but_for_the_rounding_of_one_division(off: float, kept: list[int]) -> None:
+    before, shares = {"cohort-1": ("a", "b", "c")}, dict.fromkeys("abc", 1 / 3)
+    assert kept_cohorts(before, shares, before, shares | {"b": (1 + off) / 3}, set("abc")) == kept

@@ -13,7 +13,7 @@ from models.basics import Arrays
 from models.cuts import bounds as subject
 from models.cuts.evidence import Evidence
 from models.methods.bundle.level import BundleServer
-from models.problem import ServerProblem, Status
+from models.problem import ServerProblem, SiteTerms, Status
 from models.site_ambiguity.ball import MixtureNorm, worst_mixture
 from tests.models.cuts.told import NAMES, answer_of, problem_of
 
@@ -66,6 +66,18 @@ def test_a_point_where_a_present_site_never_answered_does_not_count() -> None:
     known = _recorded(problem_of(), every, four)
     assert (known.best, known.upper) == (1, pytest.approx(0.8 * 0.1 + 0.2 * 0.9))
     assert _recorded(problem_of(), four).upper == pytest.approx(0.8 * 0.1)
+
+
+@pytest.mark.parametrize(("radius", "best", "upper"), [(0.0, 0, 0.1), (0.4, 1, 0.9)])
+def test_in_a_ball_a_site_without_weight_keeps_a_point_from_counting_too(
+    radius: float, best: int, upper: float
+) -> None:
+    """A mixture of the ball gives it some; with fixed weights what its risk is plays no part."""
+    weights = (0.0, 0.25, 0.25, 0.25, 0.25)
+    terms = tuple(SiteTerms(name, weight, 0.1, 1.0) for name, weight in zip(NAMES, weights, strict=True))
+    others = {name: answer_of(0.1) for name in NAMES[1:]}
+    known = _recorded(problem_of(radius=radius, sites=terms), others, _answers(*[0.9] * 5))
+    assert (known.best, known.upper) == (best, pytest.approx(upper))
 
 
 def test_fresh_weight_is_that_of_the_last_round() -> None:

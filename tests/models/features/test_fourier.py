@@ -58,6 +58,16 @@ def test_gradient_steepness_and_lipschitz_constant(norm: TransportNorm, keep_lin
     assert (lift.steepness(slopes, norm) <= lift.lipschitz(norm) * vector_norm(slopes, DUAL_NORM[norm]) + 1e-12).all()
 
 
+@pytest.mark.parametrize("keep_linear", [True, False])
+@pytest.mark.parametrize(("norm", "order"), [("l1", 1), ("l2", 2), ("linf", np.inf)])
+def test_the_lipschitz_constant_is_the_norm_of_the_steepest_waves_beside_the_features(
+    norm: TransportNorm, order: float, keep_linear: bool
+) -> None:
+    lift = fourier_lift(3, 12, bandwidth=0.3, seed=2, keep_linear=keep_linear)
+    jacobian = np.vstack([np.eye(3) if keep_linear else np.zeros((0, 3)), 0.5 * lift.frequencies])
+    assert lift.lipschitz(norm) == pytest.approx(np.linalg.norm(jacobian, ord=order))
+
+
 def test_the_steepness_of_one_wave_is_attained() -> None:
     lift = fourier_lift(2, 1, bandwidth=0.05, seed=1, keep_linear=False)
     rows = np.stack(np.meshgrid(*[np.linspace(0, 1, 400)] * 2), axis=-1).reshape(-1, 2)
