@@ -16,7 +16,7 @@ def test_labels_and_predictions() -> None:
     rows = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
     assert predict_class(weights, rows).tolist() == [0, 1, 2]
     assert predict_scores(weights, rows).shape == (3, 3)
-    assert predict_class(np.array([[1.0, -0.5]]), np.array([[1.0], [0.2]])).tolist() == [1, 0]
+    assert predict_class(np.array([[1.0, -0.5]]), np.array([[1.0], [0.2], [0.5]])).tolist() == [1, 0, 0], "0: no fault"
 
 
 def test_refusals() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from models.methods.local_sgd.phi_choice import begin_choice
 from models.methods.local_sgd.scaff_pd import ScaffRule
 from models.multiclass import head_labels, n_heads, predict_class
 from models.one_vs_rest import OneVsRestServer, answer_heads
-from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms, Status
+from models.problem import Certificate, RobustSpec, ServerProblem, SiteProblem, SiteTerms, Status
 
 
 def _data(n_classes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -134,3 +134,44 @@ def test_a_message_without_a_part_for_each_head_is_refused() -> None:
     problems = [SiteProblem(np.zeros((2, 1)), signs, SPEC) for signs in head_labels(np.array([0, 1]), 3)]
     with pytest.raises(ProblemError, match="leading axis of 3 heads"):
         answer_heads(get_method("level-bundle-plain").site, problems, {"point": np.zeros((2, 2))}, {})
+
+
+def test_the_mixture_that_is_told_is_the_mean_of_the_heads() -> None:
+    problem, server = _problem("level-bundle", 1e-3), OneVsRestServer(get_method("level-bundle").server, 3)
+    state = server.init(problem)
+    assert server.mixture_weights(state, problem) == pytest.approx({f"s{g}": 1 / 3 for g in range(3)})
+
+
+class Told:
+    """A binary method whose states are what is to be said of them."""
+
+    def status(self, state: Any, problem: ServerProblem) -> Status:
+        return Status(state)
+
+    def certificate(self, state: Any) -> Certificate:
+        return Certificate(1.0, 0.5)
+
+    def carried_proof(self, state: Any, problem: ServerProblem) -> Any:
+        return state
+
+    def contradictions(self, state: Any, problem: ServerProblem, answers: Any) -> Any:
+        return state
+
+
+@pytest.mark.parametrize(("heads", "whole"), [
+    ((Status.STALLED, Status.STALLED), Status.STALLED), ((Status.CERTIFIED, Status.STALLED), Status.STALLED),
+    ((Status.CRITICAL, Status.STALLED), Status.STALLED), ((Status.CERTIFIED, Status.CRITICAL), Status.CRITICAL),
+    ((Status.STALLED, Status.CONTINUE), Status.CONTINUE), ((Status.CERTIFIED, Status.CERTIFIED), Status.CONTINUE),
+])
+def test_heads_end_together_where_none_goes_on(heads: tuple[Status, ...], whole: Status) -> None:
+    server, problem = OneVsRestServer(cast(Any, Told()), 2), _problem("level-bundle", 1e-3)
+    assert server.status(heads, problem) is whole
+    assert server.status(heads, replace(problem, gap=0.5)) is Status.CERTIFIED, "the bounds of the sum are near enough"
+
+
+def test_proofs_are_there_of_every_head_or_of_none_and_the_first_contradiction_is_told() -> None:
+    server, problem = OneVsRestServer(cast(Any, Told()), 2), _problem("level-bundle", 1e-3)
+    assert server.carried_proofs(("one", "two"), problem) == ("one", "two")
+    assert server.carried_proofs(("one", None), problem) == ()
+    assert server.contradictions(({}, {"a": 2}), problem, {}) == {"a": 2}
+    assert server.contradictions(({"a": 1}, {"a": 2, "b": 3}), problem, {}) == {"a": 1, "b": 3}
