@@ -35,7 +35,7 @@ def test_the_promise_holds_for_gaussian_noise(rho: float, delta: float) -> None:
     exact = norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon + norm.logcdf(-mu / 2 - epsilon / mu))
     assert exact <= delta * (1 + 1e-9)
     if epsilon > 0:
-        assert delta_of(rho, epsilon) <= delta * (1 + 1e-9)
+        assert delta_of(rho, epsilon) == pytest.approx(delta, rel=1e-6) and exact <= delta_of(rho, epsilon) * (1 + 1e-9)
         assert rho_of(epsilon, delta) == pytest.approx(rho, rel=1e-9)
 
 
@@ -63,3 +63,9 @@ def test_a_plant_tells_no_more_than_its_own_limit_whatever_it_is_asked() -> None
 def test_a_promise_that_is_none_is_refused(stated: tuple[float, float]) -> None:
     with pytest.raises(ProblemError, match="epsilon must be above 0"):
         rho_of(*stated)
+
+
+@pytest.mark.parametrize("stated", [(-1.0, 1e-5), (1.0, 0.0), (1.0, 1.0), (1.0, -0.1)])
+def test_an_epsilon_of_no_budget_or_no_delta_is_refused(stated: tuple[float, float]) -> None:
+    with pytest.raises(ProblemError, match="rho must be at or above 0 and delta in"):
+        epsilon_of(*stated)

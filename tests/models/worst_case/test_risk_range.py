@@ -49,3 +49,15 @@ def test_a_price_of_transport_above_the_norm_raises_the_risk_as_far_as_the_range
         )
         risk = priced_risk(weights, max(price, norm), site)[0]
         assert risk in found and found.high == pytest.approx(risk)
+
+
+@pytest.mark.parametrize("name", ["hinge", "smooth_hinge", "logistic", "huber", "pinball"])
+@pytest.mark.parametrize("intercept", [-5.0, -0.2, 5.0])
+def test_without_a_ball_the_range_is_that_of_the_loss_over_all_rows(name: str, intercept: float) -> None:
+    loss, scores = get_loss(name), intercept + np.linspace(-0.5, 1.5, 2001)
+    numbers = np.concatenate([scores, -scores] if loss.task == "classification" else [scores, scores - 1.0])
+    found = risk_range(
+        np.array([1.5, -0.5, intercept]), loss, radius=0.0, label_flip_cost=1.0, transport_norm="l2", fit_intercept=True
+    )
+    values = loss.value(numbers)
+    assert (found.low, found.high) == pytest.approx((values.min(), values.max()), abs=1e-6)
