@@ -21,8 +21,8 @@ from services.contracts.wire.masking import MaskingAnswer, Unmasked
 from services.contracts.wire.messages import Kind, SiteRefusal, SiteUpdate
 
 HEADER_ALLOWANCE = 4096  # bytes; an honest header with names and digests has under 1,000
-LARGEST = 1e15
-"""No honest number comes near; where larger ones meet, nothing is left of the others' digits, and rounds fail."""
+LARGEST = 1e100
+"""No honest number comes near; larger ones would overflow where they are multiplied."""
 
 
 Doubt = Callable[[Mapping[str, FloatArray]], str]

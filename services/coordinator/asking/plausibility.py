@@ -18,6 +18,8 @@ from services.contracts.problems.training_spec import TrainingSpec
 
 _ROUNDING = 1e-6
 """Relative: a slope or a radius may be off by this much."""
+_LOWEST = 1e15
+"""Of a cut's height and offset, in parts of what was asked, squared; 1e20 left nothing of the other plants' digits."""
 
 
 def doubt(kind: str, spec: TrainingSpec, asked: Arrays, said: Arrays, n_features: int) -> str:
@@ -30,13 +32,13 @@ def doubt(kind: str, spec: TrainingSpec, asked: Arrays, said: Arrays, n_features
         return counted_doubt(said) if "calibration" in asked else _below_zero(said) or _held_out(said)
     if kind in ("round", "evaluate") and spec.multi_class == "crammer_singer" and "calibration" not in asked:
         # Its risk is of all planes together, which no range of one plane bounds; its slopes are as steep as others'.
-        return _below_zero(said) or (_cuts(spec, said) if kind == "round" else _held_out(said))
+        return _below_zero(said) or (_cuts(spec, asked, said) if kind == "round" else _held_out(said))
     if kind == "join":
         return _joined(spec, {name: float(array) for name, array in said.items()}, n_features)
     if kind == "tune":
         return _below_zero({name.rpartition("_")[0]: array for name, array in said.items()}) or _scored(said)
     if kind == "round":
-        return _below_zero(said) or _risks(spec, asked, said, "point") or _cuts(spec, said)
+        return _below_zero(said) or _risks(spec, asked, said, "point") or _cuts(spec, asked, said)
     if "calibration" in asked:
         return counted_doubt(said)
     return _below_zero(said) or _risks(spec, asked, said, "weights") or _loss(spec, asked, said) or _held_out(said)
@@ -106,8 +108,12 @@ def _loss(spec: TrainingSpec, asked: Arrays, said: Arrays) -> str:
     return ""
 
 
-def _cuts(spec: TrainingSpec, said: Arrays) -> str:
-    """No cut is steeper than a loss over features in [0, 1] can be."""
+def _cuts(spec: TrainingSpec, asked: Arrays, said: Arrays) -> str:
+    """No cut is steeper than a loss over features in [0, 1] can be, nor lower than numbers can be added at."""
+    scale = max([1.0, *(float(np.abs(array).max(initial=0.0)) for array in asked.values())]) ** 2  # a squared loss
+    for name in ("cut_height", "minorant_offset"):
+        if name in said and (np.abs(said[name]) > _LOWEST * scale).any():
+            return f"its {name.replace('_', ' ')} is above {_LOWEST * scale:g} in size, and no cut is worth that"
     loss, radius = spec.loss.loss, spec.radius.value
     limits = {"slope": steepest_slope(loss, radius), "norm_weight": radius * loss.lipschitz if radius > 0 else 0.0}
     # On the average no feature is moved by more than the radius.
