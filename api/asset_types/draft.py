@@ -19,7 +19,6 @@ from services.contracts.machines.asset_type import AssetType, FaultClass, Featur
 from services.contracts.machines.likely_range import likely_range
 from services.contracts.machines.likely_scale import likely_log_range, speaks_for_logarithms
 from services.contracts.machines.target import Target
-from services.contracts.plain_words import plain
 from services.contracts.reading import explain
 from services.contracts.toml_text import quoted
 
@@ -84,7 +83,7 @@ def draft_asset_type(name: str, path: Path, layout: Layout) -> DraftedType:
             continue
         readings = _numbers(cells, layout.decimal)
         if readings is None:
-            remarks.append(f"{plain(header)}: not all of its cells are numbers, so it is no feature")
+            remarks.append(f"{header}: not all of its cells are numbers, so it is no feature")
             continue
         sensors.append(_sensor(header, readings, is_for_target=goal is not None))
     if not sensors:
