@@ -146,19 +146,21 @@ def test_rungs_take_every_fold_once() -> None:
                 assert raced or len(found) == 1
 
 
-def test_cuts_are_asked_one_after_another_as_far_as_the_rounds_go() -> None:
-    def most_at_once(rounds: int) -> int:
-        tuner, most = tuner_of(plants := sites(), Budget(OneTraining(rounds, 6000.0), 2.0), n_folds=3), 0
+def test_cuts_are_asked_two_by_two_in_few_exchanges_however_many_rounds_there_are() -> None:
+    def exchanges(rounds: int) -> list[int]:
+        """Cuts of one lift and fold in each exchange of the first rung, the most of all."""
+        tuner, found = tuner_of(plants := sites(), Budget(OneTraining(rounds, 6000.0), 2.0), n_folds=3), list[int]()
         while (exchange := tuner.exchange()) is not None and not exchange.scored:
             asked = [(part.candidate.lift, part.fold) for part in exchange.asked]
-            most = max(most, *(asked.count(each) for each in asked))
+            found.append(max(asked.count(each) for each in asked))
             tuner.tell_cuts([
                 {name: answer_cuts(site.problems(part.candidate, part.fold), part.weights).arrays
                  for name, site in plants.items()} for part in exchange.asked
             ])
-        return most
+        return found
 
-    assert most_at_once(20) == 1 and most_at_once(3) == 3
+    assert max(exchanges(20)) == 2 and max(exchanges(3)) == 3
+    assert len(exchanges(20)) <= 15 and len(exchanges(200)) <= 15
 
 
 def test_most_leave_by_one_fold_only_where_the_budget_pays_for_no_more() -> None:
