@@ -4,9 +4,10 @@ Successive halving over folds (Jamieson and Talwalkar 2016; here in thirds): all
 two folds held out in turn, the best third, three at least, with the next folds, and so on, until three are left that
 were scored on every fold. One fold of a small site is some thirty rows, too few to send two thirds home by; where the
 budget pays for no more, it does. Three folds or fewer are asked all at once. All that are in a rung are asked in the
-same exchanges, with cuts shared by all of one lift (``shared_cuts``), two of each lift and fold at a time, to a gap of 5e-2. Of targets a rung begins at the means of the sites' own weights (``starts``), and a score
-is of the best point known: errors of a rough plane have no end. The budget is counted before every exchange: within a
-rung so many cuts are asked as it allows, and scores are never short of it.
+same exchanges, with cuts shared by all of one lift (``shared_cuts``), two of each lift and fold at a time, to a gap of
+5e-2. Of targets a rung begins at the means of the sites' own weights (``starts``), and a score is of the best point
+known: errors of a rough plane have no end. The budget is counted before every exchange: within a rung so many cuts are
+asked as it allows, and scores are never short of it.
 
 A tuner knows scalars of the sites and what they answer; it does no I/O. ``exchange`` says what to ask, ``tell_cuts``
 and ``tell_scores`` take the answers, until ``exchange`` is None.
