@@ -99,7 +99,7 @@ def test_sums_of_steps_give_no_row_by_the_number_of_steps(make_site: Any, seed: 
     def gradient(point: np.ndarray) -> np.ndarray:
         return np.where(labels * (features @ point) < 1.0, -labels, 0.0)
 
-    for _ in range(15):
+    while number < 30 or (not tempting and number < 300):  # the vault's own draws say when a row changes its part
         point = np.append(3 * rng.standard_normal(3), 0.0)
         point[3] = -point[:3] @ features[:, :3].mean(axis=0)
         parameters = {"epochs": 3.0, "batch": 1.0}
