@@ -112,7 +112,7 @@ def test_no_honest_step_of_a_softmax_ends_beyond_the_reach(data: Any) -> None:
     message = message_of(data.draw, random.normal(size=9), random)
     parameters, problem = parameters_of(data.draw, name), SiteProblem(features, labels, RobustSpec(0.0, 1.0, "l2"))
     found = reach(half, message, parameters, problem.spec.loss, 0.0, lambda _: math.inf)
-    assert found is not None and held(found, half.answer(problem, message, parameters))
+    assert found is None or held(found, half.answer(problem, message, parameters))
 
 
 def steps_of(**changes: float) -> Reach | None:
