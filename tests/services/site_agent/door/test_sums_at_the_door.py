@@ -120,7 +120,7 @@ def test_what_a_restart_lost_is_said_so(new_party: Callable[..., Party]) -> None
     assert party.ask("prepare", asked).code == "masks_missing"
 
 
-def test_shares_of_another_round_are_not_revealed_and_a_second_question_refused(new_party: Callable[..., Party]) -> None:
+def test_shares_of_another_round_are_not_revealed_nor_a_second_question_told(new_party: Callable[..., Party]) -> None:
     party = new_party()
     party.agree()
     message, shapes = first_question()
