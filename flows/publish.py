@@ -150,11 +150,23 @@ def closing_note(run: Run, stopped: str, outcome: str) -> str:
 
 def why_stopped(run: Run, trained: TrainedModel) -> str:
     """Why training ended and what the method says of its result, on one line."""
-    return _joined(trained.status.value, trained.note, _warm_note(run, trained))
+    return _joined(trained.status.value, _held_open(run, trained), trained.note, _warm_note(run, trained))
 
 
 def _joined(*parts: str) -> str:
     return "; ".join(part for part in parts if part)
+
+
+def _held_open(run: Run, trained: TrainedModel) -> str:
+    """One line of each site, or cohort with its sites, that keeps the gap open by itself; else empty."""
+    members = cohorts_of(run) if run.plan.reveal == "sums" else {}
+    names = {site: f"{site} ({', '.join(members[site])})" if site in members else site for site in trained.held_open}
+    apart = trained.certificate.upper - trained.certificate.lower
+    return "; ".join(
+        f"{names[site]} keeps the gap open: of {apart:.3g} between the bounds its own cuts leave {left:.3g}, so far "
+        "below its own risk they lie at the model, and no further round closes that; it need not be a lie"
+        for site, left in trained.held_open.items()
+    )
 
 
 def _warm_note(run: Run, trained: TrainedModel) -> str:

@@ -14,6 +14,7 @@ from services.coordinator.asking.nats_transport import NatsTransport
 from services.coordinator.asking.presence import Roll, connected_sites, hear_hellos
 
 LOG = logging.getLogger("ballast.flows")
+SEVERAL = "two agents or more answer under its key"
 
 
 class RollCall:
@@ -47,8 +48,11 @@ class RollCall:
                 self._roll.call(site_id)
 
     def counted(self, site_id: str, agents: int) -> None:
-        """Note a second agent, with an audit entry, or that there is one alone again."""
-        notice = "" if agents == 1 else f"{agents} agents answer under its key"
+        """Note a second agent, with an audit entry, or that there is one alone again.
+
+        How many they are is not said: whoever holds the key could write an entry for each number.
+        """
+        notice = "" if agents == 1 else SEVERAL
         with self._context.store.atomic() as unit:
             if not unit.sites.set_notice(site_id, notice):
                 return

@@ -60,17 +60,26 @@ def agree(cohort: MaskingCohort, site_id: str, pair: MaskKeyPair, keys: Mapping[
         if peer == site_id:
             continue
         _check_mask_key(cohort, fingerprint, peer, key)
-        try:
-            shared = Box(own, PublicKey(key.public_key)).shared_key()
-        except (CryptoError, RuntimeError):
-            raise MaskingError(f"the mask key of {peer} is no point that a secret can be agreed on with") from None
+        shared = _shared(own, peer, key.public_key)
         secrets[peer] = derive(shared, "pair of plants", fingerprint, *sorted((site_id, peer)))
     return secrets
 
 
 def check_mask_key(cohort: MaskingCohort, site_id: str, key: MaskKey) -> None:
-    """Refuse a key that is not this site's for this run and cohort: :class:`MaskingError`."""
+    """Refuse a key that is not this site's for this run and cohort, or that nobody can agree on a secret with.
+
+    :class:`MaskingError`: each of its peers would refuse the keys of all, and be the one that refused.
+    """
     _check_mask_key(cohort, cohort.fingerprint, site_id, key)
+    _shared(PrivateKey.generate(), site_id, key.public_key)
+
+
+def _shared(own: PrivateKey, peer: str, public_key: bytes) -> bytes:
+    """X25519; a point of low order, which gives the same secret to whoever asks, is refused by every private key."""
+    try:
+        return Box(own, PublicKey(public_key)).shared_key()
+    except (CryptoError, RuntimeError):
+        raise MaskingError(f"the mask key of {peer} is no point that a secret can be agreed on with") from None
 
 
 def _check_mask_key(cohort: MaskingCohort, fingerprint: str, site_id: str, key: MaskKey) -> None:

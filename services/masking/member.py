@@ -37,7 +37,7 @@ from services.masking.masks import (
     share_key,
     words_to_bytes,
 )
-from services.masking.secret_sharing import Elements, from_bytes, new_secret, split, to_bytes
+from services.masking.secret_sharing import Elements, all_from_bytes, new_secret, split, to_bytes
 
 
 @dataclass
@@ -78,8 +78,11 @@ class Member:
         Raises
         ------
         MaskingError
-            Fewer than the threshold take part, a share is not for this round, or the round was answered with other
-            words or over other peers: a second sum over others would show what is between the two.
+            Fewer than the threshold take part, no secret was agreed on with one of them, or the round was answered with
+            other words or over other peers: a second sum over others would show what is between the two.
+
+        A box that does not open costs this plant the share in it, which it then has not to reveal, and nothing else:
+        masks are of secrets that no box holds, and who refused for it would be out of the sum by its peer's doing.
         """
         self._check_run(delivery.run_id)
         number, data = delivery.round, words_to_bytes(words)
@@ -110,6 +113,8 @@ class Member:
     def reveal(self, request: UnmaskRequest) -> Revealed:
         """Shares of the self-masks of those that answered, and of the recovery keys of those that did not.
 
+        Of a peer whose box did not open there is none.
+
         Raises
         ------
         MaskingError
@@ -135,8 +140,8 @@ class Member:
         at.request, half = request, len(at.own_shares) // 2
         return Revealed(
             run_id=self._cohort.run_id, round=number, site_id=self._site,
-            self_shares={site: at.held[site][:half] for site in sorted(answered)},
-            recovery_shares={site: at.held[site][half:] for site in sorted(absent)},
+            self_shares={site: at.held[site][:half] for site in sorted(answered) if at.held[site]},
+            recovery_shares={site: at.held[site][half:] for site in sorted(absent) if at.held[site]},
         )
 
     def masks_of(self, number: int) -> tuple[bytes, dict[str, bytes]]:
@@ -180,11 +185,14 @@ class Member:
             raise MaskingError(f"the message is of run {run_id}, the masks are of run {self._cohort.run_id}")
 
     def _opened(self, number: int, peer: str, sealed: bytes) -> bytes:
+        """A peer's two shares for this plant in a round; empty where the box does not open, or holds no shares."""
         if peer not in self._secrets:
             raise MaskingError(f"{self._site} has agreed on no secret with {peer}")
         shares = open_sealed(share_key(self._secrets[peer], number, peer, self._site), sealed)
-        if shares is None:
-            raise MaskingError(f"the shares of {peer} are not its shares for {self._site} in round {number}")
-        half = len(shares) // 2
-        from_bytes(shares[:half]), from_bytes(shares[half:])
+        if shares is None or len(shares) != len(self._at(number).own_shares):
+            return b""
+        try:
+            all_from_bytes([shares[: len(shares) // 2], shares[len(shares) // 2 :]])
+        except MaskingError:
+            return b""
         return shares

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -76,9 +78,11 @@ def unmasked_sum(
     Raises
     ------
     UnfitSharesError
-        No shares of a secret fit it, though one plant more than the threshold revealed its own.
+        No shares of a secret fit it, though one plant more than the threshold revealed its own; a recovery box that is
+        none; or too few shares, and a plant whose boxes, or that says whose boxes, did not open among more peers than
+        may lie together (:func:`most_liars`).
     MaskingError
-        Too few shares, a recovery box that is none, or answers of different lengths.
+        Too few shares, or answers of different lengths.
     """
     number = request.round
     _check(cohort, number, revealed)
@@ -87,7 +91,7 @@ def unmasked_sum(
     if len({each.size for each in words.values()}) != 1:
         raise MaskingError(f"the answers of round {number} differ in length")
     total: Words = np.add.reduce(list(words.values()))
-    opener = _Opener(cohort, number, revealed, cohort.places)
+    opener = _Opener(cohort, request, revealed, cohort.places)
     for site in request.answered:
         secret = opener.secret(preparations[site], SELF)
         total = total - stream(secret_key(secret, SELF, cohort.run_id, number, site), total.size)
@@ -96,6 +100,21 @@ def unmasked_sum(
             if peer in words:
                 total = total - pair_mask(key, peer, site, total.size)
     return total
+
+
+def most_liars(cohort: MaskingCohort) -> int:
+    """Plants of a cohort that may lie together: as many as it can spare for a sum, and one where it can spare none."""
+    return max(1, len(cohort.keys) - cohort.threshold)
+
+
+def unopened(request: UnmaskRequest, revealed: Mapping[str, Revealed]) -> list[tuple[str, str]]:
+    """Pairs of plants: who revealed no share, and of whom: the box did not open, or who says so lies."""
+    return [
+        (holder, dealer)
+        for holder, each in sorted(revealed.items())
+        for dealers, told in ((request.answered, each.self_shares), (request.absent, each.recovery_shares))
+        for dealer in dealers if dealer not in told
+    ]
 
 
 class UnfitSharesError(MaskingError):
@@ -108,16 +127,21 @@ class UnfitSharesError(MaskingError):
 
 @dataclass(frozen=True)
 class _Opener:
-    """The secrets of a round that its revealed shares open; ``places`` are the holders' numbers.
+    """The secrets of a request's round that its revealed shares open; ``places`` are the holders' numbers.
 
     ``fitted``: the holders whose shares fitted last, which are tried first.
     """
 
     cohort: MaskingCohort
-    number: int
+    request: UnmaskRequest
     revealed: Mapping[str, Revealed]
     places: Mapping[str, int]
     fitted: list[int] = field(default_factory=list)
+
+    @property
+    def number(self) -> int:
+        """The round."""
+        return self.request.round
 
     def pair_keys(self, preparation: Preparation) -> dict[str, bytes]:
         """Keys of a plant's pair masks of this round, by peer: what the plant put under its recovery key."""
@@ -126,7 +150,7 @@ class _Opener:
         opened = open_sealed(key, preparation.recovery)
         peers = [peer for peer in self.cohort.members if peer in preparation.sealed]
         if opened is None or len(opened) != KEY_BYTES * len(peers):
-            raise MaskingError(f"what {site} prepared for round {self.number} does not open: the round is lost")
+            raise UnfitSharesError(f"what {site} prepared for its absence in round {self.number} does not open", site)
         return {peer: opened[KEY_BYTES * k : KEY_BYTES * (k + 1)] for k, peer in enumerate(peers)}
 
     def secret(self, preparation: Preparation, purpose: str) -> Elements:
@@ -147,15 +171,33 @@ class _Opener:
             if commitment(secret, purpose, self.cohort.run_id, self.number, site) == wanted:
                 self.fitted[:] = holders
                 return secret
+        if len(shares) < threshold:
+            raise self._too_few(site, len(shares))
         if len(self.revealed) > threshold:
             raise UnfitSharesError(
                 f"the shares of the {purpose} of {site} in round {self.number} do not fit: it dealt false ones, or "
                 "several plants told false ones", site,
             )
-        if len(shares) < threshold:
-            raise MaskingError(f"{len(shares)} shares of a secret are there, {threshold} are needed")
         raise MaskingError(
             f"the shares of the {purpose} of {site} in round {self.number} do not fit: one of them is wrong"
+        )
+
+    def _too_few(self, site: str, count: int) -> MaskingError:
+        """Who lied where a plant's secret is lost since boxes did not open: one of each pair did, and few did so."""
+        pairs, most = unopened(self.request, self.revealed), most_liars(self.cohort)
+        degree = Counter(chain.from_iterable(pairs))
+        # An honest plant is in no more of the pairs than there are liars, for each of them has one.
+        if named_most := [each for each in (site, *sorted(degree)) if degree[each] > most]:
+            liar = named_most[0]
+            others = sorted({one if other == liar else other for one, other in pairs if liar in (one, other)})
+            return UnfitSharesError(
+                f"shares that {liar} sealed, or was sent, do not open between it and {', '.join(others)}, more than "
+                f"may lie together: of what {site} prepared for round {self.number} nothing opens", liar,
+            )
+        told = "; ".join(f"{one} says that what {other} sealed for it does not open" for one, other in pairs)
+        return MaskingError(
+            f"{count} of the {self.cohort.threshold} shares of {site} that a sum needs are there in round {self.number}"
+            + (f": {told}, and the others cannot tell which of the two lies" if told else "")
         )
 
     def _choices(self, holders: list[int], threshold: int) -> Iterator[list[int]]:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from flows import roll_call
-from flows.roll_call import RollCall
+from flows.roll_call import SEVERAL, RollCall
 from services.contracts.history.records import Site
 from services.contracts.wire.messages import Hello
 from services.site_agent.connection.link import PlantLink
@@ -81,7 +81,7 @@ async def test_a_second_agent_under_the_same_key_is_noticed_and_both_are_told(
     async with watching(works, monkeypatch), agent(works, "plant-2"):
         await until(lambda: site().last_seen is not None, "hello")
         async with agent(works, "plant-2"):
-            await until(lambda: site().notice == "2 agents answer under its key", "notice")
+            await until(lambda: site().notice == SEVERAL, "notice")
             await until(lambda: caplog.text.count("another agent answers under this site's key") >= 2, "word to both")
         await until(lambda: site().notice == "", "end of the notice")
     events = works.context.store.audit.list_events(target="site:plant-2")
@@ -104,3 +104,15 @@ def test_how_long_a_plant_is_silent(age: float | None, said: str) -> None:
     last = None if age is None else now - timedelta(seconds=age)
     site = Site(site_id="a", public_key="U", enrolled_at=now, updated_at=now, last_seen=last)
     assert site.presence(now) == said
+
+
+async def test_agents_that_come_and_go_write_no_entry_for_each_of_their_numbers(works: Any) -> None:
+    def written() -> list[str]:
+        return [event.action for event in works.context.store.audit.list_events(target=f"site:{SITE}")]
+
+    async with works.context.plant_link() as transport:
+        calls, before = RollCall(works.context, transport), written()
+        for agents in (2, 3, 2, 7, 3, 1):
+            await asyncio.to_thread(calls.counted, SITE, agents)
+    assert written() == ["site.one_agent", "site.second_agent", *before]
+    assert works.context.store.sites.get(SITE).notice == ""

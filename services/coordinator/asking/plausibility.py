@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
 from models.basics import Arrays, FloatArray
+from models.methods.catalogue import check_parameters
+from models.methods.protocol import NO_PARAMETERS, Method
+from models.methods.reach import reach
 from models.worst_case.risk_range import risk_range, steepest_slope
 from services.contracts.problems.lift import draw_lift, lift_check
 from services.contracts.problems.training_spec import TrainingSpec
@@ -22,12 +26,23 @@ _LOWEST = 1e15
 """Of a cut's height and offset, in parts of what was asked, squared; 1e20 left nothing of the other plants' digits."""
 
 
-def doubt(kind: str, spec: TrainingSpec, asked: Arrays, said: Arrays, n_features: int) -> str:
+def doubt(
+    kind: str, spec: TrainingSpec, asked: Arrays, said: Arrays, n_features: int, method: Method | None = None,
+    parameters: Mapping[str, float] = NO_PARAMETERS,
+) -> str:
     """Why an answer cannot be true, on one line; empty where nothing speaks against it.
 
     ``spec`` is the site's problem as its task stated it, after the join with the radius that it joined with; ``asked``
-    and ``said`` are the arrays of task and answer, ``n_features`` counts those of the contract.
+    and ``said`` are the arrays of task and answer, ``n_features`` counts those of the contract. With the ``method`` and
+    its ``parameters`` the ends of a round's own steps are held to how far they can lie.
     """
+    found = _doubt(kind, spec, asked, said, n_features)
+    if found or kind != "round" or method is None:
+        return found
+    return _ends(spec, asked, said, method, check_parameters(method, parameters))
+
+
+def _doubt(kind: str, spec: TrainingSpec, asked: Arrays, said: Arrays, n_features: int) -> str:
     if kind != "join" and spec.loss.of_all_scores:  # its rows have no margins that a plane's weights bound
         return counted_doubt(said) if "calibration" in asked else _below_zero(said) or _held_out(said)
     if kind in ("round", "evaluate") and spec.multi_class == "crammer_singer" and "calibration" not in asked:
@@ -92,6 +107,47 @@ def _risks(spec: TrainingSpec, asked: Arrays, said: Arrays, place: str) -> str:
         if float(risk) not in found:
             return f"its risk is {float(risk):.6g}; no rows have one outside {found.low:.6g} to {found.high:.6g} there"
     return ""
+
+
+def _ends(
+    spec: TrainingSpec, asked: Arrays, said: Arrays, method: Method, parameters: Mapping[str, float]
+) -> str:
+    """Own steps end no farther from what was asked than any rows lead them."""
+    ended = [name for name in ("local_point", "snapshot") if name in said]
+    for k in range(len(said[ended[0]]) if ended else 0):
+        of_head = {name: array[k] for name, array in asked.items()}
+        most = reach(method.site, of_head, parameters, spec.loss.loss, spec.radius.value, partial(_highest, spec))
+        for name in ended if most is not None else ():
+            assert most is not None
+            far = np.abs(said[name][k] - most.where)
+            rounding = _ROUNDING * max(1.0, float(np.abs(most.where).max()), float(most.most.max()))
+            if (far > most.most + rounding).any():
+                what = name.replace("_", " ")
+                return f"its {what} is {float(far.max()):.6g} away, and no rows lead farther than {most.most.max():.6g}"
+    return _above(spec, asked, said)
+
+
+def _above(spec: TrainingSpec, asked: Arrays, said: Arrays) -> str:
+    """A risk at the end of a step, and the mean loss of mixed rows, are no larger than those of the worst rows."""
+    if spec.loss.of_all_scores:
+        return ""
+    for name, place in (("local_risk", said.get("local_point")), ("mixed_risk", asked.get("point"))):
+        if name not in said or place is None:
+            continue
+        targets = asked.get("target", np.zeros(len(place))) if name == "local_risk" else np.zeros(len(place))
+        for row, target, risk in zip(place, targets, said[name].ravel(), strict=True):
+            most = max(_highest(spec, row), float(target))
+            if float(risk) > most + _ROUNDING * max(1.0, most):
+                return f"its {name.replace('_', ' ')} is {float(risk):.6g}, and no rows have one above {most:.6g} there"
+    return ""
+
+
+def _highest(spec: TrainingSpec, row: FloatArray) -> float:
+    """Largest worst-case risk that any rows have at a plane (D,)."""
+    return risk_range(
+        row, spec.loss.loss, radius=spec.radius.value, label_flip_cost=spec.label_flip_cost,
+        transport_norm=spec.transport_norm, fit_intercept=spec.fit_intercept,
+    ).high
 
 
 def _loss(spec: TrainingSpec, asked: Arrays, said: Arrays) -> str:

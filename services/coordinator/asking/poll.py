@@ -10,10 +10,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from models.basics import Arrays
+from models.methods.catalogue import get_method
 from services.contracts.history.run import Exchange, SiteAnswer
 from services.contracts.machines.asset_type import AssetType
 from services.contracts.plain_words import plain
 from services.contracts.plans.plan import Plan
+from services.contracts.problems.all_scores import method_for
 from services.contracts.problems.coupling import CouplingTask
 from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.problems.tuning_task import TuningTask
@@ -107,7 +109,10 @@ def task_of(question: Question, site: str) -> Task:
 
 def _doubt(question: Question, site: str, said: Arrays) -> str:
     asked, n_features = question.arrays.get(site, {}), len(question.asset_type.features)
-    return doubt(question.kind, question.specs[site], asked, said, n_features)
+    spec, method = question.specs[site], None
+    if question.kind == "round":
+        method = method_for(get_method(question.plan.method), spec, question.asset_type)
+    return doubt(question.kind, spec, asked, said, n_features, method, question.parameters)
 
 
 def account(

@@ -41,7 +41,7 @@ from services.coordinator.asking.openings import SummedWords, SumRecords, sum_qu
 from services.coordinator.asking.poll import Poll, Question, poll
 from services.coordinator.asking.ports import SiteTransport
 from services.masking.keys import check_mask_key
-from services.masking.unmasking import UnfitSharesError, deliveries, unmask_request, unmasked_sum
+from services.masking.unmasking import UnfitSharesError, deliveries, unmask_request, unmasked_sum, unopened
 
 LOG = logging.getLogger("ballast.coordinator")
 FALSE_SHARES = "false_shares"
@@ -149,6 +149,7 @@ class CohortSums:
             parts = _parts(told, asked.answered, Unmasked)
             words = self._unmasked(name, asked, masked[name], parts)
             if words is None:
+                self._in_debt(asked.answered, told)
                 continue
             if name in questions:
                 sent = {site: masked[name][site] for site in asked.answered}
@@ -234,7 +235,11 @@ class CohortSums:
     ) -> Words | None:
         agreed, revealed = self._agreed[name], {site: each.revealed for site, each in told.items()}
         try:
-            return unmasked_sum(agreed.cohort, asked, agreed.prepared, masked, revealed)
+            words = unmasked_sum(agreed.cohort, asked, agreed.prepared, masked, revealed)
+            for holder, dealer in unopened(asked, revealed):
+                said = "%s says that what %s sealed for it in round %d does not open; one of the two lies"
+                LOG.warning(said, holder, dealer, asked.round)
+            return words
         except UnfitSharesError as error:
             self._reject(error.site, FALSE_SHARES, str(error))
             return None
@@ -242,6 +247,14 @@ class CohortSums:
             LOG.warning("a sum is lost: %s", error)
             self._lost += (str(error),)
             return None
+
+    def _in_debt(self, answered: Sequence[str], told: Poll) -> None:
+        """Where a sum is lost, a plant that did not reveal its shares has answered no more than one that is away."""
+        silent = {each.site_id: each for each in told.answers if each.site_id in answered}
+        for site, each in silent.items():
+            if each.status != "accepted" and self._accounts[site].status == "accepted":
+                changed = {"status": each.status, "code": each.code, "reason": each.reason}
+                self._accounts[site] = self._accounts[site].model_copy(update=changed)
 
     async def _ask(
         self, question: Question, tasks: Mapping[str, MaskingTask], kind: Kind, *, most: int = 0, account: bool = True

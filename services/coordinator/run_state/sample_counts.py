@@ -2,7 +2,8 @@
 
 Nobody but a site can count its rows, so a claim is held to what others claim and to what the site claimed before: a
 site that says more than ``sample_factor`` times the median of the others, or than its own number in the run before,
-does not take part. Below that its weight still is at most ``largest_share``.
+does not take part. Below that its weight still is at most ``largest_share``. Of two sites whose claims are that far
+apart neither is believed over the other: a run of them ends.
 """
 
 from __future__ import annotations
@@ -11,11 +12,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from statistics import median
 
+from services.contracts.errors import BallastError
 from services.contracts.plans.plan import Plan
 from services.coordinator.asking.poll import Poll, rejected
 
 LEAST_CAPPED = 3
 """Of two sites that differ in size one always has more than half."""
+
+
+class UnlikeClaimsError(BallastError):
+    """Of two sites whose weights go by samples nobody says which counts falsely."""
+
+    code = "unlike_claims"
 
 
 def weighs_by_samples(plan: Plan) -> bool:
@@ -24,11 +32,26 @@ def weighs_by_samples(plan: Plan) -> bool:
 
 
 def with_samples_held(outcome: Poll, plan: Plan, before: Mapping[str, int]) -> Poll:
-    """The outcome of a join without the sites whose rows are not believed; ``before``: rows in the run before."""
+    """The outcome of a join without the sites whose rows are not believed; ``before``: rows in the run before.
+
+    ``UnlikeClaimsError`` where two are left whose claims are apart by more than the plan's ``sample_factor``.
+    """
     if not weighs_by_samples(plan):
         return outcome
     told = {site: float(update.arrays["n_samples"]) for site, update in outcome.updates.items()}
-    reasons = {site: reason for site in told if (reason := _doubt(site, told, plan.sample_factor, before.get(site)))}
+    changed = {site: why for site in told if (why := _changed(told[site], plan.sample_factor, before.get(site)))}
+    alone = len(told) == len(changed) + 2  # the two that are left say nothing of one another
+    reasons = changed | {
+        site: why for site in told
+        if site not in changed and not alone and (why := _more(site, told, plan.sample_factor))
+    }
+    believed = {site: rows for site, rows in told.items() if site not in reasons}
+    if len(believed) == 2 and max(believed.values()) > plan.sample_factor * min(believed.values()):
+        claims = " and ".join(f"{site} says that it has {rows:,.0f} rows" for site, rows in sorted(believed.items()))
+        raise UnlikeClaimsError(
+            f"{claims}, which is more than the plan's sample_factor apart ({plan.sample_factor:g}): of two neither is "
+            "believed over the other; let weights not go by samples, or raise the factor where both are right"
+        )
     return replace(
         outcome, updates={site: each for site, each in outcome.updates.items() if site not in reasons},
         answers=rejected(outcome.answers, reasons),
@@ -55,13 +78,17 @@ def capped(weights: Mapping[str, float], largest: float) -> dict[str, float]:
         full |= over
 
 
-def _doubt(site: str, told: Mapping[str, float], factor: float, before: int | None) -> str:
+def _more(site: str, told: Mapping[str, float], factor: float) -> str:
     own, others = told[site], [each for name, each in told.items() if name != site]
     if others and own > factor * median(others):
         return (
             f"it says that it has {own:,.0f} rows, the others have {median(others):,.0f} in the median: the plan's "
             f"sample_factor believes up to {factor:g} times as many"
         )
+    return ""
+
+
+def _changed(own: float, factor: float, before: int | None) -> str:
     if before is not None and not before / factor <= own <= before * factor:
         return (
             f"it says that it has {own:,.0f} rows, in the run before it were {before:,}: the plan's sample_factor "

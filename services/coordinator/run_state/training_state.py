@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import numpy as np
@@ -14,6 +14,7 @@ from models.basics import Arrays, FloatArray
 from models.cuts.carried_proof import CarriedProof
 from models.cuts.contradiction import Contradiction
 from models.cuts.evidence import EARLIER_RUN, Evidence
+from models.cuts.held_open import held_open
 from models.methods.catalogue import get_method
 from models.methods.local_sgd.objectives.softmax import SoftmaxObjective
 from models.methods.packed_change import PackedChange
@@ -83,7 +84,8 @@ class TrainedModel:
     bounds of the convex part, for a method whose objective is not convex. ``note``: what the method says of its result.
     ``proofs``: what proves the bounds of every head to others, where the method has that. ``reused``: sites, or
     cohorts, whose cuts of an earlier run count in the bounds. ``coupling`` of the
-    planes; certificate, risks and proofs are of the planes before it.
+    planes; certificate, risks and proofs are of the planes before it. ``held_open``: what sites, or cohorts, by
+    themselves leave open of a gap that the run did not close.
     """
 
     weights: FloatArray
@@ -99,6 +101,7 @@ class TrainedModel:
     proofs: tuple[CarriedProof, ...] = ()
     reused: tuple[str, ...] = ()
     coupling: Coupling | None = None
+    held_open: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -124,16 +127,19 @@ class Training:
     def rounds_of(self, cohort: str) -> list[int]:
         """Rounds whose sums of a cohort the bounds rest on."""
         place = list(cohorts_of(self.run)).index(cohort)
-        heads = [head.evidence for head in self.state if isinstance(getattr(head, "evidence", None), Evidence)]
-        return sorted({int(number) for each in heads for number in each.cut_round[each.cut_site == place]})
+        return sorted({int(number) for each in self._evidence for number in each.cut_round[each.cut_site == place]})
+
+    @property
+    def _evidence(self) -> list[Evidence]:
+        """Of the heads, of a method that keeps some."""
+        return [head.evidence for head in self.state if isinstance(getattr(head, "evidence", None), Evidence)]
 
     @property
     def reused(self) -> tuple[str, ...]:
         """Sites, or cohorts, of which a cut of an earlier run is among those that the bounds rest on."""
         if self.run.start is None or self.run.start.after is None:
             return ()
-        heads = [head.evidence for head in self.state if isinstance(getattr(head, "evidence", None), Evidence)]
-        places = {int(site) for each in heads for site in each.cut_site[each.cut_round == EARLIER_RUN]}
+        places = {int(site) for each in self._evidence for site in each.cut_site[each.cut_round == EARLIER_RUN]}
         return tuple(site.site_id for place, site in enumerate(self.problem.sites) if place in places)
 
     def without_earlier(self, sites: Collection[str]) -> Training:
@@ -251,4 +257,11 @@ class Training:
             risk_bound=risk_bound(certificate.upper, risks, problem) if robust else math.inf,
             convex_part=server.convex_part(state), note=server.note(state, problem),
             proofs=proofs, reused=self.reused,
+            held_open=self._held_open(certificate) if robust and status in (Status.CONTINUE, Status.STALLED) else {},
         )
+
+    def _held_open(self, certificate: Certificate) -> dict[str, float]:
+        """What sites leave open of the gap; {} on noisy sums, whose planes are no sites' cuts."""
+        if self.run.plan.noise is not None:
+            return {}
+        return held_open(self._evidence, self.problem, certificate.upper - certificate.lower)

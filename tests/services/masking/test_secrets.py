@@ -9,11 +9,20 @@ import numpy as np
 import pytest
 
 from services.contracts.wire.masking import MaskingError, UnmaskRequest
-from services.masking.keys import MaskKeyPair, agree, check_mask_key, stream
-from services.masking.masks import RECOVERY, SELF, commitment, pair_key, pair_mask, secret_key, words_from_bytes
+from services.masking.keys import MaskKeyPair, _statement, agree, check_mask_key, seal, stream
+from services.masking.masks import (
+    RECOVERY,
+    SELF,
+    commitment,
+    pair_key,
+    pair_mask,
+    secret_key,
+    share_key,
+    words_from_bytes,
+)
 from services.masking.member import Member
 from services.masking.secret_sharing import new_secret
-from services.masking.unmasking import _Opener, deliveries, unmask_request
+from services.masking.unmasking import _Opener, deliveries, unmask_request, unmasked_sum
 
 Make = Callable[..., Any]
 
@@ -26,10 +35,10 @@ def test_of_an_absent_plant_that_answered_late_nothing_is_learnt(make_plants: Ma
     request = unmask_request(plants.cohort, 1, prepared, {name: masked[name] for name in masked if name != late})
     revealed = {name: plants.members[name].reveal(request) for name in request.answered}
     assert not any(late in each.self_shares for each in revealed.values())
-    with pytest.raises(MaskingError, match="0 shares of a secret are there, 4 are needed"):
-        _Opener(plants.cohort, 1, revealed, plants.cohort.places).secret(prepared[late], SELF)
+    with pytest.raises(MaskingError, match="0 of the 4 shares of plant-004 that a sum needs are there in round 1"):
+        _Opener(plants.cohort, request, revealed, plants.cohort.places).secret(prepared[late], SELF)
     found = words_from_bytes(masked[late].words)
-    opener = _Opener(plants.cohort, 1, revealed, plants.cohort.places)
+    opener = _Opener(plants.cohort, request, revealed, plants.cohort.places)
     for peer, key in opener.pair_keys(prepared[late]).items():
         found = found - pair_mask(key, late, peer, found.size)
     assert not (found == words[late]).any()
@@ -85,19 +94,47 @@ def test_rounds_that_are_over_stay_over(make_plants: Make) -> None:
         plants.members[name].reveal(ahead)
 
 
-def test_shares_of_a_wrong_round_run_or_peer_are_refused(make_plants: Make) -> None:
+def test_shares_of_a_wrong_round_or_peer_are_not_opened_and_nothing_of_them_is_revealed(make_plants: Make) -> None:
+    plants, name, number = make_plants(4), "plant-000", 0
+    words = np.arange(2, dtype=np.uint64)
+    for wrong in ("of another round", "of another peer", "short", "no element", "three shares"):
+        number += 2
+        prepared = {each: plants.prepared(each) for each in (number, number + 1)}
+        key = share_key(plants.members["plant-001"]._secrets[name], number, "plant-001", name)
+        sealed = {
+            "of another round": prepared[number + 1]["plant-001"].sealed[name],
+            "of another peer": prepared[number]["plant-002"].sealed[name],
+            "no element": seal(key, b"\xff" * 68), "three shares": seal(key, bytes(102)),
+        }.get(wrong, b"short")
+        asked = deliveries(plants.cohort, number, prepared[number])
+        asked[name] = asked[name].model_copy(update={"sealed": asked[name].sealed | {"plant-001": sealed}})
+        masked = {each: plants.members[each].mask(asked[each], words) for each in asked}
+        request = unmask_request(plants.cohort, number, prepared[number], masked)
+        told = {each: plants.members[each].reveal(request) for each in request.answered}
+        assert told[name].self_shares.keys() == {name, "plant-002", "plant-003"} and not told[name].recovery_shares
+        total = unmasked_sum(plants.cohort, request, prepared[number], masked, told)
+        np.testing.assert_array_equal(total, 4 * words)
+
+
+def test_what_is_of_another_run_or_of_a_stranger_is_refused(make_plants: Make) -> None:
     plants, name = make_plants(4), "plant-000"
-    prepared = {number: plants.prepared(number) for number in (1, 2)}
-    asked = deliveries(plants.cohort, 1, prepared[1])[name]
+    asked = deliveries(plants.cohort, 1, plants.prepared(1))[name]
     words = np.zeros(2, dtype=np.uint64)
-    for sealed in (prepared[2]["plant-001"].sealed[name], prepared[1]["plant-002"].sealed[name], b"short"):
-        wrong = asked.model_copy(update={"sealed": asked.sealed | {"plant-001": sealed}})
-        with pytest.raises(MaskingError, match="the shares of plant-001 are not its shares for plant-000 in round 1"):
-            plants.members[name].mask(wrong, words)
     with pytest.raises(MaskingError, match="has agreed on no secret with plant-009"):
         plants.members[name].mask(asked.model_copy(update={"sealed": asked.sealed | {"plant-009": b""}}), words)
     with pytest.raises(MaskingError, match="the message is of run cdcd"):
         plants.members[name].mask(asked.model_copy(update={"run_id": "cd" * 16}), words)
+
+
+def test_a_key_that_no_secret_can_be_agreed_on_with_is_its_plants_alone(make_plants: Make) -> None:
+    """Signed by its plant, handed on, it would make each peer refuse the keys of all."""
+    plants, name = make_plants(4), "plant-001"
+    cohort, public = plants.cohort, bytes(32)
+    signature = plants.signers[name](_statement(cohort.fingerprint, name, public))
+    low = plants.keys[name].model_copy(update={"public_key": public, "signature": signature})
+    with pytest.raises(MaskingError, match=f"mask key of {name} is no point that a secret can be agreed on with"):
+        check_mask_key(cohort, name, low)
+
 
 
 def test_keys_that_the_site_did_not_sign_are_refused(make_plants: Make) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from services.contracts.errors import InvalidInputError
-from services.coordinator.run_state.sample_counts import capped
+from services.coordinator.run_state.sample_counts import UnlikeClaimsError, capped
 from services.coordinator.run_state.training_state import TooFewSitesError
 
 LIAR = "plant-4"
@@ -88,6 +88,52 @@ def test_rows_that_changed_since_the_run_before_by_more_than_the_factor(
     if not believed:
         assert f"it has {rows:,} rows, in the run before it were 400" in run.absentees[0].reason
         assert "believes a change up to 10-fold" in run.absentees[0].reason
+
+
+def two(works: Any, *rows: float) -> None:
+    """Two plants alone, with these claims."""
+    for name in ("plant-2", "plant-3"):
+        del works.plants[name]
+    for name, each in zip(("plant-1", LIAR), rows, strict=True):
+        works.plants[name].falsify = claiming(each)
+
+
+@pytest.mark.parametrize("rows", [(40, 4001), (4001, 40), (1, 101)])
+def test_of_two_plants_whose_claims_are_too_far_apart_neither_is_believed(works: Any, rows: tuple[int, int]) -> None:
+    two(works, *rows)
+    with pytest.raises(UnlikeClaimsError) as found:
+        works.join(works.run(site_weights="samples"))
+    claims = (f"{name} says that it has {each:,} rows" for name, each in zip(("plant-1", LIAR), rows, strict=True))
+    assert str(found.value).startswith(" and ".join(claims))
+    assert "of two neither is believed over the other" in str(found.value) and "\n" not in str(found.value)
+
+
+def test_two_plants_within_the_factor_or_whose_weights_do_not_go_by_rows_take_part(works: Any) -> None:
+    two(works, 40, 4000)
+    assert len(works.join(works.run(site_weights="samples")).sites) == 2
+    works.plants[LIAR].falsify = claiming(4001)
+    assert len(works.join(works.run()).sites) == 2
+    assert len(works.join(works.run(site_weights="samples", sample_factor=200)).sites) == 2
+
+
+def test_of_two_plants_the_one_whose_number_changed_is_not_believed(works: Any) -> None:
+    """Then somebody else than the other plant speaks against it: it itself, in the run before."""
+    names = ("plant-2", "plant-3")
+    kept = {name: works.plants.pop(name) for name in names}
+    before = works.join(works.run(site_weights="samples"))
+    works.store.finish_run(before.run_id, "completed", "")
+    works.plants[LIAR].falsify = claiming(1e6)
+    run = works.join(works.run(site_weights="samples"))
+    assert [site.site_id for site in run.sites] == ["plant-1"]
+    assert "in the run before it were 40" in run.absentees[0].reason and len(kept) == 2
+
+
+def test_two_that_a_third_leaves_are_two(works: Any) -> None:
+    del works.plants["plant-3"]
+    for name, rows in (("plant-1", 1), ("plant-2", 200), (LIAR, 40000)):
+        works.plants[name].falsify = claiming(rows)
+    with pytest.raises(UnlikeClaimsError, match="has 1 rows and plant-2 says that it has 200 rows"):
+        works.join(works.run(site_weights="samples"))
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def test_what_a_restart_lost_is_said_so(new_party: Callable[..., Party]) -> None
     assert party.ask("prepare", asked).code == "masks_missing"
 
 
-def test_shares_of_another_round_and_a_second_question_are_refused(new_party: Callable[..., Party]) -> None:
+def test_shares_of_another_round_are_not_revealed_nor_a_second_question_told(new_party: Callable[..., Party]) -> None:
     party = new_party()
     party.agree()
     message, shapes = first_question()
@@ -128,11 +128,16 @@ def test_shares_of_another_round_and_a_second_question_are_refused(new_party: Ca
     late = deliveries(party.cohort, 1, party.prepare(1))["plant-1"]
     other = deliveries(party.cohort, 2, party.prepare(2))["plant-1"]
     mixed = late.model_copy(update={"sealed": late.sealed | {"plant-2": other.sealed["plant-2"]}})
-    assert party.ask("round", mixed, round=1, **given).code == "masks_refused"
-    first = party.ask("round", late, round=1, **given)
-    assert isinstance(first, SiteUpdate) and first.masking == party.ask("round", late, round=1, **given).masking
+    first = party.ask("round", mixed, round=1, **given)
+    assert isinstance(first, SiteUpdate) and first.masking == party.ask("round", mixed, round=1, **given).masking
+    assert party.ask("round", late, round=1, **given).code == "masks_refused"
     moved = {**message, "points": message["points"] + 0.5}
-    assert party.ask("round", late, round=1, arrays=moved, parameters={"questions": 2.0}).code == "masks_refused"
+    assert party.ask("round", mixed, round=1, arrays=moved, parameters={"questions": 2.0}).code == "masks_refused"
+    sites = tuple(sorted(party.cohort.keys))
+    told = party.ask("unmask", Unmasking(run_id=RUN, request=UnmaskRequest(
+        run_id=RUN, round=1, answered=sites, absent=()
+    ))).masking
+    assert told.revealed.self_shares.keys() == {*sites} - {"plant-2"} and not told.revealed.recovery_shares
 
 
 def test_both_secrets_of_a_plant_are_never_revealed(new_party: Callable[..., Party]) -> None:

@@ -1,0 +1,47 @@
+r"""Which site keeps the bounds apart: by how much its own cuts lie below its own risk at the best point.
+
+A cut that a site answers at a point is as high as its risk there, so a site's cuts leave nothing open at a point that
+it answered, and the gap there is that of the mixture of all sites' cuts, which further rounds close. Cuts that are true
+and too low contradict nothing, and no number of rounds closes what they leave: ``q_g (risk_g(w) - max_k cut_gk(w))``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from models.basics import FloatArray
+from models.cuts.evidence import Evidence, cut_model
+from models.problem import ServerProblem
+
+LEAST_SHARE = 0.5
+"""Of the gap, for a site to be the one that keeps it open."""
+_ROUNDING = 1e-6
+"""Of a risk, and of 1: less than that sums and solvers leave, too."""
+
+
+def left_open(evidence: Evidence, problem: ServerProblem) -> FloatArray:
+    """What each site's cuts leave open at the best point (G,), by its weight in the worst mixture there.
+
+    0 for a site that did not answer there, whose cuts stand for its risk in both bounds.
+    """
+    if evidence.best < 0:
+        return np.zeros(len(problem.sites))
+    told = evidence.risks[evidence.best]
+    proven = cut_model(evidence, problem).site_values(evidence.best_point[None])[0]
+    slack = np.where(told - proven > _ROUNDING * np.maximum(1.0, told), told - proven, 0.0)  # a NaN is above nothing
+    mixture = evidence.worst_mixture(problem)
+    return np.asarray(slack * np.array([mixture[site.site_id] for site in problem.sites]))
+
+
+def held_open(heads: Sequence[Evidence], problem: ServerProblem, gap: float) -> dict[str, float]:
+    """Site, or cohort, that alone leaves half or more of the distance ``gap`` of the bounds open, with how much.
+
+    ``heads``: the evidence of each, whose bounds add up. {} where there is no such site.
+    """
+    left = np.sum([left_open(each, problem) for each in heads], axis=0) if heads else np.zeros(len(problem.sites))
+    return {
+        site.site_id: float(each) for site, each in zip(problem.sites, left, strict=True)
+        if each > 0.0 and each >= LEAST_SHARE * gap
+    }
