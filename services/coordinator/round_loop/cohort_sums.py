@@ -40,6 +40,7 @@ from services.contracts.wire.messages import Kind
 from services.coordinator.asking.openings import SummedWords, SumRecords, sum_question, unbound
 from services.coordinator.asking.poll import Poll, Question, poll
 from services.coordinator.asking.ports import SiteTransport
+from services.coordinator.round_loop.sum_accounts import SumAccounts
 from services.masking.keys import check_mask_key
 from services.masking.unmasking import UnfitSharesError, deliveries, unmask_request, unmasked_sum, unopened
 
@@ -97,7 +98,7 @@ class CohortSums:
         self._auditor, self._every_round = auditor, audit_every_round
         self.records = SumRecords()
         self._agreed: dict[str, _Agreed] = {}
-        self._accounts: dict[str, SiteAnswer] = {}
+        self._accounts = SumAccounts()
         self._slowest = 0.0
         self._lost: tuple[str, ...] = ()
 
@@ -112,13 +113,13 @@ class CohortSums:
         The accounts of the plants that did not: the round may begin without them, where the threshold of each cohort
         is there, or be prepared once more.
         """
-        self._accounts, self._slowest = {}, 0.0
+        self._accounts, self._slowest = SumAccounts(), 0.0
         due = [name for name in self._cohorts if not self._ready(name, question.round)]
         if due:
             await self._agree(question, due)
         prepared = {site for each in self._agreed.values() for site in each.prepared}
         away = [site for members in self._cohorts.values() for site in members if site not in prepared]
-        return tuple(self._accounts[site] for site in away if site in self._accounts)
+        return self._accounts.of(away)
 
     async def gather(self, question: Question, next_round: int | None) -> Summed:
         """Sums of the answers to the question, which every plant was to prepare for; the next round is prepared too."""
@@ -149,7 +150,7 @@ class CohortSums:
             parts = _parts(told, asked.answered, Unmasked)
             words = self._unmasked(name, asked, masked[name], parts)
             if words is None:
-                self._in_debt(asked.answered, told)
+                self._accounts.in_debt(asked.answered, told)
                 continue
             if name in questions:
                 sent = {site: masked[name][site] for site in asked.answered}
@@ -158,8 +159,7 @@ class CohortSums:
             self._prepared(name, next_round, {site: each.preparation for site, each in parts.items()})
         for name in self._cohorts.keys() - sums.keys():
             self._agreed.pop(name, None)
-        accounts = tuple(self._accounts[site] for site in sorted(self._accounts))
-        return Summed(sums, accounts, self._slowest, self._lost)
+        return Summed(sums, self._accounts.of(), self._slowest, self._lost)
 
     async def opened(self, question: Question, name: str, request: AuditRequest) -> dict[str, SealedOpenings]:
         """What the plants of a cohort that stand in a request seal for the auditor, of those that do."""
@@ -184,7 +184,7 @@ class CohortSums:
                     check_mask_key(cohort, site, key)
                     keys[name][site] = key
                 except MaskingError as error:
-                    self._reject(site, "bad_mask_key", str(error))
+                    self._accounts.reject(site, "bad_mask_key", str(error))
         enough = {name: each for name, each in keys.items() if len(each) >= wanted[name].threshold}
         tasks = {
             site: MaskKeys(run_id=question.run_id, round=question.round, keys=each)
@@ -241,20 +241,12 @@ class CohortSums:
                 LOG.warning(said, holder, dealer, asked.round)
             return words
         except UnfitSharesError as error:
-            self._reject(error.site, FALSE_SHARES, str(error))
+            self._accounts.reject(error.site, FALSE_SHARES, str(error))
             return None
         except MaskingError as error:
             LOG.warning("a sum is lost: %s", error)
             self._lost += (str(error),)
             return None
-
-    def _in_debt(self, answered: Sequence[str], told: Poll) -> None:
-        """Where a sum is lost, a plant that did not reveal its shares has answered no more than one that is away."""
-        silent = {each.site_id: each for each in told.answers if each.site_id in answered}
-        for site, each in silent.items():
-            if each.status != "accepted" and self._accounts[site].status == "accepted":
-                changed = {"status": each.status, "code": each.code, "reason": each.reason}
-                self._accounts[site] = self._accounts[site].model_copy(update=changed)
 
     async def _ask(
         self, question: Question, tasks: Mapping[str, MaskingTask], kind: Kind, *, most: int = 0, account: bool = True
@@ -268,15 +260,14 @@ class CohortSums:
         keys = {site: self._keys[site] for site in tasks}
         outcome = await poll(asked, keys, self._transport, self._deadline, self._live)
         self._slowest += outcome.slowest_seconds
-        for answer in outcome.answers:
-            before = self._accounts.get(answer.site_id)
-            self._accounts[answer.site_id] = _added(before, answer, keep_status=not account)
+        self._accounts.add(outcome.answers, keep_status=not account)
         return outcome
 
     def _of_size(self, masked: dict[str, MaskedWords], size: int) -> dict[str, MaskedWords]:
         """Answers of ``size`` bytes; the others are rejected, and their plants count as absent."""
         for site in [site for site, each in masked.items() if len(each.words) != size]:
-            self._reject(site, "wrong_dimension", f"it masked {len(masked[site].words)} bytes, {size} were due")
+            reason = f"it masked {len(masked[site].words)} bytes, {size} were due"
+            self._accounts.reject(site, "wrong_dimension", reason)
         return {site: each for site, each in masked.items() if len(each.words) == size}
 
     def _bound(
@@ -285,12 +276,8 @@ class CohortSums:
         """Answers that their plants committed themselves to; the others are rejected, and count as absent."""
         lacking = unbound(at.cohort, question, at.prepared, masked)
         for site, reason in lacking.items():
-            self._reject(site, "not_committed", reason)
+            self._accounts.reject(site, "not_committed", reason)
         return {site: each for site, each in masked.items() if site not in lacking}
-
-    def _reject(self, site: str, code: str, reason: str) -> None:
-        changed = {"status": "rejected", "code": code, "reason": reason}
-        self._accounts[site] = self._accounts[site].model_copy(update=changed)
 
 
 def opened_bytes(rounds: int, words: int, plants: int) -> int:
@@ -302,11 +289,3 @@ def _parts(outcome: Poll, sites: Mapping[str, object] | Sequence[str], part: typ
     """What the sites said under this type."""
     found = {site: outcome.updates[site].masking for site in sites if site in outcome.updates}
     return {site: each for site, each in found.items() if isinstance(each, part)}
-
-
-def _added(before: SiteAnswer | None, answer: SiteAnswer, *, keep_status: bool) -> SiteAnswer:
-    """Account of a site over two exchanges: bytes and seconds added, the status of the later one."""
-    if before is None:
-        return answer
-    spent = {name: getattr(before, name) + getattr(answer, name) for name in ("bytes_in", "bytes_out", "seconds")}
-    return (before if keep_status else answer).model_copy(update=spent)
