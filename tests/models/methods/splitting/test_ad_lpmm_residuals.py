@@ -1,4 +1,4 @@
-"""AD-LPMM's residuals, step sizes and messages by their definitions: gradients of the Lagrangian, and ratios by hand."""
+"""AD-LPMM's residuals, step sizes and messages by their definitions: the Lagrangian, and ratios by hand."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _begun() -> tuple[DrflServer, ServerProblem, DrflState]:
     random, server = np.random.default_rng(2), DrflServer()
     problem = server_problem(drawn_sites(), None, get_method("drfl-admm"), {"c": 2.0, "c_weights": 0.5}, 1e-3, FIXED)
     duals = Duals(random.normal(size=3), random.normal(size=(3, 3)), random.normal(size=3))
-    heights = Heights(*random.normal(size=(3, 3)), 0.2)
+    heights = Heights(random.normal(size=3), random.normal(size=3), random.normal(size=3), 0.2)
     return server, problem, replace(server.init(problem), duals=duals, heights=heights, point=random.normal(size=3))
 
 
@@ -116,7 +116,7 @@ def test_a_run_of_whose_first_risk_nothing_is_left_ends(upper: float, status: St
 
 def test_drawn_rows_are_the_share_rounded_up_and_twenty_at_least() -> None:
     site = drawn_sites(rows=200)["site-0"]
-    sizes = {(batch, least): sampled_rows(site, batch, 1, least) for batch, least in ((0.301, 20), (0.01, 3), (0.2, 50))}
-    assert [None if rows is None else len(rows) for rows in sizes.values()] == [61, 20, 50]
+    drawn = [sampled_rows(site, batch, 1, least) for batch, least in ((0.301, 20), (0.01, 3), (0.2, 50))]
+    assert [None if rows is None else len(rows) for rows in drawn] == [61, 20, 50]
     few = drawn_sites(rows=20)["site-0"]
     assert sampled_rows(few, 0.5, 1) is None
