@@ -164,7 +164,7 @@ class DrflServer(CertifiedServer[DrflState]):
             return status
         if wanted > 0 and state.residuals.max() <= wanted:
             return Status.SMALL_RESIDUALS
-        first = state.evidence.risks[:1]
+        first = np.nan_to_num(state.evidence.risks[:1])  # a site that did not answer has none
         return Status.STALLED if state.evidence.upper <= _NOTHING * first.max(initial=0.0) else status
 
     def pack(self, state: DrflState) -> dict[str, FloatArray]:

@@ -140,6 +140,7 @@ def test_a_site_that_is_away_enters_by_its_cuts_and_the_bound_says_of_how_many_i
         answers = {site: half.answer(sites[site], messages[site], {}) for site in there}
         clock.state = SERVER.step_late(clock.state, clock.problem, answers, (), {"site-1"})
         assert SERVER.away(clock.state, clock.problem) == {"site-1"}
+        assert not clock.state.missing[1], "nobody waits for its risk"
     found = SERVER.certificate(clock.state)
     assert found.gap <= 1e-4 and found.fresh_weight == pytest.approx(2.0 / 3.0)
 
@@ -165,3 +166,25 @@ def test_a_state_with_open_questions_is_stored_and_asks_them_again() -> None:
     now, then = heads.messages(again, clock.problem)["site-0"], heads.messages((clock.state,), clock.problem)["site-0"]
     assert all(np.array_equal(now[name], then[name]) for name in then)
     assert not now["point"].any() and now["penalty"] == 0, "the very first question"
+
+
+def test_where_the_others_have_little_left_to_tell_only_those_whose_risk_is_missing_are_asked_there() -> None:
+    sites = drawn_sites(6, 0.02)
+    clock = Clock(sites, stated(sites, 1e-9))
+    none = dict.fromkeys(sites, 0)
+    clock.round(none)
+    for _ in range(40):
+        clock.round(none, frozenset({"site-1"}))
+        if clock.state.settled:
+            break
+    state, evidence = clock.state, clock.state.evidence
+    assert state.settled and state.missing.tolist() == [0.0, 1.0, 0.0] and not state.stagnated
+    (row,) = np.flatnonzero((evidence.points == state.point).all(axis=1))
+    assert np.isnan(evidence.risks[row]).tolist() == [False, True, False]
+    assert SERVER.asks_next(state, clock.problem) == {"site-1"}
+    assert SERVER.asks_next(replace(state, settled=False), clock.problem) == set(sites)
+    at_work = replace(state, open_round=np.array([0.0, 2.0, 0.0]))
+    assert SERVER.asks_next(at_work, clock.problem) == set()
+    two = {name: sites[name] for name in ("site-0", "site-2")}
+    fewer = SERVER.of_sites(state, stated(two, 1e-9), [0, 2])
+    assert SERVER.asks_next(fewer, stated(two, 1e-9)) == set(two), "who is left is asked on"
