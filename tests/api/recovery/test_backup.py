@@ -28,9 +28,7 @@ from services.backup import archive, tables
 from services.backup.sealed_stream import KeyCost, SealedWriter
 from services.contracts.errors import BallastError, ConflictError, UnavailableError
 from services.contracts.history.audit import GENESIS, AuditEvent
-from services.contracts.plans.plan import Plan
 from services.process.settings import Settings
-from services.registry.mlflow_registry import ModelRegistry
 from services.round_store.session import make_engine
 from services.round_store.store import RoundStore
 
@@ -39,26 +37,6 @@ CHEAP = KeyCost(operations=1, memory=8192)
 NOWHERE: dict[str, str] = {}
 STORED = Path(__file__).parents[2] / "compatibility" / "stored-0.1.0.tar.xz"
 WRITTEN_IN = "/srv/ballast"
-
-
-@pytest.fixture(autouse=True)
-def quick_mlflow(monkeypatch: pytest.MonkeyPatch, new_mlflow: Callable[[Path], str]) -> None:
-    """MLflow makes its tables once a session, and not once a restore: 4 s each."""
-    def prepare(registry: Any) -> None:
-        new_mlflow(Path(registry._store._uri.removeprefix("sqlite:///")).parent)
-
-    monkeypatch.setattr(ModelRegistry, "prepare", prepare)
-
-
-@pytest.fixture
-def home(tmp_path: Path, new_sqlite: Callable[[], str], new_mlflow: Callable[[Path], str]) -> Path:
-    folder = tmp_path / "home"
-    folder.mkdir()
-    Path(new_sqlite().removeprefix("sqlite:///")).rename(folder / "ballast.db")
-    new_mlflow(folder)
-    (folder / "ballast.toml").write_text("lease_seconds = 4.0\n\n[api]\nport = 8123\n")
-    (folder / "webhooks.key").write_text("ab" * 32)
-    return folder
 
 
 def backed_up(home: Path, file: Path, word: str = WORD) -> Path:
@@ -77,44 +55,6 @@ def test_a_home_comes_back(home: Path, tmp_path: Path) -> None:
     assert (tmp_path / "new/webhooks.key").read_text() == "ab" * 32
     store = RoundStore.open(settings.database)
     assert [event.action for event in store.audit.list_events()] == ["backup.restored", "noted"]
-    store.close()
-
-
-def test_what_stood_elsewhere_is_restored_into_the_home_where_that_is_asked(home: Path, tmp_path: Path) -> None:
-    """Into a folder that is there and empty; the settings of the backup and the environment name other places."""
-    elsewhere = tmp_path / "elsewhere.db"
-    (home / "ballast.db").rename(elsewhere)
-    (home / "mlflow.db").rename(tmp_path / "mlflow.db")
-    (home / "ballast.toml").write_text(
-        f'lease_seconds = 4.0\n  database_url = "sqlite:///{elsewhere}"\n\n[mlflow]\n'
-        f'tracking_uri = "sqlite:///{tmp_path}/mlflow.db"\nartifact_root = "{tmp_path}/artifacts"\n'
-    )
-    file, new = backed_up(home, tmp_path / "b"), tmp_path / "new"
-    with pytest.raises(ConflictError, match="is not empty"):
-        restore_backup(file, new, WORD, environment=NOWHERE)
-    new.mkdir()
-    given = {"BALLAST_DATABASE_URL": f"sqlite:///{elsewhere}", "BALLAST_LEASE_SECONDS": "5.0"}
-    restore_backup(file, new, WORD, self_contained=True, environment=given)
-    settings = Settings.load(new, NOWHERE)
-    assert settings.lease_seconds == 4.0 and f"sqlite:///{new}/" in settings.database
-    assert f"sqlite:///{new}/" in settings.tracking_uri and str(new) in str(settings.artifact_root)
-    assert (new / "ballast.db").exists() and (new / "mlflow.db").exists()
-
-
-def test_a_trail_that_was_broken_before_the_backup_is_restored_as_it_was(home: Path, tmp_path: Path) -> None:
-    with open_backend(Settings.load(home, NOWHERE)) as backend:
-        run = backend.store.runs.create_run(Plan(name="weekly", asset_type="rig"))
-        for _ in range(2):
-            backend.store.audit.append(actor="me", role=None, action="noted", target="x")
-        with backend.store.database.write() as session:
-            session.execute(text("DROP TRIGGER audit_events_no_update"))
-            session.execute(text("UPDATE audit_events SET actor = 'nobody' WHERE number = 1"))
-        before = backend.store.audit.verify_chain()
-    file = backed_up(home, tmp_path / "b")
-    done = restore_backup(file, tmp_path / "new", WORD, environment=NOWHERE)
-    assert done.unfinished == [run.run_id] and not before.ok
-    store = RoundStore.open(Settings.load(tmp_path / "new", NOWHERE).database)
-    assert store.audit.verify_chain().problem == before.problem == done.manifest.audit_problem
     store.close()
 
 
