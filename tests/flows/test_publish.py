@@ -30,7 +30,12 @@ def test_a_version_is_promoted_if_its_gates_hold_and_its_plan_says_so(
     trail: list[dict[str, Any]] = []
 
     def note(what: str) -> Any:
-        return lambda *_, **given: (done.append(what), trail.append(given) if what == "audit" else None)
+        def noted(*_: Any, **given: Any) -> None:
+            done.append(what)
+            if what == "audit":
+                trail.append(given)
+
+        return noted
 
     def judge(name: str, version: str, status: str, reason: str) -> Any:
         done.append("status")
