@@ -109,7 +109,7 @@ def promote_if_gates_hold(context: FlowContext, run: Run, version: ModelVersion)
     with context.store.atomic() as unit:
         unit.model_versions.record_alias(version.name, CHAMPION, version.version, actor, reason)
         unit.audit.append(
-            actor=actor, role=None, action="model.promote", target=version.name, reason=reason,
+            actor=actor, role=None, action="model.promote", target=f"model:{version.name}", reason=reason,
             after={"version": version.version},
         )
         context.registry.promote(version.name, version.version, actor=actor, reason=reason)

@@ -26,16 +26,19 @@ settings.load_profile("untimed")
 NewDatabase = Callable[[], str]
 NewStore = Callable[[Path], str]
 SERVERS = {
-    "postgresql_server", "bus", "works", "opening_works", "prefect_url", "registry", "mlflow_settings",
+    "postgresql_server", "bus", "opening_works", "prefect_url", "registry", "mlflow_settings",
     "server", "address", "new_mlflow", "host", "link",
 }
-"""Fixtures that start a server or open an MLflow store."""
+"""Fixtures that start a server or open an MLflow store. A test of a works needs one where the works does: those of
+``tests/flows`` and ``tests/journeys`` are opened by such a fixture, the coordinator's stand in memory."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that need a server, so that ``-m "not server"`` leaves the quick ones."""
     for item in items:
-        if SERVERS & set(getattr(item, "fixturenames", ())) or "postgresql" in item.name:
+        values = getattr(item, "callspec", None)  # of a parametrised test: values, no fixtures, whatever their names
+        named = set(getattr(item, "fixturenames", ())) - set(values.params if values else ())
+        if SERVERS & named or "postgresql" in item.name:
             item.add_marker("server")
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Path, Request, Response
+from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
 
 from api.inference import service
 from api.inference.schemas import (
@@ -18,13 +22,36 @@ from api.inference.schemas import (
 )
 from api.web.auth import Diagnoser
 from api.web.dependencies import BackendDep
+from api.web.repeated_keys import may_repeat, members_of, refuse_repeated
 from services.contracts.errors import BallastError
 from services.contracts.evaluation.diagnosis import VersionName
 from services.process.command_line import product_version
 from services.registry.labels import CHAMPION
 from services.round_store.queries import MAX_PAGE
 
-router = APIRouter(prefix="/v2", tags=["open inference protocol"])
+
+class ProtocolRoute(APIRoute):
+    """Route that refuses a body in which a key is there twice."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Handler that looks at the body first; one that is no JSON is left to the usual one."""
+        whole = super().get_route_handler()
+
+        async def handle(request: Request) -> Response:
+            if request.method != "POST":
+                return await whole(request)
+            try:
+                body, found = await request.body(), await request.json()
+            except (ValueError, RecursionError, ClientDisconnect):
+                return await whole(request)
+            if may_repeat(body, members_of(found)):
+                await run_in_threadpool(refuse_repeated, body)
+            return await whole(request)
+
+        return handle
+
+
+router = APIRouter(prefix="/v2", tags=["open inference protocol"], route_class=ProtocolRoute)
 ROUTERS = (router,)
 MODEL, VERSION = "/models/{name}", "/models/{name}/versions/{version}"
 Version = Annotated[VersionName, Path()]

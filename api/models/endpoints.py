@@ -31,7 +31,7 @@ from services.reporting.fairness_page import fairness_page
 from services.reporting.lorenz_chart import lorenz_chart
 from services.reporting.report_page import report_page
 from services.round_store.queries import MAX_PAGE
-from services.verification.bundle import packed
+from services.verification.bundle import VersionFiles, packed
 
 diagnosis = APIRouter(prefix="/v1/models", tags=["diagnosis"], route_class=PredictionRoute)
 router = APIRouter(prefix="/v1/models", tags=["models"], default_response_class=PlainJSON)
@@ -128,24 +128,27 @@ def get_report_page(name: str, version: str, caller: Reader, backend: BackendDep
 
 
 @router.get(f"{VERSION}/certificate", response_class=Response)
-def get_certificate(name: str, version: str, _: Engineer, backend: BackendDep) -> Response:
+def get_certificate(name: str, version: str, caller: Engineer, backend: BackendDep) -> Response:
     """Certificate file of a version (npz), whose SHA-256 the signed version names; it names the sites.
 
-    A version without one (its method's bounds are of something else) answers 404.
+    A version without one (its method's bounds are of something else) answers 404. The weights are in it, for nobody
+    proves bounds of a model that he does not have: that it was given out is noted in the audit trail.
     """
-    data = queries.version_files(backend, name, version).certificate
-    if data is None:
+    files = queries.version_files(backend, name, version)
+    if files.certificate is None:
         raise NotFoundError(f"version {version[:40]} of model {name} carries no certificate file")
-    return _file(data, "application/octet-stream", "certificate.npz")
+    return _certificate(backend, caller, name, files, files.certificate, "certificate.npz", "application/octet-stream")
 
 
 @router.get(f"{VERSION}/certificate.zip", response_class=Response)
-def get_certificate_bundle(name: str, version: str, _: Engineer, backend: BackendDep) -> Response:
+def get_certificate_bundle(name: str, version: str, caller: Engineer, backend: BackendDep) -> Response:
     """All that `ballast-site verify` and `ballast verify --file` need, as one zip file.
 
-    The signed version, its certificate file, and the line of the OEM's keys: give it to a plant as it is.
+    The signed version, its certificate file, and the line of the OEM's keys: give it to a plant as it is. The weights
+    are in it; it is noted in the audit trail.
     """
-    return _file(packed(queries.version_files(backend, name, version)), "application/zip", f"{name}.zip")
+    files = queries.version_files(backend, name, version)
+    return _certificate(backend, caller, name, files, packed(files), f"{name}.zip", "application/zip")
 
 
 @router.get(f"{VERSION}/export", response_class=Response)
@@ -156,7 +159,8 @@ def export_version(
     """Export a version to run elsewhere: an ONNX model, or a C99 header with its test vectors.
 
     Raw sensor values in, scores and class or the estimate out. It clips where the contract would refuse. With
-    `precision=float` in numbers of 32 bits. The export is noted in the audit trail, for the weights leave with it.
+    `precision=float` in numbers of 32 bits. For operators: where it runs, no alias, gate or refusal of ours reaches
+    it. The export is noted in the audit trail, for the weights leave with it.
     """
     made = exports.export(backend, caller.actor, name, version, format, precision)
     return _file(made.data, exports.MEDIA_TYPES[format], made.name)
@@ -187,6 +191,13 @@ def get_fairness_png(name: str, version: str, caller: Reader, backend: BackendDe
 def get_fairness_page(name: str, version: str, caller: Reader, backend: BackendDep) -> HTMLResponse:
     """Show the report as a page that needs nothing else."""
     return HTMLResponse(fairness_page(get_fairness(name, version, caller, backend)))
+
+
+def _certificate(
+    backend: BackendDep, caller: Engineer, name: str, files: VersionFiles, data: bytes, file: str, media_type: str
+) -> Response:
+    exports.note_certificate(backend, caller.actor, name, files.document["version"], file, data)
+    return _file(data, media_type, file)
 
 
 def _file(data: bytes, media_type: str, name: str) -> Response:

@@ -1,4 +1,4 @@
-"""Versions as files that run elsewhere: made, and noted in the audit trail, for the weights leave with them."""
+"""Versions as files that leave: to run elsewhere, or to be checked there. The weights leave with each; it is noted."""
 
 from __future__ import annotations
 
@@ -22,6 +22,13 @@ class Export:
     version: str
     name: str
     data: bytes
+
+
+def note_certificate(backend: Backend, actor: Actor, name: str, version: str, file: str, data: bytes) -> None:
+    """Put into the audit trail that a certificate file, or the bundle with it, was given out."""
+    told = {"version": version, "file": file, "sha256": hashlib.sha256(data).hexdigest()}
+    with backend.store.atomic() as store:
+        record(store, actor, "model.certificate", f"model:{name}", after=told)
 
 
 def export(

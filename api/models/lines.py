@@ -21,6 +21,7 @@ from api.models.answers import Kind
 from api.web.authenticator import TokenAuthenticator
 from api.web.limits import LINES, UNBUFFERED
 from api.web.parameters import check_query
+from api.web.repeated_keys import may_repeat, repeated_key, said_twice
 from services.contracts.errors import BallastError, InvalidInputError
 from services.contracts.evaluation.diagnosis import DiagnoseRequest
 from services.contracts.reading import explain
@@ -134,8 +135,11 @@ def by_line(
     errors: dict[int, str] = {}
     for number, line in chunk:
         sample = None if line is None else _parsed(line)
-        if sample is not None:
-            samples[number] = sample
+        if sample is not None and line is not None:
+            if may_repeat(line, len(sample)) and (key := repeated_key(line)) is not None:
+                errors[number] = f"line {number}: {said_twice(key)}"
+            else:
+                samples[number] = sample
         else:
             errors[number] = (
                 f"line {number} has more than {LONGEST_LINE} bytes" if line is None

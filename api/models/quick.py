@@ -20,6 +20,7 @@ from starlette.concurrency import run_in_threadpool
 from api.models import lines
 from api.models.answers import KINDS, Kind
 from api.web.authenticator import NO_TOKEN, Caller
+from api.web.repeated_keys import may_repeat, refuse_repeated, repeated_key
 from services.contracts.errors import InvalidInputError
 from services.contracts.evaluation.diagnosis import MOST_SAMPLES, DiagnoseRequest
 from services.identity.errors import UnauthenticatedError
@@ -60,6 +61,7 @@ class PredictionRoute(APIRoute):
                 found = await _quick(request, kind)
                 if found is not None:
                     return Response(found, media_type="application/json")
+                await run_in_threadpool(refuse_repeated, await request.body())
             return await whole(request)
 
         return handle
@@ -104,6 +106,8 @@ def read(body: bytes, kind: Kind) -> Asked | None:
         return None
     if type(given) is not dict:
         return None
+    beside = given.get("units")
+    members = len(given) + (len(beside) if type(beside) is dict else 0)
     one, many = given.pop("sample", None), given.pop("samples", None)
     if (one is None) == (many is None):
         return None
@@ -111,6 +115,8 @@ def read(body: bytes, kind: Kind) -> Asked | None:
     if type(samples) is not list or not 0 < len(samples) <= MOST_SAMPLES:
         return None
     if set(map(type, samples)) != {dict} or not all(samples):
+        return None
+    if may_repeat(body, members + sum(map(len, samples))) and repeated_key(body) is not None:
         return None
     if not given:
         return Asked(kind.plain, samples)

@@ -106,7 +106,8 @@ def trigger(
 
     ``overrides``: fields of the plan that this run has of its own (:mod:`services.contracts.plans.overrides`).
     ``ConflictError`` while a run of the plan is unfinished, or where it is archived; ``InvalidInputError`` when a site
-    that the plan names is suspended or removed, or an override does not fit.
+    that the plan names is suspended or removed, an override does not fit, or the plan does not fit the newest version
+    of its asset type.
     """
     run = _order(backend, actor, name, reason, "plan.trigger", lambda plan: with_overrides(plan, overrides or {}))
     last = backend.store.runs.list_runs(plan=name, status="completed", limit=1, tunings=False)
@@ -131,8 +132,7 @@ def _order(
             raise ConflictError(f"plan {name} is archived; restore it first", code="plan_archived")
         check_sites(store, found.plan, active=True)
         plan = of_run(found.plan)
-        if plan.overrides is not None:
-            check_training(store, plan)
+        check_training(store, plan)  # a newer version of the asset type may be another than the plan was checked by
         run = store.runs.create_run(plan)
         own = {} if plan.overrides is None else {"overrides": plan.overrides}
         record(store, actor, action, f"plan:{name}", after={"run_id": run.run_id} | own, reason=reason)

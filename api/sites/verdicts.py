@@ -13,7 +13,7 @@ from api.backend.wiring import Backend
 from api.sites.service import suspend
 from services.auditing.standing import audit_gate, verdict_name
 from services.auditing.verdict import is_case, read_case, read_verdict, run_of_verdict
-from services.contracts.errors import InvalidInputError
+from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError
 from services.contracts.history.run import Run
 from services.coordinator.run_state.terms import cohorts_of
 from services.verification.proof import NotProvenError
@@ -49,15 +49,21 @@ def file_verdict(backend: Backend, actor: Actor, data: bytes) -> list[str]:
             with backend.store.atomic() as unit:
                 unit.runs.keep_case(run_id, verdict_name(cohort), data)
                 unit.events.convicted(run.plan.name, run_id, verdict.convicted)
-        for site, text in verdict.convicted.items():
-            suspend(backend, actor, site, f"the auditor's verdict on run {run_id}: {text}")
         return [
-            f"site {site} is suspended, until `ballast site activate {site}`: {text}"
-            for site, text in verdict.convicted.items()
+            _suspended(backend, actor, run_id, site, text) for site, text in verdict.convicted.items()
         ] + _version_lines(run, backend.store.runs.get_cases(run_id)) or [
             "the verdict convicts no plant: a new run goes on with all of them"
         ]
     raise refused
+
+
+def _suspended(backend: Backend, actor: Actor, run_id: str, site: str, text: str) -> str:
+    """Suspend a plant; one that has left meanwhile keeps nobody else from it."""
+    try:
+        suspend(backend, actor, site, f"the auditor's verdict on run {run_id}: {text}")
+    except (ConflictError, NotFoundError):
+        return f"site {site} is enrolled no more: {text}"
+    return f"site {site} is suspended, until `ballast site activate {site}`: {text}"
 
 
 def _version_lines(run: Run, kept: Mapping[str, bytes]) -> list[str]:

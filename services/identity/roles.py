@@ -18,9 +18,12 @@ class Permission(StrEnum):
     DIAGNOSE = "diagnose"
     """Have measurements diagnosed; nothing of them is kept."""
     INSPECT = "inspect"
-    """See which plants take part: by name in all that is read, in lists of sites and plans, and in certificates."""
+    """See which plants take part: by name in all that is read, in lists of sites and plans, and in certificates.
+
+    A certificate has the model's weights too, without which nobody proves its bounds.
+    """
     OPERATE = "operate"
-    """Trigger, pause and resume plans, cancel runs, promote and roll back models."""
+    """Trigger, pause and resume plans, cancel runs, promote and roll back models, export them to run elsewhere."""
     ADMINISTER = "administer"
     """Enrol, suspend and remove sites; create, change and remove plans and asset types; tokens; the audit trail."""
 

@@ -12,6 +12,7 @@ from typing import Any
 from services.contracts.errors import ConflictError
 from services.contracts.machines.value_range import Ranges
 from services.contracts.versions.model_version import ModelVersion
+from services.process.private_files import FILE_MODE
 from services.registry.labels import units
 
 DOCUMENT = "model.json"
@@ -67,6 +68,7 @@ def write_model(folder: Path, scratch: Path, version: ModelVersion, text: str, i
     flavour["model_code_path"] = CODE.name
     flavour["artifacts"]["model"]["uri"] = DOCUMENT
     description.save(str(folder / "MLmodel"))
+    (folder / CODE.name).chmod(FILE_MODE)  # a copy, which took the mode of the installed file whatever the umask
 
 
 def _signature(version: ModelVersion) -> Any:

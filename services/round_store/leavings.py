@@ -78,7 +78,7 @@ class LeavingRepository(Repository):
                     continue
                 if row.status not in FINAL:
                     continue
-                if _names(row, site_id) and row.leaving is None:
+                if _names(row, site_id):  # also one that another plant left: it has the cuts of this one
                     drop_state(session, row.run_id)
                 _count(deleted, "evidence files", _evidence(session, row.run_id, renamed))
                 _count(named, "runs", _change_run(row, renamed))

@@ -87,7 +87,7 @@ def count(works: Any, name: str) -> tuple[int, int]:
     with works.context.store.engine.connect() as connection:
         documents = connection.exec_driver_sql("SELECT document FROM events WHERE kind = 'gate.refused'").scalars()
         refused = sum(json.loads(each)["plan"] == name for each in documents)
-    return sum(each.action == "model.promote" and each.target == name for each in trail), refused
+    return sum(each.action == "model.promote" and each.target == f"model:{name}" for each in trail), refused
 
 
 @pytest.mark.parametrize(("dies", "reveal"), [*((each, "each site") for each in DIES_AT), (HEARD_OF, "sums")])

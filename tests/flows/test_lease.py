@@ -7,15 +7,18 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
+from flows import lease
 from flows.lease import IN_PROGRESS, held_lease
 from services.contracts.errors import ConflictError
 from services.contracts.history.run import Run
 from services.contracts.plans.plan import Plan
 from services.round_store.store import RoundStore
 from tests.flows.conftest import RIG
+from tests.waiting import PATIENCE
 
 SECONDS = 1.0
 
@@ -61,8 +64,25 @@ async def test_work_ends_where_the_lease_is_lost(store: RoundStore, run: Run) ->
             assert store.runs.renew_lease(run.run_id, "another", 2 * SECONDS)
             await asyncio.sleep(60.0)
     assert lost.value.code == IN_PROGRESS
-    await asyncio.sleep(0)  # the task is not cancelled any more
+    await asyncio.sleep(0)  # the task is not cancelled any more, and nobody further out takes it to be
+    task = asyncio.current_task()
+    assert task is not None and task.cancelling() == 0
     assert not store.runs.renew_lease(run.run_id, "me", SECONDS)
+
+
+async def test_a_lease_that_is_lost_when_the_work_is_done_cancels_nothing(
+    store: RoundStore, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def keep(*given: Any) -> None:
+        done, lose = given[-2:]
+        done.wait(PATIENCE)
+        lose()
+
+    monkeypatch.setattr(lease, "_keep", keep)
+    async with held_lease(store.runs, run.run_id, "me", SECONDS):
+        pass
+    await asyncio.sleep(0)
+    assert store.runs.renew_lease(run.run_id, "another", SECONDS), "it was given back"
 
 
 async def test_a_cancellation_from_outside_stays_one(store: RoundStore, run: Run) -> None:

@@ -151,6 +151,16 @@ async def test_a_plan_that_was_changed_waits_for_its_next_date(store: RoundStore
         await ask(store, "nightly", at=next_three(changed) - timedelta(minutes=1))
 
 
+async def test_dates_between_the_last_run_and_a_change_of_the_plan_are_gone(store: RoundStore) -> None:
+    end(store, store.runs.create_run(plan(store)))
+    with store.database.write() as session:
+        session.execute(update(RunRow).values(created_at=datetime.now(UTC) - timedelta(days=3)))
+    changed = store.plans.update(Plan(name="nightly", asset_type="rig", cron="0 3 * * *", max_rounds=7)).updated_at
+    with pytest.raises(ConflictError, match="its next date"):
+        await ask(store, "nightly", at=next_three(changed) - timedelta(minutes=1))
+    assert (await ask(store, "nightly", at=next_three(changed))).plan.max_rounds == 7
+
+
 async def test_a_date_leaves_its_entry_in_the_audit_trail_and_nobody_else_picks_it_up(store: RoundStore) -> None:
     due = next_three(store.plans.get(plan(store).name).updated_at)
     run = await ordered_run(store, "nightly", None, owner="me", lease_seconds=60.0, now=lambda: due)

@@ -27,9 +27,15 @@ def test_a_version_is_promoted_if_its_gates_hold_and_its_plan_says_so(
     auto_promote: bool, max_gap: float, promoted: bool, said: str
 ) -> None:
     done: list[str] = []
+    trail: list[dict[str, Any]] = []
 
     def note(what: str) -> Any:
-        return lambda *_, **__: done.append(what)
+        def noted(*_: Any, **given: Any) -> None:
+            done.append(what)
+            if what == "audit":
+                trail.append(given)
+
+        return noted
 
     def judge(name: str, version: str, status: str, reason: str) -> Any:
         done.append("status")
@@ -61,3 +67,4 @@ def test_a_version_is_promoted_if_its_gates_hold_and_its_plan_says_so(
     )
     assert promote_if_gates_hold(context, run, version) == said
     assert done == ["status", *(["alias", "audit", "promoted", "alias before"] if promoted else [])]
+    assert [(each["target"], each["after"]) for each in trail] == [("model:nightly", {"version": "3"})] * promoted

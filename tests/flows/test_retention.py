@@ -27,6 +27,22 @@ class Client:
             raise ObjectNotFound(Exception())
 
 
+class Stubborn(Client):
+    """A server that says that it deletes, and deletes nothing."""
+
+    asked = 0
+
+    async def delete_flow_run(self, number: int) -> None:
+        self.asked += 1
+        assert self.asked < 10, "it is asked without end"
+
+
+async def test_a_server_that_keeps_what_it_is_told_to_delete_is_asked_once() -> None:
+    client: Any = Stubborn([100, 95, 91])
+    assert await forget_flow_runs(client, 90, NOW) == 2
+    assert client.asked == 2
+
+
 async def test_flow_runs_that_ended_long_ago_go() -> None:
     client: Any = Client([100, 95, 91, 89, 0])
     assert await forget_flow_runs(client, None, NOW) == 0 and len(client.ended) == 5

@@ -196,6 +196,8 @@ def test_operators_fetch_what_a_plant_checks(
     assert [answer.status_code for answer in answers] == [200, 200, 404, 200]
     alone, packed, _, empty = (answer.content for answer in answers)
     version = works.context.registry.get("fetched", "1")
+    noted = works.context.store.audit.list_events(action="model.certificate")
+    assert [each.after["sha256"] for each in reversed(noted)] == [digest(data) for data in (alone, packed, empty)]
     assert digest(alone) == version.certificate_sha256
     key = public_key(works.context.settings.nats_seed)
     for data, held in ((packed, 0), (empty, 2), (packed[:-30], 1), (alone, 1)):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import json
 from typing import Any
+from zipfile import ZipFile
 
 import onnx
 
@@ -23,6 +26,20 @@ def test_exports_are_files_of_the_version_and_each_is_in_the_audit_trail(world: 
     assert (newest.target, newest.after["version"]) == ("model:pumps", "1")
     assert newest.after["sha256"] == hashlib.sha256(model.content).hexdigest()
     assert (before.after["format"], before.after["precision"]) == ("c99", "double")
+
+
+def test_a_bundle_to_check_a_version_has_its_weights_and_is_in_the_audit_trail_as_an_export_is(world: Any) -> None:
+    bundle = "/v1/models/pumps/versions/{}/certificate.zip"
+    given = world.call(Role.ENGINEER, "GET", bundle.format("champion"))
+    with ZipFile(io.BytesIO(given.content)) as archive:
+        assert json.loads(archive.read("model.json"))["weights"]
+    (noted,) = world.backend.store.audit.list_events(action="model.certificate")
+    assert (noted.target, noted.role, "the engineer" in noted.actor) == ("model:pumps", Role.ENGINEER, True)
+    assert noted.after == {"version": "1", "file": "pumps.zip", "sha256": hashlib.sha256(given.content).hexdigest()}
+    assert world.call(Role.VIEWER, "GET", bundle.format("1")).status_code == 403
+    assert world.call(Role.ENGINEER, "GET", bundle.format("17")).status_code == 404
+    assert world.call(Role.ENGINEER, "GET", "/v1/models/pumps/versions/1/certificate").status_code == 404
+    assert world.events() == ["model.certificate"]
 
 
 def test_what_is_not_there_is_refused_and_not_noted(world: Any) -> None:

@@ -84,6 +84,24 @@ def test_a_version_without_its_run_is_promoted_only_when_gates_are_set_aside(wor
     assert promote(world, "orphan", version=only, ignore_gates=True).status_code == 200
     assert champion(world, "orphan") == only
     assert world.events() == ["model.promote"]
+    store = world.backend.store
+    assert store.model_versions.alias("orphan", "champion") is None, "nothing to take back in the alias's history"
+    told = [event for event in store.events.after(0) if (event.kind, event.plan) == ("model.promoted", "orphan")]
+    assert told == []
+
+
+def test_a_champion_that_the_store_does_not_know_ends_the_one_before_it_in_the_alias_s_history(world: Any) -> None:
+    from sqlalchemy import text
+
+    known, other = world.new_model("half-known", 0.9, 0.95)
+    promote(world, "half-known", version=known)
+    with world.backend.store.engine.execution_options(ballast_writes=True).begin() as connection:
+        connection.execute(text("DELETE FROM model_versions WHERE version = :other AND name = 'half-known'"),
+                           {"other": other})
+    assert promote(world, "half-known", version=other, ignore_gates=True).status_code == 200
+    last = world.backend.store.model_versions.alias("half-known", "champion")
+    assert (last.version, last.previous_version) == (None, known), "else it would be put back"
+    assert champion(world, "half-known") == other
 
 
 def test_a_registry_that_fails_leaves_no_trace_in_the_store(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,6 +65,20 @@ def test_one_run_has_terms_of_its_own_and_the_plan_keeps_its_own(any_world: Any)
     assert refused.status_code == 422 and "overrides are of one run" in refused.text
 
 
+def test_a_plan_that_fits_its_asset_type_no_more_is_ordered_in_no_way(world: Any) -> None:
+    pump = builtin_asset_type("triplex-pump").model_dump(mode="json")
+    aim = {"name": "wear", "unit": "1", "low": 0.0, "high": 1.0}
+    types = "/v1/admin/asset-types/press"
+    assert send(world, "PUT", types, pump | {"name": "press", "version": 1, "target": aim}).status_code in (200, 201)
+    plan = PLAN | {"asset_type": "press", "spec": {"loss": "pinball"}, "tuning": "auto"}
+    assert send(world, "POST", PATH, plan).status_code == 201
+    assert send(world, "PUT", types, pump | {"name": "press", "version": 2, "target": None}).status_code in (200, 201)
+    orders = (("trigger", None), ("trigger", {"overrides": {"max_rounds": 5}}), ("tune", None))
+    refused = [send(world, "POST", f"{PATH}/nightly/{order}", body, Role.OPERATOR) for order, body in orders]
+    assert [(each.status_code, each.json()["code"]) for each in refused] == [(422, "wrong_task")] * 3
+    assert world.backend.store.runs.list_runs(plan="nightly") == []
+
+
 def test_a_gate_that_needs_each_plants_own_scores_is_told_in_notices_and_refuses_nothing(any_world: Any) -> None:
     body = PLAN | {"gates": {"min_site_f1": 0.7}}
     made = send(any_world, "POST", PATH, body)

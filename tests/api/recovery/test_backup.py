@@ -29,7 +29,6 @@ from services.backup.sealed_stream import KeyCost, SealedWriter
 from services.contracts.errors import BallastError, ConflictError, UnavailableError
 from services.contracts.history.audit import GENESIS, AuditEvent
 from services.process.settings import Settings
-from services.registry.mlflow_registry import ModelRegistry
 from services.round_store.session import make_engine
 from services.round_store.store import RoundStore
 
@@ -38,26 +37,6 @@ CHEAP = KeyCost(operations=1, memory=8192)
 NOWHERE: dict[str, str] = {}
 STORED = Path(__file__).parents[2] / "compatibility" / "stored-0.1.0.tar.xz"
 WRITTEN_IN = "/srv/ballast"
-
-
-@pytest.fixture(autouse=True)
-def quick_mlflow(monkeypatch: pytest.MonkeyPatch, new_mlflow: Callable[[Path], str]) -> None:
-    """MLflow makes its tables once a session, and not once a restore: 4 s each."""
-    def prepare(registry: Any) -> None:
-        new_mlflow(Path(registry._store._uri.removeprefix("sqlite:///")).parent)
-
-    monkeypatch.setattr(ModelRegistry, "prepare", prepare)
-
-
-@pytest.fixture
-def home(tmp_path: Path, new_sqlite: Callable[[], str], new_mlflow: Callable[[Path], str]) -> Path:
-    folder = tmp_path / "home"
-    folder.mkdir()
-    Path(new_sqlite().removeprefix("sqlite:///")).rename(folder / "ballast.db")
-    new_mlflow(folder)
-    (folder / "ballast.toml").write_text("lease_seconds = 4.0\n\n[api]\nport = 8123\n")
-    (folder / "webhooks.key").write_text("ab" * 32)
-    return folder
 
 
 def backed_up(home: Path, file: Path, word: str = WORD) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from api.web import attempts as attempts_module
 from api.web.attempts import MOST_ADDRESSES, MOST_HELD, FailedAttempts, TooManyAttemptsError
 
 
@@ -55,6 +56,21 @@ def test_a_network_of_ipv6_is_one_address(other: str, same: bool) -> None:
     attempts = FailedAttempts()
     fail(attempts, "2001:db8::1", 10)
     assert refused(attempts, other) is same
+
+
+def test_of_many_the_longest_unseen_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts_module, "MOST_ADDRESSES", 3)
+    monkeypatch.setattr(attempts_module, "MOST_HELD", 2)
+    attempts = FailedAttempts()
+    for number in range(1, 4):
+        fail(attempts, f"192.0.2.{number}", 10)
+    for client in ("192.0.2.1", "192.0.2.4"):  # the first is at it again when the fourth comes
+        fail(attempts, client, 10)
+    assert [refused(attempts, f"192.0.2.{number}") for number in range(1, 5)] == [True, False, True, True]
+    for token in ("one", "two", "one", "three"):
+        attempts.held(token)
+    waits = [refused(attempts, "192.0.2.1", f"Bearer {token}") for token in ("one", "two", "three")]
+    assert waits == [False, True, False]
 
 
 def test_memory_is_bounded() -> None:

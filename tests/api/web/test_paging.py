@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from fastapi import Request, Response
 
 from api.app import api_routes
-from api.web.paging import NO_CURSOR, write_cursor
+from api.web.paging import NO_CURSOR, page_of, write_cursor
 from services.contracts.access.identity import Role
 from tests.api.conftest import a_plan
 
@@ -75,6 +76,17 @@ def test_pages_together_are_the_list(full: Any, path: str) -> None:
     assert len(whole) >= 2
     for limit in (1, 2, 3):
         assert walked(full, path, LISTS[path], limit) == whole, limit
+
+
+@pytest.mark.parametrize(("limit", "more"), [(2, True), (3, False), (4, False)])
+def test_a_last_page_that_is_just_full_names_no_next_one(limit: int, more: bool) -> None:
+    request = Request({"type": "http", "path": "/v1/x", "query_string": b"", "headers": [], "server": ("host", 80)})
+    response = Response()
+    shown = page_of(["c", "a", "b"], lambda each: (each,), (str,), request, response, limit, None)
+    assert (shown, "Link" in response.headers) == (tuple("abc"[:limit]), more)
+    if more:
+        cursor = response.headers["Link"].partition("cursor=")[2].partition("&")[0]
+        assert page_of(["c", "a", "b"], lambda each: (each,), (str,), request, Response(), limit, cursor) == ("c",)
 
 
 def test_filters_hold_on_every_page(full: Any) -> None:

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import pickletools
+import stat
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -13,8 +15,10 @@ import pytest
 
 from services.contracts.history.run import RoundRecord
 from services.contracts.versions.model_version import ModelVersion
+from services.process.private_files import UMASK
 from services.registry import pyfunc_model
 from services.registry.mlflow_registry import ModelRegistry
+from services.registry.model_files import CODE
 
 MakeVersion = Callable[..., ModelVersion]
 MakeRounds = Callable[..., tuple[RoundRecord, ...]]
@@ -53,6 +57,21 @@ def test_no_path_of_this_machine_gets_into_a_model(files: dict[str, bytes]) -> N
     described = files["MLmodel"].decode()
     assert "model_code_path: pyfunc_model.py" in described and str(PROJECT) not in described
     assert "uri: model.json" in described
+
+
+def test_every_file_of_a_registration_is_its_owners_alone(
+    registry: ModelRegistry, registry_home: Path, make_version: MakeVersion, make_rounds: MakeRounds, name: str
+) -> None:
+    """Under the mask of the flows process, though the serving code is copied from a file that everybody may read."""
+    version, before = make_version(name=name), os.umask(UMASK)
+    try:
+        registry.register(version, make_rounds(version.run_id), {"kind": "report"}, {"report.html": "<p>page</p>"})
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(CODE.stat().st_mode) & UMASK, "the installed file is no secret"
+    found = list((registry_home / "artifacts" / name).rglob("*"))
+    assert CODE.name in {path.name for path in found}
+    assert [path.name for path in found if stat.S_IMODE(path.stat().st_mode) & UMASK] == []
 
 
 def test_the_model_needs_mlflow_numpy_and_pandas_alone(files: dict[str, bytes]) -> None:

@@ -17,6 +17,7 @@ from models.basics import FloatArray
 from models.methods.growth import Added
 from services.contracts.errors import BallastError
 from services.contracts.history.run import RoundRecord, Run
+from services.contracts.plans.plan import Plan
 from services.round_store.run_states import DamagedStateError
 from services.round_store.run_tables import RunStatePartRow
 from services.round_store.store import RoundStore
@@ -103,6 +104,20 @@ def test_the_end_of_the_last_completed_run_of_a_plan_is_kept_and_no_other(
     commit(store, make_record(run.run_id, 1), part(1, 0))
     store.runs.finish_run(run.run_id, "completed", "")
     assert [store.runs.load_end(each.run_id) for each in (*ended, run)] == [None] * 5 and parts(store) == 0
+
+
+@pytest.mark.parametrize("changes", [{}, {"noise": {"epsilon": 1.0, "delta": 1e-6}}])
+def test_the_end_of_a_run_takes_the_place_of_those_of_its_own_plan_alone_and_with_noise_none_is_kept(
+    store: RoundStore, running: Run, make_record: MakeRecord, changes: dict[str, Any]
+) -> None:
+    other = Plan.model_validate(running.plan.model_dump() | {"name": "other"} | changes)
+    ended = []
+    for plan in (running.plan, other, running.plan):
+        run = running if not ended else store.runs.begin_run(store.runs.create_run(plan).run_id, running.sites)
+        commit(store, make_record(run.run_id, 1), part(1, 0))
+        ended.append(store.runs.finish_run(run.run_id, "completed", "").run_id)
+    kept = [store.runs.load_end(run_id) is not None for run_id in ended]
+    assert kept == [False, not changes, True]
 
 
 def test_a_late_round_writes_no_more_than_an_early_one(

@@ -7,11 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sqlalchemy import update
 
 from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError
-from services.contracts.history.run import Run, SiteTermsRecord
+from services.contracts.history.run import Run, RunStatus, SiteTermsRecord
 from services.contracts.plans.overrides import tuning_alone
 from services.contracts.plans.plan import Plan
+from services.contracts.problems.tuning_curve import TunedCandidate, TuningCurve
+from services.round_store.run_rows import OVERTAKEN
+from services.round_store.run_tables import RunRow
 from services.round_store.store import RoundStore
 
 UNKNOWN = "0" * 32
@@ -82,6 +86,55 @@ def test_finish_is_final_and_repeatable(store: RoundStore, running: Run) -> None
         store.runs.finish_run(running.run_id, "failed", "")
     with pytest.raises(InvalidInputError, match="not running"):
         store.runs.finish_run(running.run_id, "running", "")
+
+
+@pytest.mark.parametrize("status", ["completed", "failed", "cancelled"])
+def test_with_a_run_end_its_lease_its_frames_and_the_wait_for_its_gates(
+    store: RoundStore, running: Run, make_record: Any, status: RunStatus
+) -> None:
+    assert store.runs.renew_lease(running.run_id, "me", 60)
+    store.runs.commit_round(make_record(running.run_id, 1), {"w": np.ones(2)}, {"a": (b"asked", b"said")})
+    store.model_versions.add("weekly", "1", running.run_id, {})
+    store.runs.finish_run(running.run_id, status, "of the test", owner="me")
+    assert store.runs.get_exchange(running.run_id, 1, "a") is None
+    assert not store.runs.prolong_lease(running.run_id, "me", 60)
+    with store.database.read() as session:
+        row = session.get_one(RunRow, running.run_id)
+        assert (row.lease_owner, row.lease_until) == (None, None)
+    version = store.model_versions.get("weekly", "1")
+    assert version.status == ("registered" if status == "completed" else "gates_failed")
+    assert version.reason == ("" if status == "completed" else f"its run {status} after it was registered: of the test")
+
+
+def test_a_run_is_tuned_once_and_before_its_first_round(
+    store: RoundStore, running: Run, terms: tuple[SiteTermsRecord, ...], make_record: Any
+) -> None:
+    curve = TuningCurve(
+        candidates=(TunedCandidate(radius=1.0, label_flip_cost=1.0),), chosen=0, why="of the test", rule="best",
+        folds=2, seed=0, rounds=1, numbers=1.0, budget=1.0, reference_rounds=1, reference_numbers=1.0, base="ab",
+    )
+    tuned = running.plan.model_copy(update={"tuned": curve})
+    assert store.runs.set_tuned(running.run_id, tuned, terms).plan.tuned == curve
+    with pytest.raises(ConflictError, match="cannot be tuned") as twice:
+        store.runs.set_tuned(running.run_id, tuned, terms)
+    other = store.runs.begin_run(store.runs.create_run(running.plan.model_copy(update={"name": "o"})).run_id, terms)
+    store.runs.commit_round(make_record(other.run_id, 1), {"w": np.ones(2)})
+    with pytest.raises(ConflictError, match="after 1 rounds and cannot be tuned") as late:
+        store.runs.set_tuned(other.run_id, tuned, terms)
+    assert (twice.value.code, late.value.code) == (OVERTAKEN, OVERTAKEN)
+
+
+def test_a_list_goes_on_after_a_run_of_the_same_moment_by_the_id(store: RoundStore, plan: Plan) -> None:
+    ids = ["b" * 32, "a" * 32, "c" * 32]
+    for number, run_id in enumerate(ids):
+        store.runs.create_run(plan.model_copy(update={"name": f"plan-{number}"}), run_id)
+    at = store.runs.get_run(ids[0]).created_at
+    with store.database.write() as session:
+        session.execute(update(RunRow).values(created_at=at))
+    whole = [run.run_id for run in store.runs.list_runs()]
+    assert whole == sorted(ids)
+    assert [[run.run_id for run in store.runs.list_runs(after=(at, each))] for each in whole] == [
+        whole[1:], whole[2:], []]
 
 
 def test_cancel_and_links(store: RoundStore, running: Run) -> None:

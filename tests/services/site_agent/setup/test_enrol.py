@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import nats
@@ -305,6 +306,28 @@ def test_a_folder_that_holds_a_site_is_left_alone(server: Oem, tmp_path: Path, c
     before = {path: path.read_bytes() for path in (tmp_path / "p").iterdir()}
     assert "exists already" in refused(capsys, "--url", server.url, "--code", code, "--dir", str(tmp_path / "p"))
     assert {path: path.read_bytes() for path in (tmp_path / "p").iterdir()} == before
+
+
+def test_of_an_answer_without_end_no_more_is_read_than_the_largest_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(enrol, "LARGEST_ANSWER", 1000)
+    asked: list[int] = []
+
+    class Endless:
+        status = 200
+
+        def request(self, *_: object) -> None: ...
+
+        def getresponse(self) -> Any:
+            return self
+
+        def read(self, size: int = 10**6) -> bytes:
+            asked.append(size)
+            return b"x" * size
+
+    request: Any = SimpleNamespace(model_dump_json=lambda **_: "{}", site_id="plant-1")
+    with pytest.raises(enrol._NoAnswerError, match="no enrolment"):
+        enrol._answer(Endless(), "", request)  # type: ignore[arg-type]
+    assert asked == [1001]
 
 
 def test_what_a_server_says_is_one_line_without_control_characters() -> None:

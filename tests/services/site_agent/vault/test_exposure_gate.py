@@ -12,6 +12,7 @@ import pytest
 
 from models.methods.row_account import RowAccount
 from services.site_agent.rules.policy import Refusal, SitePolicy
+from services.site_agent.vault import exposure_record
 from services.site_agent.vault.dataset import Part
 from services.site_agent.vault.exposure_gate import ExposureGate, data_digest
 from services.site_agent.vault.exposure_record import ExposureRecord
@@ -142,6 +143,24 @@ def test_answers_and_runs_have_budgets_by_the_version_of_the_data() -> None:
             with pytest.raises(Refusal) as caught:
                 door(hours).check_budget(rows, run)
             assert caught.value.refusal_code == "budget_spent"
+
+
+def test_a_run_is_known_for_thirty_days(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exposure_record, "FORGET_EVERY", 2)
+    train, record = part(), ExposureRecord(None)
+
+    def answer(days: float, run: str) -> ExposureGate:
+        limits = SitePolicy(max_answers_per_run=1)
+        made = ExposureGate(record, limits, lambda: NOON + timedelta(days=days))
+        made.admit(train, everyone(train), run, RowAccount())
+        return made
+
+    answer(0, RUN)
+    for days, run in ((1, "c" * 32), (29.9, "d" * 32)):
+        with pytest.raises(Refusal):
+            answer(days, run).check_budget(train, RUN)
+    answer(30, "e" * 32)
+    answer(30.1, "f" * 32).check_budget(train, RUN)
 
 
 def test_the_words_say_the_figures(tmp_path: Path) -> None:

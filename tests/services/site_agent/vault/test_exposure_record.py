@@ -7,7 +7,7 @@ import pytest
 
 from services.site_agent.vault import exposure_record
 from services.site_agent.vault.exposure import SKETCH
-from services.site_agent.vault.exposure_record import VERSIONS_KEPT, Addition, ExposureRecord
+from services.site_agent.vault.exposure_record import VERSIONS_KEPT, Addition, ExposureRecord, directions_kept
 from services.site_agent.vault.span import Figures
 
 RUN, NEXT_RUN = "a" * 32, "b" * 32
@@ -45,6 +45,14 @@ def test_of_many_vectors_the_last_ones_are_kept(monkeypatch: pytest.MonkeyPatch)
     for number in range(9):
         answered(record, "d", 2, value=float(number))
     assert record.stored("d", ROWS).sketches[:, 0].tolist() == [6.0, 7.0, 8.0]
+
+
+@pytest.mark.parametrize(("n_rows", "kept"), [
+    (1, 1), (2000, 2000), (2048, 2048), (2049, 2047), (4096, 1024), (2**22, 1), (2**23, 1),
+])
+def test_directions_of_many_rows_are_kept_as_far_as_they_fit_into_32_megabytes(n_rows: int, kept: int) -> None:
+    assert directions_kept(n_rows) == kept
+    assert kept == 1 or 8 * kept * n_rows <= 32 * 2**20
 
 
 def test_what_a_run_was_told_of_is_forgotten_with_the_run_and_not_before() -> None:

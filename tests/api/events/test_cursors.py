@@ -1,0 +1,51 @@
+"""Where a stream goes on: nothing twice, nothing left out, and "lost" only where something is."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from api.events import endpoints, feed
+from services.round_store.operation_tables import EventRow
+from tests.api.events.test_stream import a_run, following
+
+
+def test_nothing_is_lost_where_the_next_event_is_the_oldest_or_there_is_none_yet(
+    world: Any, server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoints, "QUIET_SECONDS", 0.2)  # what should come and does not is noticed
+    a_run(world)
+    with world.backend.store.database.write() as session:
+        oldest = world.backend.store.events.after(0)[2].number
+        session.query(EventRow).filter(EventRow.number < oldest).delete()
+    newest = world.backend.store.events.span()[1]
+    with following(world, server, last=oldest - 1) as stream:
+        assert int(stream.next()["id"]) == oldest, "all after the one before it are there"
+    with following(world, server, last=oldest - 2) as stream:
+        lost, first = stream.take(2)
+    assert (lost["event"], int(lost["id"]), int(first["id"])) == ("events.lost", oldest - 1, oldest)
+    with following(world, server, last=newest) as stream:
+        a_run(world, "later")
+        assert int(stream.next()["id"]) == newest + 1, "who has the newest has lost nothing"
+    with following(world, server, last=newest, after=0, kind=["run.begun"]) as stream:
+        assert int(stream.next()["id"]) > newest, "the header is what a browser knows of last"
+    with following(world, server, last=world.backend.store.events.span()[1] + 1) as stream:
+        assert stream.next()["event"] == "events.lost", "of another database"
+
+
+async def test_an_event_that_was_read_already_is_not_told_again(world: Any) -> None:
+    a_run(world)
+    told = feed.Feed(world.backend).read(0)
+    follower = feed.Follower()
+    for each in (*told[-2:], None):
+        follower.queue.put_nowait(each)
+    request: Any = SimpleNamespace(app=world.app)
+    caller: Any = SimpleNamespace(sees_site_names=True, session="")
+    last, newest = told[-3].event.number, told[-1].event.number
+    texts = endpoints._texts(
+        request, feed.Feed(world.backend), caller, last, lambda _: True, follower, newest
+    )
+    ids = [text.partition("\n")[0] async for text in texts]
+    assert ids == [": following", *(f"id: {each.event.number}" for each in told[-2:])]

@@ -1,0 +1,44 @@
+"""The files of a version from a zip file that somebody gave."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import pytest
+
+from services.contracts.errors import InvalidInputError
+from services.verification import bundle
+from services.verification.bundle import DOCUMENT, VersionFiles, packed, read_files
+
+
+def test_what_was_packed_comes_back(tmp_path: Path) -> None:
+    files = VersionFiles({"name": "pumps", "weights": [0.1, -0.0]}, b"certificate")
+    (tmp_path / "x.zip").write_bytes(packed(files))
+    assert read_files(tmp_path / "x.zip") == files and packed(files) == packed(files)
+
+
+@pytest.mark.parametrize("name", [DOCUMENT, "of-nobody"])
+def test_a_file_that_unpacks_to_more_than_any_version_has_is_not_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(bundle, "_MOST_BYTES", 1000)
+    path, read = tmp_path / "x.zip", list[str]()
+    whole = ZipFile.read
+
+    def counted(archive: ZipFile, member: str) -> bytes:
+        read.append(member)
+        return whole(archive, member)
+
+    monkeypatch.setattr(ZipFile, "read", counted)
+    for size, fits in ((1000, True), (1001, False)):
+        with ZipFile(path, "w", ZIP_DEFLATED) as archive:
+            archive.writestr(DOCUMENT, "{}".ljust(size if name == DOCUMENT else 2))
+            archive.writestr("of-nobody", b"0" * (size if name != DOCUMENT else 2))
+        if fits:
+            assert read_files(path).document == {}
+            read.clear()
+            continue
+        with pytest.raises(InvalidInputError, match="above 1000 bytes; no version has one"):
+            read_files(path)
+        assert read == []
