@@ -5,5 +5,15 @@ from __future__ import annotations
 
 def plain(text: str, limit: int | None = None) -> str:
     """Text with a blank for each run of blanks, ends of lines and characters that do not print; cut at a limit."""
-    words = " ".join("".join(each if each.isprintable() else " " for each in text).split())
-    return words if limit is None or len(words) <= limit else words[: limit - 1] + "…"
+    words = " ".join(printable(text).split())
+    return words if limit is None else cut(words, limit)
+
+
+def printable(text: str) -> str:
+    """Text with a blank for each character that does not print."""
+    return "".join(each if each.isprintable() else " " for each in text)
+
+
+def cut(text: str, limit: int) -> str:
+    """Text of ``limit`` characters at most, the last one saying where there were more."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -187,8 +187,8 @@ class _Opener:
         pairs, most = unopened(self.request, self.revealed), most_liars(self.cohort)
         degree = Counter(chain.from_iterable(pairs))
         # An honest plant is in no more of the pairs than there are liars, for each of them has one.
-        if named_most := [each for each in (site, *sorted(degree)) if degree[each] > most]:
-            liar = named_most[0]
+        liar = next((each for each in (site, *sorted(degree)) if degree[each] > most), None)
+        if liar is not None:
             others = sorted({one if other == liar else other for one, other in pairs if liar in (one, other)})
             return UnfitSharesError(
                 f"shares that {liar} sealed, or was sent, do not open between it and {', '.join(others)}, more than "

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from services.contracts.documents import to_plain
+from services.contracts.plain_words import cut, printable
 
 MAX_TEXT = 1000
 """Characters that are kept of a sentence from outside, such as a site's reason for a refusal."""
@@ -26,8 +27,7 @@ def metadata(values: dict[str, Any] | None) -> dict[str, Any] | None:
 
 def sentence(text: str, limit: int = MAX_TEXT) -> str:
     """Text from outside on one line, without characters that a database or a terminal cannot hold; cut at ``limit``."""
-    clean = "".join(each if each.isprintable() else " " for each in _clean(text))
-    return clean if len(clean) <= limit else clean[: limit - 1] + "…"
+    return cut(printable(_clean(text)), limit)
 
 
 def _cleaned(value: Any) -> Any:

@@ -117,10 +117,11 @@ def _ends(
     for k in range(len(said[ended[0]]) if ended else 0):
         of_head = {name: array[k] for name, array in asked.items()}
         most = reach(method.site, of_head, parameters, spec.loss.loss, spec.radius.value, partial(_highest, spec))
-        for name in ended if most is not None else ():
-            assert most is not None
+        if most is None:
+            continue
+        rounding = _ROUNDING * max(1.0, float(np.abs(most.where).max()), float(most.most.max()))
+        for name in ended:
             far = np.abs(said[name][k] - most.where)
-            rounding = _ROUNDING * max(1.0, float(np.abs(most.where).max()), float(most.most.max()))
             if (far > most.most + rounding).any():
                 what = name.replace("_", " ")
                 return f"its {what} is {float(far.max()):.6g} away, and no rows lead farther than {most.most.max():.6g}"
