@@ -39,6 +39,7 @@ from services.contracts.problems.training_spec import RadiusRule
 from services.contracts.problems.tuning import settled
 from services.contracts.problems.tuning_curve import TuningCurve, tuned_candidates
 from services.contracts.problems.tuning_task import TuningPart, TuningTask
+from services.coordinator.beginning.held_out_counts import check_counts
 from services.coordinator.beginning.tuning_exchange import Ask, Shapes, TuningAnswers, TuningQuestion
 from services.coordinator.run_state.terms import cohorts_of, server_problem
 from services.coordinator.run_state.training_state import NothingCountedError, TuningBudgetError
@@ -110,8 +111,9 @@ class PlanTuning:
         self._boxed = plan.spec.support_kind == "box"
         self._score_shape = score_shape(self._loss, len(asset_type.fault_classes))
         problem = server_problem(run, asset_type)
-        if plan.reveal == "sums":
-            problem = cohort_problem(problem, cohorts_of(run))
+        self._cohorts = cohorts_of(run) if plan.reveal == "sums" else {}
+        if self._cohorts:
+            problem = cohort_problem(problem, self._cohorts)
         terms = TuningTerms(
             problem.sites, self._loss, plan.spec.transport_norm, plan.spec.fit_intercept, plan.mixture.norm,
             plan.spec.support_kind == "unbounded",
@@ -179,6 +181,8 @@ class PlanTuning:
             The budget does not pay for the grid.
         NothingCountedError
             Nothing could be scored.
+        ContradictingAnswersError
+            Counts that are of no one set of held-out rows.
         """
         tuner, number = self.tuner(), self.budget.rounds
         while (exchange := tuner.exchange()) is not None:
@@ -188,6 +192,7 @@ class PlanTuning:
             if not exchange.scored:
                 tuner.tell_cuts(parts)
                 continue
+            check_counts(exchange, said.parts, self._cohorts)
             totals = [np.add.reduce([told["score"] for told in parts[place].values()]) for place in exchange.told]
             try:
                 tuner.tell_scores([fold_score(total, self._loss) for total in totals])
