@@ -24,11 +24,10 @@ from services.process.ended_tasks import give_up
 from services.process.log_filters import silence_link_libraries
 from services.process.tracing import span
 from services.site_agent.connection.link_address import Address, LinkError
+from services.site_agent.connection.link_errors import Hopeless, is_answer_refused, is_key_refused, is_of_the_way
 from services.site_agent.logs import LOG
 
 RECONNECT_SECONDS = 0.5  # quick for the plant, and two tries a second are no load for the server
-KEY_GRACE_SECONDS = 3.0
-"""A key that was enrolled a moment ago may not have reached the server yet: so long a refused key is tried again."""
 TASKS_WAITING = 1024
 """Tasks and looks whether the agent is there that may wait while one task is worked on; more are dropped, and asked
 again by the coordinator. At a look every ten seconds this is enough for a task of hours."""
@@ -52,7 +51,7 @@ class PlantLink:
         self._connected_once = False
         self._greeted: Client | None = None
         self._greeted_at = float("-inf")
-        self._refused_since: float | None = None
+        self._hopeless = Hopeless(address)
         self._failure: asyncio.Future[BallastError] | None = None
         self._asking_again: asyncio.Task[None] | None = None
 
@@ -166,7 +165,7 @@ class PlantLink:
         self._greeted, self._greeted_at = client, time.monotonic()
         self._connected_once = True
         self._outage_said = False
-        self._refused_since = None
+        self._hopeless.accepted()
 
     async def _on_word(self, client: Client, message: Any) -> None:
         """Heed what is no task: say hello again, or tell the plant that it runs two agents."""
@@ -206,46 +205,21 @@ class PlantLink:
             LOG.warning("connection lost; trying again until the server is back")
 
     async def _on_error(self, error: Exception) -> None:
-        failure = self._hopeless(error)
+        failure = self._hopeless.of(error, was_connected=self._connected_once)
         if failure is not None:
             self._fail(failure)
-        elif _is_key_refused(error):
+        elif is_key_refused(error):
             pass  # within the grace period
-        elif _is_answer_refused(error) and self._greeted is not None:
+        elif is_answer_refused(error) and self._greeted is not None:
             LOG.warning("an answer was not taken, for the server's users changed meanwhile; saying so by a hello")
             self._asking_again = asyncio.create_task(self._greet(self._greeted))  # this is called by what reads
-        elif isinstance(error, OSError | asyncio.TimeoutError) or _is_of_the_way(error):
+        elif isinstance(error, OSError | asyncio.TimeoutError) or is_of_the_way(error):
             if not self._outage_said:
                 self._outage_said = True
                 way = f" ({error})" if self._address.proxy else ""
                 LOG.warning("no server at %s yet%s; trying until it is there", ", ".join(self._address.servers), way)
         else:
             LOG.warning("plant link: %s", str(error) or type(error).__name__)
-
-    def _hopeless(self, error: Exception) -> LinkError | None:
-        """Failure that no further try can mend; None for one that may pass."""
-        if _is_key_refused(error):
-            now = time.monotonic()
-            self._refused_since = self._refused_since if self._refused_since is not None else now
-            if now - self._refused_since < KEY_GRACE_SECONDS:
-                return None
-            return LinkError(
-                f"the server does not accept this site's key {self._address.public_key}: "
-                f"ask the OEM to enrol it for site {self._address.site_id}"
-            )
-        text = str(error).lower()
-        own = (f'publish to "{self._address.hello_subject}"', f'subscription to "{self._address.task_subject}"')
-        if "permissions violation" in text and any(subject in text for subject in own):
-            return LinkError(
-                f"the server knows this key, but not as site {self._address.site_id}: {text.removeprefix('nats: ')}"
-            )
-        error = getattr(error, "certificate_error", error)  # as aiohttp tells it
-        if isinstance(error, ssl.SSLCertVerificationError) and not self._connected_once:
-            return LinkError(
-                f"the server's certificate does not fit ({error.verify_message}); "
-                "ca in the settings must be the file that the OEM gave out"
-            )
-        return None
 
     def _fail(self, error: BallastError) -> None:
         if self._failure is not None and not self._failure.done():
@@ -257,24 +231,6 @@ def is_encrypted(client: Client) -> bool:
     transport = client._transport  # noqa: SLF001 - the library has no public way to ask
     writer = getattr(transport, "_io_writer", None) or getattr(transport, "_ws", None)
     return writer is not None and writer.get_extra_info("ssl_object") is not None
-
-
-def _is_of_the_way(error: Exception) -> bool:
-    """Whether a WebSocket's way to the server is shut, as by a proxy that asks for another password."""
-    return type(error).__module__.startswith("aiohttp.")
-
-
-def _is_key_refused(error: Exception) -> bool:
-    text = str(error).lower()
-    return not _is_of_the_way(error) and ("authorization violation" in text or "authentication" in text)
-
-
-def _is_answer_refused(error: Exception) -> bool:
-    """Whether the server did not take an answer: it knows no more that the site was asked.
-
-    A site may publish its hello, of which a refusal is hopeless, and answers.
-    """
-    return "permissions violation for publish" in str(error).lower()
 
 
 def _netloc(client: Client) -> str:

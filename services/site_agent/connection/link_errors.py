@@ -1,0 +1,70 @@
+"""What an error of the link means: hopeless, a key within its grace, an answer not taken, a way that is shut."""
+
+from __future__ import annotations
+
+import ssl
+import time
+
+from services.site_agent.connection.link_address import Address, LinkError
+
+KEY_GRACE_SECONDS = 3.0
+"""A key that was enrolled a moment ago may not have reached the server yet: so long a refused key is tried again."""
+
+
+class Hopeless:
+    """Tells the failures that no further try can mend from those that may pass."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._refused_since: float | None = None
+
+    def accepted(self) -> None:
+        """The server took the key: a later refusal has its grace again."""
+        self._refused_since = None
+
+    def of(self, error: Exception, *, was_connected: bool) -> LinkError | None:
+        """Failure that ends the agent, None for one that may pass. ``was_connected``: a certificate fitted once."""
+        if is_key_refused(error):
+            return self._of_key()
+        text = str(error).lower()
+        own = (f'publish to "{self._address.hello_subject}"', f'subscription to "{self._address.task_subject}"')
+        if "permissions violation" in text and any(subject in text for subject in own):
+            return LinkError(
+                f"the server knows this key, but not as site {self._address.site_id}: {text.removeprefix('nats: ')}"
+            )
+        error = getattr(error, "certificate_error", error)  # as aiohttp tells it
+        if isinstance(error, ssl.SSLCertVerificationError) and not was_connected:
+            return LinkError(
+                f"the server's certificate does not fit ({error.verify_message}); "
+                "ca in the settings must be the file that the OEM gave out"
+            )
+        return None
+
+    def _of_key(self) -> LinkError | None:
+        now = time.monotonic()
+        self._refused_since = self._refused_since if self._refused_since is not None else now
+        if now - self._refused_since < KEY_GRACE_SECONDS:
+            return None
+        return LinkError(
+            f"the server does not accept this site's key {self._address.public_key}: "
+            f"ask the OEM to enrol it for site {self._address.site_id}"
+        )
+
+
+def is_of_the_way(error: Exception) -> bool:
+    """Whether a WebSocket's way to the server is shut, as by a proxy that asks for another password."""
+    return type(error).__module__.startswith("aiohttp.")
+
+
+def is_key_refused(error: Exception) -> bool:
+    """Whether the server does not know the key, or not yet."""
+    text = str(error).lower()
+    return not is_of_the_way(error) and ("authorization violation" in text or "authentication" in text)
+
+
+def is_answer_refused(error: Exception) -> bool:
+    """Whether the server did not take an answer: it knows no more that the site was asked.
+
+    A site may publish its hello, of which a refusal is hopeless, and answers.
+    """
+    return "permissions violation for publish" in str(error).lower()
