@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from api.cli import demo_plants, stack, up
+from api.cli import demo_plants, listening, stack, up
 from api.cli.demo_account import Account, account_of_fairness, account_of_sites, render
 from api.cli.rest import RestClient
 from api.cli.supervisor import Supervisor
@@ -95,7 +95,7 @@ def prepare_home(home: Path) -> Settings:
     shutil.rmtree(home, ignore_errors=True)
     private_folder(home)
     marker.write_text(MARKER + "\n", encoding="utf-8")
-    ports = {name: stack.free_port(port) for name, port in
+    ports = {name: listening.free_port(port) for name, port in
              (("nats", 4222), ("prefect", 4200), ("mlflow", 5000), ("api", 8000))}
     text = "".join(f"[{name}]\nport = {port}\n\n" for name, port in ports.items())
     (home / FILE_NAME).write_text(text, encoding="utf-8")
@@ -111,7 +111,7 @@ def train_and_diagnose(
     up.start_all(supervisor, settings, say)
     token = demo_plants.make_token(settings)
     folders = demo_plants.wait_for_simulation(simulation, settings, arguments.sites)
-    with RestClient(stack.api_url(settings), token) as api:
+    with RestClient(listening.api_url(settings), token) as api:
         reveal = demo_plants.reveal(arguments.method, arguments.sites)
         seen = "sums over the plants alone" if reveal == "sums" else "the answers of each plant"
         say(f"the coordinator sees {seen}; every plant's policy releases its own scores at the end")

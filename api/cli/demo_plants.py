@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from api.cli import stack
+from api.cli.child_environment import of_a_child
 from api.cli.rest import RestClient
 from api.cli.supervisor import Child
 from models.cohorts.dealing import LEAST_COHORT
@@ -140,7 +140,7 @@ def ballast_site(*words: str) -> list[str]:
 
 def _output(command: Sequence[str], settings: Settings) -> str:
     done = subprocess.run(
-        command, env={**stack.inherited(), **stack.environment(settings)}, capture_output=True, text=True, check=False
+        command, env=of_a_child(settings), capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
         raise BallastError(f"{' '.join(command[:3])} failed: {_last_line(done.stderr)}")

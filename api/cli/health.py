@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping
 
-from api.cli import stack
+from api.cli import listening
 from api.cli.common import add_home
 from services.contracts.errors import UnavailableError
 from services.process.command_line import add_json, tell
@@ -30,10 +30,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 PROBES: Mapping[str, Callable[[Settings], bool]] = {
-    "api": lambda settings: stack.answers(f"{stack.api_url(settings)}/readyz")(),
+    "api": lambda settings: listening.answers(f"{listening.api_url(settings)}/readyz")(),
     "flows": lambda settings: is_held(settings.flows_lock),
-    "nats": lambda settings: stack.listens("127.0.0.1", settings.nats.port)(),
-    "prefect": lambda settings: stack.answers(f"http://127.0.0.1:{settings.prefect.port}/api/health")(),
-    "mlflow": lambda settings: stack.answers(f"http://127.0.0.1:{settings.mlflow.port}/health")(),
+    "nats": lambda settings: listening.listens("127.0.0.1", settings.nats.port)(),
+    "prefect": lambda settings: listening.answers(f"http://127.0.0.1:{settings.prefect.port}/api/health")(),
+    "mlflow": lambda settings: listening.answers(f"http://127.0.0.1:{settings.mlflow.port}/health")(),
 }
 """How one sees of each part that it is at work."""

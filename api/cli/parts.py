@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import NoReturn
 
-from api.cli import stack
+from api.cli import child_environment, stack
 from services.contracts.errors import InvalidInputError
 from services.process.private_files import UMASK
 from services.process.settings import Settings
@@ -24,24 +24,24 @@ def become(part: str, settings: Settings, listen: str | None = None) -> NoReturn
         raise InvalidInputError(f"--listen goes with --only prefect or --only mlflow; for the {part} see the settings")
     command, told = PARTS[part](settings, listen)
     os.umask(UMASK)
-    os.execve(command[0], command, {**stack.inherited(), **told})
+    os.execve(command[0], command, {**os.environ, **told})
 
 
 def _prefect_part(settings: Settings, listen: str | None) -> Part:
-    stack.make_secrets(settings)
-    return stack.prefect_command(settings, listen), stack.prefect_environment(settings)
+    child_environment.make_secrets(settings)
+    return stack.prefect_command(settings, listen), child_environment.prefect_environment(settings)
 
 
 def _mlflow_part(settings: Settings, listen: str | None) -> Part:
     if settings.mlflow.tracking_uri.startswith("http"):
         raise InvalidInputError("mlflow.tracking_uri is the address of a server, which has pages of its own")
-    stack.make_secrets(settings)
-    return stack.mlflow_command(settings, listen), stack.mlflow_environment(settings)
+    child_environment.make_secrets(settings)
+    return stack.mlflow_command(settings, listen), child_environment.mlflow_environment(settings)
 
 
 PARTS: Mapping[str, Callable[[Settings, str | None], Part]] = {
-    "api": lambda settings, _: (stack.api_command(settings), stack.environment(settings)),
-    "flows": lambda settings, _: (stack.flows_command(), stack.flows_environment(settings)),
+    "api": lambda settings, _: (stack.api_command(settings), child_environment.environment(settings)),
+    "flows": lambda settings, _: (stack.flows_command(), child_environment.flows_environment(settings)),
     "prefect": _prefect_part,
     "mlflow": _mlflow_part,
 }

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from api.backend.addresses import link_addresses, websocket_addresses
 from api.backend.wiring import Backend, open_backend
-from api.cli import stack
+from api.cli import listening, stack
+from api.cli.child_environment import of_a_child
 from api.cli.parts import PARTS, become
 from api.cli.supervisor import Supervisor
 from services.contracts.errors import BallastError, InvalidInputError, UnavailableError
@@ -60,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
-    stack.check_ports(settings)
+    listening.check_ports(settings)
     with Supervisor(stack.log_folder(settings), _say) as supervisor:
         start_all(supervisor, settings, _say)
         _say(addresses(settings))
@@ -108,7 +109,7 @@ def prepare_stores(settings: Settings) -> None:
     ``UnavailableError`` with that process's last line where it failed.
     """
     done = subprocess.run(
-        [sys.executable, "-m", "api.cli.prepare"], env={**stack.inherited(), **stack.environment(settings)},
+        [sys.executable, "-m", "api.cli.prepare"], env=of_a_child(settings),
         capture_output=True, text=True, check=False, umask=UMASK,
     )
     if done.returncode != 0:
@@ -118,7 +119,7 @@ def prepare_stores(settings: Settings) -> None:
 
 def console_url(settings: Settings) -> str:
     """Address of the operator's console."""
-    return f"{stack.api_url(settings)}/console"
+    return f"{listening.api_url(settings)}/console"
 
 
 def addresses(settings: Settings) -> str:
@@ -129,9 +130,9 @@ def addresses(settings: Settings) -> str:
     return "\n".join(
         (
             f"console            {console_url(settings)}  (sign in with a token: ballast token create)",
-            f"API and its pages  {stack.api_url(settings)}",
-            f"Prefect            {stack.prefect_url(settings)}{prefect}",
-            f"MLflow             {stack.mlflow_url(settings)}{mlflow}",
+            f"API and its pages  {listening.api_url(settings)}",
+            f"Prefect            {listening.prefect_url(settings)}{prefect}",
+            f"MLflow             {listening.mlflow_url(settings)}{mlflow}",
             f"plant link (NATS)  {', '.join((*link_addresses(settings), *websocket_addresses(settings)))}",
             f"logs               {stack.log_folder(settings)}",
         )

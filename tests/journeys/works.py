@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from api.cli.stack import PREFECT_GUARDS
+from api.cli.child_environment import PREFECT_GUARDS
 from migrations.run import upgrade
 from models.methods.catalogue import METHODS
 from services.bus.configuration import BusFiles

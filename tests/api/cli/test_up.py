@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from api.cli import demo, stack
+from api.cli import child_environment, demo, listening, stack
 from api.cli.main import main
 from api.cli.parts import PARTS
 from api.cli.supervisor import Child, Supervisor
@@ -98,7 +98,7 @@ def test_the_demo_takes_free_ports(tmp_path: Path) -> None:
             pass  # somebody else holds it: just as well
         settings = demo.prepare_home(tmp_path / "demo")
     assert settings.nats.port != 4222
-    stack.check_ports(settings)
+    listening.check_ports(settings)
 
 
 @pytest.mark.parametrize(
@@ -138,17 +138,17 @@ def test_children_import_nothing_from_the_folder_where_they_are_started(
         supervisor.wait_ready("api")
     found = "import sys, importlib.util; print(*[importlib.util.find_spec(name).origin for name in sys.argv[1:]])"
     done = subprocess.run(
-        [sys.executable, "-c", found, *NAMES, "flows.runner"], env={**stack.inherited(), **stack.environment(settings)},
+        [sys.executable, "-c", found, *NAMES, "flows.runner"], env=child_environment.of_a_child(settings),
         capture_output=True, text=True, check=False,
     )
     assert done.returncode == 0, done.stderr
     origins = [Path(origin) for origin in done.stdout.split()]
     assert len(origins) == len(NAMES) + 1 and not any(origin.is_relative_to(hostile) for origin in origins)
-    assert origins[-1].is_relative_to(stack.PACKAGES)
+    assert origins[-1].is_relative_to(child_environment.PACKAGES)
 
 
 def test_phone_home_is_off_for_every_child(tmp_path: Path) -> None:
-    environment = stack.environment(Settings.load(tmp_path))
+    environment = child_environment.environment(Settings.load(tmp_path))
     assert environment["MLFLOW_DISABLE_TELEMETRY"] == "true"
     assert environment["PREFECT_SERVER_ANALYTICS_ENABLED"] == "false"
     assert environment["DO_NOT_TRACK"]
@@ -172,17 +172,17 @@ def in_profile(environment: dict[str, str]) -> dict[str, str]:
 
 def test_secrets_are_named_to_who_needs_them_and_stand_in_no_environment(tmp_path: Path) -> None:
     settings = Settings.load(tmp_path, {"BALLAST_PREFECT_DATABASE_URL": "postgresql+asyncpg://prefect:hush@db/prefect"})
-    stack.make_secrets(settings)
+    child_environment.make_secrets(settings)
     secrets = ServerSecrets(settings.secrets_folder)
-    server, flows = stack.prefect_environment(settings), stack.flows_environment(settings)
+    server, flows = child_environment.prefect_environment(settings), child_environment.flows_environment(settings)
     assert in_profile(server) == {
         "PREFECT_SERVER_API_AUTH_STRING": secrets.prefect,
         "PREFECT_SERVER_DATABASE_CONNECTION_URL": settings.prefect.database_url,
     }
     assert in_profile(flows) == {"PREFECT_API_AUTH_STRING": secrets.prefect}
     assert server["PREFECT_SERVER_CSRF_PROTECTION_ENABLED"] == "true"
-    assert "PREFECT_PROFILES_PATH" not in stack.environment(settings)
-    said = " ".join([*server.values(), *flows.values(), *stack.mlflow_environment(settings).values()])
+    assert "PREFECT_PROFILES_PATH" not in child_environment.environment(settings)
+    said = " ".join([*server.values(), *flows.values(), *child_environment.mlflow_environment(settings).values()])
     hidden = (secrets.prefect.partition(":")[2], secrets.mlflow, secrets.mlflow_form_key, "hush")
     assert not [text for text in hidden if text in said]
 
@@ -190,11 +190,11 @@ def test_secrets_are_named_to_who_needs_them_and_stand_in_no_environment(tmp_pat
 def test_prefect_writes_below_the_home_folder_alone(tmp_path: Path) -> None:
     """Its package may belong to another user, and its runner's folder below /tmp has one name for all users."""
     settings = Settings.load(tmp_path, {})
-    stack.make_secrets(settings)
-    temporary = Path(stack.flows_environment(settings)["TMPDIR"])
+    child_environment.make_secrets(settings)
+    temporary = Path(child_environment.flows_environment(settings)["TMPDIR"])
     assert temporary.is_relative_to(tmp_path) and temporary.stat().st_mode & 0o077 == 0
     code = "from prefect.settings import PREFECT_UI_STATIC_DIRECTORY as pages; print(pages.value())"
-    environment = {**stack.inherited(), **stack.prefect_environment(settings)}
+    environment = {**os.environ, **child_environment.prefect_environment(settings)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
     assert Path(done.stdout.strip()).is_relative_to(tmp_path)
 
@@ -202,21 +202,21 @@ def test_prefect_writes_below_the_home_folder_alone(tmp_path: Path) -> None:
 def test_a_secret_of_ours_is_not_sent_to_a_prefect_server_of_somebody_else(tmp_path: Path) -> None:
     theirs = {"BALLAST_PREFECT_API_URL": "https://prefect.example.com/api"}
     settings = Settings.load(tmp_path, theirs)
-    stack.make_secrets(settings)
-    stack.flows_environment(Settings.load(tmp_path, {}))  # of a day when the server was ours
-    assert "PREFECT_PROFILES_PATH" not in stack.flows_environment(settings)
+    child_environment.make_secrets(settings)
+    child_environment.flows_environment(Settings.load(tmp_path, {}))  # of a day when the server was ours
+    assert "PREFECT_PROFILES_PATH" not in child_environment.flows_environment(settings)
     (tmp_path / "auth").write_text("ada:hush\n")
     settings = Settings.load(tmp_path, theirs | {"BALLAST_PREFECT_AUTH_FILE": str(tmp_path / "auth")})
-    assert in_profile(stack.flows_environment(settings)) == {"PREFECT_API_AUTH_STRING": "ada:hush"}
+    assert in_profile(child_environment.flows_environment(settings)) == {"PREFECT_API_AUTH_STRING": "ada:hush"}
     (tmp_path / "auth").write_text("hush\n")
     with pytest.raises(UnavailableError, match="must hold user:password"):
-        stack.flows_environment(settings)
+        child_environment.flows_environment(settings)
 
 
 @pytest.mark.parametrize("part", sorted(PARTS))
 def test_a_part_alone_is_told_no_secret(tmp_path: Path, part: str) -> None:
     settings = Settings.load(tmp_path, {"BALLAST_MLFLOW_TRACKING_URI": "postgresql://mlflow:hush@db/mlflow"})
-    stack.make_secrets(settings)
+    child_environment.make_secrets(settings)
     command, told = PARTS[part](settings, None)
     secrets = [path.read_text().strip().removeprefix("ballast:") for path in settings.secrets_folder.iterdir()]
     assert len(secrets) == 3

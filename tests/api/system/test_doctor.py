@@ -15,8 +15,8 @@ import pytest
 from sqlalchemy import text
 
 from api.backend.wiring import open_backend
+from api.cli.child_environment import make_secrets
 from api.cli.main import main
-from api.cli.stack import make_secrets
 from api.recovery.backup import MADE
 from api.system.doctor import BACKUP_MADE, last_backup
 from services.bus.certificates import ensure_certificates

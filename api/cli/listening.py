@@ -1,0 +1,90 @@
+"""Where the OEM's processes listen: whether a port is free, the addresses of pages, whether somebody answers."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from sqlalchemy import make_url
+
+from services.bus.server import check_port_free
+from services.contracts.errors import ConflictError
+from services.process.settings import Settings
+
+
+def check_ports(settings: Settings) -> None:
+    """Raise ``ConflictError`` for the first port that is taken, before anything is started or written."""
+    check_port_free(settings.api.host, settings.api.port, "the API")
+    if not settings.nats.servers:
+        check_port_free(settings.nats.host, settings.nats.port, "the NATS server")
+        if settings.nats.websocket_port:
+            check_port_free(settings.nats.host, settings.nats.websocket_port, "the NATS server's WebSocket")
+    if not settings.prefect.api_url:
+        check_port_free(settings.prefect.host, settings.prefect.port, "the Prefect server")
+    if not settings.mlflow.tracking_uri:
+        check_port_free(settings.mlflow.host, settings.mlflow.port, "the MLflow server")
+
+
+def api_url(settings: Settings) -> str:
+    """Address of the REST API, as this host reaches it."""
+    return settings.api.url
+
+
+def mlflow_url(settings: Settings) -> str:
+    """Address of the registry's pages, or where the registry is; a password in the settings is not shown."""
+    named = settings.mlflow.tracking_uri
+    if not named:
+        return f"http://{settings.mlflow.host}:{settings.mlflow.port}"
+    if named.startswith(("http:", "https:")):
+        parts = urlsplit(named)
+        return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
+    database = make_url(named).set(query={}).render_as_string(hide_password=True)
+    return f"no pages here (ballast up --only mlflow); the registry is {database}"
+
+
+def prefect_url(settings: Settings) -> str:
+    """Address of Prefect's pages."""
+    return settings.prefect_api_url.removesuffix("/api")
+
+
+def free_port(wanted: int) -> int:
+    """Return the wanted port if it is free on this machine, else one that is."""
+    try:
+        check_port_free("127.0.0.1", wanted, "the demo")
+    except ConflictError:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            return int(probe.getsockname()[1])
+    return wanted
+
+
+def listens(host: str, port: int) -> Callable[[], bool]:
+    """Look whether anything listens on a port."""
+    def ready() -> bool:
+        try:
+            with socket.create_connection((host, port), timeout=0.5):
+                return True
+        except OSError:
+            return False
+
+    return ready
+
+
+def answers(url: str) -> Callable[[], bool]:
+    """Look whether an address answers with 200."""
+    # Only whether it lives: a certificate may name other addresses than the one that is asked here.
+    unverified = ssl.create_default_context()
+    unverified.check_hostname, unverified.verify_mode = False, ssl.CERT_NONE
+
+    def ready() -> bool:
+        try:
+            with urllib.request.urlopen(url, timeout=2.0, context=unverified) as answer:
+                return bool(answer.status == 200)
+        except (urllib.error.URLError, OSError):
+            return False
+
+    return ready
