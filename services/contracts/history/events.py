@@ -52,7 +52,7 @@ class Webhook(Contract):
     kinds: tuple[EventKind, ...] = ()
     created_by: str
     created_at: AwareDatetime
-    last_number: int = 0
+    last_number: int
     failures: int = Field(default=0, description="in a row; enough of them, and it is disabled")
     last_failure: str = ""
     delivered_at: AwareDatetime | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -235,3 +236,20 @@ def too_steep(weights: np.ndarray, held: Heads) -> bool:
     except Refusal:
         return True
     return False
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("walls", [None, (-0.4, 0.7)])
+def test_a_step_changes_a_risk_by_what_it_changes_the_score_of_the_worst_row(norm: Any, walls: Any) -> None:
+    """Of any rows in the box, whose corners are the worst ones, and of what moving them adds: no more, and no less."""
+    random = np.random.default_rng(3)
+    low, high = walls or (0.0, 1.0)
+    corners = np.array(list(itertools.product((low, high), repeat=3)))
+    around = None if walls is None else BoxSupport(np.full(3, low), np.full(3, high), -5.0, 5.0)
+    steps = random.normal(size=(20, 1, 4))
+    site = problem(transport_norm=norm, radius=0.3)
+    order = {"l1": np.inf, "l2": 2, "linf": 1}[norm]
+    expected = [
+        np.abs(corners @ step[:3] + step[3]).max() + 0.3 * np.linalg.norm(step[:3], ord=order) for step in steps[:, 0]
+    ]
+    np.testing.assert_allclose(_changes(steps, [site], around), expected, rtol=1e-12)
