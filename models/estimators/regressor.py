@@ -17,12 +17,14 @@ from models.conformal.cross import OutOfFold, cross_interval
 from models.estimators.choices import ClientWeights, SupportArgument, check_client_weights, chosen_loss
 from models.estimators.folds import ROUGH, calibration_folds, deal_targets, fold_models
 from models.estimators.lifting import LiftArgument, fitted_lift
+from models.estimators.scaling import target_scale
 from models.estimators.sites import present, sites_of
 from models.estimators.solving import RobustFit, Statement
 from models.estimators.table import Table, sample_counts
 from models.estimators.values import number
 from models.evaluation.intervals import residual_interval
 from models.losses.base import Loss, Task
+from models.losses.regression import EpsilonInsensitive, Huber
 
 
 @dataclass(eq=False, repr=False)
@@ -38,8 +40,8 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
     ----------
     loss : {"huber", "epsilon_insensitive", "pinball"}, default "huber"
     epsilon : float or None
-        Threshold of the Huber loss (default 1.35) or tolerance of the epsilon-insensitive one (default 0.1), in the
-        units of the target; refused with the pinball loss, which has none.
+        Threshold of the Huber loss or tolerance of the epsilon-insensitive one, in the units of the target; None: 1.35
+        and 0.1 times ``target_scale_``. Refused with the pinball loss, which has none.
     quantile : float or None
         Of the pinball loss, between 0 and 1 (default 0.5); refused with the other losses.
     target_cost : float or None, default None
@@ -50,7 +52,8 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
         Box, or polytope ``C x + c y <= d``; with the epsilon-insensitive and the pinball loss only.
     radius, client_radius, client_norm, client_weights, transport_norm, fit_intercept, method, gap, absolute_gap,
     max_rounds, method_parameters, lift, lift_size, tuning, random_state
-        As in the classifier; a tuning scores by the mean absolute error, or the pinball loss. Targets are never scaled.
+        As in the classifier; a tuning scores by the mean absolute error, or the pinball loss. With "auto" target_cost
+        is in shares of ``target_scale_``, as radii are of ``feature_scale_``; risks stay in the target's unit.
     calibration_folds : int, default 3
         Folds whose errors make conformal intervals, each a further fit (to a gap of 1e-2, on the other folds), from 2;
         0: there are none but those by Markov's inequality.
@@ -60,6 +63,8 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
     coef_ : (P,). intercept_ : float. lift_ : with a lift P counts the lifted features.
     worst_case_risk_, objective_, objective_lower_bound_, certified_gap_, objective_name_, n_rounds_, site_risks_,
     radius_, feature_scale_, client_weights_ : as in the classifier.
+    target_scale_ : what counts as a move of 1 of the target: its range in y where "auto" scales the features too and
+        targets are not in [0, 1] already, else 1.
     """
 
     task: ClassVar[Task] = "regression"
@@ -104,6 +109,7 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
         features, targets, sites, counts = present(features, targets, sites, counts)
         scaling = self._scaling_of(features)
         features = scaling.scale(features)
+        self._target_scale = target_scale(targets) if self._leaves_the_units() else 1.0
         self.lift_ = fitted_lift(self.lift, self.lift_size, features, self.support)
         self._middle = _middle(targets) if self.fit_intercept and self.support is None else 0.0
         table = Table(features, targets - self._middle, sites.index, counts, counts)
@@ -118,6 +124,7 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
             self._held_out = self._out_of_fold(table, stated, n_folds)
         self._keep([run], table.outcomes[None], table, stated)
         plane = self._in_own_units(scaling)(run.weights if self.fit_intercept else np.append(run.weights, 0.0))
+        self.target_scale_ = self._target_scale
         self.coef_, self.intercept_ = plane[:-1], self._middle + float(plane[-1])
         return self
 
@@ -166,7 +173,11 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
         return found.errors_out_of_fold(table, folds, tested, stated.names)
 
     def _loss(self) -> Loss:
-        return chosen_loss(self.loss, self.task, epsilon=self.epsilon, quantile=self.quantile)
+        """The loss; a threshold that is not stated is its default in shares of ``target_scale_``."""
+        found = chosen_loss(self.loss, self.task, epsilon=self.epsilon, quantile=self.quantile)
+        if self.epsilon is not None or not isinstance(found, Huber | EpsilonInsensitive):
+            return found
+        return replace(found, epsilon=found.epsilon * self._target_scale)
 
     def _cost(self) -> float:
         if self.label_flip_cost is None:

@@ -7,11 +7,15 @@ score ``<w', x'> + b'`` is ``<w, x> + b`` with ``w = S^{-1} w'``, ``b = b' - <w,
 those of the same spline on x by ``1 / s_j``; products, and what is beside them, stay those of x'. So planes, lifts and
 robustness radii are told in the features' own units. Without an intercept nothing is moved, for that would be one: low
 is 0, and s_j the largest absolute value.
+
+A target stays in its own unit; the cost of moving it counts in shares of its range s: ``kappa / s`` for each unit. That
+is the problem of the scaled target, whose risk is the s-th part (of the Huber loss the s^2-th).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -20,6 +24,9 @@ from models.features.lift import Lift
 from models.features.products import ProductLift
 from models.features.scaled import ScaledProducts
 from models.features.spline import SplineLift
+
+_NARROW: Final = 1e-2
+"""Range in [0, 1] below which a column is in another unit than shares of a known range."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +75,23 @@ class RangeScaling:
             found[..., :-1] /= self.width
             found[..., -1] -= found[..., :-1] @ self.low
         return found
+
+
+def is_scaled(values: FloatArray) -> bool:
+    """Whether columns (N, P) are taken for scaled ones, by ranges that are known better than from these rows.
+
+    All lie in [0, 1], and none that varies within less than a hundredth of it: that is another unit.
+    """
+    if values.min() < 0.0 or values.max() > 1.0:
+        return False
+    ranges = np.ptp(values, axis=0)
+    return not ((ranges > 0.0) & (ranges < _NARROW)).any()
+
+
+def target_scale(targets: FloatArray) -> float:
+    """Range of targets (N,) that are in a unit of their own, else 1; ``ProblemError`` where it overflows."""
+    column = targets[:, None]
+    return 1.0 if is_scaled(column) else float(RangeScaling.of(column, moved=True).width[0])
 
 
 def wide_enough(low: FloatArray, high: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ from models.conformal.cross import OutOfFold
 from models.cuts.certificate import combined_certificate
 from models.estimators.choices import SupportArgument, chosen_loss, mixture_ball, stated_support
 from models.estimators.lifting import LiftArgument, kind_of, segments_of, spline_of
-from models.estimators.scaling import RangeScaling
+from models.estimators.scaling import RangeScaling, is_scaled
 from models.estimators.sites import Names, site_radii, site_weights
 from models.estimators.table import Table
 from models.estimators.tuned import tuned
@@ -65,18 +65,22 @@ class RobustFit:
     lift_: Lift | None
     tuning: str | Mapping[str, Any] | None = None
     _held_out: OutOfFold | None = None
+    _target_scale: float = 1.0
 
     def _scaling_of(self, features: FloatArray) -> RangeScaling:
         """By the ranges of features (N, P) where "auto" does what a plan does; else, and of what is given, none.
 
-        Features that all lie in [0, 1] are taken for scaled ones, by ranges that are known better than from these rows.
+        Those that :func:`models.estimators.scaling.is_scaled` takes for scaled ones stay as they are.
         """
         truth("fit_intercept", self.fit_intercept)
-        given = self.support is not None or not (self.lift is None or isinstance(self.lift, str))
-        scaled = features.min() >= 0.0 and features.max() <= 1.0
-        if not isinstance(self.tuning, str) or given or scaled:
+        if not self._leaves_the_units() or is_scaled(features):
             return RangeScaling.none(features.shape[1])
         return RangeScaling.of(features, moved=bool(self.fit_intercept))
+
+    def _leaves_the_units(self) -> bool:
+        """Whether the units are left to "auto": nothing is stated in those of the rows as given."""
+        given = self.support is not None or not (self.lift is None or isinstance(self.lift, str))
+        return isinstance(self.tuning, str) and not given
 
     def _loss(self) -> Loss:
         return chosen_loss("hinge" if self.loss is None else self.loss, self.task)
@@ -116,7 +120,7 @@ class RobustFit:
         place = stated_support(self.support, table.features.shape[1], regression=self.task == "regression")
         radii = site_radii(self.radius, names, rows, table.features, cost)
         norm, intercept = self.transport_norm, truth("fit_intercept", self.fit_intercept)
-        specs = [RobustSpec(radius, cost, norm, place, intercept, loss) for radius in radii]
+        specs = [RobustSpec(radius, cost / self._target_scale, norm, place, intercept, loss) for radius in radii]
         shares = site_weights(self._client_weights(), names, rows)
         return Statement(names, specs, shares, number("client_radius", self.client_radius))
 
@@ -144,7 +148,8 @@ class RobustFit:
         self.tuning_rounds_, self.tuning_bytes_per_site_ = found.rounds, found.bytes_per_site
         self.tuning_curve_: list[dict[str, Any]] = [
             {
-                "radius": each.candidate.radius, "label_flip_cost": each.candidate.label_flip_cost,
+                "radius": each.candidate.radius,
+                "label_flip_cost": each.candidate.label_flip_cost * self._target_scale,
                 "client_radius": each.candidate.mixture_radius,
                 "lift": kind_of(found.lifts[each.candidate.lift]),
                 "segments": segments_of(found.lifts[each.candidate.lift]), "score": each.mean if each.scores else None,

@@ -55,6 +55,9 @@ features being of order one."""
 
 _FEW_HELD = 200
 """Cuts with a multiplier up to which their sums are made as they stand: a sparse matrix costs more to make."""
+_REACH = 2.0**12
+"""Weights, risks and features being of order one, beyond which no optimum is looked for before one that is farther was
+found: as far as sums over cohorts tell a lower bound (``models.cohorts.fixed_point``)."""
 _APART = 1e-3
 """Share of the risk by which bounds are apart where more than the last digits decides which of two points is lower."""
 
@@ -156,10 +159,20 @@ def bottom(model: CutModel, minimiser: ModelPoint, evidence: Evidence) -> tuple[
 
     Few cuts, as at a champion of which nothing else is known, may be flat for ever, and the least of them so far away
     that rounding puts it above the best point. That one would then be at every level: asked again, and no end.
+
+    A few nearly flat ones, as of classes that no plane tells apart, have their least at weights of some 1e5. Levels
+    that are counted from there lie as far, where no plant of a cohort answers: the way there ends within the reach.
     """
     lowest, at_best = model.value(minimiser.point), model.value(evidence.best_point)
     missed = lowest > at_best and at_best - evidence.lower > _APART * at_best
-    return (evidence.lower, None) if missed else (lowest, minimiser.point)
+    if missed:
+        return evidence.lower, None
+    best, way = evidence.best_point, minimiser.point - evidence.best_point
+    reach, length = max(_REACH, 2.0 * float(np.abs(best).max(initial=0.0))), float(np.abs(way).max(initial=0.0))
+    if length <= reach or lowest >= at_best:
+        return lowest, minimiser.point
+    nearer = best + reach / length * way
+    return model.value(nearer), nearer
 
 
 def prox_questions(

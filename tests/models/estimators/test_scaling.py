@@ -14,6 +14,7 @@ from models.features.lift import Lift
 from models.features.products import product_lift
 from models.features.scaled import ScaledProducts
 from models.features.spline import SplineLift, spline_lift
+from models.losses.regression import Pinball
 from models.multiclass import predict_scores
 from models.problem import RobustSpec, SiteProblem
 from models.worst_case.risk import site_risk
@@ -96,6 +97,47 @@ def test_intervals_are_those_of_scaled_features() -> None:
     given = FROM + UNITS * features
     np.testing.assert_allclose(model.predict(given), scaled.predict(features), rtol=1e-6)
     np.testing.assert_allclose(model.predict_interval(given, 0.8), scaled.predict_interval(features, 0.8), rtol=1e-6)
+
+
+@pytest.mark.parametrize("loss, unit", [("huber", 2.0**-20), ("epsilon_insensitive", 2.0**-20), ("pinball", 2.0**20)])
+def test_the_unit_of_the_target_changes_nothing_either(loss: Any, unit: float) -> None:
+    """Else a ball of moves of 1 is all that a target of some 1e-6 has for a risk: trained to no gap is a constant."""
+    features, _, groups = rows("plane")
+    targets = 300.0 * np.abs(features[:, 0] - 0.5) + features[:, 1]
+    scaled = FederatedDRRegressor(loss=loss, **RAMPS).fit(features, targets, groups=groups)
+    model = FederatedDRRegressor(loss=loss, **RAMPS).fit(features, unit * targets, groups=groups)
+    assert model.target_scale_ == unit * scaled.target_scale_ == unit * float(np.ptp(targets))
+    of_the_loss = unit**2 if loss == "huber" else unit
+    assert model.worst_case_risk_ == pytest.approx(of_the_loss * scaled.worst_case_risk_, rel=1e-6)
+    np.testing.assert_allclose(model.predict(features), unit * scaled.predict(features), rtol=1e-6)
+    intervals = [[each.predict_interval(features, 0.8, "conformal"), each.predict_interval(features, 0.8, "markov")]
+                 for each in (model, scaled)]
+    np.testing.assert_allclose(intervals[0], unit * np.array(intervals[1]), rtol=1e-5)
+    assert [each["label_flip_cost"] for each in model.tuning_curve_] == pytest.approx([1.0] * len(model.tuning_curve_))
+    assert np.abs(model.predict(features) - unit * targets).mean() < 0.3 * unit * np.std(targets)
+
+
+def test_the_risk_over_shares_of_the_targets_range_is_that_of_the_scaled_target() -> None:
+    features, _, groups = rows("plane")
+    targets = 7e-6 * features[:, 0] + 2e-6 * features[:, 1] ** 2
+    model = FederatedDRRegressor(loss="pinball", target_cost=0.5, calibration_folds=0, **RAMPS)
+    model.fit(features, targets, groups=groups)
+    scale, ramps = model.target_scale_, model.lift_.apply(features)
+    plane = np.append(model.coef_, model.intercept_) / scale
+    risks = [
+        site_risk(plane, SiteProblem(
+            ramps[groups == g], targets[groups == g] / scale, RobustSpec(model.radius_[g], 0.5, loss=Pinball())
+        )).value for g in (0, 1)
+    ]
+    assert model.worst_case_risk_ == pytest.approx(scale * np.mean(risks), rel=1e-6)
+
+
+def test_a_sensor_in_a_hundredth_of_0_to_1_is_in_another_unit() -> None:
+    features, labels, groups = rows("plane")
+    for share, scaled in ((0.009, True), (0.02, False)):
+        given = features * [1.0, share]
+        model = FederatedDRSVC(calibration_folds=0, **RAMPS).fit(given, labels, groups=groups)
+        assert model.feature_scale_.tolist() == [1.0, share if scaled else 1.0]
 
 
 @pytest.mark.parametrize("terms", [

@@ -64,6 +64,30 @@ def test_levels_are_counted_from_below_the_best_point(lower: float, far: bool) -
         assert lowest == model.value(minimiser) and towards is minimiser
 
 
+@pytest.mark.parametrize("size, within", [(1.0, 4096.0), (1e4, 2e4)])
+def test_levels_lie_where_a_question_may_be_asked(size: float, within: float) -> None:
+    """A cut that is nearly flat has its least at weights of 5e5, or of twice as far as where the best point is."""
+    terms = ServerProblem(1, (SiteTerms("cohort-1", 1.0, 0.1, 1.0),), "l2", fit_intercept=True)
+    best, minimiser = np.array([0.0, size]), np.array([0.0, -5e5])
+    model = one_site_model(np.array([[0.0, 2e-6]]), 1.0)
+    grown = Evidence(**{**vars(Evidence.empty(terms)), "points": best[None], "upper": 1.02, "lower": 0.0, "best": 0})
+    lowest, towards = bottom(model, ModelPoint(minimiser, np.ones(1), 0.0, np.ones(1)), grown)
+    assert towards is not None and lowest == model.value(towards) < model.value(best)
+    np.testing.assert_allclose(towards, [0.0, size - within])
+
+
+def test_classes_that_no_plane_tells_apart_are_asked_near() -> None:
+    """Labels by the squares of a chessboard: the first prox cuts are all but flat, and their least is at 4e5."""
+    draw, plants = np.random.default_rng([5, 1]), {}
+    for number in range(4):
+        x = draw.uniform(0, 1, (140, 5))
+        label = 2.0 * ((np.floor(3 * x[:, 0]) + np.floor(3 * x[:, 1])) % 2) - 1.0
+        plants[f"plant-{number}"] = SiteProblem(x, label, RobustSpec(1.0 / 1400, 1.0))
+    found = train(plants, method="cohort-bundle", gap=1e-3, cohorts={"cohort-1": tuple(plants)}, max_rounds=60)
+    asked = max(float(np.abs(point).max()) for point in found.end.state.evidence.points)
+    assert found.status is Status.CERTIFIED and asked <= 4096.0
+
+
 def one_site_model(slopes: FloatArray, offset: float) -> CutModel:
     nothing = np.zeros(len(slopes))
     return CutModel(np.ones(1), np.zeros(1), nothing.astype(np.intp), nothing + offset, slopes, nothing, "l2", 1)
