@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,6 +16,7 @@ from nacl.exceptions import CryptoError
 from sqlalchemy import update
 
 from api.app import api_routes
+from api.tokens import service
 from api.web.idempotency import CHANGES, METHODS, _box
 from api.web.openapi import permission_of
 from services.contracts.access.identity import Role
@@ -22,6 +24,7 @@ from services.contracts.errors import UnavailableError
 from services.identity.roles import Permission
 from services.round_store.operation_tables import OutcomeRow
 from tests.oracles.store_walk import all_columns
+from tests.waiting import PATIENCE, wait_until
 
 TOKENS = "/v1/admin/tokens"
 BODY = {"name": "gateway", "role": "viewer"}
@@ -113,6 +116,36 @@ def test_a_request_that_was_cut_short_takes_no_key(world: Any, server: str) -> N
         assert cut.recv(1000) == b"", "the server has seen that nothing more comes"
     again = httpx.post(server + TOKENS, content=body, headers=headers)
     assert again.status_code == 201, again.text
+    assert world.events() == ["token.create"]
+
+
+def test_a_change_in_whose_midst_the_server_stops_is_not_made_again(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that stops cancels the request, not the thread in it, which may make the change yet."""
+    begun, stopped, issue = threading.Event(), threading.Event(), service.issue
+
+    def slowly(*arguments: Any) -> Any:
+        begun.set()
+        stopped.wait(PATIENCE)
+        return issue(*arguments)
+
+    async def stop() -> None:
+        headers = {"Authorization": f"Bearer {world.tokens[Role.ADMINISTRATOR]}", "Idempotency-Key": "k1"}
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(world.app), base_url="http://ballast") as client:
+            request = asyncio.create_task(client.post(TOKENS, json=BODY, headers=headers))
+            await asyncio.to_thread(begun.wait, PATIENCE)
+            request.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await request
+        stopped.set()
+
+    with monkeypatch.context() as slow:
+        slow.setattr("api.tokens.service.issue", slowly)
+        world.portal.call(stop)
+        wait_until(lambda: world.events() == ["token.create"], "the change")
+    again = ask(world, "k1")
+    assert (again.status_code, again.json()["code"]) == (409, "idempotency_unfinished"), again.text
     assert world.events() == ["token.create"]
 
 
