@@ -30,7 +30,8 @@ def told(
     certificate = CertificateFile(
         run_id=RUN, site_ids=tuple(f"plant-{g}" for g in range(n_sites)), site_weights=np.array(shares),
         radii=np.zeros(n_sites), label_flip_costs=np.ones(n_sites), lipschitz=1.0, transport_norm="l2",
-        fit_intercept=fit_intercept, mixture_norm="l2", mixture_radius=0.0, heads=(head,), upper=1.0, lower=0.0, gap=1.0,
+        fit_intercept=fit_intercept, mixture_norm="l2", mixture_radius=0.0, heads=(head,), upper=1.0, lower=0.0,
+        gap=1.0,
     )
     return replace(certificate, **more), head
 
