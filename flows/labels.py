@@ -17,7 +17,12 @@ def plan_tags(plan: Plan) -> list[str]:
 def run_tags(run: Run) -> list[str]:
     """Tags of a flow run: its plan's as it is in this run, the run, and what was set for it alone."""
     own = [f"set:{name}={json.dumps(value)}" for name, value in (run.plan.overrides or {}).items()]
-    return [*plan_tags(run.plan), f"run:{run.run_id}", *own]
+    return [*plan_tags(run.plan), run_tag(run), *own]
+
+
+def run_tag(run: Run) -> str:
+    """Tag that all flow runs of a run bear, and no other."""
+    return f"run:{run.run_id}"
 
 
 def run_name(run: Run, attempt: int | None = None) -> str:

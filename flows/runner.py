@@ -16,6 +16,13 @@ from uuid import UUID
 
 from httpx import HTTPError
 from prefect.client.orchestration import PrefectClient, get_client
+from prefect.client.schemas.filters import (
+    FlowRunFilter,
+    FlowRunFilterState,
+    FlowRunFilterStateType,
+    FlowRunFilterTags,
+)
+from prefect.client.schemas.objects import StateType
 from prefect.exceptions import ObjectNotFound
 from prefect.runner import Runner
 from prefect.schedules import Cron
@@ -24,7 +31,7 @@ from prefect.types.entrypoint import EntrypointType
 
 from flows.alias_watch import watch_aliases
 from flows.artifacts import forget_tables
-from flows.labels import plan_tags, run_name, run_tags
+from flows.labels import plan_tags, run_name, run_tag, run_tags
 from flows.retention import watch_retention
 from flows.retrain import retrain
 from flows.roll_call import RollCall
@@ -118,6 +125,8 @@ class Watcher:
             return
         if run.flow_run_id and run.status == "running":
             await self._mark_crashed(UUID(run.flow_run_id))
+        if run.run_id not in self._started:
+            await self._bury_unbegun(run)
         self._attempts[at] += 1
         started = await self.client.create_flow_run_from_deployment(
             self.deployments[run.plan.name], parameters={"plan": run.plan.name, "run_id": run.run_id},
@@ -135,6 +144,16 @@ class Watcher:
             return False
         state = (await self.client.read_flow_run(flow_run_id)).state
         return state is None or not state.is_final()
+
+    async def _bury_unbegun(self, run: Run) -> None:
+        """Tell Prefect so of what an earlier process was killed in the midst of starting: the store knows no flow run.
+
+        Prefect would show it as pending for ever. One that is only scheduled is started by our runner.
+        """
+        begun = FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.PENDING, StateType.RUNNING]))
+        theirs = FlowRunFilter(tags=FlowRunFilterTags(all_=[run_tag(run)]), state=begun)
+        for each in await self.client.read_flow_runs(flow_run_filter=theirs):
+            await self._mark_crashed(each.id)
 
     async def _mark_crashed(self, flow_run_id: UUID) -> None:
         """Tell Prefect that the flow run of a killed process is over; it would show it as running for ever."""

@@ -79,7 +79,7 @@ class Idempotency:
             return _opened(box, before.sealed)
         try:
             answer = await self._asked(scope, body, receive)
-        except BaseException:
+        except Exception:  # not what ends the task with the server: then the change may have been made, or be yet
             await run_in_threadpool(outcomes.forget, token_id, name)
             raise
         status = answer[0]["status"]

@@ -118,14 +118,16 @@ class Deliverer:
             turn.join()
 
     def begin(self) -> None:
-        """Give each webhook that something is due to its turn, but for those that still have theirs."""
+        """Give each webhook that something is due to its turn, but for those that still have theirs.
+
+        Who has waited longest is first, and who waits for its next try takes no other's place.
+        """
         store = self._backend.store
         self._turns = {name: turn for name, turn in self._turns.items() if turn.is_alive()}
-        for webhook in store.webhooks.list_webhooks():
+        for webhook in store.webhooks.list_due(store.events.span()[1]):
             if self._stop.is_set() or len(self._turns) >= WORKERS:
                 return
-            due = webhook.disabled_at is None and store.events.span()[1] > webhook.last_number
-            if due and webhook.webhook_id not in self._turns:
+            if webhook.webhook_id not in self._turns:
                 turn = threading.Thread(target=self._served, args=(webhook,), name="webhook", daemon=True)
                 self._turns[webhook.webhook_id] = turn
                 turn.start()

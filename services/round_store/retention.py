@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import ColumnElement, delete, func, select
 from sqlalchemy.orm import Session
 
 from services.contracts.base import Contract
@@ -35,7 +35,7 @@ class RetentionRepository(Repository):
         model, of runs with evidence against a site, and of unfinished runs.
         """
         with self._scope.read() as session:
-            events = session.scalar(select(func.count()).where(EventRow.at < events_before)) or 0
+            events = session.scalar(select(func.count()).where(*_old_events(events_before))) or 0
             if rounds_before is None:
                 return Forgettable(events=events)
             wanted = (
@@ -57,9 +57,15 @@ class RetentionRepository(Repository):
             return rows_touched(session.execute(delete(RoundRow).where(RoundRow.run_id == run_id)))
 
     def drop_events(self, before: datetime) -> int:
-        """Drop events; how many."""
+        """Drop events; how many. The newest of all stays, however old."""
         with self._scope.write() as session:
-            return rows_touched(session.execute(delete(EventRow).where(EventRow.at < before)))
+            return rows_touched(session.execute(delete(EventRow).where(*_old_events(before))))
+
+
+def _old_events(before: datetime) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    """Events that may go. Without the newest, numbers would begin at 1 again, and webhooks be told of none of them."""
+    newest = select(func.max(EventRow.number)).scalar_subquery()
+    return EventRow.at < before, EventRow.number < newest
 
 
 def _kept_runs(session: Session, keep_versions: int) -> set[str]:

@@ -33,6 +33,17 @@ class WebhookRepository(Repository):
         with self._scope.read() as session:
             return [Webhook.of_record(row) for row in session.scalars(wanted)]
 
+    def list_due(self, newest: int) -> list[Webhook]:
+        """Webhooks that some event up to ``newest`` may be due to now, who has waited longest first."""
+        with self._scope.read() as session:
+            wanted = (
+                select(WebhookRow)
+                .where(WebhookRow.disabled_at.is_(None), WebhookRow.due_at <= utc_now(session),
+                       WebhookRow.last_number < newest)
+                .order_by(WebhookRow.due_at, WebhookRow.webhook_id)
+            )
+            return [Webhook.of_record(row) for row in session.scalars(wanted)]
+
     def get(self, webhook_id: str) -> Webhook:
         """Webhook by id; raise ``NotFoundError``."""
         with self._scope.read() as session:

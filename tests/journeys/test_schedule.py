@@ -89,6 +89,26 @@ def test_flow_and_runner_killed_together(works: Any, running: Any) -> None:
     assert buried["state"]["type"] == "CRASHED"
 
 
+def test_a_flow_run_that_was_being_started_at_a_kill_does_not_stay_pending(works: Any, running: Any) -> None:
+    """The process that was to start it is gone before the flow told the store of itself."""
+    plan = works.plan("half-started", max_rounds=3)
+    until_prefect(lambda: deployment(works, "half-started") is not None, "deployment")
+    running.kill()
+    try:
+        run = works.store.runs.create_run(plan)
+        begun = {"state": {"type": "PENDING", "name": "Submitting"}, "tags": [f"run:{run.run_id}"],
+                 "parameters": {"plan": "half-started", "run_id": run.run_id}}
+        made = deployment(works, "half-started") or {}
+        left = ask_prefect(works, f"/deployments/{made['id']}/create_flow_run", begun)
+        assert left["state"]["type"] == "PENDING"
+    finally:
+        running.start()
+    done = works.wait_for_run("half-started")
+    assert done.status == "completed", done.reason
+    assert done.flow_run_id != left["id"]
+    assert ask_prefect(works, f"/flow_runs/{left['id']}")["state"]["type"] == "CRASHED"
+
+
 def flow_runs_of(works: Any, plan: str) -> list[dict[str, Any]]:
     """Flow runs of a plan that have started, as Prefect shows them."""
     wanted = {"deployments": {"name": {"any_": [plan]}}}

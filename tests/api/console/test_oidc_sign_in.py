@@ -263,6 +263,23 @@ def test_a_sign_in_ends_once(tmp_path: Path) -> None:
         held.end(cookie, made.state)
 
 
+def test_of_ended_sign_ins_no_more_are_remembered_than_may_come_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those whose cookie has ended anyway go, and of more than so many the first ones."""
+    monkeypatch.setattr("api.console.sign_ins.MOST_USED", 3)
+    now = [1000.0]
+    held = SignIns(tmp_path / "key", clock=lambda: now[0])
+    for number in range(5):
+        made, header = held.begin("/console")
+        held.end(header.partition(";")[0], made.state)
+        assert len(held._used) == min(number + 1, 3)
+    now[0] += SECONDS
+    made, header = held.begin("/console")
+    held.end(header.partition(";")[0], made.state)
+    assert list(held._used) == [made.state]
+
+
 def test_a_cookie_ends_by_the_clock_and_with_its_key(tmp_path: Path) -> None:
     now = [1000.0]
     held = SignIns(tmp_path / "key", clock=lambda: now[0])

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from api.web.sessions import COOKIE, IDLE, LIFETIME, digest
+from api.web.sessions import COOKIE, IDLE, LIFETIME, Sessions, digest
 from services.contracts.access.identity import Role
+from services.identity.errors import UnauthenticatedError
+from services.identity.oidc import Identity
 from services.identity.tokens import issue
 from services.round_store.tables import ConsoleSessionRow
 from tests.api.console.conftest import text_of
@@ -193,3 +195,35 @@ def test_a_form_is_a_form(world: Any, signed_in: Callable[..., Any]) -> None:
         headers = {"Origin": "https://ballast", "Content-Type": content}
         answer = person.call("POST", "/console/plans/pumps/pause", content=str(told), headers=headers)
         assert answer.status_code == 415, content
+
+
+@pytest.mark.parametrize(("lifetime", "idle"), [(timedelta(hours=2), timedelta(days=1)), (timedelta(days=1), IDLE)])
+def test_a_session_holds_until_its_end_and_not_at_it(
+    world: Any, monkeypatch: pytest.MonkeyPatch, lifetime: timedelta, idle: timedelta
+) -> None:
+    store = world.backend.store
+    sessions = Sessions(store, lifetime=lifetime, idle=idle)
+    token = store.tokens.add(issue("ada", Role.VIEWER, datetime.now(UTC)).stored)
+    secret = sessions.begin(token)
+    session, _ = store.sessions.find(digest(secret))
+    end = min(session.expires_at, session.last_used_at + idle)
+
+    def at(moment: datetime) -> None:
+        clock = type("Clock", (datetime,), {"now": classmethod(lambda cls, zone=None: moment)})
+        monkeypatch.setattr("api.web.sessions.datetime", clock)
+
+    at(end - timedelta(microseconds=1))
+    assert sessions.token(secret) == token
+    at(end)
+    with pytest.raises(UnauthenticatedError, match="has ended"):
+        sessions.token(secret)
+
+
+def test_what_stands_behind_a_sign_in_ends_with_its_session(world: Any) -> None:
+    """No session is left of a token that holds for ever: it would stay in the list of tokens."""
+    now, store = datetime.now(UTC), world.backend.store
+    who = Identity("oidc:id.example:ada", "oidc-1", Role.VIEWER, now, now + timedelta(minutes=5))
+    secret, token = Sessions(store).begin_signed_in(who)
+    session, stored = store.sessions.find(digest(secret))
+    assert stored == token and token.expires_at is not None
+    assert abs(token.expires_at - session.expires_at) < timedelta(minutes=1) < LIFETIME

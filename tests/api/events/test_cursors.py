@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from api.events import endpoints, feed
+from services.round_store.events import note
 from services.round_store.operation_tables import EventRow
 from tests.api.events.test_stream import a_run, following
+from tests.waiting import PATIENCE
 
 
 def test_nothing_is_lost_where_the_next_event_is_the_oldest_or_there_is_none_yet(
@@ -49,3 +52,21 @@ async def test_an_event_that_was_read_already_is_not_told_again(world: Any) -> N
     )
     ids = [text.partition("\n")[0] async for text in texts]
     assert ids == [": following", *(f"id: {each.event.number}" for each in told[-2:])]
+
+
+async def test_what_happened_while_nobody_followed_is_not_handed_out_as_new(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More of it than may wait for a follower would end its stream as that of one who is too slow."""
+    monkeypatch.setattr(feed, "WAITING", 3)
+    monkeypatch.setattr(feed, "LOOK_SECONDS", 0.01)
+    for name in ("one", "two", "three"):
+        await asyncio.to_thread(a_run, world, name)
+    told = feed.Feed(world.backend)
+    reader = asyncio.create_task(told.run())
+    follower, newest = await told.follow()
+    with world.backend.store.database.write() as session:
+        note(session, "model.promoted", plan="later", version="1")
+    first = await asyncio.wait_for(follower.queue.get(), PATIENCE)
+    reader.cancel()
+    assert newest > 3 and not follower.lost and first is not None and first.event.number == newest + 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,9 +20,11 @@ from api.web.idempotency import CHANGES, METHODS, _box
 from api.web.openapi import permission_of
 from services.contracts.access.identity import Role
 from services.contracts.errors import UnavailableError
+from services.identity import tokens
 from services.identity.roles import Permission
 from services.round_store.operation_tables import OutcomeRow
 from tests.oracles.store_walk import all_columns
+from tests.waiting import PATIENCE, wait_until
 
 TOKENS = "/v1/admin/tokens"
 BODY = {"name": "gateway", "role": "viewer"}
@@ -63,6 +66,33 @@ def test_a_refusal_is_kept_too_and_a_key_is_for_one_request(world: Any) -> None:
         assert ask(world, "k1", **more).json()["code"] == "idempotency_mismatch", more
     again = ask(world, "k1")
     assert again.content == taken.content and again.headers["content-type"] == "application/problem+json"
+
+
+def test_what_is_taken_away_is_taken_away_once(world: Any) -> None:
+    """The second one would find nothing."""
+    plan = {"name": "nightly", "asset_type": "triplex-pump"}
+    assert ask(world, None, plan, path="/v1/admin/plans").status_code == 201
+    asked = {"path": "/v1/admin/plans/nightly", "method": "DELETE", "headers": {"If-Match": "*"}}
+    gone, again = (ask(world, "k1", None, **asked | {"headers": {"If-Match": "*"}}) for _ in range(2))
+    assert (gone.status_code, again.status_code) == (200, 200), again.text
+    assert again.content == gone.content and again.headers["Idempotent-Replayed"] == "true"
+    assert ask(world, "k2", None, **asked).status_code == 404
+
+
+def test_what_stands_in_another_part_of_a_request_makes_it_another(world: Any) -> None:
+    """All parts after one another are the same text: header and body, address and header."""
+    body, path = json.dumps(BODY), "/v1/admin/plans/nightly"
+    assert ask(world, "k1", None, content=body, headers={"If-Match": "*"}).status_code == 415
+    assert ask(world, "k1", None, path=path, method="DELETE", headers={"If-Match": "*"}).status_code == 404
+    for more in ({"content": "*", "headers": {}}, {"path": f"{path}*", "headers": {}}):
+        other = ask(world, "k1", None, **{"path": path, "method": "DELETE"} | more)
+        assert other.json()["code"] == "idempotency_mismatch", other.text
+
+
+def test_a_body_of_another_kind_may_be_sent_again_as_what_it_is(world: Any) -> None:
+    body = json.dumps(BODY)
+    assert ask(world, "k1", None, content=body, headers={"Content-Type": "text/plain"}).status_code == 415
+    assert ask(world, "k1", None, content=body, headers={"Content-Type": "application/json"}).status_code == 201
 
 
 def test_a_key_belongs_to_the_token_that_sent_it(world: Any) -> None:
@@ -113,6 +143,36 @@ def test_a_request_that_was_cut_short_takes_no_key(world: Any, server: str) -> N
         assert cut.recv(1000) == b"", "the server has seen that nothing more comes"
     again = httpx.post(server + TOKENS, content=body, headers=headers)
     assert again.status_code == 201, again.text
+    assert world.events() == ["token.create"]
+
+
+def test_a_change_in_whose_midst_the_server_stops_is_not_made_again(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that stops cancels the request, not the thread in it, which may make the change yet."""
+    begun, stopped, issue = threading.Event(), threading.Event(), tokens.issue
+
+    def slowly(*arguments: Any) -> Any:
+        begun.set()
+        stopped.wait(PATIENCE)
+        return issue(*arguments)
+
+    async def stop() -> None:
+        headers = {"Authorization": f"Bearer {world.tokens[Role.ADMINISTRATOR]}", "Idempotency-Key": "k1"}
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(world.app), base_url="http://ballast") as client:
+            request = asyncio.create_task(client.post(TOKENS, json=BODY, headers=headers))
+            await asyncio.to_thread(begun.wait, PATIENCE)
+            request.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await request
+        stopped.set()
+
+    with monkeypatch.context() as slow:
+        slow.setattr("api.tokens.service.issue", slowly)
+        world.portal.call(stop)
+        wait_until(lambda: world.events() == ["token.create"], "the change")
+    again = ask(world, "k1")
+    assert (again.status_code, again.json()["code"]) == (409, "idempotency_unfinished"), again.text
     assert world.events() == ["token.create"]
 
 

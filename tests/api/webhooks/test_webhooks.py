@@ -327,3 +327,44 @@ def test_a_slow_address_gives_the_others_their_turn(
     assert hook.last_number == before + 1, "one event, and the next webhook has its turn"
     Deliverer(world.backend).look()
     assert receiver.kinds() == ["run.failed", "run.begun", "run.failed"]
+
+
+def test_as_many_that_fail_as_have_their_turn_at_once_hold_up_no_other(
+    world: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever waits for its next try takes no place, and who has waited longest is served first."""
+    monkeypatch.setattr(delivery, "WORKERS", 3)
+    for number in range(20):  # by chance none of them comes before the one that answers: 1 in 20
+        add(world, f"http://127.0.0.1:9/{number}")
+    add(world, receiver.url)
+    happen(world, "one")
+
+    def failing(url: str, body: bytes, headers: dict[str, str]) -> int:
+        return delivery.post(url, body, headers) if url == receiver.url else 500
+
+    deliverer = Deliverer(world.backend, failing)
+    for _ in range(7):
+        deliverer.look()
+    assert receiver.kinds() == ["run.begun", "run.failed"]
+    assert {hook.failures for hook in world.backend.store.webhooks.list_webhooks()} == {0, 1}
+
+
+def test_those_that_are_always_busy_leave_a_turn_to_the_others(
+    world: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each turn ends after one event, so that something is due to all of them at every look."""
+    monkeypatch.setattr(delivery, "WORKERS", 1)
+    monkeypatch.setattr(delivery, "TIMEOUT_SECONDS", -1.0)
+    for number in range(3):
+        add(world, f"http://127.0.0.1:9/{number}")
+    happen(world, *(f"plan-{number}" for number in range(4)))
+    asked: list[str] = []
+
+    def busy(url: str, *_: object) -> int:
+        asked.append(url)
+        return 204
+
+    deliverer = Deliverer(world.backend, busy)
+    for _ in range(6):
+        deliverer.look()
+    assert sorted(asked[:3]) == sorted(asked[3:]) and len(set(asked)) == 3

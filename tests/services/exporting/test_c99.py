@@ -136,6 +136,36 @@ def test_the_self_test_fails_where_a_weight_was_changed(
         ))
 
 
+@needs_compiler
+@pytest.mark.parametrize("n_classes", [0, 4])
+def test_the_self_test_looks_at_the_first_answer_too_and_takes_nan_for_none(
+    tmp_path: Path, make_model: Callable[..., ModelVersion], n_classes: int
+) -> None:
+    """It says 1 where the first vector is answered otherwise, for 0 means that all are well."""
+    version = make_model(None, n_classes)
+    header, weight = c99_header(version), repr(float(version.weights[0, 0]))
+    begin, mark, rest = header.partition("ballast_pump_7_test_answers[")
+    declared, brace, numbers = rest.partition("= {\n    ")
+    answer, comma, others = numbers.partition(",")
+    body = "(void) values;"
+    changed = begin + mark + declared + brace + repr(float(answer) + 1.0) + comma + others
+    for text in (changed, header.replace(weight, "NAN")):
+        program = MAIN.replace("if (BALLAST_PUMP_7_self_test() != 0) return 3;",
+                               'printf("%%d", BALLAST_PUMP_7_self_test());')
+        assert build(tmp_path, text, program % ("{0.0, 0.0, 0.0}", "double", body)) == "1"
+
+
+@needs_compiler
+def test_of_classes_with_one_score_the_first_is_told(tmp_path: Path, make_model: Callable[..., ModelVersion]) -> None:
+    """As the predictor does."""
+    version = make_model(None, 4)
+    version = version.model_copy(update={"weights": np.zeros_like(version.weights)})
+    numbers, _ = answers(tmp_path, version, [[10.0, 150.0, 20.0]])
+    sample = {"flow": 10.0, "pressure": 150.0, "oil": 20.0}
+    (found,) = Predictor(version).diagnose([sample])
+    assert numbers == [0] and found.fault_class == version.asset_type.class_names[0]
+
+
 def refusal(folder: Path, program: str, *more: str) -> str:
     """What the compiler says of a program that it refuses."""
     (folder / "main.c").write_text(program + "int main(void) { return 0; }\n", encoding="ascii")

@@ -68,6 +68,38 @@ def test_within_a_second_nothing_is_asked(cache: PredictorCache, shelf: Shelf, c
     assert cache.get("pump") is first and (shelf.resolved, shelf.loaded) == (1, 1)
 
 
+def test_what_is_at_hand_was_looked_up_within_the_last_second_and_nothing_is_asked(
+    cache: PredictorCache, shelf: Shelf, clock: Clock
+) -> None:
+    """The API answers plain questions with it: a version that is champion no more must not stay at hand."""
+    assert cache.at_hand("pump", "champion") is None
+    first = cache.get("pump")
+    clock.now += 0.99
+    assert cache.at_hand("pump", "champion") is first
+    assert cache.at_hand("pump", "1") is None and cache.at_hand("fan", "champion") is None
+    clock.now += 0.01
+    assert cache.at_hand("pump", "champion") is None and shelf.resolved == 1
+
+
+def test_what_is_longest_unused_goes_first(cache: PredictorCache, shelf: Shelf, clock: Clock) -> None:
+    for version in "123":
+        cache.get("pump", version)
+    clock.now += 2.0
+    cache.get("pump", "1")
+    cache.get("pump", "4")
+    clock.now += 2.0
+    assert shelf.loaded == 4
+    shelf.down = True
+    assert cache.get("pump", "1").version.version == "1", "it was used again after the second"
+    with pytest.raises(UnavailableError):
+        cache.get("pump", "2")
+    shelf.down = False
+    cache.get("pump", "1")
+    assert shelf.loaded == 4, "its files are not read again"
+    cache.get("pump", "2")
+    assert shelf.loaded == 5
+
+
 def test_a_promotion_is_seen_after_a_second_and_files_are_read_once_a_version(
     cache: PredictorCache, shelf: Shelf, clock: Clock
 ) -> None:

@@ -24,6 +24,7 @@ from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.versions.model_version import ModelVersion
 from services.predictor.cache import PredictorCache
 from services.predictor.estimator import Estimator
+from services.predictor.tally import Tally
 from services.registry.model_files import document_text
 from services.registry.pyfunc_model import ServedModel
 
@@ -154,3 +155,18 @@ def test_the_conformal_interval_stands_beside_markovs_and_both_are_cut_to_the_ra
     assert by_tenth.conformal.low == pytest.approx(max(told.value - 4.0 * high[tenth], 1.0))
     with pytest.raises(ConflictError, match="carries no calibration"):
         Estimator(make_estimate()).estimate([sample], coverage=0.9)
+
+
+@pytest.mark.parametrize(("shift", "end"), [(9.0, 5.0), (-9.0, 1.0)])
+def test_bare_values_are_cut_to_the_range_and_counted_like_estimates(
+    make_estimate: Any, sample: dict[str, float], shift: float, end: float
+) -> None:
+    """What the Open Inference Protocol answers with."""
+    version = make_estimate()
+    version = version.model_copy(update={"weights": version.weights + np.array([[0.0, 0.0, 0.0, 0.0, shift]])})
+    estimator, tally = Estimator(version), Tally()
+    assert estimator.values(estimator.read([sample] * 3)).tolist() == [end] * 3
+    assert [each.value for each in estimator.estimate([sample] * 3)] == [end] * 3
+    counting = Estimator(version, tally=tally)
+    counting.values(counting.read([sample] * 3))
+    assert tally.answers() == {(version.name, version.version, None): 3}

@@ -46,10 +46,11 @@ def test_rounds_of_old_runs_go_and_evidence_stays(
     told = tidy(store, SETTINGS, actor="me", role=None, dry_run=True, now=LATER)
     assert set(told.runs) == {runs[1], runs[3]} and told.rounds == 2 and told.events > 0
     assert rounds(store, [*runs, unfinished.run_id]) == [1] * 7 and store.audit.verify_chain() == trail
+    (*_, newest) = store.events.after(0)
     assert tidy(store, SETTINGS, actor="me", role=None, now=LATER) == told
     assert rounds(store, [*runs, unfinished.run_id]) == [1, 0, 1, 0, 1, 1, 1]
     assert store.runs.get_run(runs[1]).rounds == 1 and store.runs.get_evidence(runs[2], "a") == b"proof"
-    assert store.events.after(0) == []
+    assert store.events.after(0) == [newest]
     held = store.audit.verify_chain()
     assert held.ok and held.events == trail.events + 1
     assert store.audit.list_events(limit=1)[0].action == TIDIED
@@ -70,3 +71,15 @@ def test_an_unfinished_run_keeps_its_rounds_whoever_asks(
     store.runs.commit_round(make_record(run.run_id, 1), {})
     assert store.retention.drop_rounds(run.run_id) == 0
     assert rounds(store, [run.run_id]) == [1]
+
+
+def test_numbers_of_events_go_on_where_all_before_are_old(store: RoundStore, plan: Plan) -> None:
+    """A webhook is told of what is numbered above the last that it had: numbers that began anew would not be told."""
+    for _ in range(2):
+        store.runs.finish_run(store.runs.begin_run(store.runs.create_run(plan).run_id, ()).run_id, "failed", "no site")
+        newest = store.events.span()[1]
+        tidy(store, SETTINGS, actor="me", role=None, now=LATER)
+        assert store.events.span() == (newest, newest)
+        tidied = tidy(store, SETTINGS, actor="me", role=None, dry_run=True, now=LATER)
+        assert tidied.events == 0, "what stays is not said to go"
+    assert newest == 4

@@ -1,0 +1,94 @@
+"""Certificates made by hand to prove more than is true: small cut models whose least is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from services.verification.bounds import lower_bound
+from services.verification.certificate_file import CertificateFile, Head
+from tests.services.verification.drawn import RUN
+
+
+def told(
+    cuts: list[tuple[int, float, list[float], float]], multipliers: list[float], *, shares: list[float],
+    mixture: list[float] | None = None, weights: list[float] | None = None, swing: list[list[float]] | None = None,
+    fit_intercept: bool = False, **more: Any,
+) -> tuple[CertificateFile, Head]:
+    """Certificate of cuts ``(site, offset, slope, norm_weight)`` and its head; the multipliers are ``around`` too."""
+    n_sites, count, d = len(shares), len(cuts), len(cuts[0][2])
+    head = Head(
+        weights=np.array(weights or [0.0] * d), risks=np.full(n_sites, np.nan), mixture=np.array(mixture or shares),
+        site=np.array([cut[0] for cut in cuts]), offset=np.array([cut[1] for cut in cuts]),
+        slope=np.array([cut[2] for cut in cuts]), norm_weight=np.array([cut[3] for cut in cuts]),
+        swing=np.array(swing) if swing else np.zeros((count, 0)), multipliers=np.array(multipliers),
+        around=np.array(multipliers), upper=1.0, lower=0.0,
+    )
+    certificate = CertificateFile(
+        run_id=RUN, site_ids=tuple(f"plant-{g}" for g in range(n_sites)), site_weights=np.array(shares),
+        radii=np.zeros(n_sites), label_flip_costs=np.ones(n_sites), lipschitz=1.0, transport_norm="l2",
+        fit_intercept=fit_intercept, mixture_norm="l2", mixture_radius=0.0, heads=(head,), upper=1.0, lower=0.0,
+        gap=1.0,
+    )
+    return replace(certificate, **more), head
+
+
+def test_a_multiplier_below_zero_lifts_no_bound() -> None:
+    """F(w) = max(.5 + w, .5 - w, .4) is .5 at 0; with -.8 of the last cut the others would have .5 of 1.8."""
+    cuts = [(0, 0.5, [1.0], 0.0), (0, 0.5, [-1.0], 0.0), (0, 0.4, [0.0], 0.0)]
+    certificate, head = told(cuts, [0.9, 0.9, -0.8], shares=[1.0])
+    assert lower_bound(certificate, head, 0.5) <= 0.5
+    certificate, head = told(cuts, [0.5, 0.5, 0.0], shares=[1.0])
+    assert lower_bound(certificate, head, 0.5) >= 0.5 - 1e-9
+
+
+def test_a_mixture_with_a_share_below_zero_proves_nothing() -> None:
+    """Where the weights are 0 the risks are 0 and 1, so no mixture of them is above 1."""
+    cuts = [(0, 0.0, [0.0], 0.1), (1, 1.0, [0.0], 0.1)]
+    for share, proven in ((0.0, 1.0), (-5e-4, 0.0), (-0.2, 0.0)):
+        certificate, head = told(
+            cuts, [0.0, 1.0 - share], shares=[0.5, 0.5], mixture=[share, 1.0 - share], mixture_radius=5.0
+        )
+        assert abs(lower_bound(certificate, head, 1.0) - proven) <= 1e-9
+
+
+def test_cuts_of_a_site_without_a_share_count_for_nothing() -> None:
+    certificate, head = told(
+        [(0, 10.0, [0.0], 0.1), (1, 1.0, [0.0], 0.1)], [1.0, 1.0], shares=[0.0, 1.0]
+    )
+    assert 1.0 - 1e-9 <= lower_bound(certificate, head, 1.0) <= 1.0
+
+
+def test_a_cut_that_falls_with_the_norm_proves_nothing_where_no_floor_does() -> None:
+    """F(w) = max(1 + w - 2 |w|, 1 - w - 2 |w|, 0) = max(1 - |w|, 0); without the norms it would be 1 at least."""
+    certificate, head = told([(0, 1.0, [1.0], -2.0), (0, 1.0, [-1.0], -2.0)], [0.4, 0.4], shares=[1.0])
+    assert lower_bound(certificate, head, 1.0) == 0.0
+
+
+def test_a_swing_takes_off_no_more_of_a_slope_than_itself() -> None:
+    """F(w) = max(1 + 3 w + |w|, 1 + 4 w + |w|, 0); -3.5 of the swing would leave no slope."""
+    certificate, head = told(
+        [(0, 1.0, [3.0], 0.0), (0, 1.0, [4.0], 0.0)], [0.4, 0.4], shares=[1.0], swing=[[1.0], [1.0]]
+    )
+    assert lower_bound(certificate, head, 1.0) == 0.0
+
+
+def test_an_intercept_reaches_as_far_as_the_cuts_let_it_on_either_side() -> None:
+    """F(w, b) = max(|w|, b - 5 |w|, -b, 1 - b/100) is least at b = 6 |w|: 1 / 1.06."""
+    least = 1.0 / 1.06
+    cuts = [(0, 0.0, [0.0, 0.0], 1.0), (0, 0.0, [0.0, 1.0], -5.0), (0, 0.0, [0.0, -1.0], 0.0),
+            (0, 1.0, [0.0, -0.01], 0.0)]
+    certificate, head = told(
+        cuts, [0.0, 0.0, 0.0, 1.0], shares=[1.0], weights=[least, 6 * least], fit_intercept=True
+    )
+    assert least - 1e-9 <= lower_bound(certificate, head, least) <= least + 1e-12
+
+
+@pytest.mark.parametrize("around", [[0.4, 0.0], [0.4, 0.4]], ids=["of one cut", "of both"])
+def test_multipliers_that_bound_no_best_weights_prove_nothing(around: list[float]) -> None:
+    """F(w, v) = max(1 + w + v/100, 1 - w + v/100, 0) is 0 where v is far below 0."""
+    certificate, head = told([(0, 1.0, [1.0, 0.01], 0.0), (0, 1.0, [-1.0, 0.01], 0.0)], [0.4, 0.4], shares=[1.0])
+    assert lower_bound(certificate, replace(head, around=np.array(around)), 1.0) == 0.0
