@@ -1,4 +1,4 @@
-"""Versions that are deleted for good: nothing of them stays in MLflow, whenever who deletes dies; and what comes after."""
+"""Versions that are deleted for good: nothing of them stays in MLflow, whenever who deletes them dies."""
 
 from __future__ import annotations
 
