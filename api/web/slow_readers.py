@@ -18,50 +18,48 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 LOG = logging.getLogger("ballast.api")
 PATIENCE_SECONDS: Final = 60.0
+"""Between two looks at all connections; who took nothing from one to the next is let go at the second."""
 _COUNT: Final = struct.Struct("i")
 
 
-class Taking:
-    """Looks now and then whether the client of a connection takes what waits for it, until nothing does."""
+class SlowReaders:
+    """The connections on which an answer is made, or waits to be taken, and what waited at the last look."""
 
-    def __init__(self, transport: Any) -> None:
-        """Begin to look, where ``transport`` is one of asyncio's."""
-        self._transport, self._before, self._is_answered = transport, 0, False
-        self._timer = asyncio.get_running_loop().call_later(PATIENCE_SECONDS, self._look)
+    def __init__(self) -> None:
+        self._waiting: dict[Any, int] = {}
+        self._timer: asyncio.TimerHandle | None = None
 
-    def answered(self) -> None:
-        """The end point is done: no longer than what it wrote is waiting."""
-        self._is_answered = True
-        if not self._transport.get_write_buffer_size():
-            self._timer.cancel()
+    async def answer(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request by ``app``, and look after its connection; ``send`` as uvicorn gives it.
+
+        Under another server, whose ``send`` says nothing of a connection, that is the server's matter.
+        """
+        transport: Any = getattr(getattr(send, "__self__", None), "transport", None)
+        if not isinstance(transport, asyncio.WriteTransport):
+            await app(scope, receive, send)
+            return
+        self._waiting[transport] = 0
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(PATIENCE_SECONDS, self._look)
+        try:
+            await app(scope, receive, send)
+        finally:
+            if not transport.get_write_buffer_size():
+                self._waiting.pop(transport, None)
 
     def _look(self) -> None:
-        here = self._transport.get_write_buffer_size()
-        if not here and self._is_answered:
-            return
-        waiting = here + _unread(self._transport) if here else 0
-        if waiting and waiting == self._before:
-            LOG.info("a client took nothing of its answer for %g seconds and was let go", PATIENCE_SECONDS)
-            self._transport.abort()
-            return
-        self._before = waiting
-        self._timer = asyncio.get_running_loop().call_later(PATIENCE_SECONDS, self._look)
-
-
-async def watched(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer a request by ``app``, and let go of a client that takes nothing; ``send`` as uvicorn gives it.
-
-    Under another server, whose ``send`` says nothing of a connection, that is the server's matter.
-    """
-    transport: Any = getattr(getattr(send, "__self__", None), "transport", None)
-    if not isinstance(transport, asyncio.WriteTransport):
-        await app(scope, receive, send)
-        return
-    taking = Taking(transport)
-    try:
-        await app(scope, receive, send)
-    finally:
-        taking.answered()
+        for transport, before in list(self._waiting.items()):
+            here = transport.get_write_buffer_size()
+            waiting = here + _unread(transport) if here else 0
+            if waiting and waiting == before:
+                LOG.info("a client took nothing of its answer for %g seconds and was let go", PATIENCE_SECONDS)
+                transport.abort()
+            if transport.is_closing() and not transport.get_write_buffer_size():
+                del self._waiting[transport]
+            else:
+                self._waiting[transport] = waiting
+        again = bool(self._waiting)
+        self._timer = asyncio.get_running_loop().call_later(PATIENCE_SECONDS, self._look) if again else None
 
 
 def _unread(transport: asyncio.WriteTransport) -> int:
