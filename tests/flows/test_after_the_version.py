@@ -6,10 +6,7 @@ import asyncio
 import json
 import logging
 import math
-import threading
 from collections.abc import Callable
-from contextlib import nullcontext
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -231,27 +228,3 @@ def test_a_run_that_waits_to_promote_its_version_ends_with_a_challenger_where_it
     ended = works.context.store.runs.get_run(run.run_id)
     assert (ended.status, ended.model_version) == ("completed", "1")
     assert count(works, "recorded") == (0, 0) and works.context.store.runs.get_draft(run.run_id) is None
-
-
-def test_a_run_that_ended_is_not_another_process_s_while_a_plant_is_forgotten_at_length(
-    works: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store, beaten = works.context.store, threading.Event()
-    run = store.runs.create_run(works.plan("at-length"))
-    settings = works.context.settings.model_copy(update={"lease_seconds": 1.0})
-    monkeypatch.setattr(retrain, "get_run_logger", lambda: logging.getLogger("ballast.flows"))
-    monkeypatch.setattr(retrain, "open_context", lambda: nullcontext(replace(works.context, settings=settings)))
-
-    async def named(*_: object) -> None: ...
-
-    async def drive(context: FlowContext, driven: Run) -> dict[str, Any]:
-        context.store.runs.finish_run(driven.run_id, "completed", "done")
-        return {"run_id": driven.run_id}
-
-    def forget(context: FlowContext, _: object) -> None:
-        lease = [each for each in threading.enumerate() if each.name.startswith("lease on")]
-        beaten.wait(2.0 * settings.lease_seconds if lease else 0.0)  # as long as the lease would be looked after
-
-    for name, stand_in in (("name_flow_run", named), ("drive", drive), ("forget_those_due", forget)):
-        monkeypatch.setattr(retrain, name, stand_in)
-    assert asyncio.run(retrain.retrain.fn("at-length", run.run_id)) == {"run_id": run.run_id}

@@ -159,53 +159,6 @@ def test_who_is_killed_while_forgetting_goes_on_and_at_once_waits_for_nobody(
         works.context.registry.resolve("killed", CHAMPION)
 
 
-@pytest.mark.parametrize("place", ["files", "run", "version"])
-def test_who_is_killed_while_a_version_is_deleted_goes_on_and_tells_it(
-    works: Any, monkeypatch: pytest.MonkeyPatch, place: str
-) -> None:
-    first, _, version = works.train(works.plan("halfway"))
-    promote_if_gates_hold(works.context, first, version)
-    trained_without(works, unlearn(works, "halfway", purge="now")[1])
-    store = works.context.registry._store
-    target, call = {
-        "files": (store, "_purged"), "run": (store.client, "delete_model_version"), "version": (type(store), "forget"),
-    }[place]
-    done = getattr(target, call)
-
-    def killed(*given: Any) -> None:
-        if place == "version":  # just after it
-            done(*given)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(target, call, killed)
-        with pytest.raises(KeyboardInterrupt):
-            forgetting.forget_those_due(works.context, no_tables)
-    forgetting.forget_those_due(works.context, no_tables)
-    assert places_with(works, GONE) == {"audit_events"} and works.context.store.leavings.due() == []
-    (entry,) = works.context.store.audit.list_events(action="model.unlearned")
-    assert entry.after["versions_deleted"] == [version.version]
-    trained_without(works, works.context.store.runs.create_run(works.context.store.plans.get("halfway").plan))
-
-
-def test_of_two_that_look_at_the_same_moment_one_forgets(works: Any) -> None:
-    first, _, version = works.train(works.plan("twice"))
-    promote_if_gates_hold(works.context, first, version)
-    trained_without(works, unlearn(works, "twice", purge="now")[1])
-    looked: list[int] = []
-
-    def tables(plan: str, site: str) -> int:
-        looked.append(len(works.context.store.leavings.due()))
-        if len(looked) == 1:  # another process, while this one is at it
-            forgetting.forget_those_due(works.context, tables)
-        return 0
-
-    forgetting.forget_those_due(works.context, tables)
-    assert looked == [1]
-    (entry,) = works.context.store.audit.list_events(action="model.unlearned")
-    assert entry.after["versions_deleted"] == [version.version]
-
-
 def test_tables_in_prefects_pages_go_too_and_it_stays_due_until_they_have(works: Any) -> None:
     first, _, version = works.train(works.plan("shown"))
     promote_if_gates_hold(works.context, first, version)
