@@ -10,6 +10,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from prometheus_client import ProcessCollector
+from starlette.types import Receive, Scope, Send
 
 from api.asset_types import endpoints as asset_types
 from api.audit import endpoints as audit
@@ -39,6 +40,7 @@ from api.web.limits import OnlyTls, RequestLimits, SafeHeaders
 from api.web.metering import Metering, Meters
 from api.web.protocol_errors import ProtocolErrors
 from api.web.sessions import Sessions
+from api.web.slow_readers import SlowReaders
 from api.webhooks import endpoints as webhooks
 from api.webhooks.delivery import Deliverer
 from services.process.command_line import product_version
@@ -58,7 +60,18 @@ def api_routes() -> list[APIRoute]:
 
 
 class Api(FastAPI):
-    """Application whose OpenAPI document is ours."""
+    """Application whose OpenAPI document is ours, and that lets go of clients that take nothing."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self._slow_readers = SlowReaders()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request. No middleware has the server's own ``send``, and so the connection."""
+        if scope["type"] == "http":
+            await self._slow_readers.answer(super().__call__, scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
 
     def openapi(self) -> dict[str, Any]:
         """OpenAPI document, made once."""

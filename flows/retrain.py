@@ -85,7 +85,10 @@ async def retrain(plan: str, run_id: str | None = None) -> dict[str, Any] | Stat
                     context.store.runs.set_flow_run_id(run.run_id, str(this_flow_run.id))
                     await name_flow_run(run)
                     with failure_recorded(context, run, owner), span("run", run_id=run.run_id, plan=plan):
-                        return await drive(context, run)
+                        ended = await drive(context, run)
+                # The run has ended, and its lease with it: forgetting takes a lease of its own.
+                await asyncio.to_thread(forget_those_due, context, forget_tables)
+                return ended
         except (BallastError, ProblemError) as error:
             state = ending(error)
             log.log(logging.INFO if state.is_completed() else logging.ERROR, "%s", state.message)
@@ -161,7 +164,6 @@ async def conclude(context: FlowContext, run: Run, draft: VersionDraft) -> dict[
         outcome = f"version {version.version} stays challenger: {error}"
     await link_to_version(version, f"{context.settings.api.url}/console", outcome)
     context.store.runs.finish_run(run.run_id, "completed", closing_note(run, draft.stopped, outcome))
-    await asyncio.to_thread(forget_those_due, context, forget_tables)
     get_run_logger().info("model %s: %s", version.name, outcome)
     return {"run_id": run.run_id, "model": version.name, "version": version.version, "outcome": outcome}
 

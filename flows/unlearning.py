@@ -1,35 +1,45 @@
 """The forgetting of a plant that left: when it is due, and what goes.
 
 The version without the plant comes from a run as any other, which knows no cut of it. What stands of the plant in older
-versions is deleted with these, when a version without it is champion, or at once where that was asked. Every step may
-be done again: whoever is killed in between leaves it due, and the flows process looks every second.
+versions is deleted with these, when a version without it is champion, or at once where that was asked. The flows
+process looks every second, and so does a flow at its end; one of them forgets, for it takes the run's lease. Every step
+may be done again: whoever is killed in between leaves it due.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
+from flows.lease import new_owner
 from flows.wiring import FlowContext
 from services.contracts.errors import BallastError, NotFoundError
 from services.contracts.history.run import STAYS, Run
 from services.contracts.versions.model_version import ModelVersion
 from services.registry.labels import CHAMPION, PREVIOUS
 from services.round_store.leavings import Forgotten
+from services.round_store.queries import MAX_PAGE
+from services.round_store.store import Repositories
 
 LOG = logging.getLogger("ballast.flows")
 TABLES: Final = "tables in Prefect"
+LEASE_SECONDS: Final = 60.0
+"""Longer than a version takes to be deleted; who is killed in between holds the next one up no longer."""
 ForgetTables = Callable[[str, str], int]
 """Deletes what a workflow's pages show of a plan's plant, by both names; says how much (``flows.artifacts``)."""
 
 
 def forget_those_due(context: FlowContext, forget_tables: ForgetTables) -> None:
     """Forget every plant whose time has come; what cannot be done now stays due, with a line in the log."""
-    for run in context.store.leavings.due():
+    leavings, owner = context.store.leavings, new_owner()
+    for run in leavings.due():
         try:
-            if is_due(context, run):
-                forget(context, run, forget_tables)
+            if is_due(context, run) and leavings.take(run.run_id, owner, LEASE_SECONDS):
+                try:
+                    forget(context, run, forget_tables, owner)
+                finally:
+                    leavings.give_back(run.run_id, owner)
         except BallastError as error:
             LOG.warning("model %s: a plant that left cannot be forgotten yet: %s", run.plan.name, error)
 
@@ -62,13 +72,14 @@ def _is_back(context: FlowContext, site: str) -> bool:
         return False
 
 
-def forget(context: FlowContext, run: Run, forget_tables: ForgetTables) -> Forgotten:
+def forget(context: FlowContext, run: Run, forget_tables: ForgetTables, owner: str) -> Forgotten | None:
     """Delete the versions with the plant, then all else that is there of it; with an audit entry at the end.
 
-    The store comes last: what could not be deleted elsewhere keeps the forgetting due.
+    The store comes last: what could not be deleted elsewhere keeps the forgetting due. None where the ``owner`` of the
+    run's lease is another by now, who goes on with it.
     """
     assert run.leaving is not None
-    name, site = run.plan.name, run.leaving.site_id
+    name, site, left = run.plan.name, run.leaving.site_id, list[str]()
     numbers = versions_with(context, name, site)
     reason = f"run {run.run_id} made a version without a plant that left"
     with context.store.atomic() as unit:
@@ -78,32 +89,53 @@ def forget(context: FlowContext, run: Run, forget_tables: ForgetTables) -> Forgo
             last = unit.model_versions.alias(name, alias)
             if last is not None and last.version in numbers:
                 unit.model_versions.record_alias(name, alias, None, "flows", reason)
-    left = context.registry.forget(name, numbers)
+    for number in numbers:
+        left += context.registry.forget(name, (number,))
+        if not context.store.leavings.take(run.run_id, owner, LEASE_SECONDS):
+            return None
     tables = forget_tables(name, site)
     with context.store.atomic() as unit:
+        deleted = _untold(unit, name, numbers)
         found = unit.leavings.forget(name, site)
         if tables:
             found.deleted[TABLES] = tables
-        if found.deleted or found.pseudonymised:  # another process may have done it meanwhile, and have said so
-            unit.audit.append(
-                actor="flows", role=None, action="model.unlearned", target=f"model:{name}", reason=reason,
-                after={
-                    "site": site, "versions_deleted": list(numbers), "deleted": found.deleted,
-                    "pseudonymised": found.pseudonymised, "other_models": list(found.other_models),
-                    "left": [*left, STAYS],
-                },
-            )
-    LOG.info("model %s: a plant that left is forgotten, with versions %s", name, ", ".join(numbers) or "none")
+        unit.audit.append(
+            actor="flows", role=None, action="model.unlearned", target=f"model:{name}", reason=reason,
+            after={
+                "site": site, "versions_deleted": list(deleted), "deleted": found.deleted,
+                "pseudonymised": found.pseudonymised, "other_models": list(found.other_models),
+                "left": [*left, STAYS],
+            },
+        )
+    LOG.info("model %s: a plant that left is forgotten, with versions %s", name, ", ".join(deleted) or "none")
     return found
 
 
 def versions_with(context: FlowContext, name: str, site: str) -> tuple[str, ...]:
-    """Numbers of a model's versions that had the plant, the newest first."""
+    """Numbers of a model's versions that had the plant, the newest first.
+
+    One that is marked as forgotten has had it: its files may be deleted already.
+    """
     try:
         labels = context.registry.versions(name)
     except NotFoundError:
         return ()
-    return tuple(each.version for each in labels if has_plant(context.registry.get(name, each.version), site))
+    marked = context.store.model_versions.forgotten({name})
+    return tuple(
+        each.version for each in labels
+        if (name, each.version) in marked or has_plant(context.registry.get(name, each.version), site)
+    )
+
+
+def _untold(unit: Repositories, name: str, numbers: Sequence[str]) -> tuple[str, ...]:
+    """Versions that were deleted and that no audit entry names yet, the newest first; ``numbers`` by who asks.
+
+    Whoever was killed deleted some and wrote no entry.
+    """
+    entries = unit.audit.list_events(action="model.unlearned", target=f"model:{name}", limit=MAX_PAGE)
+    told = {number for entry in entries for number in (entry.after or {}).get("versions_deleted", ())}
+    marked = {number for _, number in unit.model_versions.forgotten({name})}
+    return tuple(sorted((marked | set(numbers)) - told, key=int, reverse=True))
 
 
 def has_plant(version: ModelVersion, site: str) -> bool:

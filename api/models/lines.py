@@ -1,12 +1,12 @@
 """Predictions of samples without end: a sample a line in, an answer a line out (NDJSON).
 
 One version answers the whole stream. A line that does not fit is told in its place, with its number, and the others go
-on. The last line says ``end``: a stream without it broke off. Memory is bounded by a chunk, whatever is sent.
+on. The last line says ``end``: a stream without it broke off. Memory is bounded by a chunk, whatever is sent; a client
+must read while it sends (:mod:`api.web.slow_readers`).
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, Final
 
@@ -32,8 +32,6 @@ LONGEST_LINE: Final = 64 * 1024
 """Bytes of one line: a sample of several hundred features and their names."""
 CHUNK: Final = 1_000
 """Lines that are answered at once."""
-PATIENCE_SECONDS: Final = 60.0
-"""A client that takes no answers for so long is let go: it must read while it sends."""
 Numbered = tuple[int, bytes | None]
 """A line by its number from 1; None: it was too long to be kept."""
 
@@ -68,8 +66,7 @@ class _Lines(Response):
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         try:
             async for chunk in self._chunks:
-                async with asyncio.timeout(PATIENCE_SECONDS):
-                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
         except ClientDisconnect:
             return
         await send({"type": "http.response.body", "body": b"", "more_body": False})

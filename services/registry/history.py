@@ -45,6 +45,7 @@ def rolled_back(line: Sequence[str], existing: frozenset[str]) -> tuple[str, ...
     return ()
 
 
-def previous(line: Sequence[str]) -> str | None:
-    """The champion before the present one."""
-    return line[-2] if len(line) > 1 else None
+def previous(line: Sequence[str], existing: frozenset[str]) -> str | None:
+    """The champion that a rollback would go to; None where none before the present one still exists."""
+    after = rolled_back(line, existing)
+    return after[-1] if after else None

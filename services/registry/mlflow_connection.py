@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from services.registry.error_translation import mlflow_errors
 from services.registry.mlflow_environment import silence_mlflow
 from services.registry.store_lock import opening
+
+Answer = TypeVar("Answer")
 
 
 class MlflowConnection:
@@ -45,6 +47,18 @@ def unless_there(create: Callable[[], object]) -> None:
     except MlflowException as error:
         if error.error_code != "RESOURCE_ALREADY_EXISTS":
             raise
+
+
+def if_there(ask: Callable[[], Answer]) -> Answer | None:
+    """What MLflow answers about something; None where that is not there, or not any more."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        return ask()
+    except MlflowException as error:
+        if error.error_code not in {"RESOURCE_DOES_NOT_EXIST", "NOT_FOUND"}:
+            raise
+        return None
 
 
 def again_if_refused(write: Callable[[], object]) -> None:

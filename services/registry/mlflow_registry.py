@@ -122,7 +122,7 @@ class ModelRegistry:
             line = history.line_up_to(history.parse(tags.get(labels.CHAMPIONS)), aliases.get(labels.CHAMPION))
             after = history.promoted(line, number)
             self._store.tag(name, labels.CHAMPIONS, history.render(after))
-            self._set_champion(name, after, aliases)
+            self._set_champion(name, after, aliases, self._existing(name))
             self._note(name, number, "promoted", actor, reason)
             return promoted
 
@@ -141,13 +141,13 @@ class ModelRegistry:
             champion = aliases.get(labels.CHAMPION)
             if champion is None:
                 raise ConflictError(f"model {name} has no champion to roll back from")
-            existing = frozenset(str(entry.version) for entry in self._store.entries(name))
+            existing = self._existing(name)
             line = history.line_up_to(history.parse(tags.get(labels.CHAMPIONS)), champion)
             after = history.rolled_back(line, existing)
             if not after:
                 raise ConflictError(f"model {name} has no champion before version {champion}; promote one by number")
             restored = self._store.load(self._store.entry(name, after[-1]))
-            self._set_champion(name, after, aliases)
+            self._set_champion(name, after, aliases, existing)
             self._store.tag(name, labels.CHAMPIONS, history.render(after))
             self._note(name, after[-1], "rolled_back_to", actor, reason)
             return restored
@@ -225,9 +225,15 @@ class ModelRegistry:
         with mlflow_errors(f"read model {name}"):
             return str(self._store.entry(name, alias_or_version).run_id)
 
-    def _set_champion(self, name: str, line: tuple[str, ...], aliases: Mapping[str, str]) -> None:
+    def _existing(self, name: str) -> frozenset[str]:
+        """Numbers of the versions that there are; those with a plant that left are deleted."""
+        return frozenset(str(entry.version) for entry in self._store.entries(name))
+
+    def _set_champion(
+        self, name: str, line: tuple[str, ...], aliases: Mapping[str, str], existing: frozenset[str]
+    ) -> None:
         self._store.point(name, labels.CHAMPION, line[-1])
-        before = history.previous(line)
+        before = history.previous(line, existing)
         if before is not None:
             self._store.point(name, labels.PREVIOUS, before)
         elif labels.PREVIOUS in aliases:

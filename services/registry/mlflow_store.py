@@ -11,7 +11,7 @@ from services.contracts.versions.model_version import ModelVersion
 from services.contracts.versions.report import ModelReport
 from services.registry import labels
 from services.registry.descriptions import model_description, version_description
-from services.registry.mlflow_connection import MlflowConnection, again_if_refused, pages, unless_there
+from services.registry.mlflow_connection import MlflowConnection, again_if_refused, if_there, pages, unless_there
 from services.registry.mlflow_runs import MlflowRuns
 from services.registry.model_files import DOCUMENT, document_text, read_document, sha256, write_model
 from services.registry.run_log import REPORT, final_metrics, parameters, read_report
@@ -129,17 +129,20 @@ class MlflowStore(MlflowConnection):
             return Path(self.client.download_artifacts(run_id, CERTIFICATE, scratch)).read_bytes()
 
     def forget(self, entry: Any) -> list[str]:
-        """Delete a version, its logged model, its run and their files; what only MLflow's own host can delete."""
-        run = self.client.get_run(entry.run_id)
-        places, model_id = [run.info.artifact_uri, entry.source], str(getattr(entry, "model_id", None) or "")
+        """Delete a version, its logged model, its run and their files; what only MLflow's own host can delete.
+
+        Done once more after a crash in between it deletes what is left.
+        """
+        run = if_there(lambda: self.client.get_run(entry.run_id))
+        places = [entry.source] if run is None else [run.info.artifact_uri, entry.source]
         for alias, number in self.model(entry.name)[0].items():
             if number == str(entry.version):
                 self.client.delete_registered_model_alias(entry.name, alias)
         # The version goes last: what is found again after a crash is found by it.
-        left = [] if all([_without_files(place) for place in places]) else [f"files under {run.info.artifact_uri}"]
-        if not self._purged(entry.run_id, model_id):
+        left = [] if all([_without_files(place) for place in places]) else [f"files under {places[0]}"]
+        if not self._purged(entry.run_id, _logged_model(entry)):
             left.append(f"run {entry.run_id} is marked as deleted; `mlflow gc` on MLflow's own host takes it away")
-        for tag in entry.tags:
+        for tag in sorted(entry.tags, key=labels.RUN_ID.__eq__):  # the one that it is found by goes last
             self.client.delete_model_version_tag(entry.name, entry.version, tag)
         self.client.delete_model_version(entry.name, entry.version)
         return left
@@ -150,13 +153,14 @@ class MlflowStore(MlflowConnection):
 
         store = _get_store(self._uri)
         hard = hasattr(store, "_hard_delete_run") and hasattr(store, "_hard_delete_logged_model")
-        if model_id:
-            self.client.delete_logged_model(model_id)
-        self.client.delete_run(run_id)
+        if_there(lambda: self.client.delete_logged_model(model_id))
+        run = if_there(lambda: self.client.get_run(run_id))
+        if run is not None and run.info.lifecycle_stage == "active":
+            self.client.delete_run(run_id)
         if hard:
-            if model_id:
-                store._hard_delete_logged_model(model_id)  # noqa: SLF001 - what `mlflow gc` calls
-            store._hard_delete_run(run_id)  # noqa: SLF001
+            if_there(lambda: store._hard_delete_logged_model(model_id))  # noqa: SLF001 - what `mlflow gc` calls
+            if run is not None:
+                store._hard_delete_run(run_id)  # noqa: SLF001
         return hard
 
     def create_version(self, mlflow_run: str, version: ModelVersion) -> Any:
@@ -194,6 +198,12 @@ class MlflowStore(MlflowConnection):
             description=version_description(version),
             model_id=logged.model_id,
         )
+
+
+def _logged_model(entry: Any) -> str:
+    """Id of the logged model whose files are a version's: their folder. MLflow's own store names it in no version."""
+    return str(getattr(entry, "model_id", None) or entry.source.rstrip("/").rsplit("/", 2)[-2])
+
 
 def _without_files(place: str) -> bool:
     """Delete a folder of artifacts; whether it is gone."""

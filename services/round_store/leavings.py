@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, or_, select, update
 from sqlalchemy.orm import Session
 
 from services.contracts.errors import NotFoundError
@@ -19,10 +20,11 @@ from services.round_store.documents import document
 from services.round_store.operation_tables import EnrolmentCodeRow, EventRow
 from services.round_store.queries import rows_touched
 from services.round_store.renaming import Renaming
+from services.round_store.run_leases import end_of_leases
 from services.round_store.run_rows import FINAL
 from services.round_store.run_states import drop_state
 from services.round_store.run_tables import EvidenceRow, RunExchangeRow, RunRow, SiteUpdateRow
-from services.round_store.session import Repository
+from services.round_store.session import Repository, utc_now
 from services.round_store.tables import AliasChangeRow, ModelVersionRow, PlanRow, PlanVersionRow, SiteRow
 
 _ENDED = RunRow.status.in_(("completed", "failed"))
@@ -47,6 +49,29 @@ class LeavingRepository(Repository):
         with self._scope.read() as session:
             found = [Run.of_record(row) for row in session.scalars(_LEFT)]
         return [run for run in found if run.leaving is not None and not run.leaving.done]
+
+    def take(self, run_id: str, owner: str, seconds: float) -> bool:
+        """Take or prolong the forgetting after a run; False where another has it, or has done it meanwhile.
+
+        It is the lease of the run, which nobody drives any more. One that ends later than any that is given now counts
+        as expired: the clock was put back since.
+        """
+        with self._scope.write() as session:
+            now = utc_now(session)
+            expired = or_(RunRow.lease_until < now, RunRow.lease_until > end_of_leases(now, seconds))
+            free = or_(RunRow.lease_until.is_(None), expired, RunRow.lease_owner == owner)
+            until = {"lease_owner": owner, "lease_until": now + timedelta(seconds=seconds)}
+            ours = RunRow.run_id == run_id, RunRow.leaving.is_not(None), _ENDED, free
+            if not rows_touched(session.execute(update(RunRow).where(*ours).values(until))):
+                return False
+            left = session.scalar(select(RunRow.leaving).where(RunRow.run_id == run_id))
+            return left is not None and not Leaving.model_validate(left).done
+
+    def give_back(self, run_id: str, owner: str) -> None:
+        """Let others take the forgetting after a run; nothing happens where it is another's."""
+        with self._scope.write() as session:
+            ours = RunRow.run_id == run_id, RunRow.lease_owner == owner, _ENDED
+            session.execute(update(RunRow).where(*ours).values(lease_owner=None, lease_until=None))
 
     def runs_with(self, plan: str, site_id: str) -> list[str]:
         """Ids of a plan's runs in which a site took part, or was asked, newest first; ``NotFoundError``: in none."""

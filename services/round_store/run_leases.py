@@ -37,7 +37,7 @@ class LeaseRepository(Repository):
         """
         with self._scope.write() as session:
             now = utc_now(session)
-            expired = or_(RunRow.lease_until < now, RunRow.lease_until > _end_of_leases(now, seconds))
+            expired = or_(RunRow.lease_until < now, RunRow.lease_until > end_of_leases(now, seconds))
             free = or_(RunRow.lease_until.is_(None), expired, RunRow.lease_owner == owner)
             taken = session.execute(
                 update(RunRow)
@@ -82,10 +82,10 @@ class LeaseRepository(Repository):
             if lease_seconds is None:
                 found = session.scalars(_STALE, times)
             else:
-                found = session.scalars(_STALE_BY_A_CLOCK, times | {"end": _end_of_leases(moment, lease_seconds)})
+                found = session.scalars(_STALE_BY_A_CLOCK, times | {"end": end_of_leases(moment, lease_seconds)})
             return [Run.of_record(row) for row in found]
 
 
-def _end_of_leases(now: datetime, seconds: float) -> datetime:
+def end_of_leases(now: datetime, seconds: float) -> datetime:
     """No lease that is given for ``seconds`` ends later; twice as much, as two clocks may differ a little."""
     return now + timedelta(seconds=2 * seconds)

@@ -86,6 +86,29 @@ def minorant(problem: Statement, keep: FloatArray, flip: FloatArray, norm_dual: 
     return Bound(problem.constant + float(keep.sum()) + float(flip.sum()), slope, room, norm_slope, shares)
 
 
+def subgradient_of_norm(problem: Statement, point: Point) -> FloatArray:
+    r"""A norm dual (P,) that is exactly one of the norm at the point's weights, as near its own as that allows.
+
+    With ``mu = price - flip sum(b)`` it is minus a z of transport norm mu with ``<z, w> = mu ||w||_*``: l2 ``mu w /
+    ||w||``; linf ``mu sign(w)``, and the point's own within +-mu where a weight is 0; l1 the point's own on the
+    weights of the largest size, scaled to mu in sum. In a stiff step the point's own is a small difference of large
+    numbers, ``stiffness (w - anchor)`` among them, and its rounding alone is more than the gap that is allowed; what
+    this one leaves of the stationarity equation costs its square over the stiffness. Zeros at weights 0.
+    """
+    features = point.weights[: problem.n_features]
+    size, own = dual_norm(features, problem.norm), -point.norm_dual
+    room = max(problem.price - (problem.flip * float(point.flip.sum()) if problem.can_flip else 0.0), 0.0)
+    if size == 0.0:
+        return np.zeros_like(features)
+    if problem.norm == "l2":
+        return np.asarray(-room * (features / size))
+    if problem.norm == "linf":
+        return np.asarray(-np.where(features == 0.0, np.clip(own, -room, room), room * np.sign(features)))
+    pull = np.where(np.abs(features) >= size * _A_HAIR, np.maximum(own * np.sign(features), 0.0), 0.0)
+    total = float(pull.sum())
+    return np.asarray(-np.sign(features) * pull * (room / total if total > 0.0 else 0.0))
+
+
 def lower_value(problem: Statement, bound: Bound) -> float:
     """Dual objective: the least value of the bound plus the proximal term."""
     return bound.offset + float(bound.slope @ problem.anchor - bound.slope @ bound.slope / (2.0 * problem.stiffness))

@@ -21,6 +21,8 @@ def test_rollback_steps_over_deleted_versions_and_over_the_champion_itself() -> 
     assert history.rolled_back(line, frozenset("12")) == ("1",)
     assert history.rolled_back(("1",), frozenset("1")) == ()
     assert history.rolled_back((), frozenset()) == ()
+    assert history.previous(line, frozenset("123")) == "3" and history.previous(line, frozenset("12")) == "1"
+    assert history.previous(("1", "2"), frozenset("2")) is None and history.previous((), frozenset()) is None
 
 
 @given(st.lists(VERSIONS, min_size=1, max_size=12))

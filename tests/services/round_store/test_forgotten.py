@@ -45,6 +45,25 @@ def test_plants_are_due_in_the_order_of_their_runs_unless_the_run_was_not_wanted
     assert [run.run_id for run in store.leavings.due()] == [runs[1], runs[3]]
 
 
+def test_one_process_forgets_at_a_time_and_nobody_what_is_forgotten(store: RoundStore) -> None:
+    run, other = (ended(store, begun(store, "weekly", "b", "c", leaving=gone)) for gone in ("gone-0", "gone-1"))
+    leavings, before = store.leavings, store.runs.get_run(run).updated_at
+    assert leavings.take(run, "one", 60.0) and leavings.take(run, "one", 60.0)
+    assert not leavings.take(run, "two", 60.0) and leavings.take(other, "two", 60.0)
+    leavings.give_back(run, "two")
+    assert not leavings.take(run, "two", 60.0), "it was not its own"
+    leavings.give_back(run, "one")
+    assert leavings.take(run, "two", -1.0) and leavings.take(run, "three", 60.0), "who is killed holds nobody up"
+    assert leavings.take(run, "four", 10.0), "a lease of before the clock was put back"
+    leavings.give_back(run, "four")
+    assert store.runs.get_run(run).updated_at == before
+    leavings.forget("weekly", "gone-0")
+    assert not leavings.take(run, "one", 60.0)
+    usual = ended(store, begun(store, "weekly", "b", "c"))
+    running = begun(store, "weekly", "b", "c", leaving="gone-2").run_id
+    assert not leavings.take(running, "one", 60.0) and not leavings.take(usual, "one", 60.0)
+
+
 def test_whoever_was_asked_or_left_out_took_part_and_the_newest_run_is_first(
     store: RoundStore, make_record: MakeRecord
 ) -> None:

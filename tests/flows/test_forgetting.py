@@ -1,0 +1,91 @@
+"""Forgetting a plant that left: by one process at a time, whole after a kill, under a lease of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from flows import retrain
+from flows import unlearning as forgetting
+from flows.publish import promote_if_gates_hold
+from flows.wiring import FlowContext
+from services.contracts.history.run import Run
+from tests.flows.test_unlearning import GONE, no_tables, places_with, trained_without, unlearn
+from tests.flows.test_unlearning import works as works  # the plants and the model of those tests
+
+
+@pytest.mark.parametrize("place", ["files", "run", "version"])
+def test_who_is_killed_while_a_version_is_deleted_goes_on_and_tells_it(
+    works: Any, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    first, _, version = works.train(works.plan("halfway"))
+    promote_if_gates_hold(works.context, first, version)
+    trained_without(works, unlearn(works, "halfway", purge="now")[1])
+    store = works.context.registry._store
+    target, call = {
+        "files": (store, "_purged"), "run": (store.client, "delete_model_version"), "version": (type(store), "forget"),
+    }[place]
+    done = getattr(target, call)
+
+    def killed(*given: Any) -> None:
+        if place == "version":  # just after it
+            done(*given)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(target, call, killed)
+        with pytest.raises(KeyboardInterrupt):
+            forgetting.forget_those_due(works.context, no_tables)
+    forgetting.forget_those_due(works.context, no_tables)
+    assert places_with(works, GONE) == {"audit_events"} and works.context.store.leavings.due() == []
+    (entry,) = works.context.store.audit.list_events(action="model.unlearned")
+    assert entry.after["versions_deleted"] == [version.version]
+    trained_without(works, works.context.store.runs.create_run(works.context.store.plans.get("halfway").plan))
+
+
+def test_of_two_that_look_at_the_same_moment_one_forgets(works: Any) -> None:
+    first, _, version = works.train(works.plan("twice"))
+    promote_if_gates_hold(works.context, first, version)
+    trained_without(works, unlearn(works, "twice", purge="now")[1])
+    looked: list[int] = []
+
+    def tables(plan: str, site: str) -> int:
+        looked.append(len(works.context.store.leavings.due()))
+        if len(looked) == 1:  # another process, while this one is at it
+            forgetting.forget_those_due(works.context, tables)
+        return 0
+
+    forgetting.forget_those_due(works.context, tables)
+    assert looked == [1]
+    (entry,) = works.context.store.audit.list_events(action="model.unlearned")
+    assert entry.after["versions_deleted"] == [version.version]
+
+
+def test_a_run_that_ended_is_not_another_process_s_while_a_plant_is_forgotten_at_length(
+    works: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, beaten = works.context.store, threading.Event()
+    run = store.runs.create_run(works.plan("at-length"))
+    settings = works.context.settings.model_copy(update={"lease_seconds": 1.0})
+    monkeypatch.setattr(retrain, "get_run_logger", lambda: logging.getLogger("ballast.flows"))
+    monkeypatch.setattr(retrain, "open_context", lambda: nullcontext(replace(works.context, settings=settings)))
+
+    async def named(*_: object) -> None: ...
+
+    async def drive(context: FlowContext, driven: Run) -> dict[str, Any]:
+        context.store.runs.finish_run(driven.run_id, "completed", "done")
+        return {"run_id": driven.run_id}
+
+    def forget(context: FlowContext, _: object) -> None:
+        lease = [each for each in threading.enumerate() if each.name.startswith("lease on")]
+        beaten.wait(2.0 * settings.lease_seconds if lease else 0.0)  # as long as the lease would be looked after
+
+    for name, stand_in in (("name_flow_run", named), ("drive", drive), ("forget_those_due", forget)):
+        monkeypatch.setattr(retrain, name, stand_in)
+    assert asyncio.run(retrain.retrain.fn("at-length", run.run_id)) == {"run_id": run.run_id}
