@@ -126,7 +126,7 @@ def tuned(
     cost, loss = specs[0].label_flip_cost, specs[0].loss
     if rows_by_class is not None and not is_rare(rows_by_class):
         rows_by_class = None
-    lifts = _lifts(asked, given, splines, lift, table.features, rows_by_class)
+    lifts = _lifts(asked, given, splines, lift, table.features, rows_by_class, target=loss.task == "regression")
     candidates = grid(
         _numbers("radius", asked.get("radius", automatic_radii(loss.name, rare=rows_by_class is not None))),
         _numbers("label_flip_cost", asked.get("label_flip_cost", cost)), len(lifts),
@@ -188,7 +188,7 @@ def tuned(
 
 def _lifts(
     asked: Mapping[str, Any], given: object, splines: Splines | None, lift: Lift | None, features: FloatArray,
-    rows_by_class: FloatArray | None,
+    rows_by_class: FloatArray | None, *, target: bool,
 ) -> tuple[Lift | None, ...]:
     """The lifts that are tried, by number."""
     if "segments" not in asked:
@@ -201,7 +201,8 @@ def _lifts(
             "products": lambda: product_lift(n_features, range(n_features), squares=True),
             "products beside splines": lambda: product_lift(n_features, range(n_features), segments=AUTO_SEGMENTS),
         }
-        return tuple(made[each]() for each in automatic_lifts(n_features, rows_by_class, products=scaled))
+        kinds = automatic_lifts(n_features, rows_by_class, target=target, products=scaled)
+        return tuple(made[each]() for each in kinds)
     if splines is None:
         raise ProblemError("segments are tuned with lift None or 'spline', and without a support")
     sizes = [whole_number("segments", each, least=0) for each in _listed(asked["segments"])]

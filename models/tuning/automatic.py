@@ -48,11 +48,13 @@ def is_rare(rows_by_class: FloatArray) -> bool:
 
 
 def automatic_lifts(
-    n_features: int, rows_by_class: FloatArray | None = None, *, products: bool = True
+    n_features: int, rows_by_class: FloatArray | None = None, *, target: bool = False, products: bool = True
 ) -> tuple[AutomaticLift, ...]:
     """Lifts of ``n_features`` that are tried. ``rows_by_class`` (C,): where one of the classes is rare, else None.
 
     Products are tried where there may be any (``products``), and to 21 features: twice as many numbers as splines.
+    Of a ``target`` they stand beside splines: what bends with one sensor and goes with the product of two others is in
+    neither alone, and errors of a target, which have no end, tell folds that lack a term from those that have it.
 
     A race sees planes on the way to an optimum, and there rare faults are mostly called healthy whatever the lift is.
     So of a rare class fewer lifts are trained further; and where it has a row for each number of the largest one
@@ -61,7 +63,8 @@ def automatic_lifts(
     alone: tuple[AutomaticLift, ...] = ("none", "spline")
     products = products and n_features + n_features * (n_features + 1) // 2 <= _MOST_PRODUCTS * n_features
     if rows_by_class is None:
-        return (*alone, "products") if products else alone
+        together: AutomaticLift = "products beside splines" if target else "products"
+        return (*alone, together) if products else alone
     size = n_features * AUTO_SEGMENTS + n_features * (n_features - 1) // 2
     enough = float(rows_by_class.min()) >= ROWS_PER_WEIGHT * size
     return ("products beside splines",) if products and enough else alone

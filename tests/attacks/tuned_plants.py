@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from models.basics import Arrays, FloatArray
 from models.features.lift import Lift
+from models.losses.catalogue import LossName
 from models.methods.row_account import RowAccount, joined
 from models.problem import SiteProblem, SiteTerms
 from models.tuning.at_hand import answer_part
@@ -111,7 +112,8 @@ def honest_tuning(
 
     ``rows_by_class``: told to the coordinator of two classes where one is rare.
     """
-    lifts = tried_lifts(next(iter(plants.values())).problem.features.shape[1], rows_by_class)
+    first = next(iter(plants.values())).problem
+    lifts = tried_lifts(first.features.shape[1], rows_by_class, first.spec.loss.name)
     tuned = {name: TunedPlant(plant, on_sums, lifts) for name, plant in plants.items()}
     shares = _shares(plants)
     tuner = _tuner(plants, shares, on_sums, lifts, is_rare=rows_by_class is not None)
@@ -163,8 +165,10 @@ def _summed(answers: Mapping[str, Arrays], shares: Mapping[str, float]) -> dict[
 
 
 @cache
-def tried_lifts(n_features: int, rows_by_class: tuple[int, int] | None = None) -> tuple[Lift | None, ...]:
+def tried_lifts(
+    n_features: int, rows_by_class: tuple[int, int] | None = None, loss: LossName = "hinge"
+) -> tuple[Lift | None, ...]:
     """The lifts that "auto" tries, as a plan draws them."""
     rows = None if rows_by_class is None else np.array(rows_by_class, dtype=np.float64)
-    lifts = tuning_grid(AUTO, None, 1.0, 0.0, n_features, rows_by_class=rows).lifts
+    lifts = tuning_grid(AUTO, None, 1.0, 0.0, n_features, loss=loss, rows_by_class=rows).lifts
     return tuple(draw_lift(each, n_features) for each in lifts)

@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from models.basics import FloatArray
-from models.losses.catalogue import LossName
+from models.losses.catalogue import LossName, get_loss
 from models.tuning.automatic import (
     AUTO_FOLDS,
     AUTO_RULE,
@@ -112,7 +112,8 @@ def tuning_grid(
     ``rows_by_class`` (C,): for "auto", where the sites told them and one class is rare.
     """
     if isinstance(tuning, str):
-        kinds = automatic_lifts(n_features, rows_by_class) if with_lifts else ()
+        target = get_loss(loss).task == "regression"
+        kinds = automatic_lifts(n_features, rows_by_class, target=target) if with_lifts else ()
         own = () if lift is None and kinds and "none" not in kinds else (lift,)
         lifts = tuple(dict.fromkeys((*own, *(_automatic_lift(each, n_features) for each in kinds if each != "none"))))
         radii = automatic_radii(loss, rare=rows_by_class is not None)

@@ -108,6 +108,9 @@ def test_a_rare_class_bears_a_lift_of_which_it_has_a_row_for_each_number(
     assert automatic_lifts(n_features, rows) == (("products beside splines",) if bears else ("none", "spline"))
     assert automatic_lifts(n_features, rows, products=False) == ("none", "spline")
     assert ("products" in automatic_lifts(n_features)) is (n_features <= 21)
+    beside = ("products beside splines",) if n_features <= 21 else ()
+    assert automatic_lifts(n_features, target=True) == ("none", "spline", *beside)
+    assert automatic_lifts(n_features, target=True, products=False) == ("none", "spline")
 
 
 def test_where_nothing_is_scored_the_plans_own_lift_stays_however_many_faults_were_counted(works: FakeWorks) -> None:
