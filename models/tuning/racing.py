@@ -4,7 +4,7 @@ Successive halving over folds (Jamieson and Talwalkar 2016; here in thirds): all
 two folds held out in turn, the best third, three at least, with the next folds, and so on, until three are left that
 were scored on every fold. One fold of a small site is some thirty rows, too few to send two thirds home by; where the
 budget pays for no more, it does. Three folds or fewer are asked all at once. All that are in a rung are asked in the
-same exchanges, with cuts shared by all of one lift (``shared_cuts``), two of each lift and fold at a time, to a gap of
+same exchanges, with cuts shared by all of one lift (``shared_cuts``), three of each lift and fold at once, to a gap of
 5e-2. Of targets a rung begins at the means of the sites' own weights (``starts``), and a score is of the best point
 known: errors of a rough plane have no end. The budget is counted before every exchange: within a rung so many cuts are
 asked as it allows, and scores are never short of it.
@@ -25,12 +25,12 @@ from models.basics import Arrays, FloatArray, ProblemError
 from models.tuning.budget import Budget
 from models.tuning.candidates import Candidate
 from models.tuning.choice import Choice, Rule, Scored, check_rule, chosen, kept
-from models.tuning.rungs import ENOUGH_CUTS, Asked, Exchange, race_numbers, rungs, stay
+from models.tuning.rungs import Asked, Exchange, race_numbers, rungs, stay
 from models.tuning.shared_cuts import COARSE, SharedCuts, TuningTerms, flips_order
 from models.tuning.starts import first_steps, mean_end
 
-_MOST_EXCHANGES = 15  # of cuts in a rung: twice as many with half the cuts choose no better (decision 94)
-_LEAST_AT_ONCE, _MOST_AT_ONCE = 2, 3  # cuts of one lift and fold in an exchange: more are too near to one another
+_MOST_EXCHANGES = 10  # of cuts in a rung: more with fewer cuts each choose no better (decision 94)
+_AT_ONCE = 3  # cuts of one lift and fold in an exchange, of as many candidates: more are too near to one another
 _WIDE = 0.5  # gap at which where the model points says more of classes than the best point that was asked
 
 
@@ -145,15 +145,8 @@ class Tuner:
         left = len(self.rungs) - self._rung
         return min(_MOST_EXCHANGES, (self.budget.rounds_left + self._done - left) // left)
 
-    def _at_once(self) -> int:
-        """Cuts of one lift and fold in an exchange: two, which are of two candidates.
-
-        More where the rounds are too few for enough cuts two by two.
-        """
-        return min(_MOST_AT_ONCE, max(_LEAST_AT_ONCE, math.ceil(ENOUGH_CUTS / max(self._exchanges(), 1))))
-
     def _next_cuts(self) -> tuple[Asked, ...]:
-        """Cuts for this exchange: of every lift and fold one, then a second, as far as the allowance goes."""
+        """Cuts for this exchange: of every lift and fold one, then a second and a third while the allowance lasts."""
         allowance = self._allowance() / max(self._exchanges() - self._done, 1)
         waiting = {key: self._needy(key) for key in self._pools}
         found: list[Asked] = []
@@ -200,7 +193,7 @@ class Tuner:
                 found.append(Asked(candidate, fold, np.stack([step.point for step in steps])))
             else:
                 near_enough.add(candidate)
-            if len(found) == self._at_once():
+            if len(found) == _AT_ONCE:
                 break
         return found
 

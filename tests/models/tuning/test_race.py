@@ -146,7 +146,7 @@ def test_rungs_take_every_fold_once() -> None:
                 assert raced or len(found) == 1
 
 
-def test_cuts_are_asked_two_by_two_in_few_exchanges_however_many_rounds_there_are() -> None:
+def test_cuts_are_asked_three_by_three_in_few_exchanges_however_many_rounds_there_are() -> None:
     def exchanges(rounds: int) -> list[int]:
         """Cuts of one lift and fold in each exchange of the first rung, the most of all."""
         tuner, found = tuner_of(plants := sites(), Budget(OneTraining(rounds, 6000.0), 2.0), n_folds=3), list[int]()
@@ -159,8 +159,8 @@ def test_cuts_are_asked_two_by_two_in_few_exchanges_however_many_rounds_there_ar
             ])
         return found
 
-    assert max(exchanges(20)) == 2 and max(exchanges(3)) == 3
-    assert len(exchanges(20)) <= 15 and len(exchanges(200)) <= 15
+    assert max(exchanges(20)) == 3 and max(exchanges(3)) == 3
+    assert len(exchanges(20)) == 10 and len(exchanges(200)) == 10
 
 
 def test_most_leave_by_one_fold_only_where_the_budget_pays_for_no_more() -> None:
