@@ -76,9 +76,9 @@ class DRSVC(RobustClassifier):
     tuning : None, "auto" or mapping, default None
         Choose the terms by cross-validation inside the sites (``models.tuning``): "auto" tries the stated radius 0.3,
         1, 3 and 10 times, and where no lift is given splines of 6 segments too, and for 21 features and fewer (without
-        an intercept only of features between 0 and 1) products of all pairs and squares, and takes the best of three
-        folds; where a site has too few rows for them, or of a class, the terms as they are, and ``tuning_why_`` says
-        so. Features are trained on by their ranges in X, as a plan has them by those of the asset type, unless they
+        an intercept only of features between 0 and 1) products of all pairs and squares, of a target products of all
+        pairs beside such splines, and takes the best of three folds; where a site has too few rows for them, or of a
+        class, the terms as they are, and ``tuning_why_`` says so. Features are trained on by their ranges in X, as a plan has them by those of the asset type, unless they
         all lie in [0, 1] and none within a hundredth of it, or there is a support or a given lift: radius and
         label_flip_cost are then in shares of ``feature_scale_``; planes, lift and ``robustness_radius`` stay in the
         features' own units. A mapping takes the features as they are, and gives ``radius`` (factors),
