@@ -12,7 +12,17 @@ from pathlib import Path
 from api.backend.actor import local_administrator
 from api.backend.flows_process import flows_at_work
 from api.backend.wiring import Backend
-from api.cli.common import Column, add_action, add_actions, print_json, print_list, run_action, tell
+from api.cli.common import (
+    Column,
+    add_action,
+    add_actions,
+    add_times,
+    add_yes_or_no,
+    print_json,
+    print_list,
+    run_action,
+    tell,
+)
 from api.plans import service as plans
 from api.plans.checks import check_plan
 from services.contracts.errors import InvalidInputError
@@ -47,8 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     diff.add_argument("--to", dest="after", type=int, metavar="N", help="version (default: the present one)")
     listing = add_action(actions, "list", _list, "list plans", lists=True)
     listing.add_argument("--archived", action="store_true", help="the archived ones too")
+    listing.add_argument("--asset-type", metavar="NAME", help="of one kind of machine")
+    add_yes_or_no(listing, "--paused", "that are paused, or are not")
     add_action(actions, "show", _show, "show a plan as TOML, or as JSON with --json", "NAME", lists=True)
-    add_action(actions, "history", _history, "list the versions of a plan and who gave them", "NAME", lists=True)
+    history = add_action(actions, "history", _history, "list the versions of a plan and who gave them", "NAME")
+    history.add_argument("--actor", help="that one actor gave")
+    add_times(history)
     for name, do, about in (
         ("pause", partial(_set_paused, True), "stop starting a plan by its schedule"),
         ("resume", partial(_set_paused, False), "start a plan by its schedule again"),
@@ -150,7 +164,7 @@ def _list(backend: Backend, args: argparse.Namespace) -> None:
     }
     if args.archived:
         columns["archived"] = "archived"
-    print_list(args, backend.store.plans.list_plans(archived=args.archived), columns)
+    print_list(args, plans.listed(backend, args.archived, args.asset_type, args.paused), columns)
 
 
 def _show(backend: Backend, args: argparse.Namespace) -> None:
@@ -166,9 +180,9 @@ def _show(backend: Backend, args: argparse.Namespace) -> None:
 
 
 def _history(backend: Backend, args: argparse.Namespace) -> None:
-    versions = backend.store.plans.versions(args.name)
-    earlier = dict(zip([each.version for each in versions[1:]], versions, strict=False))
-    print_list(args, versions, {
+    every = backend.store.plans.versions(args.name)
+    earlier = dict(zip([each.version for each in every[1:]], every, strict=False))
+    print_list(args, plans.versions(backend, args.name, args.actor, args.since, args.until), {
         "version": "version", "at": "created_at", "by": "actor", "reason": "reason",
         "changes": lambda item: [*plan_changes(earlier[item.version].plan, item.plan)] if item.version > 1 else None,
     })

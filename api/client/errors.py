@@ -53,7 +53,7 @@ class UnreachableError(ApiError):
 
 
 class ChangeStoredError(ApiError):
-    """503 with the code ``change_stored``: the change is made, but not in force on the plant link yet; do not repeat it."""
+    """503 ``change_stored``: the change is made, but not in force on the plant link yet; do not repeat it."""
 
 
 class EventsLostError(ApiError):

@@ -1,4 +1,4 @@
-"""A change that the store has and the NATS server has not taken: it is made, once, and says so as often as it is asked."""
+"""A change that the store has and the NATS server has not taken: it is made once, and says so whenever it is asked."""
 
 from __future__ import annotations
 
