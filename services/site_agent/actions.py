@@ -230,30 +230,3 @@ def ledger_show(chosen: argparse.Namespace) -> int:
 def _isolated(figures: dict[str, Any] | None) -> str:
     """What the answers isolated with an entry; nothing for entries without the figure."""
     return "" if figures is None else f"; isolated {figures['by_differences']} of {figures['rows']} rows"
-
-
-def key_show(chosen: argparse.Namespace) -> int:
-    """Print the public key."""
-    from services.contracts.keys.signing import public_key
-
-    key = public_key(SiteSettings.from_toml(chosen.config).nkey_seed)
-    tell(chosen, {"public_key": key}, key)
-    return 0
-
-
-def key_new(chosen: argparse.Namespace) -> int:
-    """Make the next key."""
-    from services.site_agent.setup.key_change import make_next_key
-
-    key = make_next_key(SiteSettings.from_toml(chosen.config).nkey_seed)
-    tell(chosen, {"next_public_key": key}, key)
-    return 0
-
-
-def key_use(chosen: argparse.Namespace) -> int:
-    """Put the next key in the place of the present one."""
-    from services.site_agent.setup.key_change import use_next_key
-
-    key = use_next_key(SiteSettings.from_toml(chosen.config).nkey_seed)
-    tell(chosen, {"public_key": key}, f"the key is {key} now; restart the agent")
-    return 0

@@ -20,6 +20,7 @@ from services.process.command_line import (
     say_all,
 )
 from services.site_agent import actions
+from services.site_agent.setup import key_commands
 from services.site_agent.setup.site_setup import DEFAULT_SERVER
 
 DEFAULT_CONFIG = Path("site.toml")
@@ -164,10 +165,10 @@ def _parser() -> argparse.ArgumentParser:
         if name == "show":
             command.add_argument("--last", type=_count, help="only the last N entries")
     key = commands.add_parser("key", help="this site's key").add_subparsers(required=True, metavar="COMMAND")
-    _command(key, "show", "print the public key", actions.key_show)
+    _command(key, "show", "print the public key", key_commands.key_show)
     about = "make the next key and print its public half, for the OEM; the present one stays"
-    _command(key, "new", about, actions.key_new)
-    _command(key, "use", "put the next key in the place of the present one, once the OEM has it", actions.key_use)
+    _command(key, "new", about, key_commands.key_new)
+    _command(key, "use", "put the next key in the place of the present one, once the OEM has it", key_commands.key_use)
     shells = commands.add_parser("completion", help="print what makes a shell complete this command")
     shells.add_argument("shell", choices=SHELLS)
     shells.set_defaults(run=_completion)

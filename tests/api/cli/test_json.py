@@ -127,9 +127,14 @@ def test_the_plant_s_commands_print_theirs(tmp_path: Path, capsys: pytest.Captur
     assert made["site_id"] == "plant-1" and made["public_key"].startswith("U")
     config = ["--config", str(folder / "site.toml"), "--json"]
     assert plant.main(["key", "show", *config]) == 0
-    assert json.loads(capsys.readouterr().out) == {"public_key": made["public_key"]}
+    assert json.loads(capsys.readouterr().out) == {"public_key": made["public_key"], "next_public_key": None}
     assert plant.main(["key", "new", *config]) == 0
-    assert json.loads(capsys.readouterr().out)["next_public_key"] != made["public_key"]
+    following = json.loads(capsys.readouterr().out)["next_public_key"]
+    assert following != made["public_key"] and plant.main(["key", "show", *config]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown == {"public_key": made["public_key"], "next_public_key": following}
+    assert plant.main(["key", "use", *config]) == 0
+    assert json.loads(capsys.readouterr().out) == {"public_key": following}
 
 
 def test_a_part_that_is_away_is_said_in_json_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
