@@ -40,9 +40,8 @@ PLAN_FILE = "file with the plan, TOML or JSON"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's actions."""
     actions = add_actions(parser)
-    init = add_action(
-        actions, "init", _init, "print a new plan as TOML, whose terms are tuned, to be edited", "NAME", lists=False
-    )
+    about = "print a new plan as TOML, whose terms are tuned, to be edited"
+    init = add_action(actions, "init", _init, about, "NAME")
     init.add_argument("--asset-type", required=True, metavar="NAME", help="kind of machine that it is for")
     create = add_action(actions, "create", _create, "store a new plan")
     create.add_argument("file", type=Path, metavar="FILE", help=PLAN_FILE)
@@ -93,9 +92,14 @@ def _init(backend: Backend, args: argparse.Namespace) -> None:
     asset_type = backend.store.asset_types.get(args.asset_type).asset_type
     plan = Plan(name=args.name, asset_type=asset_type.name, tuning="auto")
     check_plan(backend.store, plan)
-    print(f'name = "{plan.name}"\nasset_type = "{plan.asset_type}"\nreveal = "{plan.reveal}"')
-    print('tuning = "auto"                # radius, lift, and the loss of rare faults, by the rows in the plants')
-    print('# cron = "0 3 * * 1"           # without it a run begins when it is triggered')
+    tuned, started = "radius, lift, and the loss of rare faults, by the rows in the plants", "it is triggered"
+    lines = [
+        f'name = "{plan.name}"', f'asset_type = "{plan.asset_type}"', f'reveal = "{plan.reveal}"',
+        f'tuning = "auto"                # {tuned}',
+        f'# cron = "0 3 * * 1"           # without it a run begins when {started}',
+    ]
+    notes = [f"tuning chooses {tuned}", f"without a cron a run begins when {started}"]
+    tell(args, {"text": "\n".join([*lines, ""]), "plan": plan, "notes": notes}, *lines)
 
 
 def _create(backend: Backend, args: argparse.Namespace) -> None:

@@ -9,12 +9,13 @@ import argparse
 import asyncio
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from services.contracts.errors import BallastError, InvalidInputError, UnavailableError
-from services.process.command_line import print_json, tell
+from services.process.command_line import print_json, print_line, tell
 from services.site_agent.settings import CsvSource, SiteSettings
 from services.site_agent.setup.site_setup import DEFAULT_SERVER, SiteSetup, create_site
 
@@ -86,11 +87,19 @@ def run(chosen: argparse.Namespace) -> int:
     settings = SiteSettings.from_toml(chosen.config)
     with open_logs(settings.log, settings.site_id, settings.logging):
         try:
-            asyncio.run(serve(settings, chosen.timeout))
+            asyncio.run(serve(settings, chosen.timeout, _ready(settings) if chosen.json else None))
         except BallastError as error:
             PRIVATE.error("ended: %s", error)  # the caller prints it on the console
             raise
     return 0
+
+
+def _ready(settings: SiteSettings) -> Callable[[str], None]:
+    """What prints the one line of a run: the site, its key and the server that has heard it."""
+    from services.contracts.keys.signing import public_key
+
+    key = public_key(settings.nkey_seed)
+    return lambda server: print_line({"site_id": settings.site_id, "server": server, "public_key": key})
 
 
 def check(chosen: argparse.Namespace) -> int:
@@ -142,7 +151,7 @@ def console(chosen: argparse.Namespace) -> int:
     """Serve the plant's page."""
     from services.site_agent.console.command import serve
 
-    serve(SiteSettings.from_toml(chosen.config), chosen.port)
+    serve(SiteSettings.from_toml(chosen.config), chosen.port, as_json=chosen.json)
     return 0
 
 

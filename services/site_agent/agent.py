@@ -7,7 +7,7 @@ import os
 import secrets
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -85,8 +85,13 @@ def _on_signal(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
     deadline.start()
 
 
-async def serve(settings: SiteSettings, connect_timeout: float | None = None) -> None:
-    """Answer tasks until SIGINT or SIGTERM; raise ``BallastError`` when going on is hopeless."""
+async def serve(
+    settings: SiteSettings, connect_timeout: float | None = None, connected: Callable[[str], None] | None = None
+) -> None:
+    """Answer tasks until SIGINT or SIGTERM; raise ``BallastError`` when going on is hopeless.
+
+    ``connected`` is called once, with the server that was the first to hear the agent's hello.
+    """
     from services.site_agent.connection.link import PlantLink
     from services.site_agent.connection.link_address import Address
 
@@ -102,7 +107,7 @@ async def serve(settings: SiteSettings, connect_timeout: float | None = None) ->
     with open_local_round(settings) as (local_round, egress):
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, _on_signal, loop, stop)
-        link = PlantLink(address, local_round.answer, lambda: egress.release(hello))
+        link = PlantLink(address, local_round.answer, lambda: egress.release(hello), connected)
         warm_up = asyncio.create_task(asyncio.to_thread(local_round.warm_up))
         beats = asyncio.create_task(beat(settings, lambda: link.is_connected, told=lambda: local_round.told))
         looks = asyncio.create_task(local_round.watch())

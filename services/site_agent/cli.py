@@ -14,6 +14,7 @@ from services.process.command_line import (
     SHELLS,
     ShowVersion,
     add_json,
+    add_ready_json,
     completion,
     file_trouble,
     reader_left,
@@ -25,7 +26,7 @@ from services.site_agent.setup.site_setup import DEFAULT_SERVER
 
 DEFAULT_CONFIG = Path("site.toml")
 DEFAULT_PORT = 8790
-WITHOUT_JSON = frozenset({"run", "console"})
+SERVES = frozenset({"run", "console"})
 """Commands that go on until they are told to stop."""
 
 
@@ -70,8 +71,7 @@ def _command(commands: Any, name: str, help_text: str, action: Callable[[argpars
     command = commands.add_parser(name, help=help_text)
     command.add_argument("--config", type=Path, default=DEFAULT_CONFIG, help="settings file (default site.toml)")
     command.set_defaults(run=action)
-    if name not in WITHOUT_JSON:
-        add_json(command)
+    (add_ready_json if name in SERVES else add_json)(command)
     return command
 
 

@@ -24,7 +24,8 @@ def test_a_passphrase_file_that_others_can_read_is_told_of(
     assert read_passphrase(secret, twice=False) == WORD
     out, err = capsys.readouterr()
     assert out == "" and WORD not in err
-    assert err.startswith(f"ballast: note: the passphrase file {secret} has mode {mode:04o}: others") == shown == bool(err)
+    told = f"ballast: note: the passphrase file {secret} has mode {mode:04o}: others"
+    assert err.startswith(told) == shown == bool(err)
 
 
 def test_a_passphrase_from_a_pipe_has_no_mode_to_tell_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
