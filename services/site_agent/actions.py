@@ -16,12 +16,13 @@ from typing import Any
 
 from services.contracts.errors import BallastError, InvalidInputError, UnavailableError
 from services.process.command_line import print_json, print_line, tell
-from services.site_agent.settings import CsvSource, SiteSettings
-from services.site_agent.setup.site_setup import DEFAULT_SERVER, SiteSetup, create_site
+from services.site_agent.settings import DEFAULT_SERVER, CsvSource, SiteSettings
 
 
 def init(chosen: argparse.Namespace) -> int:
     """Make a new site."""
+    from services.site_agent.setup.site_setup import SiteSetup, create_site
+
     key = create_site(
         SiteSetup(
             site_id=chosen.site_id, folder=chosen.dir, asset_type=chosen.asset_type, data=chosen.data,
@@ -42,6 +43,7 @@ def enrol(chosen: argparse.Namespace) -> int:
     """Make a new site and have the OEM's server enrol it by its code."""
     from services.contracts.access.enrolment import read_code
     from services.site_agent.setup.enrol import enrol
+    from services.site_agent.setup.site_setup import SiteSetup
 
     code = sys.stdin.readline() if chosen.code == "-" else chosen.code
     site_id = read_code(code).site_id

@@ -9,24 +9,22 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from services.contracts.keys.signing import public_key, signer
 from services.contracts.machines.asset_type import AssetType
 from services.contracts.wire.messages import Hello
 from services.process.command_line import product_version
 from services.process.tracing import end_tracing, set_up_tracing
-from services.site_agent.contract_watch import WatchedRound
-from services.site_agent.door.local_round import LocalRound
-from services.site_agent.door.masked_runs import MaskedRuns
 from services.site_agent.health import beat
 from services.site_agent.logs import LOG
-from services.site_agent.outgoing.egress import Egress
-from services.site_agent.outgoing.ledger import Ledger
 from services.site_agent.own_use.own_screen import data_summary, drift_account, exposure_account
-from services.site_agent.rules.method_names import unknown_method_lines
 from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.settings import SiteSettings
+
+if TYPE_CHECKING:
+    from services.site_agent.contract_watch import WatchedRound
+    from services.site_agent.outgoing.egress import Egress
 
 STOP_SECONDS = 10.0  # how long a task that is worked on may take once the agent is told to stop
 
@@ -34,6 +32,12 @@ STOP_SECONDS = 10.0  # how long a task that is worked on may take once the agent
 @contextmanager
 def open_local_round(settings: SiteSettings) -> Iterator[tuple[WatchedRound, Egress]]:
     """The door and the way out, over the site's own policy, contract, key and ledger; closes the ledger at the end."""
+    from services.site_agent.contract_watch import WatchedRound
+    from services.site_agent.door.local_round import LocalRound
+    from services.site_agent.door.masked_runs import MaskedRuns
+    from services.site_agent.outgoing.egress import Egress
+    from services.site_agent.outgoing.ledger import Ledger
+
     policy = SitePolicy.from_toml(settings.policy)
     sign = signer(settings.nkey_seed)
     with Ledger(settings.ledger) as ledger:
@@ -55,6 +59,8 @@ def check(settings: SiteSettings) -> list[str]:
 
     Methods of the policy that this agent does not know are told too.
     """
+    from services.site_agent.rules.method_names import unknown_method_lines
+
     policy = SitePolicy.from_toml(settings.policy)
     found = data_summary(settings.data, AssetType.from_toml(settings.asset_type), policy)
     return [*found, *unknown_method_lines(policy.methods)]

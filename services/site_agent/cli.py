@@ -21,8 +21,8 @@ from services.process.command_line import (
     say_all,
 )
 from services.site_agent import actions
+from services.site_agent.settings import DEFAULT_SERVER
 from services.site_agent.setup import key_commands
-from services.site_agent.setup.site_setup import DEFAULT_SERVER
 
 DEFAULT_CONFIG = Path("site.toml")
 DEFAULT_PORT = 8790
