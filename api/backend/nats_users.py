@@ -16,6 +16,12 @@ from services.process.private_files import private_opener
 from services.round_store.sites import SiteRepository
 
 
+class ChangeStoredError(UnavailableError):
+    """A change is made, and the NATS server has not taken it yet: whoever asks for it again finds it made."""
+
+    code = "change_stored"
+
+
 class NatsUsers:
     """Who may connect to the embedded server: the active sites, and nobody else.
 
@@ -62,7 +68,7 @@ class NatsUsers:
 
         Raises
         ------
-        UnavailableError
+        ChangeStoredError
             When the files cannot be written, or the server does not take them. The store has the change then, and so
             has the next start of the server.
         """
@@ -76,12 +82,12 @@ class NatsUsers:
                 if not (only_if_due and are_users_current(files, keys)):
                     update_users(files, keys)
         except (ConflictError, UnavailableError) as error:
-            raise UnavailableError(
+            raise ChangeStoredError(
                 f"the change is stored, but does not hold on the plant link: {error}. Until it does, the server lets "
                 "in who was enrolled before; `ballast doctor` looks at it"
             ) from error
         except OSError as error:
-            raise UnavailableError(
+            raise ChangeStoredError(
                 f"the change is stored, but the NATS server's users in {files.users} could not be written: "
                 f"{error.strerror or type(error).__name__}. Until they are, the server lets in who was enrolled before"
             ) from error

@@ -15,7 +15,7 @@ from services.contracts.history.records import AssetTypeRecord
 from services.contracts.machines.asset_type import AssetType
 from services.contracts.plain_words import plain
 from services.contracts.toml_text import to_toml
-from services.process.command_line import whole_number
+from services.process.command_line import add_json, whole_number
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     show.add_argument("--version", type=whole_number, metavar="N", help="default: the newest")
     add_action(actions, "list", _list, "list asset types in all their versions", lists=True)
     draft = actions.add_parser("draft", help="print an asset type as TOML, to be edited, from a table of measurements")
+    add_json(draft)
     draft.add_argument("file", type=Path, metavar="FILE", help="CSV file with a header line")
     draft.add_argument("--name", required=True, help="what the kind of machine is called")
     draft.add_argument("--label", metavar="COLUMN", help="column of the fault classes (default: label)")
@@ -44,9 +45,9 @@ def run(args: argparse.Namespace) -> int:
     label = args.label if args.label is not None or args.target is not None else "label"
     layout = Layout(args.delimiter, args.decimal, label, args.target, tuple(args.without))
     drafted = draft_asset_type(args.name, args.file, layout)
-    for remark in ("drafted from readings: see to units, ranges and severities", *drafted.remarks):
-        print(f"# {plain(remark)}")
-    print(f"\n{to_toml(drafted.asset_type)}", end="")
+    notes = [plain(each) for each in ("drafted from readings: see to units, ranges and severities", *drafted.remarks)]
+    lines = [*(f"# {note}" for note in notes), "", *to_toml(drafted.asset_type).removesuffix("\n").split("\n")]
+    tell(args, {"text": "\n".join([*lines, ""]), "asset_type": drafted.asset_type, "notes": notes}, *lines)
     return 0
 
 

@@ -6,7 +6,7 @@ import argparse
 from functools import partial
 
 from api.backend.wiring import Backend
-from api.cli.common import add_action, add_actions, print_json, print_list, run_action
+from api.cli.common import add_action, add_actions, add_times, print_json, print_list, run_action
 from services.contracts.errors import ConflictError
 from services.process.command_line import whole_number
 
@@ -19,6 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listing = add_action(actions, "list", _list, "list events, newest first", lists=True)
     listing.add_argument("--actor", help="of one actor")
     listing.add_argument("--target", help="of one target, such as site:plant-1")
+    listing.add_argument("--action", help="of one kind, such as site.enrol", dest="kind")
+    add_times(listing)
     listing.add_argument("--limit", type=whole_number, default=50, help="most events (default 50)")
     skipped = partial(whole_number, least=0)
     listing.add_argument("--offset", type=skipped, default=0, help="events to leave out at the beginning")
@@ -26,7 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(backend: Backend, args: argparse.Namespace) -> None:
-    found = backend.store.audit.list_events(actor=args.actor, target=args.target, limit=args.limit, offset=args.offset)
+    found = backend.store.audit.list_events(
+        actor=args.actor, action=args.kind, target=args.target, since=args.since, until=args.until, limit=args.limit,
+        offset=args.offset,
+    )
     print_list(args, found, {name: name for name in ("number", "at", "actor", "action", "target", "reason")})
 
 

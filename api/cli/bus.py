@@ -6,6 +6,7 @@ import argparse
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from services.bus.configuration import BusFiles
 from services.bus.reload import running_pid
 from services.bus.server import command
 from services.contracts.errors import BallastError, InvalidInputError, UnavailableError
-from services.process.command_line import add_json, tell
+from services.process.command_line import add_json, add_ready_json, print_line, tell
 from services.process.private_files import UMASK, private_folder
 from services.process.settings import Settings
 from services.round_store.session import Database, make_engine
@@ -50,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     served.add_argument("folder", type=Path, help="folder of this server that `ballast bus init` made")
     served.add_argument("--runtime", type=Path, help="copy the folder there first, where it is read-only itself")
     add_home(served)
+    add_ready_json(served)
     served.set_defaults(act=_serve)
 
 
@@ -97,7 +99,9 @@ def _serve(arguments: argparse.Namespace) -> int:
         while process.poll() is None and not stopped.wait(FOLLOW_SECONDS):
             if is_told or running_pid(files) is not None:
                 # The first time in any case: what changed while the server started, it may not have read.
-                is_told = _follow(users, only_if_due=is_told) or is_told
+                was_told, is_told = is_told, _follow(users, only_if_due=is_told) or is_told
+                if arguments.json and is_told and not was_told:
+                    print_line({"folder": str(files.folder), "pid": process.pid})
     finally:
         process.terminate()
         try:
@@ -116,7 +120,7 @@ def _follow(users: NatsUsers, *, only_if_due: bool = True) -> bool:
     try:
         users.refresh(only_if_due=only_if_due)
     except BallastError as error:
-        print(f"the users are not brought up to date: {error}", flush=True)
+        print(f"the users are not brought up to date: {error}", file=sys.stderr, flush=True)
         return False
     return True
 

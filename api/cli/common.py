@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import ValidationError
 
 from api.backend.wiring import Backend, open_backend
-from services.contracts.base import Contract
+from services.contracts.base import Contract, in_utc
 from services.contracts.errors import InvalidInputError
 from services.contracts.plain_words import plain
 from services.contracts.reading import explain
@@ -64,6 +65,25 @@ def add_action(
 def add_reason(parser: argparse.ArgumentParser, *, required: bool = False) -> None:
     """Add ``--reason``."""
     parser.add_argument("--reason", default="", required=required, help="why; it goes into the audit trail")
+
+
+def add_yes_or_no(parser: argparse.ArgumentParser, name: str, about: str) -> None:
+    """Add a filter of a list: ``--name`` for those that are so, ``--no-name`` for those that are not."""
+    parser.add_argument(name, action=argparse.BooleanOptionalAction, default=None, help=about)
+
+
+def add_times(parser: argparse.ArgumentParser) -> None:
+    """Add ``--since`` and ``--until``."""
+    for name, about in (("--since", "from this moment on"), ("--until", "before this moment")):
+        parser.add_argument(name, type=_moment, metavar="WHEN", help=f"{about}, such as 2027-01-31T08:00Z, or a date")
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+        return in_utc(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no moment: give one such as 2027-01-31") from None
 
 
 def run_action(args: argparse.Namespace) -> int:

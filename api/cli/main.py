@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -28,8 +29,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if arguments is None:  # as a program of its own: what it writes is for whoever started it alone
         keep_private()
+        gc.disable()
     try:
         wanted, command = _parse(given)
+        if arguments is None:
+            # What was imported stays: to look again and again what of it can go is a tenth of a short call and more.
+            gc.freeze()
+            gc.enable()
         code = command.run(wanted)
         say_all()
         return code

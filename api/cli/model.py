@@ -13,6 +13,7 @@ from api.cli.common import (
     add_action,
     add_actions,
     add_reason,
+    add_yes_or_no,
     checked,
     print_fields,
     print_json,
@@ -36,7 +37,10 @@ run = run_action
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's actions."""
     actions = add_actions(parser)
-    add_action(actions, "list", _list, "list models and their champions", lists=True)
+    listing = add_action(actions, "list", _list, "list models and their champions", lists=True)
+    listing.add_argument("--asset-type", metavar="NAME", help="of one kind of machine")
+    listing.add_argument("--prefix", default="", help="whose names begin so")
+    add_yes_or_no(listing, "--champion", "that have a champion, or have none")
     show = add_action(actions, "show", _show, "show a model, or one of its versions", "NAME", lists=True)
     show.add_argument("version", metavar="VERSION", nargs="?", help="number or alias; none: the whole model")
     fairness = add_action(
@@ -63,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(backend: Backend, args: argparse.Namespace) -> None:
-    print_list(args, backend.registry.models(), {
+    print_list(args, queries.model_list(backend, args.asset_type, args.prefix, args.champion), {
         "name": "name", "asset type": "asset_type", "champion": "champion", "challenger": "challenger",
         "champion before": "previous_champion",
     })

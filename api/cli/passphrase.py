@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import getpass
 import os
+import stat
 import sys
 from pathlib import Path
 from typing import Final
 
 from services.contracts.errors import InvalidInputError
+from services.contracts.plain_words import plain
+from services.process.private_files import UMASK
 
 VARIABLE: Final = "BALLAST_PASSPHRASE"
 
@@ -22,12 +25,27 @@ def add_passphrase(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _warn_if_shown(file: Path, found: os.stat_result) -> None:
+    """Say to stderr that others can read or write a file; of a pipe the mode says nothing."""
+    mode = stat.S_IMODE(found.st_mode)
+    if stat.S_ISREG(found.st_mode) and mode & UMASK:
+        print(
+            f"ballast: note: the passphrase file {plain(str(file))} has mode {mode:04o}: others can read it; "
+            "chmod go= it, and where others use this host take another passphrase", file=sys.stderr,
+        )
+
+
 def read_passphrase(file: Path | None, *, twice: bool) -> str:
-    """Passphrase of the file, the environment or the terminal, in this order; ``InvalidInputError`` where none is."""
+    """Passphrase of the file, the environment or the terminal, in this order; ``InvalidInputError`` where none is.
+
+    A file that others can read is taken, with a word to stderr: it may be mounted so.
+    """
     given = os.environ.pop(VARIABLE, "")  # no child process is to inherit it
     if file is not None:
         try:
-            given = file.read_text(encoding="utf-8").partition("\n")[0].rstrip("\r")
+            with file.open(encoding="utf-8") as opened:
+                _warn_if_shown(file, os.fstat(opened.fileno()))
+                given = opened.readline().partition("\n")[0].rstrip("\r")
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidInputError(f"the passphrase file {file} cannot be read: {error}") from None
     elif not given:

@@ -12,7 +12,17 @@ from pathlib import Path
 from api.backend.actor import local_administrator
 from api.backend.flows_process import flows_at_work
 from api.backend.wiring import Backend
-from api.cli.common import Column, add_action, add_actions, print_json, print_list, run_action, tell
+from api.cli.common import (
+    Column,
+    add_action,
+    add_actions,
+    add_times,
+    add_yes_or_no,
+    print_json,
+    print_list,
+    run_action,
+    tell,
+)
 from api.plans import service as plans
 from api.plans.checks import check_plan
 from services.contracts.errors import InvalidInputError
@@ -30,9 +40,8 @@ PLAN_FILE = "file with the plan, TOML or JSON"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's actions."""
     actions = add_actions(parser)
-    init = add_action(
-        actions, "init", _init, "print a new plan as TOML, whose terms are tuned, to be edited", "NAME", lists=False
-    )
+    about = "print a new plan as TOML, whose terms are tuned, to be edited"
+    init = add_action(actions, "init", _init, about, "NAME")
     init.add_argument("--asset-type", required=True, metavar="NAME", help="kind of machine that it is for")
     create = add_action(actions, "create", _create, "store a new plan")
     create.add_argument("file", type=Path, metavar="FILE", help=PLAN_FILE)
@@ -47,8 +56,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     diff.add_argument("--to", dest="after", type=int, metavar="N", help="version (default: the present one)")
     listing = add_action(actions, "list", _list, "list plans", lists=True)
     listing.add_argument("--archived", action="store_true", help="the archived ones too")
+    listing.add_argument("--asset-type", metavar="NAME", help="of one kind of machine")
+    add_yes_or_no(listing, "--paused", "that are paused, or are not")
     add_action(actions, "show", _show, "show a plan as TOML, or as JSON with --json", "NAME", lists=True)
-    add_action(actions, "history", _history, "list the versions of a plan and who gave them", "NAME", lists=True)
+    history = add_action(actions, "history", _history, "list the versions of a plan and who gave them", "NAME")
+    history.add_argument("--actor", help="that one actor gave")
+    add_times(history)
     for name, do, about in (
         ("pause", partial(_set_paused, True), "stop starting a plan by its schedule"),
         ("resume", partial(_set_paused, False), "start a plan by its schedule again"),
@@ -79,9 +92,14 @@ def _init(backend: Backend, args: argparse.Namespace) -> None:
     asset_type = backend.store.asset_types.get(args.asset_type).asset_type
     plan = Plan(name=args.name, asset_type=asset_type.name, tuning="auto")
     check_plan(backend.store, plan)
-    print(f'name = "{plan.name}"\nasset_type = "{plan.asset_type}"\nreveal = "{plan.reveal}"')
-    print('tuning = "auto"                # radius, lift, and the loss of rare faults, by the rows in the plants')
-    print('# cron = "0 3 * * 1"           # without it a run begins when it is triggered')
+    tuned, started = "radius, lift, and the loss of rare faults, by the rows in the plants", "it is triggered"
+    lines = [
+        f'name = "{plan.name}"', f'asset_type = "{plan.asset_type}"', f'reveal = "{plan.reveal}"',
+        f'tuning = "auto"                # {tuned}',
+        f'# cron = "0 3 * * 1"           # without it a run begins when {started}',
+    ]
+    notes = [f"tuning chooses {tuned}", f"without a cron a run begins when {started}"]
+    tell(args, {"text": "\n".join([*lines, ""]), "plan": plan, "notes": notes}, *lines)
 
 
 def _create(backend: Backend, args: argparse.Namespace) -> None:
@@ -150,7 +168,7 @@ def _list(backend: Backend, args: argparse.Namespace) -> None:
     }
     if args.archived:
         columns["archived"] = "archived"
-    print_list(args, backend.store.plans.list_plans(archived=args.archived), columns)
+    print_list(args, plans.listed(backend, args.archived, args.asset_type, args.paused), columns)
 
 
 def _show(backend: Backend, args: argparse.Namespace) -> None:
@@ -166,9 +184,9 @@ def _show(backend: Backend, args: argparse.Namespace) -> None:
 
 
 def _history(backend: Backend, args: argparse.Namespace) -> None:
-    versions = backend.store.plans.versions(args.name)
-    earlier = dict(zip([each.version for each in versions[1:]], versions, strict=False))
-    print_list(args, versions, {
+    every = backend.store.plans.versions(args.name)
+    earlier = dict(zip([each.version for each in every[1:]], every, strict=False))
+    print_list(args, plans.versions(backend, args.name, args.actor, args.since, args.until), {
         "version": "version", "at": "created_at", "by": "actor", "reason": "reason",
         "changes": lambda item: [*plan_changes(earlier[item.version].plan, item.plan)] if item.version > 1 else None,
     })

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import get_args
 
 from api.backend.actor import Actor, local_administrator
 from api.backend.flows_process import flows_at_work
@@ -17,8 +18,9 @@ from api.cli.token import read_end
 from api.sites import enrolment
 from api.sites import service as sites
 from api.sites.schemas import CODE_DAYS, CodeRequest, KeyChange, SiteEnrolment, SiteName
+from services.contracts.access.enrolment import CodeState
 from services.contracts.errors import InvalidInputError
-from services.contracts.history.records import Site
+from services.contracts.history.records import Site, SiteStatus
 from services.contracts.keys.signing import public_key
 
 run = run_action
@@ -42,8 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     code.add_argument(
         "--certificate-sha256", metavar="HEX", help="of the certificate that plants meet, where a proxy ends TLS"
     )
-    about = "list the enrolment codes of a plant, without their secrets"
-    add_action(actions, "enrol-codes", _enrol_codes, about, "ID", lists=True)
+    listed = add_action(actions, "enrol-codes", _enrol_codes, "list enrolment codes, without their secrets")
+    listed.add_argument("id", metavar="ID", nargs="?", help="of one plant (default: of all)")
+    listed.add_argument("--state", choices=get_args(CodeState), help="of one state")
     add_action(actions, "revoke-code", _revoke_code, "revoke a code that was not used", "ID", "CODE_ID", reason=True)
     rotate = add_action(actions, "rotate-key", _rotate, "give a plant another key", "ID", reason=True)
     rotate.add_argument("--key", required=True, metavar="U...", help="the new public key that the plant made")
@@ -55,7 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--stolen", action="store_true",
         help="the former key ends at once; of what it signed, only the versions that are in the registry now stand",
     )
-    add_action(actions, "list", _list, "list plants", lists=True)
+    listing = add_action(actions, "list", _list, "list plants", lists=True)
+    listing.add_argument("--status", choices=get_args(SiteStatus), help="of one status")
+    listing.add_argument("--asset-type", metavar="NAME", help="of one kind of machine")
     add_action(actions, "oem-key", _oem_key, "print the public key by which versions are signed, for the plants")
     for name, change, about in (
         ("suspend", sites.suspend, "ask a plant no more, until it is activated"),
@@ -102,10 +107,9 @@ def _enrol_code(backend: Backend, args: argparse.Namespace) -> None:
 
 
 def _enrol_codes(backend: Backend, args: argparse.Namespace) -> None:
-    shown = ("code_id", "asset_type", "created_at", "expires_at", "used_at", "revoked_at", "created_by")
-    print_list(
-        args, backend.store.enrolment_codes.list_codes(args.id), {name.replace("_", " "): name for name in shown}
-    )
+    shown = ("code_id", "site_id", "asset_type", "created_at", "expires_at", "used_at", "revoked_at", "created_by")
+    found = backend.store.enrolment_codes.list_codes(args.id, state=args.state)
+    print_list(args, found, {name.replace("_", " "): name for name in shown})
 
 
 def _revoke_code(backend: Backend, args: argparse.Namespace) -> None:
@@ -150,7 +154,8 @@ def _oem_key(backend: Backend, args: argparse.Namespace) -> None:
 
 
 def _list(backend: Backend, args: argparse.Namespace) -> None:
-    found, now = backend.store.sites.list_sites(), datetime.now(UTC)
+    found = backend.store.sites.list_sites(status=args.status, asset_type=args.asset_type)
+    now = datetime.now(UTC)
     print_list(args, found, {
         "id": "site_id", "status": "status", "agent is": lambda site: site.presence(now), "notice": "notice",
         "last seen": "last_seen", "asset types": "asset_types", "agent": "agent_version", "key": "public_key",

@@ -19,6 +19,7 @@ from api.cli.parts import PARTS, become
 from api.cli.supervisor import Supervisor
 from services.contracts.errors import BallastError, InvalidInputError, UnavailableError
 from services.identity.server_secrets import USER, ServerSecrets
+from services.process.command_line import add_ready_json, print_line
 from services.process.private_files import UMASK, private_folder
 from services.process.settings import ApiSettings, MlflowSettings, NatsSettings, PrefectSettings, Settings
 
@@ -48,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--listen", metavar="ADDRESS", help="with --only prefect or mlflow: where it listens within its container"
     )
+    add_ready_json(parser)
     parser.epilog = PORTS
 
 
@@ -55,6 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Start everything, tell where it is, and wait for Ctrl-C or SIGTERM."""
     settings = Settings.load(arguments.home)
     if arguments.only:
+        if arguments.json:
+            raise InvalidInputError("--json says where all parts are; a part alone (--only) says what it does itself")
         become(arguments.only, settings, arguments.listen)
     if arguments.listen:
         raise InvalidInputError("--listen goes with --only prefect or --only mlflow")
@@ -62,26 +66,30 @@ def run(arguments: argparse.Namespace) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
     listening.check_ports(settings)
-    with Supervisor(stack.log_folder(settings), _say) as supervisor:
-        start_all(supervisor, settings, _say)
-        _say(addresses(settings))
+    say = _say_aside if arguments.json else _say
+    with Supervisor(stack.log_folder(settings), say) as supervisor:
+        start_all(supervisor, settings, say)
+        if arguments.json:
+            print_line(addresses_as_values(settings))
+        else:
+            say(addresses(settings))
         with open_backend(settings) as backend:
             due = 0.0
             while not stopped.wait(TEND_SECONDS):
                 supervisor.tend()
                 if time.monotonic() >= due:
-                    end_former_keys(backend)
+                    end_former_keys(backend, say)
                     due = time.monotonic() + KEYS_SECONDS
-        _say("stopping")
+        say("stopping")
     return 0
 
 
-def end_former_keys(backend: Backend) -> None:
+def end_former_keys(backend: Backend, say: Callable[[str], None]) -> None:
     """Let the NATS server forget the keys whose overlap is over."""
     try:
         backend.nats_users.refresh(only_if_due=True)
     except BallastError as error:
-        _say(f"the users of the NATS server are not brought up to date: {error}")
+        say(f"the users of the NATS server are not brought up to date: {error}")
 
 
 def start_all(supervisor: Supervisor, settings: Settings, say: Callable[[str], None]) -> None:
@@ -139,5 +147,23 @@ def addresses(settings: Settings) -> str:
     )
 
 
+def addresses_as_values(settings: Settings) -> dict[str, object]:
+    """Where everything is, for programs: addresses, and the files that hold what one signs in with (None: not ours)."""
+    secrets = ServerSecrets(settings.secrets_folder)
+    return {
+        "console": console_url(settings), "api": listening.api_url(settings),
+        "prefect": listening.prefect_url(settings),
+        "prefect_secret_file": None if settings.prefect.api_url else str(secrets.prefect_file),
+        "mlflow": listening.mlflow_url(settings),
+        "mlflow_secret_file": None if settings.mlflow.tracking_uri else str(secrets.mlflow_file),
+        "plant_link": [*link_addresses(settings), *websocket_addresses(settings)],
+        "home": str(settings.home), "logs": str(stack.log_folder(settings)),
+    }
+
+
 def _say(text: str) -> None:
     print(text, flush=True)
+
+
+def _say_aside(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

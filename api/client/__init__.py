@@ -4,6 +4,7 @@ from api.client.client import Client
 from api.client.errors import (
     ApiError,
     ChangedMeanwhileError,
+    ChangeStoredError,
     EventsLostError,
     InvalidRequestError,
     NotAllowedError,
@@ -14,6 +15,6 @@ from api.client.errors import (
 )
 
 __all__ = [
-    "ApiError", "ChangedMeanwhileError", "Client", "EventsLostError", "InvalidRequestError", "NotAllowedError",
-    "NotThereError", "ServerError", "SignedOutError", "UnreachableError",
+    "ApiError", "ChangeStoredError", "ChangedMeanwhileError", "Client", "EventsLostError", "InvalidRequestError",
+    "NotAllowedError", "NotThereError", "ServerError", "SignedOutError", "UnreachableError",
 ]

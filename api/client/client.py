@@ -7,6 +7,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
@@ -16,10 +17,11 @@ from pydantic import BaseModel, ValidationError
 from api.client.errors import EventsLostError, InvalidRequestError, ServerError, UnreachableError
 from api.client.transport import LONGEST_PAUSE, Token, Transport
 from api.models.schemas import ChampionChange, ModelDetail, VersionDetail
+from services.contracts.access.enrolment import CodeState, EnrolmentRecord
 from services.contracts.evaluation.diagnosis import DiagnoseResponse
 from services.contracts.evaluation.estimate import EstimateResponse
 from services.contracts.history.events import Event, EventKind
-from services.contracts.history.records import PlanRecord, Site
+from services.contracts.history.records import PlanRecord, PlanVersion, Site
 from services.contracts.history.run import OrderedRun, RoundRecord, Run
 from services.contracts.versions.version_facts import ModelSummary
 from services.process.command_line import product_version
@@ -64,9 +66,12 @@ class Client:
         body = {"samples": samples, **more}
         return self._one(EstimateResponse, "POST", f"/v1/models/{_word(model)}/estimate", body=body)
 
-    def models(self) -> Iterator[ModelSummary]:
-        """Models by name."""
-        return self._list(ModelSummary, "/v1/models", "models")
+    def models(
+        self, *, asset_type: str | None = None, prefix: str | None = None, champion: bool | None = None
+    ) -> Iterator[ModelSummary]:
+        """Models by name; ``champion``: those that have one, or have none."""
+        wanted = {"asset_type": asset_type, "prefix": prefix, "champion": champion}
+        return self._list(ModelSummary, "/v1/models", "models", **wanted)
 
     def model(self, name: str) -> ModelDetail:
         """One model with its versions, the newest first."""
@@ -102,9 +107,19 @@ class Client:
         path = f"/v1/admin/runs/{_word(run_id)}/cancel"
         return self._one(Run, "POST", path, body={"reason": reason}, change=key or True)
 
-    def plans(self, *, asset_type: str | None = None, archived: bool = False) -> Iterator[PlanRecord]:
+    def plans(
+        self, *, asset_type: str | None = None, archived: bool = False, paused: bool | None = None
+    ) -> Iterator[PlanRecord]:
         """Plans by name."""
-        return self._list(PlanRecord, "/v1/admin/plans", "plans", asset_type=asset_type, archived=archived or None)
+        wanted = {"asset_type": asset_type, "archived": archived or None, "paused": paused}
+        return self._list(PlanRecord, "/v1/admin/plans", "plans", **wanted)
+
+    def plan_versions(
+        self, name: str, *, actor: str | None = None, since: datetime | None = None, until: datetime | None = None
+    ) -> Iterator[PlanVersion]:
+        """Versions of a plan, the first one first; moments have their zone."""
+        wanted = {"actor": actor, "since": since and since.isoformat(), "until": until and until.isoformat()}
+        return self._list(PlanVersion, f"/v1/admin/plans/{_word(name)}/versions", "versions", **wanted)
 
     def plan(self, name: str) -> PlanRecord:
         """One plan."""
@@ -126,6 +141,12 @@ class Client:
     def sites(self, *, status: str | None = None, asset_type: str | None = None) -> Iterator[Site]:
         """Plants by id."""
         return self._list(Site, "/v1/admin/sites", "sites", status=status, asset_type=asset_type)
+
+    def enrolment_codes(
+        self, *, site: str | None = None, state: CodeState | None = None
+    ) -> Iterator[EnrolmentRecord]:
+        """Enrolment codes without their secrets, the newest first."""
+        return self._list(EnrolmentRecord, "/v1/admin/enrolment-codes", "codes", site=site, state=state)
 
     def events(
         self, *kinds: EventKind, plan: str | None = None, after: int | None = None

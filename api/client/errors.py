@@ -52,6 +52,10 @@ class UnreachableError(ApiError):
     """No answer, 429 or 503, also after the last attempt. Try again later."""
 
 
+class ChangeStoredError(ApiError):
+    """503 ``change_stored``: the change is made, but not in force on the plant link yet; do not repeat it."""
+
+
 class EventsLostError(ApiError):
     """Some events after the one that was asked for are gone. Go on with ``after=number`` and look what changed."""
 
@@ -71,6 +75,8 @@ def error_of(status: int, problem: Any) -> ApiError:
     """Exception of a problem document (RFC 9457), or of what a proxy says in its place."""
     told = problem if isinstance(problem, dict) else {}
     kind = _BY_STATUS.get(status, InvalidRequestError if status < 500 else ServerError)
+    if told.get("code") == "change_stored":
+        kind = ChangeStoredError
     found = told.get("errors")
     return kind(
         str(told.get("detail") or f"the server answered with status {status}"), status=status,

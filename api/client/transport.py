@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from api.client.errors import ApiError, ServerError, UnreachableError, error_of
+from api.client.errors import ApiError, ChangeStoredError, ServerError, UnreachableError, error_of
 from services.contracts.access.oidc import check_address
 from services.contracts.documents import to_plain
 
@@ -78,7 +78,8 @@ class Transport:
             except (UnreachableError, ApiError) as error:
                 # Another of ours with the same key is on its way: its answer will be there in a moment.
                 passes = error.status in AGAIN or not error.status or error.code == "idempotency_unfinished"
-                if attempt == self._attempts or isinstance(error, ServerError) or not passes:
+                final = isinstance(error, ServerError | ChangeStoredError)
+                if attempt == self._attempts or final or not passes:
                     raise
                 self._sleep(min(LONGEST_PAUSE, 0.5 * 2.0**attempt))
         raise AssertionError  # the last attempt returns or raises

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Body, Request
+from fastapi import APIRouter, Body, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
 from api.models import examples, exports, queries, service, unlearning
@@ -95,11 +95,18 @@ def estimate(
 
 @router.get("")
 def list_models(
-    _: Reader, backend: BackendDep, request: Request, response: Response, limit: WholeList = MAX_PAGE,
+    _: Reader,
+    backend: BackendDep,
+    request: Request,
+    response: Response,
+    asset_type: str | None = None,
+    prefix: Annotated[str, Query(description="what their names begin with")] = "",
+    champion: Annotated[bool | None, Query(description="whether they have a champion; null: all")] = None,
+    limit: WholeList = MAX_PAGE,
     cursor: Cursor = None,
 ) -> Models:
-    """Models by name, with the versions that their aliases stand for."""
-    found = backend.registry.models()
+    """Models by name, with the versions that their aliases stand for; of one asset type or prefix where asked."""
+    found = queries.model_list(backend, asset_type, prefix, champion)
     return Models(models=page_of(found, lambda each: (each.name,), (str,), request, response, limit, cursor))
 
 

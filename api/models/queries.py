@@ -7,11 +7,23 @@ from api.models.schemas import ModelDetail, VersionDetail
 from services.contracts.errors import NotFoundError
 from services.contracts.evaluation.fairness import FairnessReport
 from services.contracts.versions.report import ModelReport
+from services.contracts.versions.version_facts import ModelSummary
 from services.registry.gates import check_gates
 from services.registry.labels import CHAMPION
 from services.reporting.fairness_report import fairness_report
 from services.reporting.model_report import model_report
 from services.verification.bundle import VersionFiles
+
+
+def model_list(
+    backend: Backend, asset_type: str | None = None, prefix: str = "", champion: bool | None = None
+) -> list[ModelSummary]:
+    """Models by name: of an asset type, whose names begin with ``prefix``, with a champion or without one."""
+    return [
+        each for each in backend.registry.models()
+        if asset_type in (None, each.asset_type) and each.name.startswith(prefix)
+        and champion in (None, each.champion is not None)
+    ]
 
 
 def model_detail(backend: Backend, name: str) -> ModelDetail:

@@ -13,7 +13,7 @@ from api.web.auth import Administrator, Engineer, Operator
 from api.web.dependencies import BackendDep, DryRun, OptionalReason, PlainJSON, ReasonDep
 from api.web.etags import UNCHANGED, IfMatch, IfNoneMatch, etag_of, expecting, has_already
 from api.web.paging import Cursor, WholeList, page_of
-from services.contracts.base import Contract
+from services.contracts.base import Contract, Moment
 from services.contracts.errors import InvalidInputError
 from services.contracts.history.records import PlanRecord, PlanVersion
 from services.contracts.history.run import OrderedRun, Run
@@ -83,10 +83,7 @@ def list_plans(
     cursor: Cursor = None,
 ) -> Plans:
     """Plans by name; of one asset type, paused or not, where asked."""
-    found = [
-        each for each in backend.store.plans.list_plans(archived=archived)
-        if asset_type in (None, each.plan.asset_type) and paused in (None, each.paused)
-    ]
+    found = service.listed(backend, archived, asset_type, paused)
     return Plans(plans=page_of(found, lambda each: (each.plan.name,), (str,), request, response, limit, cursor))
 
 
@@ -108,11 +105,11 @@ def get_plan(
 
 @router.get("/{name}/versions")
 def list_plan_versions(
-    name: str, _: Engineer, backend: BackendDep, request: Request, response: Response, limit: WholeList = MAX_PAGE,
-    cursor: Cursor = None,
+    name: str, _: Engineer, backend: BackendDep, request: Request, response: Response, actor: str | None = None,
+    since: Moment | None = None, until: Moment | None = None, limit: WholeList = MAX_PAGE, cursor: Cursor = None,
 ) -> PlanVersions:
-    """Every version of a plan, with who gave it and why."""
-    found = backend.store.plans.versions(name)
+    """Every version of a plan, with who gave it and why; of one actor or time where asked."""
+    found = service.versions(backend, name, actor, since, until)
     return PlanVersions(
         versions=page_of(found, lambda each: (each.version,), (int,), request, response, limit, cursor)
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 
 from api.backend.actor import Actor, record
@@ -11,7 +12,7 @@ from api.backend.wiring import Backend
 from api.plans.checks import check_plan, check_sites, check_training
 from services.contracts.errors import ConflictError
 from services.contracts.history.plan_notices import plan_notices
-from services.contracts.history.records import PlanRecord
+from services.contracts.history.records import PlanRecord, PlanVersion
 from services.contracts.history.run import OrderedRun, Run
 from services.contracts.plans.overrides import tuning_alone, with_overrides
 from services.contracts.plans.plan import Plan
@@ -31,6 +32,30 @@ def create(
         created = store.plans.create(plan, paused=paused, actor=actor.name)
         record(store, actor, "plan.create", f"plan:{plan.name}", after=created)
     return created
+
+
+def listed(
+    backend: Backend, archived: bool = False, asset_type: str | None = None, paused: bool | None = None
+) -> list[PlanRecord]:
+    """Plans by name, with ``archived`` the archived ones too; of an asset type, paused or not."""
+    return [
+        each for each in backend.store.plans.list_plans(archived=archived)
+        if asset_type in (None, each.plan.asset_type) and paused in (None, each.paused)
+    ]
+
+
+def versions(
+    backend: Backend, name: str, actor: str | None = None, since: datetime | None = None, until: datetime | None = None
+) -> list[PlanVersion]:
+    """Versions of a plan, the first one first: those that ``actor`` gave, from ``since`` to before ``until``.
+
+    ``NotFoundError`` where there is no such plan.
+    """
+    return [
+        each for each in backend.store.plans.versions(name)
+        if actor in (None, each.actor) and (since is None or each.created_at >= since)
+        and (until is None or each.created_at < until)
+    ]
 
 
 def update(

@@ -12,15 +12,18 @@ from api.web.attempts import FailedAttempts
 from api.web.auth import Administrator, Engineer
 from api.web.dependencies import BackendDep, PlainJSON, ReasonDep
 from api.web.paging import Cursor, WholeList, page_of
-from services.contracts.access.enrolment import PATH, EnrolmentPackage, EnrolmentRecord, EnrolmentRequest
+from services.contracts.access.enrolment import PATH, CodeState, EnrolmentPackage, EnrolmentRecord, EnrolmentRequest
 from services.contracts.base import Slug
 from services.contracts.history.records import Site, SiteStatus
 from services.identity.errors import ForbiddenError
 from services.round_store.queries import MAX_PAGE
 
 router = APIRouter(prefix="/v1/admin/sites", tags=["administration: sites"], default_response_class=PlainJSON)
+codes = APIRouter(
+    prefix="/v1/admin/enrolment-codes", tags=["administration: sites"], default_response_class=PlainJSON
+)
 plants = APIRouter(tags=["enrolment"], default_response_class=PlainJSON)
-ROUTERS = (router, plants)
+ROUTERS = (router, codes, plants)
 
 
 @router.get("")
@@ -72,15 +75,25 @@ def remove_site(site_id: str, caller: Administrator, backend: BackendDep, reason
 @router.get("/{site_id}/enrolment-codes")
 def list_enrolment_codes(
     site_id: str, _: Administrator, backend: BackendDep, request: Request, response: Response,
-    limit: WholeList = MAX_PAGE, cursor: Cursor = None,
+    state: CodeState | None = None, limit: WholeList = MAX_PAGE, cursor: Cursor = None,
 ) -> EnrolmentCodes:
-    """Codes of a site without their secrets, newest first, also used, expired and revoked ones."""
+    """Codes of a site without their secrets, newest first; of one state where asked."""
+    found = backend.store.enrolment_codes.list_codes(site_id, state=state)
+    return EnrolmentCodes(codes=page_of(found, _newest_first, (float, str), request, response, limit, cursor))
 
-    def key(code: EnrolmentRecord) -> tuple[float, str]:
-        return -code.created_at.timestamp(), code.code_id
 
-    found = backend.store.enrolment_codes.list_codes(site_id)
-    return EnrolmentCodes(codes=page_of(found, key, (float, str), request, response, limit, cursor))
+@codes.get("")
+def list_all_enrolment_codes(
+    _: Administrator, backend: BackendDep, request: Request, response: Response, site: str | None = None,
+    state: CodeState | None = None, limit: WholeList = MAX_PAGE, cursor: Cursor = None,
+) -> EnrolmentCodes:
+    """Codes of all sites without their secrets, newest first; of one site or state where asked."""
+    found = backend.store.enrolment_codes.list_codes(site, state=state)
+    return EnrolmentCodes(codes=page_of(found, _newest_first, (float, str), request, response, limit, cursor))
+
+
+def _newest_first(code: EnrolmentRecord) -> tuple[float, str]:
+    return -code.created_at.timestamp(), code.code_id
 
 
 @router.post("/{site_id}/enrolment-codes", status_code=201)

@@ -100,9 +100,7 @@ def activate(backend: Backend, actor: Actor, site_id: str, reason: str = "") -> 
 
 def remove(backend: Backend, actor: Actor, site_id: str, reason: str = "") -> Site:
     """End a site's enrolment; only a new one brings it back. Enrolment codes of it hold no more."""
-    removed = _change(backend, actor, site_id, "site.remove", SiteRepository.remove, reason)
-    backend.store.enrolment_codes.revoke_unused(site_id)
-    return removed
+    return _change(backend, actor, site_id, "site.remove", SiteRepository.remove, reason, ends_codes=True)
 
 
 def _change(
@@ -112,9 +110,13 @@ def _change(
     action: str,
     change: Callable[[SiteRepository, str], Site],
     reason: str,
+    *,
+    ends_codes: bool = False,
 ) -> Site:
     with backend.store.atomic() as store:
         before = store.sites.get(site_id)
+        if ends_codes:  # before the site, as where a code is used
+            store.enrolment_codes.revoke_unused(site_id)
         after = change(store.sites, site_id)
         if after != before:
             record(store, actor, action, f"site:{site_id}", before=before, after=after, reason=reason)

@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 from starlette.types import Scope
 
+from api.backend.nats_users import ChangeStoredError
 from services.contracts.base import place_of
 from services.contracts.errors import BallastError
 from services.contracts.unknown_keys import unknown_key
@@ -99,7 +100,8 @@ def ballast_problem(error: BallastError) -> Response:
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         headers["Retry-After"] = ATTEMPTS_SECONDS
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
-        headers["Retry-After"] = RETRY_SECONDS
+        if error.code != ChangeStoredError.code:  # that is not to be asked again
+            headers["Retry-After"] = RETRY_SECONDS
         LOG.warning("%s: %s", error.code, error)
     return problem(status, error.code, str(error), headers=headers)
 

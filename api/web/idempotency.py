@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 import logging
+from http import HTTPStatus
 from typing import Final
 
 from nacl.exceptions import CryptoError
@@ -19,6 +20,7 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from api.backend.nats_users import ChangeStoredError
 from api.web.errors import ballast_problem
 from services.contracts.errors import BallastError, ConflictError, InvalidInputError, UnavailableError
 from services.round_store.outcomes import OutcomeRepository
@@ -29,7 +31,7 @@ CHANGES: Final = "/v1/admin"
 METHODS: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 LONGEST_KEY: Final = 255
 NOT_KEPT: Final = frozenset({401, 403, 408, 413, 415, 429})
-"""Answers that say nothing of the change; those from 500 on are not kept either."""
+"""Answers that say nothing of the change; from 500 on only that a change is stored is kept."""
 REPLAYED: Final = (b"idempotent-replayed", b"true")
 
 
@@ -83,7 +85,7 @@ class Idempotency:
             await run_in_threadpool(outcomes.forget, token_id, name)
             raise
         status = answer[0]["status"]
-        if status >= 500 or status in NOT_KEPT:
+        if (status >= 500 and not _is_stored(answer)) or status in NOT_KEPT:
             await run_in_threadpool(outcomes.forget, token_id, name)
         else:
             try:
@@ -113,6 +115,14 @@ class Idempotency:
 
         await self._app(scope, again, collect)
         return [start, {"type": "http.response.body", "body": b"".join(parts)}]
+
+
+def _is_stored(answer: list[Message]) -> bool:
+    """Whether a failure says that the change is made all the same: asked again, it is refused or made twice."""
+    start, end = answer
+    if start["status"] != HTTPStatus.SERVICE_UNAVAILABLE:
+        return False
+    return bool(json.loads(end["body"])["code"] == ChangeStoredError.code)
 
 
 async def _body(receive: Receive) -> bytes:

@@ -9,6 +9,7 @@ from pathlib import Path
 from services.plant_simulator.faults import FAULTS
 from services.plant_simulator.scenarios import SCENARIOS, TEST, TRAINING
 from services.plant_simulator.writer import FORMATS, simulate_plants
+from services.process.command_line import add_json, tell
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"some of {', '.join(FAULTS)}; with several, their combinations too (default leak)",
     )
     parser.add_argument("--format", default="npz", help=f"one of {', '.join(FORMATS)} (default npz)")
+    add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -40,8 +42,13 @@ def run(args: argparse.Namespace) -> int:
         format=args.format,
     )
     seconds = time.monotonic() - began
-    print(
+    result = {
+        "folder": str(args.out), "plants": [folder.name for folder in folders], "train": args.train, "test": args.test,
+        "scenario": args.scenario, "faults": args.faults, "seed": args.seed, "format": args.format, "seconds": seconds,
+    }
+    told = (
         f"{args.train} training and {args.test} test measurements of {len(folders)} plants ({args.scenario}, "
         f"{', '.join(args.faults)}) in {seconds:.1f} s: {args.out}/plant-1 .. plant-{len(folders)}"
     )
+    tell(args, result, told)
     return 0

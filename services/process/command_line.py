@@ -45,6 +45,11 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
+def add_ready_json(parser: argparse.ArgumentParser) -> None:
+    """Add ``--json`` to what serves until it is stopped."""
+    parser.add_argument("--json", action="store_true", help="print one line of JSON once it is ready")
+
+
 def print_json(value: object) -> None:
     """Print a result as JSON; a number that JSON has no form for is a word."""
     import json
@@ -52,6 +57,15 @@ def print_json(value: object) -> None:
     from services.contracts.documents import to_plain
 
     print(json.dumps(to_plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def print_line(value: object) -> None:
+    """Print a result as one line of JSON at once, from what goes on until it is stopped."""
+    import json
+
+    from services.contracts.documents import to_plain
+
+    print(json.dumps(to_plain(value), ensure_ascii=False, allow_nan=False), flush=True)
 
 
 def tell(args: argparse.Namespace, value: object, *lines: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from services.contracts.access.enrolment import EnrolmentRecord, StoredCode
+from services.contracts.access.enrolment import CodeState, EnrolmentRecord, StoredCode
 from services.contracts.errors import ConflictError, NotFoundError
 from services.round_store.documents import sentence
 from services.round_store.operation_tables import EnrolmentCodeRow
@@ -33,12 +33,15 @@ class EnrolmentCodeRepository(Repository):
                 return None
             return StoredCode(record=EnrolmentRecord.of_record(row), secret_sha256=row.secret_sha256)
 
-    def list_codes(self, site_id: str) -> list[EnrolmentRecord]:
-        """Codes of a site, also those that were used, have expired or were revoked, newest first."""
-        newest_first = select(EnrolmentCodeRow).order_by(EnrolmentCodeRow.created_at.desc(), EnrolmentCodeRow.code_id)
+    def list_codes(self, site_id: str | None = None, *, state: CodeState | None = None) -> list[EnrolmentRecord]:
+        """Codes of a site or of all, of one state or of all, also used, expired and revoked ones, newest first."""
+        wanted = select(EnrolmentCodeRow).order_by(EnrolmentCodeRow.created_at.desc(), EnrolmentCodeRow.code_id)
+        if site_id is not None:
+            wanted = wanted.where(EnrolmentCodeRow.site_id == site_id)
         with self._scope.read() as session:
-            found = session.scalars(newest_first.where(EnrolmentCodeRow.site_id == site_id))
-            return [EnrolmentRecord.of_record(row) for row in found]
+            now = utc_now(session)
+            found = [EnrolmentRecord.of_record(row) for row in session.scalars(wanted)]
+            return [each for each in found if state in (None, each.state_at(now))]
 
     def list_open(self) -> list[EnrolmentRecord]:
         """Codes of all sites that may still be used, newest first."""

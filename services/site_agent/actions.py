@@ -9,18 +9,20 @@ import argparse
 import asyncio
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from services.contracts.errors import BallastError, InvalidInputError, UnavailableError
-from services.process.command_line import print_json, tell
-from services.site_agent.settings import CsvSource, SiteSettings
-from services.site_agent.setup.site_setup import DEFAULT_SERVER, SiteSetup, create_site
+from services.process.command_line import print_json, print_line, tell
+from services.site_agent.settings import DEFAULT_SERVER, CsvSource, SiteSettings
 
 
 def init(chosen: argparse.Namespace) -> int:
     """Make a new site."""
+    from services.site_agent.setup.site_setup import SiteSetup, create_site
+
     key = create_site(
         SiteSetup(
             site_id=chosen.site_id, folder=chosen.dir, asset_type=chosen.asset_type, data=chosen.data,
@@ -41,6 +43,7 @@ def enrol(chosen: argparse.Namespace) -> int:
     """Make a new site and have the OEM's server enrol it by its code."""
     from services.contracts.access.enrolment import read_code
     from services.site_agent.setup.enrol import enrol
+    from services.site_agent.setup.site_setup import SiteSetup
 
     code = sys.stdin.readline() if chosen.code == "-" else chosen.code
     site_id = read_code(code).site_id
@@ -86,11 +89,19 @@ def run(chosen: argparse.Namespace) -> int:
     settings = SiteSettings.from_toml(chosen.config)
     with open_logs(settings.log, settings.site_id, settings.logging):
         try:
-            asyncio.run(serve(settings, chosen.timeout))
+            asyncio.run(serve(settings, chosen.timeout, _ready(settings) if chosen.json else None))
         except BallastError as error:
             PRIVATE.error("ended: %s", error)  # the caller prints it on the console
             raise
     return 0
+
+
+def _ready(settings: SiteSettings) -> Callable[[str], None]:
+    """What prints the one line of a run: the site, its key and the server that has heard it."""
+    from services.contracts.keys.signing import public_key
+
+    key = public_key(settings.nkey_seed)
+    return lambda server: print_line({"site_id": settings.site_id, "server": server, "public_key": key})
 
 
 def check(chosen: argparse.Namespace) -> int:
@@ -142,7 +153,7 @@ def console(chosen: argparse.Namespace) -> int:
     """Serve the plant's page."""
     from services.site_agent.console.command import serve
 
-    serve(SiteSettings.from_toml(chosen.config), chosen.port)
+    serve(SiteSettings.from_toml(chosen.config), chosen.port, as_json=chosen.json)
     return 0
 
 
@@ -230,30 +241,3 @@ def ledger_show(chosen: argparse.Namespace) -> int:
 def _isolated(figures: dict[str, Any] | None) -> str:
     """What the answers isolated with an entry; nothing for entries without the figure."""
     return "" if figures is None else f"; isolated {figures['by_differences']} of {figures['rows']} rows"
-
-
-def key_show(chosen: argparse.Namespace) -> int:
-    """Print the public key."""
-    from services.contracts.keys.signing import public_key
-
-    key = public_key(SiteSettings.from_toml(chosen.config).nkey_seed)
-    tell(chosen, {"public_key": key}, key)
-    return 0
-
-
-def key_new(chosen: argparse.Namespace) -> int:
-    """Make the next key."""
-    from services.site_agent.setup.key_change import make_next_key
-
-    key = make_next_key(SiteSettings.from_toml(chosen.config).nkey_seed)
-    tell(chosen, {"next_public_key": key}, key)
-    return 0
-
-
-def key_use(chosen: argparse.Namespace) -> int:
-    """Put the next key in the place of the present one."""
-    from services.site_agent.setup.key_change import use_next_key
-
-    key = use_next_key(SiteSettings.from_toml(chosen.config).nkey_seed)
-    tell(chosen, {"public_key": key}, f"the key is {key} now; restart the agent")
-    return 0

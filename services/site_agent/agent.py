@@ -7,26 +7,24 @@ import os
 import secrets
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from services.contracts.keys.signing import public_key, signer
 from services.contracts.machines.asset_type import AssetType
 from services.contracts.wire.messages import Hello
 from services.process.command_line import product_version
 from services.process.tracing import end_tracing, set_up_tracing
-from services.site_agent.contract_watch import WatchedRound
-from services.site_agent.door.local_round import LocalRound
-from services.site_agent.door.masked_runs import MaskedRuns
 from services.site_agent.health import beat
 from services.site_agent.logs import LOG
-from services.site_agent.outgoing.egress import Egress
-from services.site_agent.outgoing.ledger import Ledger
 from services.site_agent.own_use.own_screen import data_summary, drift_account, exposure_account
-from services.site_agent.rules.method_names import unknown_method_lines
 from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.settings import SiteSettings
+
+if TYPE_CHECKING:
+    from services.site_agent.contract_watch import WatchedRound
+    from services.site_agent.outgoing.egress import Egress
 
 STOP_SECONDS = 10.0  # how long a task that is worked on may take once the agent is told to stop
 
@@ -34,6 +32,12 @@ STOP_SECONDS = 10.0  # how long a task that is worked on may take once the agent
 @contextmanager
 def open_local_round(settings: SiteSettings) -> Iterator[tuple[WatchedRound, Egress]]:
     """The door and the way out, over the site's own policy, contract, key and ledger; closes the ledger at the end."""
+    from services.site_agent.contract_watch import WatchedRound
+    from services.site_agent.door.local_round import LocalRound
+    from services.site_agent.door.masked_runs import MaskedRuns
+    from services.site_agent.outgoing.egress import Egress
+    from services.site_agent.outgoing.ledger import Ledger
+
     policy = SitePolicy.from_toml(settings.policy)
     sign = signer(settings.nkey_seed)
     with Ledger(settings.ledger) as ledger:
@@ -55,6 +59,8 @@ def check(settings: SiteSettings) -> list[str]:
 
     Methods of the policy that this agent does not know are told too.
     """
+    from services.site_agent.rules.method_names import unknown_method_lines
+
     policy = SitePolicy.from_toml(settings.policy)
     found = data_summary(settings.data, AssetType.from_toml(settings.asset_type), policy)
     return [*found, *unknown_method_lines(policy.methods)]
@@ -85,8 +91,13 @@ def _on_signal(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
     deadline.start()
 
 
-async def serve(settings: SiteSettings, connect_timeout: float | None = None) -> None:
-    """Answer tasks until SIGINT or SIGTERM; raise ``BallastError`` when going on is hopeless."""
+async def serve(
+    settings: SiteSettings, connect_timeout: float | None = None, connected: Callable[[str], None] | None = None
+) -> None:
+    """Answer tasks until SIGINT or SIGTERM; raise ``BallastError`` when going on is hopeless.
+
+    ``connected`` is called once, with the server that was the first to hear the agent's hello.
+    """
     from services.site_agent.connection.link import PlantLink
     from services.site_agent.connection.link_address import Address
 
@@ -102,7 +113,7 @@ async def serve(settings: SiteSettings, connect_timeout: float | None = None) ->
     with open_local_round(settings) as (local_round, egress):
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, _on_signal, loop, stop)
-        link = PlantLink(address, local_round.answer, lambda: egress.release(hello))
+        link = PlantLink(address, local_round.answer, lambda: egress.release(hello), connected)
         warm_up = asyncio.create_task(asyncio.to_thread(local_round.warm_up))
         beats = asyncio.create_task(beat(settings, lambda: link.is_connected, told=lambda: local_round.told))
         looks = asyncio.create_task(local_round.watch())

@@ -14,17 +14,19 @@ from services.process.command_line import (
     SHELLS,
     ShowVersion,
     add_json,
+    add_ready_json,
     completion,
     file_trouble,
     reader_left,
     say_all,
 )
 from services.site_agent import actions
-from services.site_agent.setup.site_setup import DEFAULT_SERVER
+from services.site_agent.settings import DEFAULT_SERVER
+from services.site_agent.setup import key_commands
 
 DEFAULT_CONFIG = Path("site.toml")
 DEFAULT_PORT = 8790
-WITHOUT_JSON = frozenset({"run", "console"})
+SERVES = frozenset({"run", "console"})
 """Commands that go on until they are told to stop."""
 
 
@@ -69,8 +71,7 @@ def _command(commands: Any, name: str, help_text: str, action: Callable[[argpars
     command = commands.add_parser(name, help=help_text)
     command.add_argument("--config", type=Path, default=DEFAULT_CONFIG, help="settings file (default site.toml)")
     command.set_defaults(run=action)
-    if name not in WITHOUT_JSON:
-        add_json(command)
+    (add_ready_json if name in SERVES else add_json)(command)
     return command
 
 
@@ -164,10 +165,10 @@ def _parser() -> argparse.ArgumentParser:
         if name == "show":
             command.add_argument("--last", type=_count, help="only the last N entries")
     key = commands.add_parser("key", help="this site's key").add_subparsers(required=True, metavar="COMMAND")
-    _command(key, "show", "print the public key", actions.key_show)
+    _command(key, "show", "print the public key", key_commands.key_show)
     about = "make the next key and print its public half, for the OEM; the present one stays"
-    _command(key, "new", about, actions.key_new)
-    _command(key, "use", "put the next key in the place of the present one, once the OEM has it", actions.key_use)
+    _command(key, "new", about, key_commands.key_new)
+    _command(key, "use", "put the next key in the place of the present one, once the OEM has it", key_commands.key_use)
     shells = commands.add_parser("completion", help="print what makes a shell complete this command")
     shells.add_argument("shell", choices=SHELLS)
     shells.set_defaults(run=_completion)

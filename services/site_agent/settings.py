@@ -16,6 +16,8 @@ from services.process.log_lines import LoggingSettings
 from services.process.tracing import TracingSettings
 from services.site_agent.http_proxy import host_and_port
 
+DEFAULT_SERVER = "tls://localhost:4222"
+"""Where a site that is told no other looks for the plant link."""
 Fraction = Annotated[float, Field(gt=0, le=0.9, allow_inf_nan=False)]
 
 

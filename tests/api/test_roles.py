@@ -51,6 +51,7 @@ NEEDED = {
     ("POST", "/v1/admin/sites/{site_id}/suspend"): Role.ADMINISTRATOR,
     ("POST", "/v1/admin/sites/{site_id}/activate"): Role.ADMINISTRATOR,
     ("POST", "/v1/admin/sites/{site_id}/key"): Role.ADMINISTRATOR,
+    ("GET", "/v1/admin/enrolment-codes"): Role.ADMINISTRATOR,
     ("GET", "/v1/admin/sites/{site_id}/enrolment-codes"): Role.ADMINISTRATOR,
     ("POST", "/v1/admin/sites/{site_id}/enrolment-codes"): Role.ADMINISTRATOR,
     ("DELETE", "/v1/admin/sites/{site_id}/enrolment-codes/{code_id}"): Role.ADMINISTRATOR,

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
 
 from pydantic import AwareDatetime, Field
 
@@ -80,6 +82,10 @@ class EnrolmentPackage(Contract):
     oem_key: str | None = None
 
 
+CodeState = Literal["open", "used", "revoked", "expired"]
+"""What became of a code; an open one may still be used."""
+
+
 class EnrolmentRecord(Contract):
     """A code as it may be shown: everything but its secret. ``used_key``: the key that was enrolled with it."""
 
@@ -94,6 +100,14 @@ class EnrolmentRecord(Contract):
     used_at: AwareDatetime | None = None
     used_key: str | None = None
     revoked_at: AwareDatetime | None = None
+
+    def state_at(self, now: datetime) -> CodeState:
+        """What became of the code by ``now``."""
+        if self.used_at is not None:
+            return "used"
+        if self.revoked_at is not None:
+            return "revoked"
+        return "expired" if now >= self.expires_at else "open"
 
 
 class StoredCode(Contract):

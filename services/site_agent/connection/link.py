@@ -40,13 +40,17 @@ class PlantLink:
 
     ``answer`` turns a task frame into an answer frame, told what who asks reads; it runs in a worker
     thread, one task at a time, so that the server's pings are answered meanwhile. ``hello`` gives the frame
-    that says the agent is there.
+    that says the agent is there. ``connected`` is called once, with the first server that has heard it.
     """
 
-    def __init__(self, address: Address, answer: Answer, hello: Callable[[], bytes]) -> None:
+    def __init__(
+        self, address: Address, answer: Answer, hello: Callable[[], bytes],
+        connected: Callable[[str], None] | None = None,
+    ) -> None:
         self._address = address
         self._answer = answer
         self._hello = hello
+        self._connected = connected
         self._outage_said = False
         self._connected_once = False
         self._greeted: Client | None = None
@@ -162,6 +166,8 @@ class PlantLink:
             return
         if client is not self._greeted:
             LOG.info("connected %s to %s", "again" if self._connected_once else "as a site", _netloc(client))
+        if self._connected is not None and not self._connected_once:
+            self._connected(_netloc(client))
         self._greeted, self._greeted_at = client, time.monotonic()
         self._connected_once = True
         self._outage_said = False

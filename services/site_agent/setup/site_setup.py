@@ -19,11 +19,10 @@ from services.contracts.toml_text import to_toml
 from services.site_agent.rules.method_names import check_method_names
 from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.rules.policy_file import default_policy_text
-from services.site_agent.settings import SiteSettings
+from services.site_agent.settings import DEFAULT_SERVER, SiteSettings
 
 SETTINGS, POLICY, SEED, ASSET_TYPE = "site.toml", "policy.toml", "site.nk", "asset_type.toml"
 AUTHORITY = "ca.pem"
-DEFAULT_SERVER = "tls://localhost:4222"
 KINDS = {".csv": "csv", ".parquet": "parquet"}
 
 

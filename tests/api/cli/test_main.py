@@ -50,6 +50,20 @@ def test_commands_on_the_store_import_little(modules: str, heavy: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_program_collects_no_garbage_while_it_imports_and_does_from_then_on(tmp_path: Path) -> None:
+    """Called from another program it leaves the collector as it is."""
+    program = (
+        "import gc, sys\nfrom api.cli import main as cli\nload, seen = cli._module, []\n"
+        "cli._module = lambda name: seen.append(gc.isenabled()) or load(name)\n"
+        f"words = ['migrate', '--home', {str(tmp_path)!r}]\nsys.argv[1:] = words\n"
+        "assert cli.main(words) == 0 and gc.isenabled() and gc.get_freeze_count() == 0\n"
+        "assert cli.main() == 0 and gc.isenabled() and gc.get_freeze_count() > 1000\n"
+        "assert seen == [True, False], seen\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: object) -> None:
     command = f"{sys.executable} -m api.cli.main migrate --home {tmp_path} | true"
     done = subprocess.run(command, shell=True, capture_output=True, check=False)

@@ -12,6 +12,7 @@ import pytest
 
 from api.client import (
     ChangedMeanwhileError,
+    ChangeStoredError,
     Client,
     EventsLostError,
     InvalidRequestError,
@@ -21,8 +22,10 @@ from api.client import (
     SignedOutError,
     UnreachableError,
 )
+from services.bus.configuration import BusFiles
 from services.contracts.access.identity import Role
 from services.contracts.history.events import Event
+from services.contracts.keys.signing import new_seed_file
 from tests.api.conftest import RUN_ID, SITES, a_plan
 from tests.ports import free_port
 from tests.waiting import PATIENCE
@@ -134,6 +137,19 @@ def test_refusals_are_classes_with_the_servers_words(a_client: Callable[..., Cli
             client.plan(name)
     with pytest.raises(NotThereError):
         client.plan("../../v1/models")
+
+
+def test_a_change_that_is_stored_is_not_asked_for_again(
+    world: Any, a_client: Callable[..., Client], front: Front, new_key: Callable[[], str]
+) -> None:
+    files = BusFiles(world.settings.bus_folder)
+    files.folder.mkdir(parents=True)
+    new_seed_file(files.coordinator_seed)
+    (files.folder / "users.lock").mkdir()
+    client, body = a_client(Role.ADMINISTRATOR), {"site_id": "plant-9", "public_key": new_key()}
+    with pytest.raises(ChangeStoredError, match="the change is stored"):
+        client._http.call("POST", "/v1/admin/sites", body=body, change=True)
+    assert len(front.asked) == 1 and world.backend.store.sites.get("plant-9").status == "active"
 
 
 def test_a_change_whose_answer_was_lost_is_made_once(world: Any, a_client: Callable[..., Client], front: Front) -> None:

@@ -173,6 +173,6 @@ def test_users_that_cannot_be_written_are_told_of(world: Any, new_key: Callable[
     new_seed_file(files.coordinator_seed)
     (files.folder / "users.lock").mkdir()
     answer = send(world, "POST", PATH, {"site_id": "plant-9", "public_key": new_key()})
-    assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
+    assert (answer.status_code, answer.json()["code"]) == (503, "change_stored")
     assert "the change is stored" in answer.json()["detail"]
     assert world.backend.store.sites.get("plant-9").status == "active"

@@ -17,7 +17,7 @@ from tests.api.conftest import a_plan
 LISTS = {
     "/v1/models": "models", "/v1/runs": "runs", "/v1/admin/sites": "sites", "/v1/admin/asset-types": "asset_types",
     "/v1/admin/plans": "plans", "/v1/admin/tokens": "tokens", "/v1/admin/audit": "events",
-    "/v1/admin/webhooks": "webhooks",
+    "/v1/admin/webhooks": "webhooks", "/v1/admin/enrolment-codes": "codes",
 }
 
 
@@ -66,6 +66,9 @@ def fill(world: Any, new_key: Callable[[], str]) -> None:
         store.runs.create_run(a_plan(name))
         hook = {"url": f"https://example.com/{name}"}
         assert world.call(Role.ADMINISTRATOR, "POST", "/v1/admin/webhooks", hook).status_code == 201
+        code = {"replace_key": True, "certificate_sha256": "0" * 64}
+        address = f"/v1/admin/sites/{name}/enrolment-codes"
+        assert world.call(Role.ADMINISTRATOR, "POST", address, code).status_code == 201
         body = {"name": name, "role": "viewer"}
         assert world.call(Role.ADMINISTRATOR, "POST", "/v1/admin/tokens", body).status_code == 201
 
@@ -92,7 +95,8 @@ def test_a_last_page_that_is_just_full_names_no_next_one(limit: int, more: bool)
 def test_filters_hold_on_every_page(full: Any) -> None:
     for path, member in (("/v1/runs?status=pending", "runs"), ("/v1/admin/plans?paused=true", "plans"),
                          ("/v1/admin/tokens?role=viewer&live=true", "tokens"),
-                         ("/v1/admin/audit?action=token.create", "events")):
+                         ("/v1/admin/audit?action=token.create", "events"),
+                         ("/v1/admin/enrolment-codes?state=open", "codes")):
         whole = full.call(Role.ADMINISTRATOR, "GET", path).json()[member]
         assert len(whole) >= 2
         assert walked(full, path, member, 2) == whole, path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import subprocess
 import sys
@@ -42,6 +43,22 @@ def test_answers_tasks_survives_the_servers_death_and_stops_cleanly(bus: Bus, pl
     assert [entry["sha256"] for entry in entries if entry["message"] == "update"] == [digest(first), digest(second)]
     assert said.count("no server at") == 1, "an absent server is said once, not at every try"
     assert said.count("connection lost") == 1, "who stops loses no connection"
+
+
+def test_prints_one_line_of_json_when_it_is_heard_for_the_first_time(bus: Bus, plant: Plant) -> None:
+    server.update_users(bus.files, {"plant-1": plant.key})
+    plant.start("--json")
+    bus.start()
+    plant.wait_for("connected as a site")
+    bus.kill()
+    plant.wait_for("connection lost")
+    bus.start()
+    plant.wait_for("connected again")
+    assert plant.process is not None
+    plant.process.send_signal(signal.SIGTERM)
+    out, _ = plant.process.communicate(timeout=PATIENCE)
+    told = {"site_id": "plant-1", "server": f"127.0.0.1:{bus.port}", "public_key": plant.key}
+    assert out.count("\n") == 1 and json.loads(out) == told
 
 
 def test_says_hello_when_it_connects(bus: Bus, plant: Plant, oem: Oem) -> None:

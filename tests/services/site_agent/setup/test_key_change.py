@@ -8,6 +8,7 @@ import pytest
 
 from services.contracts.errors import NotFoundError
 from services.contracts.keys.signing import new_seed_file, public_key
+from services.site_agent.cli import main
 from services.site_agent.setup.key_change import make_next_key, next_seed, use_next_key
 
 
@@ -22,3 +23,26 @@ def test_the_next_key_waits_beside_the_present_one_and_takes_its_place(tmp_path:
     with pytest.raises(NotFoundError, match="`ballast-site key new` makes one"):
         use_next_key(seed)
     assert public_key(seed) == waiting
+
+
+def test_the_commands_tell_what_the_oem_has_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """To stderr: on stdout is the key alone, as scripts take it."""
+    folder = tmp_path / "p"
+    assert main(["init", "--site-id", "plant-7", "--dir", str(folder)]) == 0
+    present = capsys.readouterr().out.splitlines()[-1]
+
+    def said(action: str) -> tuple[str, str]:
+        assert main(["key", action, "--config", str(folder / "site.toml")]) == 0
+        out, err = capsys.readouterr()
+        assert err == "" or err.startswith("ballast-site: note: ") and err.count("\n") == 1
+        return out, err
+
+    assert said("show") == (f"{present}\n", "")
+    following, told = said("new")
+    enter = f"ballast site rotate-key plant-7 --key {following.strip()}"
+    assert following.strip() != present and enter in told and "the present key stays in use" in told
+    shown, told = said("show")
+    assert shown == f"{present}\n" and enter in told and "waits for `ballast-site key use`" in told
+    used, told = said("use")
+    assert following.strip() in used and enter in told and "whether the OEM has this one was not asked" in told
+    assert said("show") == (following, "")
