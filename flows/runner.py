@@ -12,6 +12,7 @@ import logging
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from uuid import UUID
 
 from httpx import HTTPError
@@ -63,6 +64,7 @@ class Watcher:
     _known: dict[str, PlanRecord] = field(default_factory=dict)
     _attempts: Counter[tuple[str, int]] = field(default_factory=Counter)
     _started: dict[str, UUID] = field(default_factory=dict)
+    _since: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     async def watch(self) -> None:
         """Look once a second, for ever."""
@@ -148,12 +150,14 @@ class Watcher:
     async def _bury_unbegun(self, run: Run) -> None:
         """Tell Prefect so of what an earlier process was killed in the midst of starting: the store knows no flow run.
 
-        Prefect would show it as pending for ever. One that is only scheduled is started by our runner.
+        Prefect would show it as pending for ever. One that is only scheduled is started by our runner; one that is in
+        its state since later than this process lives may be another living process's.
         """
         begun = FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.PENDING, StateType.RUNNING]))
         theirs = FlowRunFilter(tags=FlowRunFilterTags(all_=[run_tag(run)]), state=begun)
         for each in await self.client.read_flow_runs(flow_run_filter=theirs):
-            await self._mark_crashed(each.id)
+            if each.state is not None and each.state.timestamp < self._since:
+                await self._mark_crashed(each.id)
 
     async def _mark_crashed(self, flow_run_id: UUID) -> None:
         """Tell Prefect that the flow run of a killed process is over; it would show it as running for ever."""

@@ -109,6 +109,20 @@ def test_a_flow_run_that_was_being_started_at_a_kill_does_not_stay_pending(works
     assert ask_prefect(works, f"/flow_runs/{left['id']}")["state"]["type"] == "CRASHED"
 
 
+def test_what_another_process_is_starting_is_left_to_it(works: Any) -> None:
+    """Two that run flows both see a run that waits; neither tells Prefect that the other's flow run has crashed."""
+    plan = works.plan("started-twice", max_rounds=3)
+    until_prefect(lambda: deployment(works, "started-twice") is not None, "deployment")
+    made = deployment(works, "started-twice") or {}
+    run = works.store.runs.create_run(plan)
+    begun = {"state": {"type": "PENDING", "name": "Submitting"}, "tags": [f"run:{run.run_id}"],
+             "parameters": {"plan": "started-twice", "run_id": run.run_id}}
+    other = ask_prefect(works, f"/deployments/{made['id']}/create_flow_run", begun)
+    done = works.wait_for_run("started-twice")
+    assert done.status == "completed" and done.flow_run_id != other["id"], done.reason
+    assert ask_prefect(works, f"/flow_runs/{other['id']}")["state"]["type"] == "PENDING"
+
+
 def flow_runs_of(works: Any, plan: str) -> list[dict[str, Any]]:
     """Flow runs of a plan that have started, as Prefect shows them."""
     wanted = {"deployments": {"name": {"any_": [plan]}}}
