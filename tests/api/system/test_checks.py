@@ -33,7 +33,8 @@ def run(age: timedelta = timedelta(), status: str = "running") -> Run:
 
 def hook(**changes: Any) -> Webhook:
     return Webhook.model_validate(
-        {"webhook_id": "a" * 12, "url": "https://x", "created_by": "me", "created_at": NOW, "due_at": NOW} | changes
+        {"webhook_id": "a" * 12, "url": "https://x", "created_by": "me", "created_at": NOW, "due_at": NOW,
+         "last_number": 0} | changes
     )
 
 
