@@ -186,7 +186,7 @@ def _show(backend: Backend, args: argparse.Namespace) -> None:
 def _history(backend: Backend, args: argparse.Namespace) -> None:
     every = backend.store.plans.versions(args.name)
     earlier = dict(zip([each.version for each in every[1:]], every, strict=False))
-    print_list(args, plans.versions(backend, args.name, args.actor, args.since, args.until), {
+    print_list(args, plans.given_by(every, args.actor, args.since, args.until), {
         "version": "version", "at": "created_at", "by": "actor", "reason": "reason",
         "changes": lambda item: [*plan_changes(earlier[item.version].plan, item.plan)] if item.version > 1 else None,
     })

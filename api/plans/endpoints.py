@@ -109,7 +109,7 @@ def list_plan_versions(
     since: Moment | None = None, until: Moment | None = None, limit: WholeList = MAX_PAGE, cursor: Cursor = None,
 ) -> PlanVersions:
     """Every version of a plan, with who gave it and why; of one actor or time where asked."""
-    found = service.versions(backend, name, actor, since, until)
+    found = service.given_by(backend.store.plans.versions(name), actor, since, until)
     return PlanVersions(
         versions=page_of(found, lambda each: (each.version,), (int,), request, response, limit, cursor)
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -44,15 +44,12 @@ def listed(
     ]
 
 
-def versions(
-    backend: Backend, name: str, actor: str | None = None, since: datetime | None = None, until: datetime | None = None
+def given_by(
+    versions: Iterable[PlanVersion], actor: str | None, since: datetime | None, until: datetime | None
 ) -> list[PlanVersion]:
-    """Versions of a plan, the first one first: those that ``actor`` gave, from ``since`` to before ``until``.
-
-    ``NotFoundError`` where there is no such plan.
-    """
+    """Those of a plan's versions that ``actor`` gave, from ``since`` to before ``until``; None: all."""
     return [
-        each for each in backend.store.plans.versions(name)
+        each for each in versions
         if actor in (None, each.actor) and (since is None or each.created_at >= since)
         and (until is None or each.created_at < until)
     ]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import delete, or_, select, update
+from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from services.contracts.errors import NotFoundError
@@ -20,7 +20,7 @@ from services.round_store.documents import document
 from services.round_store.operation_tables import EnrolmentCodeRow, EventRow
 from services.round_store.queries import rows_touched
 from services.round_store.renaming import Renaming
-from services.round_store.run_leases import end_of_leases
+from services.round_store.run_leases import is_free_for
 from services.round_store.run_rows import FINAL
 from services.round_store.run_states import drop_state
 from services.round_store.run_tables import EvidenceRow, RunExchangeRow, RunRow, SiteUpdateRow
@@ -58,10 +58,8 @@ class LeavingRepository(Repository):
         """
         with self._scope.write() as session:
             now = utc_now(session)
-            expired = or_(RunRow.lease_until < now, RunRow.lease_until > end_of_leases(now, seconds))
-            free = or_(RunRow.lease_until.is_(None), expired, RunRow.lease_owner == owner)
             until = {"lease_owner": owner, "lease_until": now + timedelta(seconds=seconds)}
-            ours = RunRow.run_id == run_id, RunRow.leaving.is_not(None), _ENDED, free
+            ours = RunRow.run_id == run_id, RunRow.leaving.is_not(None), _ENDED, is_free_for(owner, now, seconds)
             if not rows_touched(session.execute(update(RunRow).where(*ours).values(until))):
                 return False
             left = session.scalar(select(RunRow.leaving).where(RunRow.run_id == run_id))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import and_, bindparam, or_, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, or_, select, update
 
 from services.contracts.history.run import Run
 from services.round_store.queries import rows_touched
@@ -37,11 +37,9 @@ class LeaseRepository(Repository):
         """
         with self._scope.write() as session:
             now = utc_now(session)
-            expired = or_(RunRow.lease_until < now, RunRow.lease_until > end_of_leases(now, seconds))
-            free = or_(RunRow.lease_until.is_(None), expired, RunRow.lease_owner == owner)
             taken = session.execute(
                 update(RunRow)
-                .where(RunRow.run_id == run_id, RunRow.status.in_(UNFINISHED_STATUSES), free)
+                .where(RunRow.run_id == run_id, _UNFINISHED, is_free_for(owner, now, seconds))
                 .values(lease_owner=owner, lease_until=now + timedelta(seconds=seconds))
             )
             if rows_touched(taken):
@@ -82,10 +80,16 @@ class LeaseRepository(Repository):
             if lease_seconds is None:
                 found = session.scalars(_STALE, times)
             else:
-                found = session.scalars(_STALE_BY_A_CLOCK, times | {"end": end_of_leases(moment, lease_seconds)})
+                found = session.scalars(_STALE_BY_A_CLOCK, times | {"end": _end_of_leases(moment, lease_seconds)})
             return [Run.of_record(row) for row in found]
 
 
-def end_of_leases(now: datetime, seconds: float) -> datetime:
+def is_free_for(owner: str, now: datetime, seconds: float) -> ColumnElement[bool]:
+    """Whether an owner may take a run's lease for ``seconds``: nobody's, its own, expired, or of another clock."""
+    expired = or_(RunRow.lease_until < now, RunRow.lease_until > _end_of_leases(now, seconds))
+    return or_(RunRow.lease_until.is_(None), expired, RunRow.lease_owner == owner)
+
+
+def _end_of_leases(now: datetime, seconds: float) -> datetime:
     """No lease that is given for ``seconds`` ends later; twice as much, as two clocks may differ a little."""
     return now + timedelta(seconds=2 * seconds)

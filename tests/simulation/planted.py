@@ -71,7 +71,7 @@ MISTAKES = tuple(Mistake(*each) for each in (
      "ModelVersionRepository.add", "if known.run_id == run_id:", "if False:"),
     ("a run that is evaluated asks its plants once more", "flows.retrain", "drive", "if draft is None:", "if True:"),
     ("a run's draft is not committed", f"{STORE}.runs", "RunRepository.keep_draft", "if known is None:", "if False:"),
-    ("a clock that is put back keeps a dead process's lease", f"{STORE}.run_leases", "end_of_leases",
+    ("a clock that is put back keeps a dead process's lease", f"{STORE}.run_leases", "_end_of_leases",
      "timedelta(seconds=2 * seconds)", "timedelta(days=3650)"),
     ("a key that was changed holds for ever", "services.contracts.history.records", "Site.keys_at",
      "now >= self.former_key_until", "False"),

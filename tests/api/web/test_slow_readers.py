@@ -82,8 +82,8 @@ def test_who_reads_slowly_has_all_of_it(world: Any, monkeypatch: Any, request: A
     body = json.dumps({"samples": [FEATURES_EXAMPLE] * 10_000}).encode()
     with asked(server, world, "application/json", f"Content-Length: {len(body)}\r\nConnection: close") as client:
         client.sendall(body)
-        found, began = b"", time.monotonic()
-        while time.monotonic() < began + 6.0:  # thrice its patience
+        found = b""
+        for _ in range(30):  # thrice its patience
             found += client.recv(SMALL)
             time.sleep(0.2)
         while more := client.recv(2**20):

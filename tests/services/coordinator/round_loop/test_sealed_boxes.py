@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from services.contracts.history.run import ExcludedSite
 from services.contracts.keys.signing import signer
 from services.contracts.wire.masking import MaskKey, Preparation, Unmasked, Unmasking
 from services.contracts.wire.messages import Task
 from services.coordinator.asking.ports import RawAnswer
 from services.coordinator.round_loop import summed_rounds
-from services.coordinator.run_state.training_state import TooFewSitesError
+from services.coordinator.run_state.training_state import TooFewSitesError, TrainedModel
 from services.masking.keys import _statement
 from services.site_agent.rules.policy import Refusal
 from tests.services.coordinator.fake_ports import FakePlant, FakeWorks
@@ -61,6 +62,15 @@ def denied(*peers: str) -> Callable[[Any], Any]:
     return falsely
 
 
+def trained_without_the_liar(works: FakeWorks, **changes: Any) -> tuple[ExcludedSite, TrainedModel]:
+    """A run to its gap that leaves the liar out, and nobody else: how it stands in the run, and the model."""
+    run = on_sums(works, **changes)
+    trained = works.train(run)
+    (left_out,) = works.store.get_run(run.run_id).excluded
+    assert left_out.site_id == LIAR and trained.certificate.gap <= 1e-3
+    return left_out, trained
+
+
 @pytest.mark.parametrize("how", [sealed_for("plant-1"), denied("plant-1", "plant-2", "plant-3")])
 def test_a_box_that_one_plant_cannot_open_costs_nobody_its_place(
     works: FakeWorks, how: Callable[[Any], Any], caplog: pytest.LogCaptureFixture
@@ -75,11 +85,9 @@ def test_a_box_that_one_plant_cannot_open_costs_nobody_its_place(
 
 def test_who_seals_for_none_is_left_out_and_the_run_goes_on(works: FakeWorks) -> None:
     masks(works.plants[LIAR], sealed_for("plant-1", "plant-2", "plant-3"))
-    run = on_sums(works)
-    trained = works.train(run)
-    (left_out,) = works.store.get_run(run.run_id).excluded
-    assert (left_out.site_id, left_out.code, left_out.round) == (LIAR, "false_shares", 1)
-    assert trained.certificate.gap <= 1e-3 and set(trained.worst_weights) == {"plant-1", "plant-2", "plant-3"}
+    left_out, trained = trained_without_the_liar(works)
+    assert (left_out.code, left_out.round) == ("false_shares", 1)
+    assert set(trained.worst_weights) == {"plant-1", "plant-2", "plant-3"}
 
 
 def test_of_three_plants_who_seals_for_none_is_the_one_that_is_named(works: FakeWorks) -> None:
@@ -105,11 +113,8 @@ def test_who_answers_and_never_unmasks_where_all_are_needed_is_left_out(works: F
         return RawAnswer(LIAR, None, "late", 0.1) if isinstance(task.masking, Unmasking) else None
 
     plant.behave = behave
-    run = on_sums(works, sum_threshold=1.0)
-    trained = works.train(run)
-    (left_out,) = works.store.get_run(run.run_id).excluded
-    assert left_out.site_id == LIAR and "made masks for 5 rounds" in left_out.reason
-    assert trained.certificate.gap <= 1e-3
+    left_out, _ = trained_without_the_liar(works, sum_threshold=1.0)
+    assert "made masks for 5 rounds" in left_out.reason
 
 
 def test_a_mask_key_that_nobody_can_use_is_left_out_alone(works: FakeWorks) -> None:
@@ -122,11 +127,8 @@ def test_a_mask_key_that_nobody_can_use_is_left_out_alone(works: FakeWorks) -> N
         return said.model_copy(update={"public_key": bytes(32), "signature": signature})
 
     masks(plant, low)
-    run = on_sums(works, absence_patience_seconds=0.5)
-    trained = works.train(run)
-    (left_out,) = works.store.get_run(run.run_id).excluded
-    assert left_out.site_id == LIAR and "no point that a secret can be agreed on with" in left_out.reason
-    assert trained.certificate.gap <= 1e-3
+    left_out, _ = trained_without_the_liar(works, absence_patience_seconds=0.5)
+    assert "no point that a secret can be agreed on with" in left_out.reason
 
 
 def test_a_plant_that_refuses_all_boxes_as_agents_of_before_did_is_left_out_by_name(works: FakeWorks) -> None:
