@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from services.contracts.history.run import Run
+from tests.journeys.works import ProcessWorks, open_process_works
 
 BALL = {"norm": "l2", "radius": 0.3}
 CASES: dict[str, dict[str, Any]] = {
@@ -28,36 +32,57 @@ SETTINGS = {method: {"method": method, "max_rounds": 50, "min_sites": 4} | chang
 
 
 @pytest.fixture(scope="module")
-def ends(works: Any) -> dict[str, Run]:
-    """The end of every run by its plan's name: ``killed-`` in the middle once, and ``whole-``, left in peace.
+def twins(
+    tmp_path_factory: pytest.TempPathFactory, prefect_url: str, new_mlflow: Callable[[Path], str]
+) -> Iterator[tuple[ProcessWorks, ProcessWorks]]:
+    """Two works whose plants have the same rows and draw by the same secret, and were never asked anything.
+
+    A plant's guard decides by all that has left: at one plant the second of two runs may be told a looser cut.
+    """
+    with ExitStack() as stack:
+        homes = [tmp_path_factory.mktemp(name) for name in ("killed", "whole")]
+        first, second = (
+            stack.enter_context(open_process_works(home, prefect_url, secret=b"of both works".ljust(32)))
+            for home in homes
+        )
+        for works in (first, second):
+            assert new_mlflow(works.home) == works.settings.tracking_uri
+            for method, settings in SETTINGS.items():
+                works.plan(f"of-{method}", **settings)
+        yield first, second
+
+
+@pytest.fixture(scope="module")
+def ends(twins: tuple[ProcessWorks, ProcessWorks]) -> list[dict[str, Run]]:
+    """The end of every run by its plan's name: in the first works killed in the middle once, in the second not.
 
     A process goes on with the run whose process was killed, then begins the next method's; the last does the rest.
     """
+    works, undisturbed = twins
     interrupted: list[Run] = []
-    wholes = [f"whole-{method}" for method in SETTINGS]
+    for method in SETTINGS:
+        undisturbed.train(f"of-{method}")
     for method, settings in SETTINGS.items():
-        killed, rounds = f"killed-{method}", settings["max_rounds"]
-        works.plan(killed, **settings)
-        works.plan(f"whole-{method}", **settings)
-        works.train(killed)
-        works.wait_for_round(killed, rounds // 5)
-        works.kill_training()
-        interrupted.append(works.newest_run(killed))
-        assert interrupted[-1].status == "running" and rounds // 5 <= interrupted[-1].rounds < rounds
-        works.train(killed)
-    for plan in wholes:
+        plan, rounds = f"of-{method}", settings["max_rounds"]
         works.train(plan)
-    found = {plan: works.wait_for_run(plan) for plan in [*(run.plan.name for run in interrupted), *wholes]}
-    assert [found[run.plan.name].run_id for run in interrupted] == [run.run_id for run in interrupted]
+        works.wait_for_round(plan, rounds // 5)
+        works.kill_training()
+        interrupted.append(works.newest_run(plan))
+        assert interrupted[-1].status == "running" and rounds // 5 <= interrupted[-1].rounds < rounds
+        works.train(plan)
+    found = [{f"of-{method}": each.wait_for_run(f"of-{method}") for method in SETTINGS} for each in twins]
+    assert [found[0][run.plan.name].run_id for run in interrupted] == [run.run_id for run in interrupted]
     return found
 
 
 @pytest.mark.parametrize("method", CASES)
-def test_a_killed_flow_resumes_to_the_same_model(works: Any, ends: dict[str, Run], method: str) -> None:
-    rounds = SETTINGS[method]["max_rounds"]
-    whole, killed = f"whole-{method}", f"killed-{method}"
-    for plan in (whole, killed):
-        assert ends[plan].status == "completed" and ends[plan].rounds == rounds, ends[plan].reason
-    records = works.store.runs.get_rounds(ends[killed].run_id)
+def test_a_killed_flow_resumes_to_the_same_model(
+    twins: tuple[ProcessWorks, ProcessWorks], ends: list[dict[str, Run]], method: str
+) -> None:
+    rounds, plan = SETTINGS[method]["max_rounds"], f"of-{method}"
+    for found in ends:
+        assert found[plan].status == "completed" and found[plan].rounds == rounds, found[plan].reason
+    works, undisturbed = twins
+    records = works.store.runs.get_rounds(ends[0][plan].run_id)
     assert [record.round for record in records] == list(range(1, rounds + 1))
-    assert np.abs(works.weights(killed) - works.weights(whole)).max() <= 1e-9
+    assert np.abs(works.weights(plan) - undisturbed.weights(plan)).max() <= 1e-9

@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import closing, contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from services.registry.mlflow_registry import ModelRegistry
 from services.round_store.run_rows import FINAL
 from services.round_store.store import RoundStore
 from services.site_agent.cli import main as ballast_site
+from services.site_agent.vault.exposure_record import ExposureRecord
 from tests.nats_server import start
 from tests.ports import free_port
 from tests.waiting import PATIENCE, wait_until
@@ -87,6 +89,7 @@ class ProcessWorks:
     server: subprocess.Popen[bytes] | None = None
     flows: list[subprocess.Popen[bytes]] = field(default_factory=list)
     lasting: subprocess.Popen[bytes] | None = None
+    secret: bytes | None = None
 
     @property
     def files(self) -> BusFiles:
@@ -125,6 +128,8 @@ class ProcessWorks:
         assert text.count('\nreveal = ["sums"]\n') == 1
         text = text.replace('reveal = ["sums"]', 'reveal = ["sums", "each site"]')
         policy.write_text(text)
+        if self.secret is not None:
+            draw_by(folder / "exposure.sqlite", self.secret)
         self.store.sites.enrol(site, said.getvalue().split()[-1], ["rig"])
         update_users(self.files, {each.site_id: each.public_key for each in self.store.sites.list_sites("active")})
 
@@ -226,6 +231,13 @@ class ProcessWorks:
         self.store.close()
 
 
+def draw_by(record: Path, secret: bytes) -> None:
+    """Begin a plant's record of what was answered, with a secret of ours for its guard to draw by."""
+    ExposureRecord(record).close()
+    with closing(sqlite3.connect(record)) as base, base:
+        base.execute("UPDATE secret SET bytes = ?", (secret,))
+
+
 def rows_of(site: int, count: int, seed: int) -> list[list[str]]:
     draw = np.random.default_rng([seed, site])
     labels = np.arange(count) % 2
@@ -237,11 +249,12 @@ def rows_of(site: int, count: int, seed: int) -> list[list[str]]:
 
 @contextmanager
 def open_process_works(
-    base: Path, prefect_url: str, *, sites: int = 4, rows: int = 120, link: str = ""
+    base: Path, prefect_url: str, *, sites: int = 4, rows: int = 120, link: str = "", secret: bytes | None = None
 ) -> Iterator[ProcessWorks]:
     """Found the works below a folder, start its server and its agents; all of it is stopped at the end.
 
-    With ``link``, settings of a plant link of the caller's own, no server is started.
+    With ``link``, settings of a plant link of the caller's own, no server is started. Works with the same ``secret``
+    are twins: their plants answer the same questions in the same order with the same bytes.
     """
     home, plants = base / "oem", base / "plants"
     home.mkdir()
@@ -257,7 +270,7 @@ def open_process_works(
         "PREFECT_HOME": str(base / "prefect-client"), "PREFECT_SERVER_ANALYTICS_ENABLED": "false", **PREFECT_GUARDS,
         "PREFECT_API_AUTH_STRING": PREFECT_SECRET,
     }
-    running = ProcessWorks(home, plants, settings, RoundStore.open(settings.database), environment)
+    running = ProcessWorks(home, plants, settings, RoundStore.open(settings.database), environment, secret=secret)
     try:
         prepare(running.files, host="127.0.0.1", port=settings.nats.port, host_names=["127.0.0.1"], site_keys={})
         if not link:
