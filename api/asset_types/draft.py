@@ -16,7 +16,7 @@ from api.asset_types.headers import is_found_at_plants, meant_header, plain_name
 from models.basics import FloatArray
 from services.contracts.errors import InvalidInputError
 from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
-from services.contracts.machines.likely_range import likely_range
+from services.contracts.machines.likely_range import likely_range, range_for_classes
 from services.contracts.machines.likely_scale import likely_log_range, speaks_for_logarithms
 from services.contracts.machines.target import Target
 from services.contracts.reading import explain
@@ -152,13 +152,7 @@ def _sensor(header: str, readings: FloatArray, *, is_for_target: bool) -> _Colum
                        f"{name} = {quoted(header)} under [data.columns]")
     spreads = speaks_for_logarithms(readings)
     by_log = spreads and is_for_target
-    low, high = likely_log_range(readings) if by_log else likely_range(readings)
-    beyond = readings[(readings < low) | (readings > high)]
-    if beyond.size:
-        remarks.append(
-            f"{name}: {beyond.size} of {np.isfinite(readings).sum()} readings are far from all others and likely "
-            f"mistakes, the farthest {beyond[np.abs(beyond - (low + high) / 2).argmax()]:g}: they are cut to the range"
-        )
+    low, high = _range(name, readings, remarks, by_log=by_log, is_for_target=is_for_target)
     if low == high:
         remarks.append(f"{name}: reads {low:g} in every row")
         high = low + 1.0
@@ -174,6 +168,33 @@ def _sensor(header: str, readings: FloatArray, *, is_for_target: bool) -> _Colum
         remarks.append(f"{name}: {empty} of {readings.size} cells are empty; plants train on rows that have them all")
     scale: Literal["linear", "log"] = "log" if by_log else "linear"
     return _Column(Feature(name=name, unit=unit, low=low, high=high, scale=scale), tuple(remarks))
+
+
+def _range(
+    name: str, readings: FloatArray, remarks: list[str], *, by_log: bool, is_for_target: bool
+) -> tuple[float, float]:
+    """Ends of the range, with remarks on the readings that it leaves out."""
+    low, high = likely_log_range(readings) if by_log else likely_range(readings)
+    total, mistakes = np.isfinite(readings).sum(), _beyond(readings, low, high)
+    if mistakes.size:
+        farthest = mistakes[np.abs(mistakes - (low + high) / 2).argmax()]
+        remarks.append(
+            f"{name}: {mistakes.size} of {total} readings are far from all others and likely mistakes, the farthest "
+            f"{farthest:g}: they are cut to the range"
+        )
+    if is_for_target:
+        return low, high
+    first, last = range_for_classes(readings)
+    if tails := _beyond(readings, first, last).size - mistakes.size:
+        remarks.append(
+            f"{name}: {tails} of {total} readings are in its long tails, which end at {low:g} and {high:g}: they are "
+            "cut to the range, so that the others are told apart; widen it where how far out they lie counts"
+        )
+    return first, last
+
+
+def _beyond(readings: FloatArray, low: float, high: float) -> FloatArray:
+    return readings[(readings < low) | (readings > high)]
 
 
 def _outwards(low: float, high: float) -> tuple[float, float]:

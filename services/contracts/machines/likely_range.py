@@ -1,4 +1,4 @@
-"""The range that a sensor's readings speak for, without the readings that are likely mistakes."""
+"""The range that a sensor's readings speak for: without likely mistakes, and for classes without long tails."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ from models.basics import FloatArray
 
 FENCE = 5.0
 """A reading this many middle widths beyond the middle is taken for a mistake."""
+
+LONG = 4.0
+"""Middle widths of a range beyond which its readings have long tails: even readings have 1.1, normal ones 2 to 2.5."""
+TAIL = 1.0
+"""Middle widths beyond the middle at which long tails are cut: of normal readings one in a million lies beyond."""
 
 _MIDDLE = (0.05, 0.95)
 
@@ -26,3 +31,17 @@ def likely_range(readings: FloatArray, fence: float = FENCE) -> tuple[float, flo
     width = high - low
     near = known if width == 0.0 else known[(known >= low - fence * width) & (known <= high + fence * width)]
     return float(near.min()), float(near.max())
+
+
+def range_for_classes(readings: FloatArray) -> tuple[float, float]:
+    """Ends between which readings (N,), N > 0, tell classes apart: :func:`likely_range`, with long tails cut.
+
+    With q and w as there, a range wider than :data:`LONG` w is cut at ``q_.05 - TAIL w`` and ``q_.95 + TAIL w``. Nearly
+    all readings fill a third of what is left, and those beyond are told from them, though not from one another.
+    """
+    low, high = likely_range(readings)
+    first, last = np.quantile(readings[np.isfinite(readings)], _MIDDLE)
+    width = last - first
+    if width == 0.0 or high - low <= LONG * width:
+        return low, high
+    return float(max(low, first - TAIL * width)), float(min(high, last + TAIL * width))

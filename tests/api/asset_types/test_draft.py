@@ -207,6 +207,27 @@ def test_the_farthest_reading_is_the_one_farthest_from_the_middle_of_the_range(t
     assert "s: 2 of 102 readings are far from all others" in remarks and "the farthest -60:" in remarks
 
 
+def test_long_tails_are_cut_where_classes_alone_are_told_apart_and_mistakes_are_told_by_themselves(
+    tmp_path: Path
+) -> None:
+    readings = np.array([*np.linspace(0.0, 1.0, 1000), 3.0, -3.5, 80.0])
+    path = tmp_path / "t.csv"
+    lines = "".join(f"{each!r},{'ab'[row % 2]},{row}\n" for row, each in enumerate(readings.tolist()))
+    path.write_text("s,label,life\n" + lines)
+    first, last = np.quantile(readings, [0.05, 0.95])
+    made = drafted(path, without=("life",))
+    (sensor,) = made.asset_type.features
+    assert sensor.low == pytest.approx(2.0 * first - last, abs=0.04)
+    assert sensor.high == pytest.approx(2.0 * last - first, abs=0.04)
+    remarks = "\n".join(made.remarks)
+    assert "s: 1 of 1003 readings are far from all others and likely mistakes, the farthest 80:" in remarks
+    assert "s: 2 of 1003 readings are in its long tails, which end at -3.5 and 3:" in remarks
+    whole = drafted(path, target="life")
+    (sensor,) = whole.asset_type.features
+    assert (sensor.low, sensor.high) == (-3.5, 3.0), "a target goes on with what is far out"
+    assert "long tails" not in "\n".join(whole.remarks)
+
+
 @pytest.mark.parametrize(("count", "is_table"), [(2, True), (20, True), (21, False), (1, False)])
 def test_two_to_twenty_words_are_classes(tmp_path: Path, count: int, is_table: bool) -> None:
     path = tmp_path / "t.csv"

@@ -30,7 +30,7 @@ from models.multiclass import predict_class, predict_scores
 from services.contracts.history.run import Run
 from services.contracts.keys.signing import new_seed_file, public_key, signer
 from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
-from services.contracts.machines.likely_range import likely_range
+from services.contracts.machines.likely_range import likely_range, range_for_classes
 from services.contracts.machines.likely_scale import likely_log_range, speaks_for_logarithms
 from services.contracts.machines.target import Target
 from services.contracts.machines.value_range import Ranges
@@ -204,10 +204,11 @@ def _asset_type(train: Part) -> AssetType:
 
 def _feature(name: str, readings: FloatArray, train: Part) -> Feature:
     """A sensor by its readings, as ``ballast asset-type draft`` proposes it but for the rounding of the ends."""
-    if train.outcomes.dtype.kind == "f" and speaks_for_logarithms(readings):
+    is_for_target = train.outcomes.dtype.kind == "f"
+    if is_for_target and speaks_for_logarithms(readings):
         low, high = likely_log_range(readings)
         return Feature(name=name, unit="1", low=low, high=high, scale="log")
-    low, high = likely_range(readings)
+    low, high = likely_range(readings) if is_for_target else range_for_classes(readings)
     return Feature(name=name, unit="1", low=low, high=high if high > low else low + 1.0)
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from services.contracts.machines.likely_range import FENCE, likely_range
+from services.contracts.machines.likely_range import FENCE, LONG, TAIL, likely_range, range_for_classes
 
 READINGS = arrays(np.float64, st.integers(1, 60), elements=st.floats(-1e6, 1e6))
 
@@ -49,3 +49,34 @@ def test_a_sensor_that_seldom_moves_keeps_what_it_read() -> None:
 def test_no_reading_at_all_is_refused() -> None:
     with pytest.raises(ValueError, match="no reading is a number"):
         likely_range(np.array([np.nan, np.inf]))
+
+
+@given(READINGS)
+def test_of_classes_the_range_is_within_the_likely_one_and_holds_the_middle(readings: np.ndarray) -> None:
+    low, high = range_for_classes(readings)
+    widest, (first, last) = likely_range(readings), np.quantile(readings, [0.05, 0.95])
+    assert widest[0] <= low <= high <= widest[1]
+    inside = readings[(readings >= first) & (readings <= last)]
+    assert not inside.size or (low <= inside.min() and inside.max() <= high)
+    assert range_for_classes(-readings) == pytest.approx((-high, -low), rel=1e-9, abs=1e-9)
+
+
+def test_of_classes_a_range_of_four_middle_widths_stays_and_a_wider_one_is_cut() -> None:
+    body = np.linspace(0.0, 1.0, 10_001)
+    for wide, kept in ((LONG * 0.9 - 0.01, True), (LONG * 0.9 + 0.01, False)):
+        low, high = range_for_classes(np.append(body, wide))
+        assert low == 0.0 and likely_range(np.append(body, wide)) == (0.0, wide)
+        assert high == (wide if kept else pytest.approx(0.95 + TAIL * 0.9, abs=1e-3))
+
+
+def test_of_classes_both_tails_are_cut_and_what_is_missing_is_none() -> None:
+    readings = np.random.default_rng(5).standard_t(1.5, 2000)
+    low, high = range_for_classes(np.append(readings, [np.nan, np.inf]))
+    first, last = np.quantile(readings, [0.05, 0.95])
+    assert (low, high) == (first - TAIL * (last - first), last + TAIL * (last - first))
+
+
+def test_of_classes_a_sensor_that_seldom_moves_keeps_what_it_read() -> None:
+    readings = np.zeros(100)
+    readings[3] = 8.0
+    assert range_for_classes(readings) == (0.0, 8.0)
