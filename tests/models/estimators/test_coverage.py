@@ -83,8 +83,9 @@ def test_too_few_rows_of_a_group_are_refused_with_how_many_are_needed() -> None:
         for wrong in (0.0, 1.0, 2.0, float("nan")):
             with pytest.raises(ProblemError, match=f"coverage must lie between 0 and 1, both excluded, got {wrong:g}"):
                 model.predict_interval(features, wrong, method=method)  # type: ignore[arg-type]
-        with pytest.raises(ProblemError, match="coverage must be a number, got 'most'"):
-            model.predict_interval(features, "most", method=method)  # type: ignore[arg-type]
+        for text in ("most", "0.8"):
+            with pytest.raises(ProblemError, match=f"coverage must be a number, got '{text}'"):
+                model.predict_interval(features, text, method=method)  # type: ignore[arg-type]
 
 
 def test_targets_are_dealt_so_that_every_fold_has_its_part_of_every_group() -> None:
