@@ -19,6 +19,7 @@ from collections.abc import Sequence  # noqa: E402
 from typing import Any, Final, get_args  # noqa: E402
 
 import numpy as np  # noqa: E402
+from numpy.typing import NDArray  # noqa: E402
 
 from models.basics import FloatArray, TransportNorm  # noqa: E402
 from models.cohorts.dealing import deal  # noqa: E402
@@ -32,7 +33,7 @@ KINDS: Final = ("noisy", "clean", "rare")
 FEATURES, SEGMENTS, LIMIT = 30, 6, 150
 
 
-def made(kind: str) -> tuple[FloatArray, FloatArray, FloatArray]:
+def made(kind: str) -> tuple[FloatArray, FloatArray, NDArray[np.intp]]:
     """Features (N, 30), labels (N,) of -1 and 1, and the plant of each row (N,)."""
     draw = np.random.default_rng(0)
     n = PLANTS * int(draw.integers(60, 200))
