@@ -8,6 +8,7 @@ must read while it sends (:mod:`api.web.slow_readers`).
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import orjson
@@ -32,6 +33,7 @@ LONGEST_LINE: Final = 64 * 1024
 """Bytes of one line: a sample of several hundred features and their names."""
 CHUNK: Final = 1_000
 """Lines that are answered at once."""
+_NUMBERS: Final = frozenset({"coverage", "confidence"})
 Numbered = tuple[int, bytes | None]
 """A line by its number from 1; None: it was too long to be kept."""
 
@@ -44,13 +46,22 @@ async def answer(request: Request, kind: Kind) -> Response:
     """
     check_query(request.query_params, dict.fromkeys(kind.in_query, False))
     try:
-        asked = kind.asked(dict(request.query_params))
+        asked = kind.asked(_beside(request.query_params))
     except ValidationError as error:
         raise InvalidInputError(f"query: {explain(error)}") from None
     name = request.path_params["name"]
     served = await run_in_threadpool(kind.served, request.app.state.backend.predictors, name, asked.alias)
     coverage_of(served.version, asked.coverage)
     return _Lines(_answers(request, kind, served, asked))
+
+
+def _beside(query: Mapping[str, str]) -> dict[str, object]:
+    """What the query says, with numbers where the contract has some: a query has nothing but texts."""
+    found: dict[str, object] = dict(query)
+    for name in _NUMBERS & found.keys():
+        with suppress(ValueError):
+            found[name] = float(query[name])
+    return found
 
 
 class _Lines(Response):

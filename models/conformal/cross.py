@@ -129,7 +129,11 @@ def cross_sets(held: OutOfFold, scores: FloatArray, coverage: float) -> NDArray[
 
 
 def cross_interval(held: OutOfFold, values: FloatArray, coverage: float) -> FloatArray:
-    """Intervals (n, 2) at a coverage in (0, 1) from the estimates (F, n) of new rows under each model."""
+    """Intervals (n, 2) at a coverage in (0, 1) from the estimates (F, n) of new rows under each model.
+
+    At a coverage of a few per cent the two ends may pass one another, where the models' estimates differ by more than
+    such an interval is wide. What lies between them is told then, which holds more than the empty set of the formula.
+    """
     level = held.check_level(coverage)
     below, above = np.stack([ends.at(each) for ends, each in zip(held.ends, values, strict=True)], axis=1)
     low, high = np.full(values.shape[1], np.inf), np.full(values.shape[1], -np.inf)
@@ -138,7 +142,7 @@ def cross_interval(held: OutOfFold, values: FloatArray, coverage: float) -> Floa
         rank = np.ceil((counts.sum() + 1.0) * level * (1.0 - 1e-12))
         high = np.maximum(high, _ranked(values[fold] + scores * above[fold], counts, rank))
         low = np.minimum(low, -_ranked(scores * below[fold] - values[fold], counts, rank))
-    return np.column_stack([low, high])
+    return np.column_stack([np.minimum(low, high), np.maximum(low, high)])
 
 
 def _at_or_above(scores: FloatArray, counts: FloatArray, at: FloatArray) -> FloatArray:

@@ -82,8 +82,9 @@ class DRSVC(RobustClassifier):
         plan has them by those of the asset type, unless they all lie in [0, 1] and none within a hundredth of it, or
         there is a support or a given lift: radius and label_flip_cost are then in shares of ``feature_scale_``; planes,
         lift and ``robustness_radius`` stay in the features' own units. A mapping takes the features as they are, and
-        gives ``radius`` (factors), ``label_flip_cost``, ``client_radius``, ``segments`` (0: no splines), ``folds`` (5),
-        ``seed``, ``rule`` ("one-standard-error", "best" or "paired") and ``budget`` (2 trainings; 3 of "auto").
+        gives some of ``radius`` (factors; without it those of "auto"), ``label_flip_cost``, ``client_radius`` and
+        ``segments`` (0: no splines), and may give ``folds`` (5), ``seed``, ``rule`` ("one-standard-error", "best" or
+        "paired") and ``budget`` (2 trainings; 3 of "auto").
         The loss stays the hinge, and planes of several classes are not coupled (``FederatedDRClassifier`` does both).
         ``tuning_curve_`` and ``tuning_why_`` say what was tried and chosen, ``radius_`` and ``lift_`` what was used.
     multi_class : {"one_vs_rest", "crammer_singer"}, default "one_vs_rest"

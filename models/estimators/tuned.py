@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,8 @@ from models.basics import FloatArray, ProblemError
 from models.estimators.choices import mixture_ball
 from models.estimators.folds import in_any_unit
 from models.estimators.table import Table
-from models.estimators.values import number, shown, whole_number
+from models.estimators.tuning_argument import asked_tuning, listed, numbers
+from models.estimators.values import number, whole_number
 from models.features.common_units import CommonUnits
 from models.features.lift import Lift
 from models.features.products import product_lift
@@ -44,7 +45,6 @@ _ROUNDS = 20  # of the level bundle to a gap of 1e-3; here they cost time alone,
 _FOLDS = 5  # where a mapping does not say
 _TRAININGS = 2.0  # a budget that is not stated
 _ROUNDING = 1e-9  # of features that were scaled to [0, 1]
-_KNOWN = ("radius", "label_flip_cost", "client_radius", "segments", "folds", "seed", "rule", "budget")
 
 
 Splines = Callable[[int], Lift]
@@ -107,20 +107,21 @@ def tuned(
 ) -> Tuned:
     """Choose the terms by cross-validation inside the sites.
 
-    ``given``: "auto", or a mapping with some of ``radius`` (factors), ``label_flip_cost``, ``client_radius`` (values),
-    ``segments`` (of splines; 0: the features themselves), ``folds`` (5), ``seed`` (0), ``rule`` ("one-standard-error",
-    "best" or "paired") and ``budget`` (2, in trainings); "auto" has 3 folds, "best" and 3. ``heads`` (K, N) are labels
-    or targets of rows that are not lifted; ``shares`` (G,) the weights of the sites; ``splines`` makes a lift of so
-    many segments, None where none may be tried: ``lift`` is the one that stays. ``couples``: the budget pays for a
+    ``given``: "auto", or a mapping with some of ``radius`` (factors; those of "auto" where it has none),
+    ``label_flip_cost``, ``client_radius`` (values) and ``segments`` (of splines; 0: the features themselves), and of
+    ``folds`` (5), ``seed`` (0), ``rule`` ("one-standard-error", "best" or "paired") and ``budget`` (2, in trainings);
+    "auto" has 3 folds, "best" and 3. ``heads`` (K, N) are labels or targets of rows that are not lifted; ``shares``
+    (G,) the weights of the sites; ``splines`` makes a lift of so many segments, None where none may be tried: ``lift``
+    is the one that stays. ``couples``: the budget pays for a
     coupling of the planes, too, which comes after the training. ``rows_by_class`` (C,): where "auto" has the loss.
 
     Raises
     ------
     ProblemError
-        Not such a mapping, a grid of one, a budget below one training, too few folds, or no radius to tune; of a
-        mapping too few rows, where "auto" takes the terms as they are, as a plan does.
+        Not such a mapping, one that tries nothing, a grid of one, a budget below one training, too few folds, or no
+        radius to tune; of a mapping too few rows, where "auto" takes the terms as they are, as a plan does.
     """
-    asked = _asked(given)
+    asked = asked_tuning(given)
     if not any(spec.radius > 0 for spec in specs):
         raise ProblemError("tuning tries factors of the radius: give a radius above 0")
     cost, loss = specs[0].label_flip_cost, specs[0].loss
@@ -128,9 +129,9 @@ def tuned(
         rows_by_class = None
     lifts = _lifts(asked, given, splines, lift, table.features, rows_by_class, target=loss.task == "regression")
     candidates = grid(
-        _numbers("radius", asked.get("radius", automatic_radii(loss.name, rare=rows_by_class is not None))),
-        _numbers("label_flip_cost", asked.get("label_flip_cost", cost)), len(lifts),
-        _numbers("client_radius", asked.get("client_radius", [client_radius])),
+        numbers("radius", asked.get("radius", automatic_radii(loss.name, rare=rows_by_class is not None))),
+        numbers("label_flip_cost", asked.get("label_flip_cost", cost)), len(lifts),
+        numbers("client_radius", asked.get("client_radius", [client_radius])),
     )
     n_folds = whole_number("folds", asked.get("folds", AUTO_FOLDS if isinstance(given, str) else _FOLDS), least=1)
     tables = [table if each is None else replace(table, features=each.apply(table.features)) for each in lifts]
@@ -205,7 +206,7 @@ def _lifts(
         return tuple(made[each]() for each in kinds)
     if splines is None:
         raise ProblemError("segments are tuned with lift None or 'spline', and without a support")
-    sizes = [whole_number("segments", each, least=0) for each in _listed(asked["segments"])]
+    sizes = [whole_number("segments", each, least=0) for each in listed(asked["segments"])]
     return tuple(splines(each) if each else None for each in dict.fromkeys(sizes))
 
 
@@ -214,27 +215,6 @@ def _stated(table: Table, heads: FloatArray, specs: Sequence[RobustSpec]) -> dic
     return {
         f"{g} {k}": table.problem(g, labels, spec) for g, spec in enumerate(specs) for k, labels in enumerate(heads)
     }
-
-
-def _asked(given: Any) -> Mapping[str, Any]:
-    if isinstance(given, str) and given == "auto":
-        return {}
-    if not isinstance(given, Mapping):
-        raise ProblemError(f'tuning must be None, "auto" or a mapping, got {shown(given)}')
-    unknown = sorted(set(given) - set(_KNOWN))
-    if unknown:
-        raise ProblemError(f"tuning knows {', '.join(_KNOWN)}, got {unknown[0]!r}")
-    return given
-
-
-def _numbers(name: str, given: Any) -> list[float]:
-    return [number(name, each) for each in _listed(given)]
-
-
-def _listed(given: Any) -> Sequence[Any]:
-    """Any collection of values, such as a range or a Series, as a list; one value as a list of one."""
-    one = isinstance(given, str | Mapping) or not isinstance(given, Collection) or getattr(given, "ndim", 1) == 0
-    return [given] if one else list(given)
 
 
 def _site(

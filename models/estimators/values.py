@@ -31,12 +31,12 @@ def check_word(name: str, value: object, known: Collection[str]) -> None:
 
 
 def number(name: str, value: Any, *, also: str = "") -> float:
-    """A parameter as a float, or ``ProblemError`` with its name; an array is no number, not even one of a single value.
+    """A parameter as a float, or ``ProblemError`` with its name; neither an array of one value is one, nor a text.
 
     ``also``: what else the parameter may be, for the error's words.
     """
     try:
-        if getattr(value, "ndim", 0):
+        if getattr(value, "ndim", 0) or isinstance(value, str | bytes):
             raise TypeError
         return float(value)
     except (TypeError, ValueError):

@@ -57,12 +57,13 @@ def _generalisation(report: FairnessReport) -> str:
         "the mixtures of the sites that relative fairness weighs" if found.phi else
         f"every mixture in which no site weighs above {figure(1 / found.alpha)} times its equal share"
     )
+    tried = f", for {found.lifts} lifts of which a tuning chose one" if found.lifts > 1 else ""
     says = "" if found.added < 1 else " Above 1 it says nothing: there are too few rows for so many weights."
     return (
         f"<p>On new data the share of wrong diagnoses is at most {figure(found.added)} above that of the training "
         f"rows, with probability {figure(1 - found.delta)}, for {over} (relative-fairness paper, Theorem 4: "
-        f"{found.rows_per_site} rows a site, VC dimension {found.vc_dimension}, skewness {figure(found.skewness)})."
-        f"{says}</p>"
+        f"{found.rows_per_site} rows a site, VC dimension {found.vc_dimension}, skewness {figure(found.skewness)}"
+        f"{tried}).{says}</p>"
     )
 
 

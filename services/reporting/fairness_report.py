@@ -30,7 +30,7 @@ from services.contracts.evaluation.fairness import (
 )
 from services.contracts.history.run import Run
 from services.contracts.versions.model_version import ModelVersion
-from services.reporting.generalisation import version_bound
+from services.reporting.generalisation import lifts_tried, version_bound
 
 BASES: tuple[Basis, ...] = ("loss", "worst_case_risk")
 COMPARED = (
@@ -70,7 +70,8 @@ def _bound(version: ModelVersion, run: Run | None) -> GeneralisationBound | None
     if run is None:
         return None
     parameters = {**METHODS[run.plan.method].parameters, **run.plan.parameters} if run.plan.method in METHODS else {}
-    return version_bound(version, [site.n_samples for site in run.members], parameters)
+    rows = [site.n_samples for site in run.members]
+    return version_bound(version, rows, parameters, lifts_tried(run.plan))
 
 
 def _all_indices(sites: Sequence[SiteFairness]) -> tuple[FairnessIndices, ...]:

@@ -14,8 +14,8 @@ from tests.benchmarks.data import MissingDataError
 
 COMMANDS = (
     "accuracy.__main__", "api", "conformal", "console", "drfl", "masking", "noise", "overhead", "predictor", "prox",
-    "rounds", "scale.__main__", "server_step", "serving.__main__", "simulator", "splines", "unlearning", "verification",
-    "waiting", "weekly", "worst_case",
+    "rounds", "scale.__main__", "server_step", "serving.__main__", "simulator", "splines", "splines_made", "unlearning",
+    "verification", "waiting", "weekly", "worst_case",
 )
 
 

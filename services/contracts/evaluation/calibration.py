@@ -26,7 +26,8 @@ NOVELTY: Final = 0.05
 ROWS: Final = ("error", "size", "reach")
 """What is counted on the grid, a row of the counts each: ``models.conformal.scores``."""
 
-Coverage = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
+Coverage = Annotated[float, Field(strict=True, gt=0, lt=1, allow_inf_nan=False)]
+"""A number, as readings are: a text is refused, never guessed at."""
 Over = Literal["every group", "mixture"]
 """Of whom the coverage is: of each group whose counts are known, or of the mixtures in a ball around the weights."""
 

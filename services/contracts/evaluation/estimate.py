@@ -18,7 +18,8 @@ GUARANTEE: Final = (
     "plants' held-out measurements: for measurements like these it holds the true value with at least its coverage, "
     "over the draw of these and of the new one. Value and intervals are cut to the target's range."
 )
-Confidence = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
+Confidence = Annotated[float, Field(strict=True, gt=0, lt=1, allow_inf_nan=False)]
+"""A number, as readings are: a text is refused, never guessed at."""
 
 
 class Interval(Contract):

@@ -131,7 +131,8 @@ class GeneralisationBound(Contract):
     """How far the share of wrong diagnoses on new data may be above that on the training rows (RF Theorem 4).
 
     ``added`` holds with probability ``1 - delta`` for every mixture of Lambda_phi over the sites and every model of
-    ``vc_dimension``; above 1 it says nothing. ``rows_per_site`` is the fewest that a site trained on.
+    ``vc_dimension``; above 1 it says nothing. ``rows_per_site`` is the fewest that a site trained on. Where a tuning
+    chose among ``lifts``, the bounds of all of them hold together: each was given ``delta / lifts``.
     """
 
     added: float
@@ -142,6 +143,7 @@ class GeneralisationBound(Contract):
     skewness: float
     epsilon: float
     delta: float
+    lifts: int = 1
 
 
 class FairnessReport(Contract):

@@ -124,3 +124,11 @@ def test_a_promotion_reaches_diagnoses_within_seconds(world: Any) -> None:
     time.sleep(1.1)
     answer = ask(world, {"sample": FEATURES_EXAMPLE}, "/v1/models/swap/diagnose")
     assert answer.json()["model_version"] == second
+
+
+def test_a_coverage_is_a_number_as_a_reading_is(shared_world: Any) -> None:
+    answer = shared_world.call(Role.VIEWER, "POST", PATH, {"sample": FEATURES_EXAMPLE, "coverage": "0.5"})
+    assert (answer.status_code, answer.json()["detail"]) == (422, "body.coverage: Input should be a valid number")
+    path = PATH.replace("diagnose", "estimate")
+    answer = shared_world.call(Role.VIEWER, "POST", path, {"sample": FEATURES_EXAMPLE, "confidence": "0.5"})
+    assert (answer.status_code, answer.json()["detail"]) == (422, "body.confidence: Input should be a valid number")

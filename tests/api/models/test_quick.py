@@ -42,6 +42,7 @@ def test_the_quick_answer_is_the_contracts(shared_world: Any, monkeypatch: Any, 
     b"{", b"[]", b"{}", b'{"sample": {}}', b'{"samples": []}', b'{"samples": {"a": 1}}', b'{"samples": [{"a": 1}, 2]}',
     b'{"sample": {"a": 1}, "samples": [{"a": 1}]}', b'{"sample": {"a": 1}, "more": 1}', b'{"sample": {"a": NaN}}',
     b'{"sample": {"a": 1}, "alias": "a b"}', b'{"sample": {"a": 1}, "coverage": 1.5}', b'{"sample": {"a": 1e999}}',
+    b'{"sample": {"a": 1}, "coverage": "0.9"}',
     json.dumps({"samples": [{"a": 1}] * 10_001}).encode(),
 ])
 def test_what_is_not_plain_is_left_to_the_contract(body: bytes) -> None:

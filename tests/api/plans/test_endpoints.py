@@ -279,6 +279,8 @@ REFUSED = {
             "loss": {"name": "cross_entropy"}, "lift": {"kind": "spline", "segments": 3},
         }}, 422, "invalid_input", "leave out the lift",
     ),
+    "a coverage in words": ({"coverage": "0.9"}, 422, "invalid_input", "body.coverage: Input should be a valid number"),
+    "a tuning that tries nothing": ({"tuning": {}}, 422, "unknown_method_or_parameter", "choose from, got 1"),
     "a coverage of all": ({"coverage": 1.0}, 422, "invalid_input", "body.coverage: Input should be less than 1"),
     "a coverage that a shift takes to 1": (
         {"coverage": 0.95, "coverage_shift": 0.1}, 422, "invalid_input", "ask for less than 0.9",

@@ -89,6 +89,7 @@ def test_every_classifier_takes_every_support(kind: Any) -> None:
         ({"tuning": {"radius": [0.1, 1.0], "seed": -1}}, "seed must be a whole number at or above 0, got -1"),
         ({"tuning": {"radius": [0.1, 1.0], "seed": 1.5}}, "seed must be a whole number"),
         ({"radius": "big"}, 'radius must be a number, got \'big\' \\("samples"'),
+        ({"radius": "0.1"}, "radius must be a number, got '0.1'"),
         ({"radius": np.array([0.1, 0.2, 0.3])}, r"must be a number, got array\(\[0.1, 0.2, 0.3\]\) .* a mapping"),
         ({"radius": np.array([0.1])}, "radius must be a number"),
         ({"radius": dict.fromkeys("012", 0.1)}, "given for groups '0', '1', '2', the data are of groups 0, 1, 2"),

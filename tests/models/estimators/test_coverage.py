@@ -83,8 +83,19 @@ def test_too_few_rows_of_a_group_are_refused_with_how_many_are_needed() -> None:
         for wrong in (0.0, 1.0, 2.0, float("nan")):
             with pytest.raises(ProblemError, match=f"coverage must lie between 0 and 1, both excluded, got {wrong:g}"):
                 model.predict_interval(features, wrong, method=method)  # type: ignore[arg-type]
-        with pytest.raises(ProblemError, match="coverage must be a number, got 'most'"):
-            model.predict_interval(features, "most", method=method)  # type: ignore[arg-type]
+        for text in ("most", "0.8"):
+            with pytest.raises(ProblemError, match=f"coverage must be a number, got '{text}'"):
+                model.predict_interval(features, text, method=method)  # type: ignore[arg-type]
+
+
+def test_the_low_end_of_an_interval_is_never_above_the_high_one() -> None:
+    draw = np.random.default_rng(2)
+    features = draw.uniform(size=(90, 3))
+    targets = features[:, 0] + 0.3 * draw.normal(size=90)
+    model = FederatedDRRegressor(gap=1e-2).fit(features, targets, groups=np.zeros(90))
+    for coverage in (0.01, 0.05, 0.5):
+        low, high = model.predict_interval(features, coverage).T
+        assert (low <= high).all(), "folds that differ by more than the interval is wide"
 
 
 def test_targets_are_dealt_so_that_every_fold_has_its_part_of_every_group() -> None:

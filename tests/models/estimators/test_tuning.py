@@ -138,8 +138,13 @@ def test_a_regression_is_judged_by_its_error() -> None:
     ("tuning", "line"),
     [
         ("often", 'None, "auto" or a mapping'), ({"radius": [1.0], "label_flip_cost": [1.0]}, "got 1"),
-        ({"budget": 0.5}, "from 1 to 3 trainings"), ({"folds": 1}, "two folds at least"),
-        ({"folds": 80}, "too few|distinct rows"), ({"rule": "luck"}, "rule must be one of"),
+        ({"radius": [1.0, 3.0], "budget": 0.5}, "from 1 to 3 trainings"),
+        ({"radius": [1.0, 3.0], "folds": 1}, "two folds at least"),
+        ({"radius": [1.0, 3.0], "folds": 80}, "too few|distinct rows"),
+        ({"radius": [1.0, 3.0], "rule": "luck"}, "rule must be one of"),
+        ({"radius": ["1.0", "3.0"]}, "radius must be a number, got '1.0'"),
+        ({}, r'says what is tried, some of radius, .*, got \{\}; "auto" chooses by itself'),
+        ({"folds": 3, "budget": 3.0}, "says what is tried"),
         ({"lifts": 3}, "tuning knows radius"),
     ],
 )

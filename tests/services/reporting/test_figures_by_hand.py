@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import xml.etree.ElementTree as ElementTree
 from html import unescape
@@ -15,13 +16,15 @@ from services.contracts.history.run import RoundRecord, Run
 from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
 from services.contracts.machines.target import Target
 from services.contracts.problems.training_spec import TrainingSpec
+from services.contracts.problems.tuning_curve import TunedCandidate
 from services.contracts.versions.model_version import ModelVersion
 from services.contracts.versions.report import SensorCurve
 from services.contracts.versions.version_facts import SiteScore
 from services.reporting.calibration_rows import calibration_rows
 from services.reporting.curve_chart import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, curve_chart
+from services.reporting.fairness_page import fairness_page
 from services.reporting.fairness_report import fairness_report
-from services.reporting.generalisation import version_bound
+from services.reporting.generalisation import lifts_tried, version_bound
 from services.reporting.html import figure
 from services.reporting.model_report import model_report
 from services.reporting.report_page import report_page
@@ -110,6 +113,32 @@ def test_the_bound_on_new_data_takes_alpha_for_a_beta_that_is_not_given(version:
     found, same, less = (version_bound(version, rows, given | more) for more in ({}, {"beta": 0.6}, {"beta": 0.2}))
     assert found is not None and same is not None and less is not None
     assert found.added == same.added != less.added
+
+
+def test_the_lifts_that_a_tuning_chose_among_share_the_doubt_of_the_bound(version: ModelVersion, run: Run) -> None:
+    curve = a_curve()
+    lifts = [None, None, {"kind": "spline", "segments": 3}, {"kind": "spline", "segments": 6}]
+    candidates = tuple(
+        TunedCandidate.model_validate({"radius": 1.0 + k, "label_flip_cost": 1.0, "lift": lift})
+        for k, lift in enumerate(lifts)
+    )
+    stated = {"tuned": curve.model_copy(update={"candidates": candidates}), "tuning": {"radius": (1.0,)}}
+    plan = run.plan.model_copy(update=stated)
+    assert lifts_tried(run.plan) == 1 and lifts_tried(plan) == 3, "radii are of one class of planes"
+    assert lifts_tried(plan.model_copy(update={"tuning": "auto"})) == 5, "the rows said which of its four it tries"
+    rows, size = [2000] * 5, version.weights.shape[1]
+    found, sure = version_bound(version, rows, {}, 3), version_bound(version, rows, {})
+    assert found is not None and sure is not None and (found.delta, found.lifts) == (0.05, 3)
+    complexity = 4.0 * math.sqrt(size * (1.0 + math.log(10_000 / size)))
+    doubt = math.sqrt(4.0 * math.log1p(2.0 * 2.0 / 0.01) + math.log(3.0 / 0.05))
+    assert found.added == pytest.approx(0.01 + math.sqrt(5.0 / 20_000) * (complexity + doubt))
+    assert found.added > sure.added
+    members = tuple(site.model_copy(update={"n_samples": 2000}) for site in run.members)
+    whole = run.model_copy(update={"plan": plan, "sites": members})
+    report = fairness_report(version, None, whole)
+    assert report.generalisation is not None and report.generalisation.lifts == 3
+    assert "for 3 lifts of which a tuning chose one" in fairness_page(report)
+    assert "a tuning chose" not in fairness_page(report.model_copy(update={"generalisation": sure}))
 
 
 def test_a_candidates_score_and_its_standard_error_stand_and_are_drawn_where_they_are() -> None:
