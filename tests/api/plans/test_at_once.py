@@ -35,7 +35,8 @@ def world(tmp_path: Path, new_postgresql: Callable[[], str], mlflow_settings: di
 
 def is_one_waiting(world: World) -> bool:
     """Whether a transaction waits for a lock of another."""
-    wanted = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()")
+    here = "wait_event_type = 'Lock' AND datname = current_database()"
+    wanted = text(f"SELECT count(*) FROM pg_stat_activity WHERE {here}")
     with world.backend.store.engine.connect() as connection:
         return bool(connection.scalar(wanted))
 
