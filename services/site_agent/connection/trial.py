@@ -15,6 +15,9 @@ from services.site_agent.connection.link_address import Address, LinkError
 TRIAL_SECONDS = 15.0
 """How long a server may take to let a key in: some tries, and the grace of a key that was entered a moment ago."""
 
+FLUSHES = 2
+"""The library's first ping may overtake the subscription; a second one, sent after the answer to it, does not."""
+
 
 async def try_key(address: Address, seconds: float = TRIAL_SECONDS) -> None:
     """Connect with the key of ``address`` as its site, and leave. No hello is said, so nothing is in the ledger.
@@ -50,7 +53,8 @@ class _Trial(PlantLink):
             self._fail(LinkError("the server does not speak TLS; nothing was sent over the open connection"))
             return
         try:
-            await client.flush()  # what the server has against the subscription comes before its answer to this
+            for _ in range(FLUSHES):
+                await client.flush()  # what the server has against the subscription comes before its answer to this
         except (NatsError, ConnectionError, TimeoutError):
             return  # lost again; the next connection tries again
         if self._failure is None or not self._failure.done():

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import ssl
+from collections.abc import Callable
 from typing import Any
 
+import nats
 import pytest
 
 from services.bus import server
+from services.bus.configuration import COORDINATOR_INBOX
 from services.contracts.keys.signing import public_key
 from services.contracts.wire.codec import decode
 from services.contracts.wire.messages import SiteUpdate
@@ -25,6 +30,27 @@ def following(plant: Plant) -> str:
 
 def use(plant: Plant, *more: str) -> int:
     return main(["key", "use", "--config", str(plant.folder / "site.toml"), *more])
+
+
+def heard_while(bus: Bus, action: Callable[[], int]) -> list[bytes]:
+    """Hellos that reach the coordinator while something is done that goes well."""
+    async def listen() -> list[bytes]:
+        client = await nats.connect(
+            bus.url, tls=ssl.create_default_context(cafile=str(bus.files.authority)),
+            nkeys_seed=str(bus.files.coordinator_seed), inbox_prefix=COORDINATOR_INBOX.encode(),
+        )
+        heard: list[bytes] = []
+
+        async def on_hello(message: Any) -> None:
+            heard.append(message.data)
+
+        await client.subscribe("hello.*", cb=on_hello)
+        await client.flush()
+        assert await asyncio.to_thread(action) == 0
+        await client.drain()  # what was said before is heard
+        return heard
+
+    return asyncio.run(listen())
 
 
 def stays(plant: Plant, following: str) -> bool:
@@ -70,7 +96,7 @@ def test_a_key_is_used_while_the_agent_runs_with_the_present_one(
     plant.start()
     plant.wait_for("connected")
     before = ledger_check.verify(plant.folder / "ledger.jsonl")
-    assert use(plant) == 0
+    assert heard_while(bus, lambda: use(plant)) == []
     assert capsys.readouterr().out.startswith(f"the key is {following} now")
     assert public_key(plant.folder / "site.nk") == following and not next_seed(plant.folder / "site.nk").exists()
     assert ledger_check.verify(plant.folder / "ledger.jsonl") == before, "the trial said something"
