@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
-from sqlalchemy import create_engine, make_url, text
 
 from api.backend.wiring import open_backend
 from api.recovery import restore as restoring
@@ -96,14 +96,12 @@ def test_a_registry_with_work_of_others_is_left_alone(
 
     file, url = backed_up(trained, tmp_path / "b"), empty_postgresql()
     ModelRegistry(url, (tmp_path / "theirs").as_uri()).prepare()
-    engine = create_engine(make_url(url).set(drivername="postgresql+psycopg"))
-    with engine.begin() as connection:
-        connection.execute(text("INSERT INTO experiments (name, lifecycle_stage) VALUES ('theirs', 'active')"))
+    with psycopg.connect(url) as connection:
+        connection.execute("INSERT INTO experiments (name, lifecycle_stage) VALUES ('theirs', 'active')")
     with pytest.raises(ConflictError, match="registry that the settings name is not empty"):
         restore_backup(file, tmp_path / "new", WORD, environment={"BALLAST_MLFLOW_TRACKING_URI": url})
-    with engine.connect() as connection:
-        assert connection.scalar(text("SELECT count(*) FROM experiments WHERE name = 'theirs'")) == 1
-    engine.dispose()
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT 1 FROM experiments WHERE name = 'theirs'").fetchone() == (1,)
 
 
 def test_artifacts_of_others_are_left_alone(trained: Path, tmp_path: Path) -> None:
