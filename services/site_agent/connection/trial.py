@@ -47,6 +47,7 @@ class _Trial(PlantLink):
     def __init__(self, address: Address, stop: asyncio.Event) -> None:
         super().__init__(address, lambda frame, reads: b"", lambda: b"")
         self._stop = stop
+        self._outage_said = True  # it is said at the end, by what ends it
 
     async def _greet(self, client: Client) -> None:
         if self._address.needs_tls and not is_encrypted(client):
