@@ -11,15 +11,14 @@ from typing import Any
 from services.contracts.errors import BallastError
 from services.contracts.plain_words import plain
 from services.process.command_line import (
-    SHELLS,
     ShowVersion,
     add_json,
     add_ready_json,
-    completion,
     file_trouble,
     reader_left,
     say_all,
 )
+from services.process.completion import SHELLS, completion
 from services.site_agent import actions
 from services.site_agent.settings import DEFAULT_SERVER
 from services.site_agent.setup import key_commands
