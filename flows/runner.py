@@ -13,6 +13,7 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import count
 from uuid import UUID
 
 from httpx import HTTPError
@@ -49,6 +50,7 @@ from services.process.settings import Settings
 
 LOG = logging.getLogger("ballast.flows")
 WATCH_SECONDS = 1.0  # how long a triggered run waits at most
+DEPLOYMENTS_EVERY = 15  # looks between two at whether Prefect has the deployments as they were made
 MOST_ATTEMPTS = 5  # a run whose process died so often will not do better
 KEY_SECONDS = 2.0  # between two looks whether the coordinator has another key
 
@@ -67,10 +69,12 @@ class Watcher:
     _since: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     async def watch(self) -> None:
-        """Look once a second, for ever."""
-        while True:
+        """Look once a second, for ever; at the deployments more seldom."""
+        for look in count():
             try:
                 await self.reconcile()
+                if look % DEPLOYMENTS_EVERY == 0:
+                    await self.put_right()
             except (BallastError, HTTPError, OSError) as error:
                 LOG.warning("cannot bring the round store and Prefect into line: %s", error)
             await asyncio.sleep(WATCH_SECONDS)
@@ -99,6 +103,24 @@ class Watcher:
             description=f"Federated retraining of {plan.asset_type} with {plan.method}", tags=plan_tags(plan),
             entrypoint_type=EntrypointType.MODULE_PATH,
         )
+
+    async def put_right(self) -> None:
+        """Deploy anew what somebody paused, deleted or gave other dates in Prefect: its runner would start no date."""
+        for name, record in self._known.items():
+            if name in self.deployments and not await self._is_as_said(self.deployments[name], record):
+                LOG.warning("plan %s: somebody changed its deployment in Prefect; it is as the plan says again", name)
+                self.deployments[name] = await self._deploy(record)
+
+    async def _is_as_said(self, deployment_id: UUID, record: PlanRecord) -> bool:
+        """Whether Prefect's runner starts the dates of a plan, and no others."""
+        try:
+            found = await self.client.read_deployment(deployment_id)
+        except ObjectNotFound:
+            return False
+        wanted = [] if record.plan.cron is None else [(record.plan.cron, record.plan.timezone)]
+        given = [each.schedule for each in found.schedules if each.active]
+        dates = [(getattr(each, "cron", None), getattr(each, "timezone", None)) for each in given]
+        return found.paused == record.paused and (record.paused or dates == wanted)
 
     async def find_archived(self) -> None:
         """Note the deployments that an earlier process left of plans that are archived, to take them away."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from services.process.command_line import SHELLS, completion
+from services.process.completion import SHELLS, completion
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

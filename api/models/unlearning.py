@@ -6,6 +6,7 @@ from api.backend.actor import Actor, record
 from api.backend.wiring import Backend
 from api.models.schemas import Unlearned, Unlearning
 from services.contracts.errors import ConflictError, NotFoundError
+from services.contracts.history.records import Site
 from services.contracts.history.run import STAYS, Leaving
 from services.contracts.plans.plan import Plan
 from services.round_store.store import Repositories
@@ -19,14 +20,17 @@ def unlearn(backend: Backend, actor: Actor, name: str, wanted: Unlearning) -> Un
     """
     site = wanted.site
     with backend.store.atomic() as store:
-        plan = store.plans.get(name).plan
+        store.plans.get(name)  # is there one at all
         runs = store.leavings.runs_with(name, site)
         others = store.leavings.plans_with(site, but=name)
-        _end_enrolment(store, actor, site, wanted.reason)
+        before, after = _end_enrolment(store, site)
+        plan = store.plans.hold(name).plan
         fewer = without_site(plan, site)
         if fewer != plan:
             store.plans.update(fewer, actor=actor.name, reason="a plant left")
         run = store.runs.create_run(fewer, leaving=Leaving(site_id=site, at_once=wanted.purge == "now"))
+        if before is not None:
+            record(store, actor, "site.remove", f"site:{site}", before=before, after=after, reason=wanted.reason)
         record(
             store, actor, "model.unlearn", f"model:{name}", reason=wanted.reason,
             after={"site": site, "run_id": run.run_id, "purge": wanted.purge},
@@ -64,12 +68,15 @@ def without_site(plan: Plan, site: str) -> Plan:
     return Plan.model_validate(dict(plan) | {"sites": sites, "site_settings": settings, "waiting": waiting})
 
 
-def _end_enrolment(store: Repositories, actor: Actor, site: str, reason: str) -> None:
-    try:
-        before = store.sites.get(site)
-    except NotFoundError:
-        return
-    if before.status != "removed":
-        after = store.sites.remove(site)
-        record(store, actor, "site.remove", f"site:{site}", before=before, after=after, reason=reason)
+def _end_enrolment(store: Repositories, site: str) -> tuple[Site | None, Site | None]:
+    """End a plant's enrolment; the plant before and after, None where it was over.
+
+    Codes first, as where one is used, and all rows before the audit trail: else two transactions may wait for each
+    other.
+    """
     store.enrolment_codes.revoke_unused(site)
+    try:
+        before = store.sites.hold(site)
+    except NotFoundError:
+        return None, None
+    return (None, None) if before.status == "removed" else (before, store.sites.remove(site))

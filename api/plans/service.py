@@ -67,7 +67,7 @@ def update(
     plan; ``ConflictError`` where it would change what a running run, or the model's versions, are of.
     """
     with changing(backend, dry_run=dry_run) as store:
-        before = store.plans.get(plan.name)
+        before = store.plans.hold(plan.name)
         if expected is not None:
             expected(before)
         check_plan(store, plan)
@@ -85,7 +85,7 @@ def update(
 def set_paused(backend: Backend, actor: Actor, name: str, paused: bool, reason: str = "") -> PlanRecord:
     """Pause a plan's schedule, or let it go on."""
     with backend.store.atomic() as store:
-        before = store.plans.get(name)
+        before = store.plans.hold(name)
         after = store.plans.set_paused(name, paused)
         if after != before:
             action, change = ("plan.pause" if paused else "plan.resume"), {"paused": paused}
@@ -98,7 +98,7 @@ def set_paused(backend: Backend, actor: Actor, name: str, paused: bool, reason: 
 def set_archived(backend: Backend, actor: Actor, name: str, archived: bool, reason: str = "") -> PlanRecord:
     """Put a plan away, so that nothing starts it, or bring it back; ``ConflictError`` while a run is unfinished."""
     with backend.store.atomic() as store:
-        before = store.plans.get(name)
+        before = store.plans.hold(name)
         after = store.plans.set_archived(name, archived)
         if after != before:
             action = "plan.archive" if archived else "plan.restore"
@@ -149,7 +149,7 @@ def _order(
 ) -> Run:
     """Pending run of a plan as ``of_run`` changes it for this run, with its audit entry."""
     with backend.store.atomic() as store:
-        found = store.plans.get(name)
+        found = store.plans.hold(name)
         if found.archived:
             raise ConflictError(f"plan {name} is archived; restore it first", code="plan_archived")
         check_sites(store, found.plan, active=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import shutil
 from collections.abc import Mapping
@@ -13,7 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from api.backend.actor import local_administrator, record
-from api.recovery.restore_targets import RestoreTargets, new_registry, new_store
+from api.recovery.kept_inside import ELSEWHERE, keep_inside
+from api.recovery.restore_targets import RestoreTargets, content, empty_folder, new_artifacts, new_registry, new_store
 from migrations.run import upgrade
 from services.backup import archive
 from services.backup.archive import Manifest
@@ -30,8 +30,8 @@ from services.round_store.store import RoundStore
 
 RESTORED: Final = "backup.restored"
 """Action in the audit trail: the store is what a backup held."""
-ELSEWHERE: Final = ("database_url", "tracking_uri", "artifact_root")
-"""Settings that name a database or store outside of the home folder."""
+FIRST: Final = (FILE_NAME, "ballast.db")
+"""Without these a service that is started in the midst of it would begin anew; without keys it refuses to start."""
 
 
 @dataclass
@@ -59,9 +59,10 @@ def restore_backup(
     for a database that does not answer. Nothing is left of a restore that failed.
     """
     home = home.resolve()
-    if home.exists() and (not home.is_dir() or any(home.iterdir())):
+    if home.exists() and (not home.is_dir() or content(home)):
         raise ConflictError(f"{home} is not empty; restore into a folder that is not there yet")
-    scratch = home.with_name(f".{home.name}.restoring-{secrets.token_hex(4)}")
+    name = f".{home.name}.restoring-{secrets.token_hex(4)}"
+    scratch = home / name if _has_to_stay(home) else home.with_name(name)
     environment = dict(os.environ if environment is None else environment)
     if self_contained:
         environment = {name: value for name, value in environment.items()
@@ -121,11 +122,21 @@ class _Restore:
                 raise ConflictError("the backup holds no store")
             targets.finish()
         upgrade(targets.settings.database)  # from the schema of the backup to that of now
+        self._put_in_place()
+        return restored
+
+    def _put_in_place(self) -> None:
+        """Let the home folder be what was restored; one that has to stay takes it, first what names the databases."""
+        if self._scratch.parent == self._home:
+            self._undone.callback(empty_folder, self._home)
+            for each in sorted(self._scratch.iterdir(), key=lambda path: (path.name not in FIRST, path.name)):
+                each.rename(self._home / each.name)
+            self._scratch.rmdir()
+            return
         if self._home.exists():
             self._home.rmdir()
         self._scratch.rename(self._home)
         self._undone.callback(shutil.rmtree, self._home, ignore_errors=True)
-        return restored
 
     def _write(self, folder: Path, name: str, data: bytes) -> None:
         path = below(folder, name)
@@ -134,13 +145,15 @@ class _Restore:
 
     def _open(self, manifest: Manifest, databases: ExitStack) -> RestoreTargets:
         if self._self_contained:
-            _keep_inside(self._scratch / FILE_NAME)
+            keep_inside(self._scratch / FILE_NAME)
         settings = Settings.load(self._scratch, self._environment)
         final = settings.model_copy(update={"home": self._home})
         store = databases.enter_context(new_store(settings, manifest.schema_revision, self._undone))
         registry = None
         if manifest.registry_revision is not None:
-            registry = databases.enter_context(new_registry(settings, manifest.registry_revision))
+            registry = databases.enter_context(new_registry(settings, manifest.registry_revision, self._undone))
+        if manifest.artifact_root is not None:
+            new_artifacts(settings, self._undone)
         return RestoreTargets(settings, final, manifest, store, registry)
 
 
@@ -170,13 +183,9 @@ def _settle(restored: Restored, environment: Mapping[str, str]) -> None:
         store.close()
 
 
-def _keep_inside(file: Path) -> None:
-    """Take out of ``ballast.toml`` what names a database or store elsewhere."""
-    if not file.exists():
-        return
-    line = re.compile(rf"^\s*({'|'.join(ELSEWHERE)})\s*=")
-    kept = [text for text in file.read_text(encoding="utf-8").splitlines() if not line.match(text)]
-    file.write_text("\n".join(kept) + "\n", encoding="utf-8")
+def _has_to_stay(home: Path) -> bool:
+    """Whether an empty home folder cannot be put in another's place: a volume, or in a folder that takes no other."""
+    return home.is_dir() and (os.path.ismount(home) or not os.access(home.parent, os.W_OK))
 
 
 def _table_of(name: str) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from sqlalchemy import Connection, Table, create_engine, func, inspect, make_url, select
+from sqlalchemy import URL, Connection, Select, Table, create_engine, func, inspect, make_url, select
 
 from api.recovery.backup import folder_of
 from migrations.run import downgrade, upgrade
@@ -38,10 +40,7 @@ class RestoreTargets:
     @property
     def artifacts(self) -> Path:
         """Folder that the artifacts go into for now."""
-        folder = folder_of(self.settings.artifact_root)
-        if folder is None:
-            raise ConflictError("the settings put the artifacts into another store; restore with --self-contained")
-        return folder
+        return _artifacts_of(self.settings)
 
     def fill_store(self, table: str, data: bytes) -> int:
         """Insert rows of the store; how many."""
@@ -88,10 +87,10 @@ def new_store(settings: Settings, revision: str, undone: ExitStack) -> Iterator[
 
 
 @contextmanager
-def new_registry(settings: Settings, revision: str) -> Iterator[Connection]:
-    """A registry of this schema of MLflow without models, in a transaction.
+def new_registry(settings: Settings, revision: str, undone: ExitStack) -> Iterator[Connection]:
+    """A registry of this schema of MLflow without content, in a transaction; ``undone`` empties it on a server.
 
-    ``ConflictError`` where it has models, is of another schema, or is behind a registry server.
+    ``ConflictError`` where anything is in it, it is of another schema, or is behind a registry server.
     """
     if settings.tracking_uri.startswith(("http:", "https:")):
         raise ConflictError("the settings name a registry server, and the backup holds a registry's database; "
@@ -103,11 +102,59 @@ def new_registry(settings: Settings, revision: str) -> Iterator[Connection]:
             if (found := tables.revision(connection)) != revision:
                 raise ConflictError(f"the backup's registry is of MLflow's schema {revision}, and this MLflow has "
                                     f"{found}; restore with the version of Ballast that made the backup, then upgrade")
-            models = next(table for table in tables.reflected(connection) if table.name == "registered_models")
-            if connection.scalar(select(func.count()).select_from(models)):
+            if any(connection.scalar(_rows(table)) for table in tables.reflected(connection)):
                 raise ConflictError("the registry that the settings name is not empty; give an empty one, or "
                                     "--self-contained")
+            if settings.mlflow.tracking_uri:
+                undone.callback(_empty_registry, engine.url)
             yield connection
+    finally:
+        engine.dispose()
+
+
+def new_artifacts(settings: Settings, undone: ExitStack) -> None:
+    """See that the folder of the artifacts is empty, or not there yet; ``undone`` empties it where it is elsewhere."""
+    folder = _artifacts_of(settings)
+    if folder.is_dir() and content(folder):
+        raise ConflictError(f"{folder}, where the settings put the artifacts, is not empty; give an empty folder, or "
+                            "--self-contained")
+    undone.callback(empty_folder, folder)
+
+
+def content(folder: Path) -> list[Path]:
+    """What is in a folder; what a file system itself put into its root does not count."""
+    return [each for each in folder.iterdir() if each.name != "lost+found" or not os.path.ismount(folder)]
+
+
+def empty_folder(folder: Path) -> None:
+    """Take away what is in a folder, where it is there."""
+    for each in content(folder) if folder.is_dir() else ():
+        if each.is_dir() and not each.is_symlink():
+            shutil.rmtree(each, ignore_errors=True)
+        else:
+            each.unlink(missing_ok=True)
+
+
+def _artifacts_of(settings: Settings) -> Path:
+    folder = folder_of(settings.artifact_root)
+    if folder is None:
+        raise ConflictError("the settings put the artifacts into another store; restore with --self-contained")
+    return folder
+
+
+def _rows(table: Table) -> Select[tuple[int]]:
+    """Rows of a table that are not MLflow's own, which it makes with the table."""
+    counted = select(func.count()).select_from(table)
+    if table.name == "experiments":
+        return counted.where(table.c.experiment_id != 0)
+    return counted.where(table.c.name != "default") if table.name == "workspaces" else counted
+
+
+def _empty_registry(url: URL) -> None:
+    engine = create_engine(url)
+    try:
+        with engine.begin() as connection:
+            tables.empty(connection, tables.reflected(connection))
     finally:
         engine.dispose()
 

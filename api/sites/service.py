@@ -49,7 +49,7 @@ def rotate_key(backend: Backend, actor: Actor, site_id: str, wanted: KeyChange) 
     check_not_oems(backend.settings, site_id, key)
     until = datetime.now(UTC) + timedelta(hours=wanted.overlap_hours)
     with backend.store.atomic() as store:
-        before = store.sites.get(site_id)
+        before = store.sites.hold(site_id)
         after = store.sites.rotate_key(site_id, key, until)
         record(store, actor, "site.rotate_key", f"site:{site_id}", before=before, after=after, reason=wanted.reason)
     backend.nats_users.refresh()
@@ -114,9 +114,9 @@ def _change(
     ends_codes: bool = False,
 ) -> Site:
     with backend.store.atomic() as store:
-        before = store.sites.get(site_id)
         if ends_codes:  # before the site, as where a code is used
             store.enrolment_codes.revoke_unused(site_id)
+        before = store.sites.hold(site_id)
         after = change(store.sites, site_id)
         if after != before:
             record(store, actor, action, f"site:{site_id}", before=before, after=after, reason=reason)

@@ -7,18 +7,25 @@ side is solved from the matrix anew, to the same digits and in some microseconds
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from typing import Any
 
 import numpy as np
 
 from models.basics import FloatArray
 
-try:
-    from scipy.linalg import lapack as lapack
-except ModuleNotFoundError:
-    lapack = None
-
 Solver = Callable[[FloatArray], FloatArray]
 """Solution (n,) for a right side (n,); not finite where rounding leaves none."""
+
+
+@cache
+def lapack() -> Any:
+    """SciPy's LAPACK, which is loaded with the first system: who only looks at a method waits for none. Or None."""
+    try:
+        from scipy.linalg import lapack as found
+    except ModuleNotFoundError:
+        return None
+    return found
 
 
 def solve_by_lu(matrix: FloatArray, definite: int) -> tuple[Solver, FloatArray]:
@@ -26,7 +33,7 @@ def solve_by_lu(matrix: FloatArray, definite: int) -> tuple[Solver, FloatArray]:
 
     These rows and columns by themselves are positive definite but for rounding; pivots are 0 where they are not.
     """
-    return (_lu_by_numpy if lapack is None else _lu_by_lapack)(matrix, definite)
+    return (_lu_by_numpy if lapack() is None else _lu_by_lapack)(matrix, definite)
 
 
 def solve_by_cholesky(matrix: FloatArray) -> Solver | None:
@@ -34,7 +41,7 @@ def solve_by_cholesky(matrix: FloatArray) -> Solver | None:
 
     What stands above the diagonal may be anything.
     """
-    return (_cholesky_by_numpy if lapack is None else _cholesky_by_lapack)(matrix)
+    return (_cholesky_by_numpy if lapack() is None else _cholesky_by_lapack)(matrix)
 
 
 def solve_upper(triangle: FloatArray, right: FloatArray) -> FloatArray:
@@ -48,10 +55,10 @@ def solve_lower(triangle: FloatArray, right: FloatArray) -> FloatArray:
 
 
 def _lu_by_lapack(matrix: FloatArray, definite: int) -> tuple[Solver, FloatArray]:
-    factor, exchanges, _ = lapack.dgetrf(matrix)
+    factor, exchanges, _ = lapack().dgetrf(matrix)
 
     def solve(right: FloatArray) -> FloatArray:
-        return np.asarray(lapack.dgetrs(factor, exchanges, right)[0])
+        return np.asarray(lapack().dgetrs(factor, exchanges, right)[0])
 
     return solve, np.abs(factor.diagonal()[:definite])
 
@@ -65,10 +72,10 @@ def _lu_by_numpy(matrix: FloatArray, definite: int) -> tuple[Solver, FloatArray]
 
 
 def _cholesky_by_lapack(matrix: FloatArray) -> Solver | None:
-    factor, failed = lapack.dpotrf(matrix.T, lower=0, clean=0)
+    factor, failed = lapack().dpotrf(matrix.T, lower=0, clean=0)
 
     def solve(right: FloatArray) -> FloatArray:
-        return np.asarray(lapack.dpotrs(factor, right, lower=0)[0])
+        return np.asarray(lapack().dpotrs(factor, right, lower=0)[0])
 
     return None if failed else solve
 

@@ -1,4 +1,4 @@
-"""What both commands do alike: their version, completion in a shell, and a reader that has seen enough."""
+"""What both commands do alike: their version, how a result is printed, and a reader that has seen enough."""
 
 from __future__ import annotations
 
@@ -6,12 +6,8 @@ import argparse
 import errno
 import os
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
 
-from services.contracts.errors import InvalidInputError
-
-SHELLS = ("bash", "zsh")
 LONGEST = 200
 """Characters of a path that are told."""
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -110,41 +106,3 @@ def whole_number(text: str, least: int = 1) -> int:
     if number < least:
         raise argparse.ArgumentTypeError(f"give a whole number at or above {least}, not {text[:40]!r}")
     return number
-
-
-def completion(parser: argparse.ArgumentParser, shell: str) -> str:
-    """Script by which a shell completes the words of a command; ``InvalidInputError`` for another shell."""
-    if shell not in SHELLS:
-        raise InvalidInputError(f"no completion for {shell[:40]!r}; give {' or '.join(SHELLS)}")
-    name = "_" + parser.prog.replace("-", "_")
-    cases = "\n".join(f'        "{path}") words="{" ".join(words)}";;' for path, words in _words(parser, ""))
-    known = "|".join(f'"{path}"' for path, _ in _words(parser, "") if path)
-    script = f"""{name}() {{
-    local path="" words="" word next
-    for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
-        next="${{path:+$path }}$word"
-        case "$next" in {known}) path="$next";; esac
-    done
-    case "$path" in
-{cases}
-    esac
-    COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
-}}
-complete -o default -F {name} {parser.prog}
-"""
-    return script if shell == "bash" else f"autoload -U +X bashcompinit && bashcompinit\n{script}"
-
-
-def _words(parser: argparse.ArgumentParser, path: str) -> Iterator[tuple[str, list[str]]]:
-    """Words that may follow a command's path, and so on below it."""
-    words: list[str] = []
-    below: dict[str, argparse.ArgumentParser] = {}
-    for action in parser._actions:  # noqa: SLF001, argparse has no public way to list what a parser takes
-        words += action.option_strings
-        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
-            below |= action.choices
-        elif action.choices and not action.option_strings:
-            words += [str(choice) for choice in action.choices]
-    yield path, [*below, *words]
-    for name, inner in below.items():
-        yield from _words(inner, f"{path} {name}".strip())

@@ -95,6 +95,14 @@ class PlanRepository(Repository):
         with self._scope.read() as session:
             return _to_record(_row(session, name))
 
+    def hold(self, name: str) -> PlanRecord:
+        """Plan by name, which nobody else changes until the transaction ends; raise ``NotFoundError``.
+
+        For a change, or an order, that is made because of what the plan is.
+        """
+        with self._scope.write() as session:
+            return _to_record(_row(session, name, lock=True))
+
     def list_plans(self, *, archived: bool = False) -> list[PlanRecord]:
         """Plans by name; the archived ones too where asked."""
         wanted = select(PlanRow).order_by(PlanRow.name)

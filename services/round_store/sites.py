@@ -54,6 +54,11 @@ class SiteRepository(Repository):
         with self._scope.read() as session:
             return Site.of_record(_row(session, site_id))
 
+    def hold(self, site_id: str) -> Site:
+        """Site by id, which nobody else changes until the transaction ends; raise ``NotFoundError``."""
+        with self._scope.write() as session:
+            return Site.of_record(_row(session, site_id, lock=True))
+
     def list_sites(self, status: SiteStatus | None = None, asset_type: str | None = None) -> list[Site]:
         """Sites by id; of one status, or taking part in one asset type, where given."""
         wanted = narrowed(select(SiteRow).order_by(SiteRow.site_id), (SiteRow.status, status))

@@ -101,11 +101,7 @@ async def serve(
     from services.site_agent.connection.link import PlantLink
     from services.site_agent.connection.link_address import Address
 
-    address = Address(
-        site_id=settings.site_id, servers=settings.servers, seed_file=settings.nkey_seed,
-        public_key=public_key(settings.nkey_seed), authority=settings.ca, needs_tls=settings.needs_tls,
-        proxy=settings.proxy, proxy_auth=settings.proxy_auth,
-    )
+    address = Address.of(settings, settings.nkey_seed)
     set_up_tracing(settings.tracing, "ballast-site")
     hello = Hello(site_id=settings.site_id, version=product_version(), instance=secrets.token_hex(8))
     stop = asyncio.Event()

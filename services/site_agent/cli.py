@@ -11,15 +11,14 @@ from typing import Any
 from services.contracts.errors import BallastError
 from services.contracts.plain_words import plain
 from services.process.command_line import (
-    SHELLS,
     ShowVersion,
     add_json,
     add_ready_json,
-    completion,
     file_trouble,
     reader_left,
     say_all,
 )
+from services.process.completion import SHELLS, completion
 from services.site_agent import actions
 from services.site_agent.settings import DEFAULT_SERVER
 from services.site_agent.setup import key_commands
@@ -168,7 +167,9 @@ def _parser() -> argparse.ArgumentParser:
     _command(key, "show", "print the public key", key_commands.key_show)
     about = "make the next key and print its public half, for the OEM; the present one stays"
     _command(key, "new", about, key_commands.key_new)
-    _command(key, "use", "put the next key in the place of the present one, once the OEM has it", key_commands.key_use)
+    about = "put the next key in the place of the present one, once the OEM's server lets it in"
+    use = _command(key, "use", about, key_commands.key_use)
+    use.add_argument("--untried", action="store_true", help="do not try the key at the OEM's server first")
     shells = commands.add_parser("completion", help="print what makes a shell complete this command")
     shells.add_argument("shell", choices=SHELLS)
     shells.set_defaults(run=_completion)

@@ -112,3 +112,37 @@ def test_a_deployment_that_somebody_changed_runs_our_flow_and_nothing_else(
     works.store.runs.request_cancel(run.run_id)
     wait_until(lambda: works.store.runs.get_run(run.run_id).status == "cancelled", "cancelled run")
     assert not ran.exists()
+
+
+def test_what_somebody_paused_or_took_away_in_prefect_is_as_the_plan_says_again(works: Any) -> None:
+    """Else no date of the plan would come any more, and nobody be told."""
+    works.plan("kept", cron="0 3 1 1 *", timezone="Europe/Vienna")
+    until_prefect(lambda: deployment(works, "kept") is not None, "deployment")
+
+    def is_whole() -> bool:
+        found = deployment(works, "kept")
+        dates = [] if found is None else [each["schedule"]["cron"] for each in found["schedules"] if each["active"]]
+        return found is not None and not found["paused"] and dates == ["0 3 1 1 *"]
+
+    until_prefect(is_whole, "deployment with its dates")
+    for spoil in (paused, without_dates, deleted):
+        spoil(works, str((deployment(works, "kept") or {})["id"]))
+        assert not is_whole()
+        until_prefect(is_whole, f"deployment as it was, after {spoil.__name__}")
+    works.store.plans.set_paused("kept", True)
+    until_prefect(lambda: bool((deployment(works, "kept") or {"paused": False})["paused"]), "paused deployment")
+    ask_prefect(works, f"/deployments/{(deployment(works, 'kept') or {})['id']}", {"paused": False}, method="PATCH")
+    until_prefect(lambda: bool((deployment(works, "kept") or {"paused": False})["paused"]), "paused deployment again")
+
+
+def paused(works: Any, deployment_id: str) -> None:
+    ask_prefect(works, f"/deployments/{deployment_id}", {"paused": True}, method="PATCH")
+
+
+def without_dates(works: Any, deployment_id: str) -> None:
+    for each in ask_prefect(works, f"/deployments/{deployment_id}/schedules"):
+        ask_prefect(works, f"/deployments/{deployment_id}/schedules/{each['id']}", {"active": False}, method="PATCH")
+
+
+def deleted(works: Any, deployment_id: str) -> None:
+    ask_prefect(works, f"/deployments/{deployment_id}", method="DELETE")

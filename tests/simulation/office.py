@@ -110,7 +110,8 @@ class Office:
         """Start the process that starts the runs, and starts again whenever it ends."""
         process = Process("watcher")
         context = self.context(process)
-        watcher = Watcher(context, _Runner(), _Client(self))  # type: ignore[arg-type]
+        runner = _Runner()
+        watcher = Watcher(context, runner, _Client(self, runner))  # type: ignore[arg-type]
         self.watcher = process
         for work in (watcher.watch(), watch_aliases(context)):
             process.start(work).add_done_callback(self._ended)
@@ -156,17 +157,26 @@ class Office:
 
 
 class _Runner:
-    """Prefect's runner: it names a deployment."""
+    """Prefect's runner: it names a deployment, and keeps it as it was made."""
 
-    async def aadd_flow(self, flow: Any, *, name: str, **options: Any) -> uuid.UUID:
-        return uuid.uuid5(uuid.NAMESPACE_DNS, name)
+    def __init__(self) -> None:
+        self.deployments: dict[uuid.UUID, Any] = {}
+
+    async def aadd_flow(self, flow: Any, *, name: str, schedule: Any, paused: bool, **options: Any) -> uuid.UUID:
+        number = uuid.uuid5(uuid.NAMESPACE_DNS, name)
+        dates = [] if schedule is None else [SimpleNamespace(active=True, schedule=schedule)]
+        self.deployments[number] = SimpleNamespace(paused=paused, schedules=dates)
+        return number
 
 
 class _Client:
     """Prefect's client: it starts flow runs and knows how they are."""
 
-    def __init__(self, office: Office) -> None:
-        self._office = office
+    def __init__(self, office: Office, runner: _Runner) -> None:
+        self._office, self._runner = office, runner
+
+    async def read_deployment(self, deployment_id: uuid.UUID) -> Any:
+        return self._runner.deployments[deployment_id]
 
     async def create_flow_run_from_deployment(
         self, deployment: Any, *, parameters: Any, name: str, tags: Any = ()

@@ -7,12 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from services.contracts.errors import BallastError
+from services.contracts.keys.signing import public_key
+from services.site_agent.settings import SiteSettings
 
 
 class LinkError(BallastError):
     """The plant link cannot be used as it is set up; trying again would not help."""
 
     code = "link_refused"
+
+
+class KeyRefusedError(LinkError):
+    """The server does not know the key, or knows it as another site's."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +33,14 @@ class Address:
     needs_tls: bool
     proxy: str | None = None
     proxy_auth: Path | None = None
+
+    @classmethod
+    def of(cls, settings: SiteSettings, seed: Path) -> Address:
+        """Where the settings say that their site connects, with the key of a seed file."""
+        return cls(
+            site_id=settings.site_id, servers=settings.servers, seed_file=seed, public_key=public_key(seed),
+            authority=settings.ca, needs_tls=settings.needs_tls, proxy=settings.proxy, proxy_auth=settings.proxy_auth,
+        )
 
     @property
     def task_subject(self) -> str:

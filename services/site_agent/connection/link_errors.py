@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 import time
 
-from services.site_agent.connection.link_address import Address, LinkError
+from services.site_agent.connection.link_address import Address, KeyRefusedError, LinkError
 
 KEY_GRACE_SECONDS = 3.0
 """A key that was enrolled a moment ago may not have reached the server yet: so long a refused key is tried again."""
@@ -29,7 +29,7 @@ class Hopeless:
         text = str(error).lower()
         own = (f'publish to "{self._address.hello_subject}"', f'subscription to "{self._address.task_subject}"')
         if "permissions violation" in text and any(subject in text for subject in own):
-            return LinkError(
+            return KeyRefusedError(
                 f"the server knows this key, but not as site {self._address.site_id}: {text.removeprefix('nats: ')}"
             )
         error = getattr(error, "certificate_error", error)  # as aiohttp tells it
@@ -45,7 +45,7 @@ class Hopeless:
         self._refused_since = self._refused_since if self._refused_since is not None else now
         if now - self._refused_since < KEY_GRACE_SECONDS:
             return None
-        return LinkError(
+        return KeyRefusedError(
             f"the server does not accept this site's key {self._address.public_key}: "
             f"ask the OEM to enrol it for site {self._address.site_id}"
         )

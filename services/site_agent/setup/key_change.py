@@ -19,6 +19,14 @@ def make_next_key(seed: Path) -> str:
     return public_key(waiting) if waiting.exists() else new_seed_file(waiting)
 
 
+def waiting_seed(seed: Path) -> Path:
+    """The next key, which is there; ``NotFoundError`` where none waits."""
+    waiting = next_seed(seed)
+    if not waiting.exists():
+        raise NotFoundError(f"no key waits at {waiting}; `ballast-site key new` makes one")
+    return waiting
+
+
 def use_next_key(seed: Path) -> str:
     """Put the next key in the place of the present one, which is gone then; return its public half.
 
@@ -27,9 +35,7 @@ def use_next_key(seed: Path) -> str:
     NotFoundError
         When no key waits.
     """
-    waiting = next_seed(seed)
-    if not waiting.exists():
-        raise NotFoundError(f"no key waits at {waiting}; `ballast-site key new` makes one")
+    waiting = waiting_seed(seed)
     key = public_key(waiting)
     waiting.replace(seed)
     return key

@@ -1,17 +1,19 @@
 """``ballast-site key``: show this site's keys, make the next one, and put it in the place of the present one.
 
-Whether the OEM has a key is not asked of it: the plant link has no such question. So each command says what has to be
-done at the OEM, to stderr; on stdout is the key.
+The next key is tried at the OEM's server before it takes the present one's place. Each command says what has to be done
+at the OEM, to stderr; on stdout is the key.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
 
+from services.contracts.errors import UnavailableError
 from services.process.command_line import tell
 from services.site_agent.settings import SiteSettings
-from services.site_agent.setup.key_change import make_next_key, next_seed, use_next_key
+from services.site_agent.setup.key_change import make_next_key, next_seed, use_next_key, waiting_seed
 
 
 def key_show(chosen: argparse.Namespace) -> int:
@@ -38,15 +40,38 @@ def key_new(chosen: argparse.Namespace) -> int:
 
 
 def key_use(chosen: argparse.Namespace) -> int:
-    """Put the next key in the place of the present one."""
+    """Put the next key in the place of the present one, once the OEM's server has let it in."""
     settings = SiteSettings.from_toml(chosen.config)
+    if not chosen.untried:
+        _try(settings)
     key = use_next_key(settings.nkey_seed)
     tell(chosen, {"public_key": key}, f"the key is {key} now; restart the agent")
-    _note(
-        "the former key is gone, and whether the OEM has this one was not asked; an agent with a key that it does not "
-        f"have is not let in, until {_entered(settings.site_id, key)}"
-    )
+    if chosen.untried:
+        _note(
+            "the former key is gone, and whether the OEM has this one was not asked; an agent with a key that it does "
+            f"not have is not let in, until {_entered(settings.site_id, key)}"
+        )
     return 0
+
+
+def _try(settings: SiteSettings) -> None:
+    """Connect with the next key; a ``BallastError`` says why it cannot be used, and that the present one stays."""
+    from services.contracts.keys.signing import public_key
+    from services.site_agent.connection.link_address import Address, KeyRefusedError, LinkError
+    from services.site_agent.connection.trial import try_key
+
+    waiting = waiting_seed(settings.nkey_seed)
+    key = public_key(waiting)
+    try:
+        asyncio.run(try_key(Address.of(settings, waiting)))
+    except KeyRefusedError as error:
+        raise KeyRefusedError(
+            f"the next key was tried, and the present one stays in use: {error}; {_entered(settings.site_id, key)}"
+        ) from None
+    except (LinkError, UnavailableError) as error:
+        raise type(error)(
+            f"the next key cannot be tried, and the present one stays in use: {error}; --untried changes it unasked"
+        ) from None
 
 
 def _entered(site_id: str, key: str) -> str:

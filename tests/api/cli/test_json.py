@@ -131,7 +131,7 @@ def test_the_plant_s_commands_print_theirs(tmp_path: Path, capsys: pytest.Captur
     assert following != made["public_key"] and plant.main(["key", "show", *config]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown == {"public_key": made["public_key"], "next_public_key": following}
-    assert plant.main(["key", "use", *config]) == 0
+    assert plant.main(["key", "use", "--untried", *config]) == 0
     assert json.loads(capsys.readouterr().out) == {"public_key": following}
 
 

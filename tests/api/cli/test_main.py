@@ -107,29 +107,6 @@ def test_both_commands_say_their_version() -> None:
     assert said[0][1] == said[1][1] and said[0][1][0].isdigit()
 
 
-def completed(script: str, name: str, *words: str) -> set[str]:
-    """What bash offers for the last word."""
-    line = " ".join(f"'{word}'" for word in words)
-    asks = f"{script}\nCOMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; {name}; echo \"${{COMPREPLY[@]}}\""
-    done = subprocess.run(["bash", "-c", asks], capture_output=True, text=True, check=True)
-    return set(done.stdout.split())
-
-
-def test_bash_completes_commands_actions_and_options(capsys: pytest.CaptureFixture[str]) -> None:
-    from services.site_agent.cli import main as plant
-
-    assert main(["completion", "bash"]) == 0
-    script = capsys.readouterr().out
-    assert completed(script, "_ballast", "ballast", "pl") == {"plan"}
-    assert {"update", "archive", "diff"} <= completed(script, "_ballast", "ballast", "plan", "")
-    assert completed(script, "_ballast", "ballast", "--version", "run", "wa") == {"watch"}
-    assert "--reason" in completed(script, "_ballast", "ballast", "plan", "update", "--")
-    assert plant(["completion", "bash"]) == 0
-    assert completed(capsys.readouterr().out, "_ballast_site", "ballast-site", "ledger", "v") == {"verify"}
-    assert main(["completion", "zsh"]) == 0
-    assert capsys.readouterr().out.startswith("autoload -U +X bashcompinit")
-
-
 def test_the_help_of_up_says_the_ports(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["up", "--help"])

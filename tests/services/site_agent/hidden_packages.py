@@ -30,7 +30,7 @@ def answer(folder: Path) -> None:
     from services.site_agent.settings import CsvSource
     from tests.services.site_agent.conftest import Site
 
-    assert factored.lapack is None, "SciPy was found"
+    assert factored.lapack() is None, "SciPy was found"
     asset_type, seed = AssetType.from_toml(folder / "asset_type.toml"), folder / "site.nk"
     policy = SitePolicy.model_validate_json((folder / "policy.json").read_bytes())
     source = CsvSource(kind="csv", path=folder / "data.csv")

@@ -17,8 +17,9 @@ from services.site_agent.cli import main
     (("key", "show"), "numpy scipy nats services.site_agent.agent"),
     (("health",), "numpy scipy nats services.site_agent.agent"),
     (("ledger", "verify"), "numpy scipy nats services.site_agent.agent"),
-    (("exposure",), "nats models.methods.catalogue services.site_agent.door"),
-    (("drift",), "nats models.methods.catalogue services.site_agent.door"),
+    (("exposure",), "scipy nats models.methods.catalogue services.site_agent.door"),
+    (("drift",), "scipy nats models.methods.catalogue services.site_agent.door"),
+    (("check",), "scipy nats services.site_agent.door"),
 ])
 def test_what_needs_neither_link_nor_methods_imports_little(
     tmp_path: Path, asset_type_file: Path, make_table: Any, write_csv: Callable[..., Path],

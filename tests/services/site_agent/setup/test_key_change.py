@@ -31,8 +31,8 @@ def test_the_commands_tell_what_the_oem_has_to_do(tmp_path: Path, capsys: pytest
     assert main(["init", "--site-id", "plant-7", "--dir", str(folder)]) == 0
     present = capsys.readouterr().out.splitlines()[-1]
 
-    def said(action: str) -> tuple[str, str]:
-        assert main(["key", action, "--config", str(folder / "site.toml")]) == 0
+    def said(*action: str) -> tuple[str, str]:
+        assert main(["key", *action, "--config", str(folder / "site.toml")]) == 0
         out, err = capsys.readouterr()
         assert err == "" or err.startswith("ballast-site: note: ") and err.count("\n") == 1
         return out, err
@@ -43,6 +43,6 @@ def test_the_commands_tell_what_the_oem_has_to_do(tmp_path: Path, capsys: pytest
     assert following.strip() != present and enter in told and "the present key stays in use" in told
     shown, told = said("show")
     assert shown == f"{present}\n" and enter in told and "waits for `ballast-site key use`" in told
-    used, told = said("use")
+    used, told = said("use", "--untried")
     assert following.strip() in used and enter in told and "whether the OEM has this one was not asked" in told
     assert said("show") == (following, "")

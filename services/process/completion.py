@@ -1,0 +1,102 @@
+"""Scripts by which bash, zsh and fish complete the words of a command: its commands, their actions and options."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from services.contracts.errors import InvalidInputError
+
+
+def completion(parser: argparse.ArgumentParser, shell: str) -> str:
+    """Script by which a shell completes the words of a command; ``InvalidInputError`` for another shell."""
+    if shell not in _SCRIPTS:
+        raise InvalidInputError(f"no completion for {shell[:40]!r}; give one of {', '.join(SHELLS)}")
+    return _SCRIPTS[shell](parser.prog, dict(_words(parser, "")))
+
+
+def _bash(command: str, words: dict[str, list[str]]) -> str:
+    name = f"_{command.replace('-', '_')}"
+    cases = "\n".join(f'        "{path}") words="{" ".join(offered)}";;' for path, offered in words.items())
+    return f"""{name}() {{
+    local path="" words="" word next
+    for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
+        next="${{path:+$path }}$word"
+        case "$next" in {_known(words)}) path="$next";; esac
+    done
+    case "$path" in
+{cases}
+    esac
+    COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
+}}
+complete -o default -F {name} {command}
+"""
+
+
+def _zsh(command: str, words: dict[str, list[str]]) -> str:
+    """Of zsh's own: its ``bashcompinit`` does not read what bash does. ``path`` is a word of the shell's there."""
+    name = f"_{command.replace('-', '_')}"
+    cases = "\n".join(f'        "{path}") offered=({" ".join(offered)});;' for path, offered in words.items())
+    return f"""#compdef {command}
+(( $+functions[compdef] )) || {{ autoload -Uz compinit && compinit }}
+{name}() {{
+    local at="" next word
+    local -a offered
+    for word in "${{(@)words[2,CURRENT-1]}}"; do
+        next="${{at:+$at }}$word"
+        case "$next" in {_known(words)}) at="$next";; esac
+    done
+    case "$at" in
+{cases}
+    esac
+    compadd -- $offered || _files
+}}
+compdef {name} {command}
+"""
+
+
+def _fish(command: str, words: dict[str, list[str]]) -> str:
+    name = f"__{command.replace('-', '_')}_words"
+    cases = "\n".join(f"        case '{path}'\n            printf '%s\\n' {' '.join(offered)}"
+                      for path, offered in words.items())
+    known = " ".join(f"'{path}'" for path in words if path)
+    return f"""function {name}
+    set -l at ''
+    for word in (commandline -opc)[2..-1]
+        set -l next (string trim -- "$at $word")
+        switch "$next"
+            case {known}
+                set at "$next"
+        end
+    end
+    switch "$at"
+{cases}
+    end
+end
+complete -c {command} -a '({name})'
+"""
+
+
+_SCRIPTS: Final[dict[str, Callable[[str, dict[str, list[str]]], str]]] = {"bash": _bash, "zsh": _zsh, "fish": _fish}
+SHELLS: Final = tuple(_SCRIPTS)
+"""Shells that there is a script for."""
+
+
+def _known(words: dict[str, list[str]]) -> str:
+    return "|".join(f'"{path}"' for path in words if path)
+
+
+def _words(parser: argparse.ArgumentParser, path: str) -> Iterator[tuple[str, list[str]]]:
+    """Words that may follow a command's path, and so on below it."""
+    words: list[str] = []
+    below: dict[str, argparse.ArgumentParser] = {}
+    for action in parser._actions:  # noqa: SLF001, argparse has no public way to list what a parser takes
+        words += action.option_strings
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            below |= action.choices
+        elif action.choices and not action.option_strings:
+            words += [str(choice) for choice in action.choices]
+    yield path, [*below, *words]
+    for name, inner in below.items():
+        yield from _words(inner, f"{path} {name}".strip())
