@@ -35,6 +35,8 @@ RARE_SHARE: Final = 0.08
 """A class that has a smaller share of the rows is rare."""
 ROWS_PER_WEIGHT: Final = 1.0
 """Rows of the rare class for each number of products beside splines, with which they are taken without a race."""
+MOST_BESIDE: Final = 8
+"""Features up to which products stand beside splines where there is a target (decision 95)."""
 _MOST_PRODUCTS: Final = 12
 """Products are no more numbers than so many for each feature."""
 
@@ -53,8 +55,9 @@ def automatic_lifts(
     """Lifts of ``n_features`` that are tried. ``rows_by_class`` (C,): where one of the classes is rare, else None.
 
     Products are tried where there may be any (``products``), and to 21 features: twice as many numbers as splines.
-    Of a ``target`` they stand beside splines: what bends with one sensor and goes with the product of two others is in
-    neither alone, and errors of a target, which have no end, tell folds that lack a term from those that have it.
+    Of a ``target`` of few features they stand beside splines: what bends with one sensor and goes with the product of
+    two others is in neither alone, and errors, which have no end, tell folds that lack a term from those that have it.
+    Of more than :data:`MOST_BESIDE` such a lift would cost twice what products alone do, and gains nothing.
 
     A race sees planes on the way to an optimum, and there rare faults are mostly called healthy whatever the lift is.
     So of a rare class fewer lifts are trained further; and where it has a row for each number of the largest one
@@ -63,7 +66,7 @@ def automatic_lifts(
     alone: tuple[AutomaticLift, ...] = ("none", "spline")
     products = products and n_features + n_features * (n_features + 1) // 2 <= _MOST_PRODUCTS * n_features
     if rows_by_class is None:
-        together: AutomaticLift = "products beside splines" if target else "products"
+        together: AutomaticLift = "products beside splines" if target and n_features <= MOST_BESIDE else "products"
         return (*alone, together) if products else alone
     size = n_features * AUTO_SEGMENTS + n_features * (n_features - 1) // 2
     enough = float(rows_by_class.min()) >= ROWS_PER_WEIGHT * size

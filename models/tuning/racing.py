@@ -163,6 +163,8 @@ class Tuner:
                     continue
                 found.append(part)
                 spent += cost
+        for starts in self._starts.values():
+            starts[:] = [each for each in starts if not any(each is part for part in found)]
         return tuple(found)
 
     def _first_steps(self, asked: Sequence[Asked]) -> tuple[Asked, ...]:
@@ -183,7 +185,7 @@ class Tuner:
         if not pools[0].asked(own[0]):
             return [Asked(own[0], fold, np.zeros((self.heads, pools[0].dimension)))]
         if self._starts.get(key):
-            return [self._starts[key].pop(0)]
+            return list(self._starts[key])
         found = []
         for candidate in order:
             if candidate in near_enough:  # more cuts bring its bounds no further apart

@@ -73,7 +73,7 @@ def test_the_end_is_that_of_the_reference(seed: int, penalty: float, norm: Trans
     assert best - 1e-4 * best <= found <= best + 0.02 * best
 
 
-def test_the_first_exchange_of_targets_asks_a_step_of_each_radius_and_the_next_begins_at_their_mean() -> None:
+def test_the_first_exchange_of_targets_asks_a_step_of_each_radius_and_the_next_begins_at_all_their_means() -> None:
     tuner, plants = tuner_of("pinball"), sites()
     first = tuner.exchange()
     assert first is not None and not first.scored
@@ -88,11 +88,31 @@ def test_the_first_exchange_of_targets_asks_a_step_of_each_radius_and_the_next_b
     tuner.tell_cuts(told)
     second = tuner.exchange()
     assert second is not None and all(part.penalty is None for part in second.asked)
+    assert {(part.candidate.radius, part.fold) for part in second.asked} == wanted and len(second.asked) == len(steps)
     for part in second.asked:
-        place = next(j for j, each in enumerate(first.asked) if each.penalty and each.fold == part.fold)
+        (place,) = (
+            j for j, each in enumerate(first.asked)
+            if each.penalty is not None and (each.candidate, each.fold) == (part.candidate, part.fold)
+        )
         ends = np.mean([each["local_point"] for each in told[place].values()], axis=0)
-        assert part.candidate == first.asked[place].candidate
         np.testing.assert_allclose(part.weights, ends, rtol=0, atol=2e-3 * np.abs(ends).max())
+
+
+def test_means_that_an_exchange_does_not_pay_for_wait_and_none_is_asked_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    tuner, plants = tuner_of("pinball"), sites()
+    first = tuner.exchange()
+    assert first is not None
+    tuner.tell_cuts([
+        {name: answer_part(part, site.problems(part.candidate, part.fold)).arrays for name, site in plants.items()}
+        for part in first.asked
+    ])
+    begun = [part for starts in tuner._starts.values() for part in starts]
+    monkeypatch.setattr(tuner, "_allowance", lambda: 3.0 * tuner._numbers(begun[0], scored=False))
+    paid = tuner._next_cuts()
+    left = [part for starts in tuner._starts.values() for part in starts]
+    assert len(begun) == 9 and [id(part) for part in begun if not any(part is each for each in paid)] == [
+        id(part) for part in left
+    ] and len(paid) == 3
 
 
 def test_a_step_costs_what_is_told_and_nothing_is_sent_for_it() -> None:

@@ -99,6 +99,7 @@ def test_a_lift_of_the_plan_is_tried_beside_it(works: FakeWorks) -> None:
         (1000, 51, 6, True), (1000, 50, 6, False),  # 6 * 6 ramps and 15 products
         (51, 1000, 6, True),  # either may be the rare one
         (9000, 336, 21, True), (9000, 500, 22, False),  # more products than splines are worth
+        (1000, 9, 8, False), (1000, 9, 9, False),  # the most features beside whose splines a target has products
     ],
 )
 def test_a_rare_class_bears_a_lift_of_which_it_has_a_row_for_each_number(
@@ -108,8 +109,8 @@ def test_a_rare_class_bears_a_lift_of_which_it_has_a_row_for_each_number(
     assert automatic_lifts(n_features, rows) == (("products beside splines",) if bears else ("none", "spline"))
     assert automatic_lifts(n_features, rows, products=False) == ("none", "spline")
     assert ("products" in automatic_lifts(n_features)) is (n_features <= 21)
-    beside = ("products beside splines",) if n_features <= 21 else ()
-    assert automatic_lifts(n_features, target=True) == ("none", "spline", *beside)
+    together = ("products beside splines",) if n_features <= 8 else ("products",) if n_features <= 21 else ()
+    assert automatic_lifts(n_features, target=True) == ("none", "spline", *together)
     assert automatic_lifts(n_features, target=True, products=False) == ("none", "spline")
 
 
