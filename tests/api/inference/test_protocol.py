@@ -94,6 +94,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "unknown feature": ({"name": "flow_maen", "shape": [1], "datatype": "FP64", "data": [1.0]}, "did you mean"),
     "a size beyond 64 bits": ({**ONE, "shape": [4, 2**62], "data": []}, "has 0 numbers"),
     "beyond FP32": ({**ONE, "datatype": "FP32", "data": [1e300, *ROW[1:]]}, "must be numbers of FP32"),
+    "a shape with a text": ({**ONE, "shape": ["1", 14]}, "shape.0: Input should be a valid integer"),
+    "a shape with a truth value": ({**ONE, "shape": [True, 14]}, "shape.0: Input should be a valid integer"),
+    "a shape with a fraction": ({**ONE, "shape": [1.5, 14]}, "shape.0: Input should be a valid integer"),
     "no sample": ({**ONE, "shape": [0, 14], "data": []}, "1 to 10000 samples"),
 }
 
