@@ -23,15 +23,18 @@ from api.inference.schemas import (
 from api.web.auth import Diagnoser
 from api.web.dependencies import BackendDep
 from api.web.repeated_keys import may_repeat, members_of, refuse_repeated
-from services.contracts.errors import BallastError
+from services.contracts.errors import BallastError, InvalidInputError
 from services.contracts.evaluation.diagnosis import VersionName
 from services.process.command_line import product_version
 from services.registry.labels import CHAMPION
 from services.round_store.queries import MAX_PAGE
 
+BINARY = "Inference-Header-Content-Length"
+"""Header of a request whose tensors follow its JSON as bytes: an extension of the protocol that is not taken."""
+
 
 class ProtocolRoute(APIRoute):
-    """Route that refuses a body in which a key is there twice."""
+    """Route that refuses a body in which a key is there twice, and one of binary tensors."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Handler that looks at the body first; one that is no JSON is left to the usual one."""
@@ -40,6 +43,8 @@ class ProtocolRoute(APIRoute):
         async def handle(request: Request) -> Response:
             if request.method != "POST":
                 return await whole(request)
+            if BINARY in request.headers:
+                raise InvalidInputError(f"binary tensors are not taken: send numbers in data, without {BINARY}")
             try:
                 body, found = await request.body(), await request.json()
             except (ValueError, RecursionError, ClientDisconnect):

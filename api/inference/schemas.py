@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+Dimension = Annotated[int, Field(strict=True)]
+"""A JSON integer: a text or a truth value is refused, never guessed at."""
 
 
 class ProtocolPart(BaseModel):
@@ -25,7 +28,7 @@ class InputTensor(ProtocolPart):
     """A tensor that is sent: numbers in row-major order, flat or nested as its shape says."""
 
     name: str = Field(max_length=100)
-    shape: tuple[int, ...] = Field(min_length=1, max_length=2)
+    shape: tuple[Dimension, ...] = Field(min_length=1, max_length=2)
     datatype: Literal["FP64", "FP32"]
     data: list[Any]
 

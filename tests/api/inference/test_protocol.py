@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import struct
 from typing import Any
 
 import pytest
@@ -94,6 +96,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "unknown feature": ({"name": "flow_maen", "shape": [1], "datatype": "FP64", "data": [1.0]}, "did you mean"),
     "a size beyond 64 bits": ({**ONE, "shape": [4, 2**62], "data": []}, "has 0 numbers"),
     "beyond FP32": ({**ONE, "datatype": "FP32", "data": [1e300, *ROW[1:]]}, "must be numbers of FP32"),
+    "a shape with a text": ({**ONE, "shape": ["1", 14]}, "shape.0: Input should be a valid integer"),
+    "a shape with a truth value": ({**ONE, "shape": [True, 14]}, "shape.0: Input should be a valid integer"),
+    "a shape with a fraction": ({**ONE, "shape": [1.5, 14]}, "shape.0: Input should be a valid integer"),
     "no sample": ({**ONE, "shape": [0, 14], "data": []}, "1 to 10000 samples"),
 }
 
@@ -104,6 +109,16 @@ def test_what_does_not_fit_is_one_line(shared_world: Any, case: str) -> None:
     answer = infer(shared_world, tensor)
     assert answer.status_code == 400 and list(answer.json()) == ["error"]
     assert said in answer.json()["error"] and "\n" not in answer.json()["error"]
+
+
+def test_binary_tensors_are_refused_by_their_name(shared_world: Any) -> None:
+    tensor = {"name": "features", "shape": [1, 14], "datatype": "FP64", "parameters": {"binary_data_size": 112}}
+    text = json.dumps({"inputs": [tensor]}).encode()
+    headers = {"Content-Type": "application/json", "Inference-Header-Content-Length": str(len(text))}
+    body = text + struct.pack("<14d", *ROW)
+    answer = shared_world.call(Role.VIEWER, "POST", f"{ROOT}/infer", content=body, headers=headers)
+    said = "binary tensors are not taken: send numbers in data, without Inference-Header-Content-Length"
+    assert (answer.status_code, answer.json()) == (400, {"error": said})
 
 
 def test_an_item_that_does_not_fit_is_told_once(shared_world: Any) -> None:
