@@ -231,3 +231,12 @@ def works(
     base = tmp_path_factory.mktemp("works")
     with opening_works(base, new_sqlite(), RIG, rig_sources(base)) as opened:
         yield opened
+
+
+@pytest.fixture
+def unasked_works(
+    tmp_path: Path, new_sqlite: Callable[[], str], opening_works: Callable[..., Any]
+) -> Iterator[InProcessWorks]:
+    """A works whose plants have told nothing yet: a guard goes by all that has left, and may let a later step not."""
+    with opening_works(tmp_path, new_sqlite(), RIG, rig_sources(tmp_path)) as opened:
+        yield opened

@@ -26,7 +26,8 @@ SLOW = {"fdr-sm", "fedsgd", "fedavg", "fedprox", "scaffold"}
 
 
 @pytest.mark.parametrize("method", SUMMED)
-def test_every_method_that_works_on_sums_does_so_through_the_service(works: Any, method: str) -> None:
+def test_every_method_that_works_on_sums_does_so_through_the_service(unasked_works: Any, method: str) -> None:
+    works = unasked_works
     loss = {"loss": "smooth_hinge"} if METHODS[method].needs_smooth_loss else {}
     rounds = 30 if method == "cohort-bundle" else 8
     plan = works.plan(f"sums-{method}", method=method, reveal="sums", max_rounds=rounds, spec=loss)
