@@ -18,42 +18,43 @@ def completion(parser: argparse.ArgumentParser, shell: str) -> str:
 
 def _bash(command: str, words: dict[str, list[str]]) -> str:
     name = f"_{command.replace('-', '_')}"
-    cases = "\n".join(f'        "{path}") words="{" ".join(offered)}";;' for path, offered in words.items())
     return f"""{name}() {{
-    local path="" words="" word next
-    for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
-        next="${{path:+$path }}$word"
-        case "$next" in {_known(words)}) path="$next";; esac
-    done
-    case "$path" in
-{cases}
-    esac
-    COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
+{_offered("COMP_WORDS[@]:1:COMP_CWORD-1", words)}
+    COMPREPLY=($(compgen -W "${{offered[*]}}" -- "${{COMP_WORDS[COMP_CWORD]}}"))
 }}
 complete -o default -F {name} {command}
 """
 
 
 def _zsh(command: str, words: dict[str, list[str]]) -> str:
-    """Of zsh's own: its ``bashcompinit`` does not read what bash does. ``path`` is a word of the shell's there."""
+    """Of zsh's own: its ``bashcompinit`` does not read what bash does."""
     name = f"_{command.replace('-', '_')}"
-    cases = "\n".join(f'        "{path}") offered=({" ".join(offered)});;' for path, offered in words.items())
     return f"""#compdef {command}
 (( $+functions[compdef] )) || {{ autoload -Uz compinit && compinit }}
 {name}() {{
-    local at="" next word
-    local -a offered
-    for word in "${{(@)words[2,CURRENT-1]}}"; do
-        next="${{at:+$at }}$word"
-        case "$next" in {_known(words)}) at="$next";; esac
-    done
-    case "$at" in
-{cases}
-    esac
+{_offered("(@)words[2,CURRENT-1]", words)}
     compadd -- $offered || _files
 }}
 compdef {name} {command}
 """
+
+
+def _offered(typed: str, words: dict[str, list[str]]) -> str:
+    """Lines by which bash and zsh put what may follow the words that were typed into ``offered``.
+
+    The way to the last command among them is ``at``: ``path`` and ``words`` are zsh's own.
+    """
+    known = "|".join(f'"{path}"' for path in words if path)
+    cases = "\n".join(f'        "{path}") offered=({" ".join(offered)});;' for path, offered in words.items())
+    return f"""    local at="" next word
+    local -a offered
+    for word in "${{{typed}}}"; do
+        next="${{at:+$at }}$word"
+        case "$next" in {known}) at="$next";; esac
+    done
+    case "$at" in
+{cases}
+    esac"""
 
 
 def _fish(command: str, words: dict[str, list[str]]) -> str:
@@ -81,10 +82,6 @@ complete -c {command} -a '({name})'
 _SCRIPTS: Final[dict[str, Callable[[str, dict[str, list[str]]], str]]] = {"bash": _bash, "zsh": _zsh, "fish": _fish}
 SHELLS: Final = tuple(_SCRIPTS)
 """Shells that there is a script for."""
-
-
-def _known(words: dict[str, list[str]]) -> str:
-    return "|".join(f'"{path}"' for path in words if path)
 
 
 def _words(parser: argparse.ArgumentParser, path: str) -> Iterator[tuple[str, list[str]]]:

@@ -27,12 +27,11 @@ SLOW = {"fdr-sm", "fedsgd", "fedavg", "fedprox", "scaffold"}
 
 @pytest.mark.parametrize("method", SUMMED)
 def test_every_method_that_works_on_sums_does_so_through_the_service(unasked_works: Any, method: str) -> None:
-    works = unasked_works
     loss = {"loss": "smooth_hinge"} if METHODS[method].needs_smooth_loss else {}
     rounds = 30 if method == "cohort-bundle" else 8
-    plan = works.plan(f"sums-{method}", method=method, reveal="sums", max_rounds=rounds, spec=loss)
-    run, trained, version = works.train(plan, registered=method == "cohort-bundle")
-    assert (version.reveal, [each.sites for each in version.cohorts]) == ("sums", [tuple(sorted(works.doors))])
+    plan = unasked_works.plan(f"sums-{method}", method=method, reveal="sums", max_rounds=rounds, spec=loss)
+    run, trained, version = unasked_works.train(plan, registered=method == "cohort-bundle")
+    assert (version.reveal, [each.sites for each in version.cohorts]) == ("sums", [tuple(sorted(unasked_works.doors))])
     assert run.excluded == () and trained.rounds <= rounds
     assert version.f1 is not None and version.f1 > (0.5 if method in SLOW else 0.85)
     assert all(site.f1 is None and site.worst_case_risk is None for site in version.sites), "no policy releases them"
@@ -40,8 +39,8 @@ def test_every_method_that_works_on_sums_does_so_through_the_service(unasked_wor
     assert version.worst_case_risk is not None and np.isfinite(version.worst_case_risk)
     if method == "cohort-bundle":
         assert version.certified_gap <= 1e-3
-    record = works.context.store.runs.get_rounds(run.run_id)[-1]
-    assert [answer.status for answer in record.answers] == ["accepted"] * len(works.doors)
+    record = unasked_works.context.store.runs.get_rounds(run.run_id)[-1]
+    assert [answer.status for answer in record.answers] == ["accepted"] * len(unasked_works.doors)
 
 
 def test_the_ledger_names_the_plants_and_holds_no_array_of_the_rounds(works: Any) -> None:

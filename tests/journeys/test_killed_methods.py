@@ -48,29 +48,29 @@ def twins(
         for works in (first, second):
             assert new_mlflow(works.home) == works.settings.tracking_uri
             for method, settings in SETTINGS.items():
-                works.plan(f"of-{method}", **settings)
+                works.plan(method, **settings)
         yield first, second
 
 
 @pytest.fixture(scope="module")
 def ends(twins: tuple[ProcessWorks, ProcessWorks]) -> list[dict[str, Run]]:
-    """The end of every run by its plan's name: in the first works killed in the middle once, in the second not.
+    """The end of every run by its method: in the first works killed in the middle once, in the second not.
 
     A process goes on with the run whose process was killed, then begins the next method's; the last does the rest.
     """
     works, undisturbed = twins
     interrupted: list[Run] = []
     for method in SETTINGS:
-        undisturbed.train(f"of-{method}")
+        undisturbed.train(method)
     for method, settings in SETTINGS.items():
-        plan, rounds = f"of-{method}", settings["max_rounds"]
-        works.train(plan)
-        works.wait_for_round(plan, rounds // 5)
+        rounds = settings["max_rounds"]
+        works.train(method)
+        works.wait_for_round(method, rounds // 5)
         works.kill_training()
-        interrupted.append(works.newest_run(plan))
+        interrupted.append(works.newest_run(method))
         assert interrupted[-1].status == "running" and rounds // 5 <= interrupted[-1].rounds < rounds
-        works.train(plan)
-    found = [{f"of-{method}": each.wait_for_run(f"of-{method}") for method in SETTINGS} for each in twins]
+        works.train(method)
+    found = [{method: each.wait_for_run(method) for method in SETTINGS} for each in twins]
     assert [found[0][run.plan.name].run_id for run in interrupted] == [run.run_id for run in interrupted]
     return found
 
@@ -79,10 +79,10 @@ def ends(twins: tuple[ProcessWorks, ProcessWorks]) -> list[dict[str, Run]]:
 def test_a_killed_flow_resumes_to_the_same_model(
     twins: tuple[ProcessWorks, ProcessWorks], ends: list[dict[str, Run]], method: str
 ) -> None:
-    rounds, plan = SETTINGS[method]["max_rounds"], f"of-{method}"
+    rounds = SETTINGS[method]["max_rounds"]
     for found in ends:
-        assert found[plan].status == "completed" and found[plan].rounds == rounds, found[plan].reason
+        assert found[method].status == "completed" and found[method].rounds == rounds, found[method].reason
     works, undisturbed = twins
-    records = works.store.runs.get_rounds(ends[0][plan].run_id)
+    records = works.store.runs.get_rounds(ends[0][method].run_id)
     assert [record.round for record in records] == list(range(1, rounds + 1))
-    assert np.abs(works.weights(plan) - undisturbed.weights(plan)).max() <= 1e-9
+    assert np.abs(works.weights(method) - undisturbed.weights(method)).max() <= 1e-9

@@ -24,13 +24,7 @@ def likely_range(readings: FloatArray, fence: float = FENCE) -> tuple[float, flo
     All count where w is 0: a sensor that seldom moves. A mistyped value in a range squeezes all others into a part of
     it, in which neither the segments of a spline nor the unit of a radius tell them apart.
     """
-    known = readings[np.isfinite(readings)]
-    if not known.size:
-        raise ValueError("no reading is a number")
-    low, high = np.quantile(known, _MIDDLE)
-    width = high - low
-    near = known if width == 0.0 else known[(known >= low - fence * width) & (known <= high + fence * width)]
-    return float(near.min()), float(near.max())
+    return _without_mistakes(*_middle(readings), fence)
 
 
 def range_for_classes(readings: FloatArray) -> tuple[float, float]:
@@ -39,9 +33,25 @@ def range_for_classes(readings: FloatArray) -> tuple[float, float]:
     With q and w as there, a range wider than :data:`LONG` w is cut at ``q_.05 - TAIL w`` and ``q_.95 + TAIL w``. Nearly
     all readings fill a third of what is left, and those beyond are told from them, though not from one another.
     """
-    low, high = likely_range(readings)
-    first, last = np.quantile(readings[np.isfinite(readings)], _MIDDLE)
+    known, first, last = _middle(readings)
+    low, high = _without_mistakes(known, first, last, FENCE)
     width = last - first
     if width == 0.0 or high - low <= LONG * width:
         return low, high
     return float(max(low, first - TAIL * width)), float(min(high, last + TAIL * width))
+
+
+def _middle(readings: FloatArray) -> tuple[FloatArray, float, float]:
+    """Readings that are numbers, and their quantiles .05 and .95; ``ValueError`` where none is."""
+    known = readings[np.isfinite(readings)]
+    if not known.size:
+        raise ValueError("no reading is a number")
+    first, last = np.quantile(known, _MIDDLE)
+    return known, float(first), float(last)
+
+
+def _without_mistakes(known: FloatArray, first: float, last: float, fence: float) -> tuple[float, float]:
+    """Least and largest of readings without those beyond the fence around their middle from ``first`` to ``last``."""
+    width = last - first
+    near = known if width == 0.0 else known[(known >= first - fence * width) & (known <= last + fence * width)]
+    return float(near.min()), float(near.max())
