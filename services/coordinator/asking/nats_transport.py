@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import nats
+from nats.aio.client import Client
 from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
@@ -19,6 +19,7 @@ from services.contracts.wire.codec import COMPACT, OWN_SCORES, READS
 from services.contracts.wire.roll import ROLL
 from services.coordinator.asking.link_call import Call
 from services.coordinator.asking.ports import RawAnswer
+from services.process.ended_connections import end_connection
 from services.process.ended_tasks import done_within
 from services.process.log_filters import silence_link_libraries
 from services.process.tracing import headers, span
@@ -52,24 +53,27 @@ class NatsTransport:
         """Connect; raise :class:`UnavailableError` when no server answers in time or it refuses the key."""
         silence_link_libraries()
         context = ssl.create_default_context(cafile=str(self._authority)) if self._authority else None
+        client = Client()
         try:
-            self._client = await done_within(
-                nats.connect(
+            await done_within(
+                client.connect(
                     servers=self._servers, tls=context, nkeys_seed=str(self._seed_file), inbox_prefix=INBOX,
                     max_reconnect_attempts=-1, reconnect_time_wait=0.2, allow_reconnect=True,
                     disconnected_cb=self._on_lost, reconnected_cb=self._on_back, error_cb=self._on_error,
                 ),
                 timeout_seconds,
             )
-            await self._client.subscribe("hello.*", cb=self._on_hello)
+            await client.subscribe("hello.*", cb=self._on_hello)
         except (TimeoutError, OSError, NatsError) as error:
+            await end_connection(client)
             detail = self._violation or str(error) or type(error).__name__
             raise UnavailableError(f"no NATS server at {', '.join(self._servers)}: {detail}") from None
+        self._client = client
 
     async def close(self) -> None:
         """Close the connection."""
         if self._client is not None:
-            await self._client.close()
+            await end_connection(self._client)
             self._client = None
 
     async def subscribe(self, subject: str, handler: Callable[[Any], Awaitable[None]]) -> None:

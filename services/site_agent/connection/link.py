@@ -8,7 +8,6 @@ that the server does not know, a subject that it does not allow, a certificate t
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ssl
 import time
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from nats.errors import Error as NatsError
 from services.contracts.errors import BallastError, UnavailableError
 from services.contracts.wire.codec import read_by_asker
 from services.contracts.wire.roll import TWINS, WORDS
+from services.process.ended_connections import end_connection
 from services.process.ended_tasks import give_up
 from services.process.log_filters import silence_link_libraries
 from services.process.tracing import span
@@ -120,8 +120,7 @@ class PlantLink:
             await self._first_of(closed.wait(), stop, None)
         finally:
             closing = True
-            with contextlib.suppress(NatsError, OSError, asyncio.TimeoutError):
-                await client.close()
+            await end_connection(client)
 
     def _client(self) -> Client:
         if not any(server.startswith(("ws://", "wss://")) for server in self._address.servers):

@@ -10,6 +10,7 @@ from typing import Any
 
 import nats
 import pytest
+from nats.aio.client import Client
 
 from services.bus.server import update_users
 from services.contracts.errors import UnavailableError
@@ -190,7 +191,7 @@ async def test_a_client_that_goes_on_though_it_was_given_up_holds_nobody_up(
 ) -> None:
     """As one does that is cancelled while it closes the connection of which its key was refused."""
     stubborn = Stubborn(1)
-    monkeypatch.setattr(nats, "connect", lambda **_: stubborn.work())
+    monkeypatch.setattr(Client, "connect", lambda *_, **__: stubborn.work())
     with pytest.raises(UnavailableError, match="no NATS server"):
         await bus.transport().connect(timeout_seconds=0.05)
     assert stubborn.end == "cancelled"
