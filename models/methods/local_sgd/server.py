@@ -13,18 +13,20 @@ from models.cuts.evidence import Evidence
 from models.methods.certified import CertifiedServer, State
 from models.methods.local_sgd.rule import LocalRule, Memory
 from models.methods.local_sgd.site import LocalStepsSite
-from models.problem import ServerProblem
+from models.methods.local_sgd.standstill import MOST_STILL, STANDS_STILL, still_exchanges
+from models.problem import ServerProblem, Status
 
-_PREFIX = "rule_"
+_PREFIX, _STILL = "rule_", "still"
 _EVERY_ROUND, _RARELY = 20, 10
 """Points up to which the lower bound is raised each time, and every how manieth after: it moves most at first."""
 
 
 @dataclass(frozen=True)
 class LocalState(State):
-    """Evidence, and the memory of the rule."""
+    """Evidence, the memory of the rule, and the exchanges, one after the other, in which no site took a step."""
 
     memory: Memory
+    still: int = 0
 
 
 @dataclass(frozen=True)
@@ -58,12 +60,13 @@ class LocalServer(CertifiedServer[LocalState]):
         """Add the cuts and bound the optimum where there is something new; let the rule go on."""
         evidence, point = state.evidence, self.rule.asked(state.memory)
         memory = self.rule.advance(state.memory, problem, answers)
+        still = still_exchanges(state.still, self.rule.messages(state.memory, problem), answers)
         if point is None:
-            return LocalState(evidence.passed(), memory)
+            return LocalState(evidence.passed(), memory, still)
         evidence = record(evidence, problem, point, answers)
         count = evidence.points.shape[0]
         raised = count <= _EVERY_ROUND or count % _RARELY == 0
-        return LocalState(self.bounded(evidence, problem, memory, raised=raised), memory)
+        return LocalState(self.bounded(evidence, problem, memory, raised=raised), memory, still)
 
     def bounded(self, evidence: Evidence, problem: ServerProblem, memory: Memory, *, raised: bool) -> Evidence:
         """Evidence with the bounds of the objective; ``raised``: with a new lower one, not only the one so far."""
@@ -74,20 +77,27 @@ class LocalServer(CertifiedServer[LocalState]):
         evidence = evidence.judged_by(ambiguity.totals(counted_risks(evidence, problem)))
         return evaluate_lower(evidence, problem, memory["shares"]) if raised else evidence
 
+    def status(self, state: LocalState, problem: ServerProblem) -> Status:
+        """Certified at the wanted gap; stalled where no site steps any more."""
+        status = super().status(state, problem)
+        return Status.STALLED if status is Status.CONTINUE and state.still >= MOST_STILL else status
+
     def note(self, states: Sequence[LocalState], problem: ServerProblem) -> str:
-        """What the rule says."""
-        return self.rule.note([state.memory for state in states], problem)
+        """What the rule says, and whether all stands still."""
+        still = STANDS_STILL if all(state.still >= MOST_STILL for state in states) else ""
+        return "; ".join(filter(None, (self.rule.note([state.memory for state in states], problem), still)))
 
     def pack(self, state: LocalState) -> dict[str, FloatArray]:
-        """Evidence and memory."""
-        return {**state.evidence.pack(), **{_PREFIX + name: array for name, array in state.memory.items()}}
+        """Evidence, memory and what stands still."""
+        memory = {_PREFIX + name: array for name, array in state.memory.items()}
+        return {**state.evidence.pack(), **memory, _STILL: np.array(float(state.still))}
 
     def unpack(self, arrays: Arrays) -> LocalState:
-        """State from :meth:`pack`."""
+        """State from :meth:`pack`; version 0.1 did not count what stands still."""
         memory = {
             name.removeprefix(_PREFIX): np.asarray(array) for name, array in arrays.items() if name.startswith(_PREFIX)
         }
-        return LocalState(Evidence.unpack(arrays), memory)
+        return LocalState(Evidence.unpack(arrays), memory, int(arrays.get(_STILL, 0.0)))
 
 
 def evaluate_lower(evidence: Evidence, problem: ServerProblem, shares: FloatArray) -> Evidence:

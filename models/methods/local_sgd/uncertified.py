@@ -24,6 +24,7 @@ from models.methods.local_sgd.drfa import WorstMixtureServer
 from models.methods.local_sgd.rule import Memory
 from models.methods.local_sgd.sampled_sites import reckoned
 from models.methods.local_sgd.server import LocalServer
+from models.methods.local_sgd.standstill import MOST_STILL, STANDS_STILL, still_exchanges
 from models.methods.protocol import NO_PARAMETERS
 from models.problem import Certificate, ServerProblem, Status
 from models.site_ambiguity.ball import worst_mixture
@@ -34,13 +35,17 @@ _PREFIX = "rule_"
 
 @dataclass(frozen=True)
 class UncertifiedState:
-    """The rule's ``memory``; the best ``point`` (D,) with its ``risks`` (G,) and their ``value``; who answered last."""
+    """The rule's ``memory``; the best ``point`` (D,) with its ``risks`` (G,) and their ``value``; who answered last.
+
+    ``still``: exchanges, one after the other, in which no site took a step.
+    """
 
     memory: Memory
     point: FloatArray
     risks: FloatArray
     value: float = math.inf
     fresh_weight: float = 0.0
+    still: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,16 +71,17 @@ class UncertifiedServer:
         """Let the rule go on; keep the point of this exchange where all told their loss and it is the best so far."""
         point = self.certified.rule.asked(state.memory)
         memory = self.certified.rule.advance(state.memory, problem, answers)
+        still = still_exchanges(state.still, self.messages(state, problem), answers)
         if point is None:
-            return replace(state, memory=memory)
+            return replace(state, memory=memory, still=still)
         risks = stacked(problem, answers, "risk", np.full(len(problem.sites), np.nan))
         there = float(problem.weights[~np.isnan(risks)].sum())
         # The objective of a rule may change with its memory, so the best point is judged anew.
         held = self._value(state.risks, problem, memory)
         now = self._value(risks, problem, memory)
         if now < held:
-            return UncertifiedState(memory, point, risks, now, there)
-        return replace(state, memory=memory, value=held, fresh_weight=there)
+            return UncertifiedState(memory, point, risks, now, there, still)
+        return replace(state, memory=memory, value=held, fresh_weight=there, still=still)
 
     def _value(self, risks: FloatArray, problem: ServerProblem, memory: Memory) -> float:
         """The method's objective at the losses (G,) of the sites; infinite where one of them is not known."""
@@ -95,8 +101,8 @@ class UncertifiedServer:
         return self.certified.answer_shapes(dimension, n_swings, parameters)
 
     def status(self, state: UncertifiedState, problem: ServerProblem) -> Status:
-        """Always to go on: only a round limit ends it."""
-        return Status.CONTINUE
+        """To go on, while any site takes a step: nothing else ends it but a round limit."""
+        return Status.STALLED if state.still >= MOST_STILL else Status.CONTINUE
 
     def certificate(self, state: UncertifiedState) -> Certificate:
         """The value at the best point, and nothing from below."""
@@ -119,8 +125,9 @@ class UncertifiedServer:
         return None
 
     def note(self, states: Sequence[UncertifiedState], problem: ServerProblem) -> str:
-        """That there is no certificate; what the rule says is of convex losses."""
-        return NO_CERTIFICATE
+        """That there is no certificate, and whether all stands still; what the rule says is of convex losses."""
+        still = all(state.still >= MOST_STILL for state in states)
+        return f"{NO_CERTIFICATE}; {STANDS_STILL}" if still else NO_CERTIFICATE
 
     def contradictions(
         self, state: UncertifiedState, problem: ServerProblem, answers: Mapping[str, Arrays]
@@ -149,14 +156,14 @@ class UncertifiedServer:
     def pack(self, state: UncertifiedState) -> dict[str, FloatArray]:
         """Memory and best point."""
         memory = {_PREFIX + name: array for name, array in state.memory.items()}
-        figures = np.array([state.value, state.fresh_weight])
+        figures = np.array([state.value, state.fresh_weight, float(state.still)])
         return {**memory, "best_point": state.point, "best_risks": state.risks, "figures": figures}
 
     def unpack(self, arrays: Arrays) -> UncertifiedState:
-        """State from :meth:`pack`."""
+        """State from :meth:`pack`; version 0.1 did not count what stands still."""
         memory = {
             name.removeprefix(_PREFIX): np.asarray(array) for name, array in arrays.items() if name.startswith(_PREFIX)
         }
-        value, fresh_weight = (float(each) for each in arrays["figures"])
+        value, fresh_weight, *still = (float(each) for each in arrays["figures"])
         point, risks = np.asarray(arrays["best_point"]), np.asarray(arrays["best_risks"])
-        return UncertifiedState(memory, point, risks, value, fresh_weight)
+        return UncertifiedState(memory, point, risks, value, fresh_weight, int(sum(still)))
