@@ -34,7 +34,7 @@ from models.tuning.budget import MOST_TRAININGS, Budget, OneTraining, reference
 from models.tuning.candidates import Candidate, grid
 from models.tuning.choice import Rule, Scored, untuned
 from models.tuning.coupling import coupling_cost
-from models.tuning.folds import TooFewRowsError, check_folds, deal_rows
+from models.tuning.folds import TooFewRowsError, deal
 from models.tuning.racing import Tuner
 from models.tuning.reference import one_training
 from models.tuning.rungs import race_numbers, rungs
@@ -225,7 +225,6 @@ def _site(
     own = np.flatnonzero(table.site == site)
     outcomes, classes = table.outcomes[own], rows[0][0].spec.loss.task == "classification"
     strata = outcomes.astype(np.intp) if classes else np.zeros(len(own), dtype=np.intp)
-    folds = deal_rows(dealt[own], strata, n_folds, seed)
-    check_folds(folds, strata, n_folds, least_train=1, least_test=1)
+    folds = deal(dealt[own], strata, n_folds, seed, least_train=1, least_test=1)
     n_classes = int(table.outcomes.max()) + 1 if classes else 0
     return _Site(tuple(rows), outcomes, table.counts[own], folds, n_classes, unit)

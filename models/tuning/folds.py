@@ -1,5 +1,8 @@
 r"""Folds of a site's rows, dealt inside the vault: the same whatever the order of the rows, classes dealt evenly.
 
+Rows of which the site says that they belong together, as those of one machine, are dealt whole: else a fold would be
+scored by models that have seen its neighbours, and the largest lift would win.
+
 The fold of a row follows from a keyed hash of its features (BLAKE2b; the seed is the key) within its class: distinct
 rows of a class, in the order of their hashes, are dealt out in turn. Rows with the same features and class are in the
 same fold, so no copy of a held-out row is learnt from.
@@ -8,6 +11,7 @@ same fold, so no copy of a held-out row is learnt from.
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +23,51 @@ Folds = NDArray[np.intp]
 
 class TooFewRowsError(ProblemError):
     """A site has too few rows, in all or of a class, to hold some of them out; it may well be trained on."""
+
+
+def deal(
+    features: FloatArray, strata: NDArray[np.intp], n_folds: int, seed: int, together: NDArray[np.intp] | None = None,
+    *, least_train: int, least_test: int,
+) -> Folds:
+    """Fold (N,) of each row, enough on both sides: what is alike in ``together`` (N,) whole, where that leaves enough.
+
+    Where it does not, since machines are fewer than folds or a class is on one alone, rows are dealt one by one.
+
+    Raises
+    ------
+    ProblemError
+        As :func:`deal_rows` and :func:`check_folds`.
+    """
+    if together is not None:
+        folds = deal_whole(together, strata, n_folds, seed)
+        with suppress(TooFewRowsError):
+            check_folds(folds, strata, n_folds, least_train, least_test)
+            return folds
+    folds = deal_rows(features, strata, n_folds, seed)
+    check_folds(folds, strata, n_folds, least_train, least_test)
+    return folds
+
+
+def deal_whole(together: NDArray[np.intp], strata: NDArray[np.intp], n_folds: int, seed: int) -> Folds:
+    """Fold (N,) of rows, those alike in ``together`` (N,) in one: the largest first, each where its classes are fewest.
+
+    Those of one size are dealt in the order of a keyed hash of their number. Folds are empty where there are fewer.
+    """
+    check_n_folds(n_folds)
+    numbers, group = np.unique(together, return_inverse=True)
+    _, stratum = np.unique(strata, return_inverse=True)
+    counts = np.zeros((len(numbers), stratum.max(initial=0) + 1))
+    np.add.at(counts, (group, stratum), 1.0)
+    sizes = counts.sum(axis=1)
+    # A rare class weighs as much as a frequent one, and the number of rows as one more.
+    shares = np.column_stack([counts / counts.sum(axis=0), sizes / sizes.sum()])
+    key = seed.to_bytes(8, "little")
+    drawn = [hashlib.blake2b(int(each).to_bytes(8, "little"), digest_size=8, key=key).digest() for each in numbers]
+    held, found = np.zeros((n_folds, shares.shape[1])), np.zeros(len(numbers), dtype=np.intp)
+    for place in sorted(range(len(numbers)), key=lambda each: (-sizes[each], drawn[each])):
+        found[place] = np.argmin(held @ shares[place])
+        held[found[place]] += shares[place]
+    return np.asarray(found[group])
 
 
 def deal_rows(features: FloatArray, strata: NDArray[np.intp], n_folds: int, seed: int) -> Folds:

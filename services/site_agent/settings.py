@@ -43,7 +43,8 @@ class TableSource(Contract):
 
     Which rows are held out: those that ``split_column`` says, or ``test_fraction`` of the machines of
     ``machine_column``, or the last ``test_fraction`` by ``time_column``, or that share of each class. Where rows of one
-    machine, or of one hour, are near copies, the first two keep a training row's neighbours out of the test.
+    machine, or of one hour, are near copies, ``machine_column`` or ``time_column`` keeps a training row's neighbours
+    out of the test, and together in the folds of a tuning; beside ``split_column`` it does the latter alone.
     """
 
     path: Path
@@ -60,9 +61,8 @@ class TableSource(Contract):
 
     @model_validator(mode="after")
     def _one_rule_of_holding_out(self) -> Self:
-        given = [name for name in ("split_column", "machine_column", "time_column") if getattr(self, name) is not None]
-        if len(given) > 1:
-            raise ValueError(f"{' and '.join(given)} each say which rows are held out: give one of them")
+        if self.machine_column is not None and self.time_column is not None:
+            raise ValueError("machine_column and time_column each say which rows belong together: give one of them")
         return self
 
 

@@ -21,7 +21,7 @@ from models.methods.guard import Guard
 from models.methods.row_account import Accounted, RowAccount, joined
 from models.tuning.at_hand import answer_cuts
 from models.tuning.fold_guard import FoldGuard, over_all
-from models.tuning.folds import check_folds, deal_rows
+from models.tuning.folds import deal
 from models.tuning.scores import class_counts, error_sums, without_rare
 from models.tuning.starts import answer_start
 from services.contracts.machines.asset_type import AssetType
@@ -97,11 +97,12 @@ def _folds(asked: TuningTask, rows: Part, task: Task, policy: SitePolicy) -> NDA
     classes = task.spec.loss.task == "classification"
     strata = rows.classes if classes else np.zeros(len(rows), dtype=np.intp)
     try:
-        folds = deal_rows(rows.features, strata, asked.folds, asked.seed)
-        check_folds(folds, strata, asked.folds, policy.min_samples, policy.min_test_samples)
+        return deal(
+            rows.features, strata, asked.folds, asked.seed, rows.together,
+            least_train=policy.min_samples, least_test=policy.min_test_samples,
+        )
     except ProblemError as error:
         raise Refusal("too_few_samples", str(error)) from None
-    return folds
 
 
 def spec_of(spec: TrainingSpec, asked: TuningTask, part: TuningPart) -> TrainingSpec:

@@ -170,7 +170,8 @@ def _data_text(setup: SiteSetup, asset_type: AssetType | None) -> str:
 # target_column = "target"
 # A column that holds 'train' or 'test'; without it a fraction of each class is held out, chosen by the seed.
 # split_column = "split"
-# Or a column of the machine that a row is of: whole machines are held out; or of the time: the last rows are.
+# Or a column of the machine that a row is of: whole machines are held out; or of the time: the last rows are. A
+# tuning keeps whole machines, or blocks of time, together in its folds; beside split_column it is this alone.
 # machine_column = "machine"
 # time_column = "taken_at"
 test_fraction = 0.25

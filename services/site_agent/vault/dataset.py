@@ -28,12 +28,14 @@ IntArray = NDArray[np.intp]
 class Part:
     """Rows of one part. features : (N, P) in [0, 1]. classes : (N,) index of the fault class, -1 where a row has none.
 
-    targets : (N,) in [0, 1], NaN where a row has none.
+    targets : (N,) in [0, 1], NaN where a row has none. together : (N,) alike for rows that may be near copies of one
+    another, as of one machine; None where nobody says.
     """
 
     features: FloatArray
     classes: IntArray
     targets: FloatArray
+    together: IntArray | None = None
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -49,7 +51,8 @@ class Part:
 
     def chosen(self, rows: NDArray[np.bool_]) -> Part:
         """Part of the chosen rows."""
-        return Part(self.features[rows], self.classes[rows], self.targets[rows])
+        together = None if self.together is None else self.together[rows]
+        return Part(self.features[rows], self.classes[rows], self.targets[rows], together)
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,7 @@ def build_dataset(raw: RawTable, asset_type: AssetType) -> Dataset:
     is_test = hold_out(features, classes, raw.split) if isinstance(raw.split, HoldOut) else raw.split
     if is_test.all():
         raise VaultError("no row is in the training part", "no_data")
-    whole = Part(features, classes, targets)
+    whole = Part(features, classes, targets, raw.together)
     return Dataset(whole.chosen(~is_test), whole.chosen(is_test), {**held.clipped, **outside}, held.absent)
 
 

@@ -1,4 +1,4 @@
-"""Which rows are held out, by the machine that a row is of or by when it was taken: neighbours stay on one side."""
+"""Which rows are held out, by the machine that a row is of or by when it was taken, and which are neighbours."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from models.basics import FloatArray
 
 Rows = NDArray[np.bool_]
+_BLOCKS = 20  # of time: enough to deal out in folds, and few enough that few rows are next to another block
 
 
 def held_by_machine(machines: Sequence[str], fraction: float, seed: int) -> Rows:
@@ -42,6 +43,20 @@ def held_by_time(times: FloatArray, fraction: float) -> Rows:
     if not later.any():
         raise ValueError("it has one time for all rows; nothing is last")
     return np.asarray(later)
+
+
+def by_machine(machines: Sequence[str]) -> NDArray[np.intp]:
+    """A number for the machine of each row (N,): from a hash of its name, so the same whatever else the table holds."""
+    numbers = {
+        name: int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest()) >> 1 for name in set(machines)
+    }
+    return np.array([numbers[machine] for machine in machines], dtype=np.intp)
+
+
+def by_time(times: FloatArray) -> NDArray[np.intp]:
+    """Number of the block of time of each row (N,), 20 of alike many rows; rows of the same time are in one block."""
+    order = np.searchsorted(np.sort(times), times)
+    return np.asarray(order * _BLOCKS // max(len(times), 1), dtype=np.intp)
 
 
 def seconds(text: str) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -14,7 +15,7 @@ from services.contracts.errors import BallastError
 from services.contracts.machines.asset_type import AssetType
 from services.contracts.wire.messages import RefusalCode
 from services.site_agent.settings import TableSource
-from services.site_agent.vault.held_out import held_by_machine, held_by_time, seconds
+from services.site_agent.vault.held_out import by_machine, by_time, held_by_machine, held_by_time, seconds
 
 
 class VaultError(BallastError):
@@ -40,7 +41,8 @@ class RawTable:
     values : (N, P) finite, in the contract's units; NaN in the whole column of an optional feature that is not there.
     labels : N class names, "" where a row has none; None where the source has no classes. targets : (N,) in the
     contract's unit, NaN where a row has none; None where the source has no target. split : (N,), True where the row is
-    held out, or how to choose those rows. row_name : how the plant finds row i again, e.g. ``line 17``.
+    held out, or how to choose those rows. row_name : how the plant finds row i again, e.g. ``line 17``. together : (N,)
+    alike for rows of one machine, or of one block of time; None where the source tells neither.
     """
 
     values: FloatArray
@@ -48,6 +50,7 @@ class RawTable:
     split: NDArray[np.bool_] | HoldOut
     row_name: Callable[[int], str]
     targets: FloatArray | None = None
+    together: NDArray[np.intp] | None = None
 
 
 class Cells(Protocol):
@@ -84,22 +87,29 @@ def read_columns(cells: Cells, source: TableSource, asset_type: AssetType) -> Ra
     if target_at is not None and asset_type.target is not None:
         _check_unit(cells, target_at, asset_type.target.name, source, asset_type)
         targets = cells.numbers(target_at, gaps=True)
-    return RawTable(values, labels, _split(cells, split_at, source), cells.row_name, targets)
+    split, together = _split(cells, split_at, source)
+    return RawTable(values, labels, split, cells.row_name, targets, together)
 
 
-def _split(cells: Cells, split_at: int | None, source: TableSource) -> NDArray[np.bool_] | HoldOut:
-    """Which rows are held out, by the column that the settings name; without one a fraction of each class."""
+def _split(
+    cells: Cells, split_at: int | None, source: TableSource
+) -> tuple[NDArray[np.bool_] | HoldOut, NDArray[np.intp] | None]:
+    """Which rows are held out, and which belong together, by the columns that the settings name."""
+    split = read_split(None if split_at is None else cells.words(split_at), source, cells.row_name)
     column = source.machine_column or source.time_column
     if column is None:
-        return read_split(None if split_at is None else cells.words(split_at), source, cells.row_name)
+        return split, None
     words = cells.words(find_column(cells.header, column, source, "holding out"))
     if "" in words:
         row = cells.row_name(words.index(""))
         raise VaultError(f"{source.path.name}, {row}: column {column!r} holds an empty cell")
     try:
         if source.machine_column is not None:
-            return held_by_machine(words, source.test_fraction, source.seed)
-        return held_by_time(_times(words, source, column, cells.row_name), source.test_fraction)
+            own, together = partial(held_by_machine, words, source.test_fraction, source.seed), by_machine(words)
+        else:
+            times = _times(words, source, column, cells.row_name)
+            own, together = partial(held_by_time, times, source.test_fraction), by_time(times)
+        return own() if isinstance(split, HoldOut) else split, together
     except ValueError as error:
         raise VaultError(f"{source.path.name}, column {column!r}: {error}") from None
 

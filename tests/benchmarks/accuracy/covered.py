@@ -36,11 +36,11 @@ def coverage_and_width(
     halves = _halves(test)
     inside, sizes = np.zeros(len(test.outcomes), dtype=bool), np.zeros(len(test.outcomes))
     for half in (0, 1):
-        found = _calibrated(run, weights, train, _rows(test, halves != half), asset_type)
+        found = _calibrated(run, weights, train, test.chosen(halves != half), asset_type)
         if found.lacks(found.coverage):
             return None, None
         here = halves == half
-        inside[here], sizes[here] = _answered(run, weights, found, _rows(test, here), asset_type)
+        inside[here], sizes[here] = _answered(run, weights, found, test.chosen(here), asset_type)
     return float(inside.mean()), float(sizes.mean())
 
 
@@ -51,10 +51,6 @@ def _halves(test: Part) -> NDArray[np.intp]:
         own = draw.permutation(np.flatnonzero(test.plants == plant))
         halves[own[1::2]] = 1
     return halves
-
-
-def _rows(part: Part, chosen: NDArray[np.bool_]) -> Part:
-    return Part(part.features[chosen], part.outcomes[chosen], part.plants[chosen])
 
 
 def _calibrated(run: Run, weights: FloatArray, train: Part, held: Part, asset_type: AssetType) -> Calibration:

@@ -21,16 +21,24 @@ _LEAST_OF_CLASS = 4
 
 @dataclass(frozen=True)
 class Part:
-    """Rows of the table: ``features`` (n, P), ``outcomes`` (n,), ``plants`` (n,) numbers of the plants."""
+    """Rows of the table: ``features`` (n, P), ``outcomes`` (n,), ``plants`` (n,) numbers of the plants.
+
+    ``machines`` (n,) names, None where the table has none: who searches a grid keeps them whole.
+    """
 
     features: FloatArray
     outcomes: NDArray[Any]
     plants: NDArray[np.intp]
+    machines: NDArray[Any] | None = None
 
     def of(self, plant: int) -> Part:
         """The rows of one plant."""
-        rows = self.plants == plant
-        return Part(self.features[rows], self.outcomes[rows], self.plants[rows])
+        return self.chosen(self.plants == plant)
+
+    def chosen(self, rows: NDArray[np.bool_]) -> Part:
+        """Some of the rows."""
+        machines = None if self.machines is None else self.machines[rows]
+        return Part(self.features[rows], self.outcomes[rows], self.plants[rows], machines)
 
 
 def deal(table: Table, seed: int) -> tuple[Part, Part]:
@@ -85,7 +93,7 @@ def _main_machine(table: Table, label: str) -> str:
 
 
 def _part(table: Table, plants: NDArray[np.intp], rows: NDArray[np.bool_]) -> Part:
-    return Part(table.features[rows], table.outcomes[rows], plants[rows])
+    return Part(table.features, table.outcomes, plants, table.machines).chosen(rows)
 
 
 def _by_component(table: Table, draw: np.random.Generator) -> NDArray[np.intp]:

@@ -4,7 +4,7 @@ Ballast is the service itself (``service``), or the estimator, which drives the 
 tells sets and intervals too. Features are scaled to [0, 1] by the ranges of the training rows for both, as a contract's
 sensor ranges would, and standardised for the others, as are targets: a grid of tolerances and penalties has no meaning
 in a target's own unit. Every rival's grid is searched by three-fold cross-validation on
-what it trains on.
+what it trains on, and keeps machines whole where the table names them, as a tuning of Ballast does.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sklearn.ensemble import (
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import f1_score, mean_absolute_error
-from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
@@ -113,7 +113,15 @@ def _searched(
 
 
 def _folds(train: Part, seed: int) -> Any:
-    if task_of(train) == "regression":
+    """Three folds, whole machines where there are as many; None where a class is in too few rows."""
+    is_target = task_of(train) == "regression"
+    if train.machines is not None and len(np.unique(train.machines)) >= FOLDS:
+        strata = np.zeros(len(train.outcomes), dtype=np.intp) if is_target else train.outcomes
+        by_machine = StratifiedGroupKFold(FOLDS, shuffle=True, random_state=seed)
+        folds = list(by_machine.split(train.features, strata, train.machines))
+        if all(len(held) and len(np.unique(strata[kept])) == len(np.unique(strata)) for kept, held in folds):
+            return folds
+    if is_target:
         return KFold(FOLDS, shuffle=True, random_state=seed)
     least = int(np.unique(train.outcomes, return_counts=True)[1].min())
     return StratifiedKFold(FOLDS, shuffle=True, random_state=seed) if least >= FOLDS else None

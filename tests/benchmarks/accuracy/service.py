@@ -50,6 +50,7 @@ from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.settings import CsvSource
 from tests.benchmarks.accuracy.covered import coverage_and_width
 from tests.benchmarks.accuracy.deal import PLANTS, Part, class_numbers
+from tests.benchmarks.accuracy.tables import MACHINE
 
 TYPE = "table"
 LEAST_SAMPLES = 5
@@ -178,7 +179,10 @@ def _works(train: Part, test: Part, asset_type: AssetType) -> Iterator[_Works]:
             new_seed_file(home / "site.nk")
             keys[site], sign = public_key(home / "site.nk"), signer(home / "site.nk")
             _write(home / "rows.csv", train.of(number), test.of(number), asset_type, np.unique(train.outcomes))
-            source = CsvSource(kind="csv", path=home / "rows.csv", split_column="split")
+            source = CsvSource(
+                kind="csv", path=home / "rows.csv", split_column="split",
+                machine_column=None if train.machines is None else MACHINE,
+            )
             ledger = stack.enter_context(Ledger(home / "ledger.jsonl"))
             egress = Egress(ledger, sign, policy.max_message_bytes)
             masks = MaskedRuns(site, keys[site], sign, policy)
@@ -223,12 +227,14 @@ def _write(path: Path, train: Part, test: Part, asset_type: AssetType, words: ND
     outcome = "label" if asset_type.fault_classes else "target"
     with path.open("w", newline="") as file:
         out = csv.writer(file)
-        out.writerow([*asset_type.feature_names, outcome, "split"])
+        machine = () if train.machines is None else (MACHINE,)
+        out.writerow([*asset_type.feature_names, outcome, "split", *machine])
         for part, split in ((train, "train"), (test, "test")):
             said = (
                 [f"c{k}" for k in class_numbers(words, part.outcomes)] if asset_type.fault_classes
                 else [repr(float(value)) for value in part.outcomes]
             )
-            for row, label in zip(part.features.tolist(), said, strict=True):
-                out.writerow([*map(repr, row), label, split])
+            machines = [()] * len(said) if part.machines is None else [(str(each),) for each in part.machines]
+            for row, label, own in zip(part.features.tolist(), said, machines, strict=True):
+                out.writerow([*map(repr, row), label, split, *own])
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.basics import ProblemError
-from models.tuning.folds import check_folds, deal_rows
+from models.tuning.folds import TooFewRowsError, check_folds, deal, deal_rows, deal_whole
 
 
 @settings(max_examples=40)
@@ -51,3 +51,48 @@ def test_what_cannot_be_dealt_is_refused() -> None:
     lonely = np.r_[np.zeros(19, dtype=int), 1]
     with pytest.raises(ProblemError, match="without one fold it would be gone"):
         check_folds(deal_rows(features, lonely, 5, 0), lonely, 5, 1, 1)
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.integers(0, 2**53))
+def test_machines_are_dealt_whole_and_their_classes_evenly(draw: int, n_folds: int, seed: int) -> None:
+    random = np.random.default_rng(draw)
+    machine = np.repeat(random.permutation(4 * n_folds) * 1000, 6)
+    classes = np.repeat(np.arange(4 * n_folds) % 2, 6)
+    folds = deal_whole(machine, classes, n_folds, seed)
+    order = random.permutation(len(machine))
+    assert np.array_equal(deal_whole(machine[order], classes[order], n_folds, seed), folds[order])
+    assert all(len(np.unique(folds[machine == each])) == 1 for each in np.unique(machine))
+    for number in (0, 1):
+        assert np.bincount(folds[classes == number], minlength=n_folds).tolist() == [12] * n_folds
+
+
+def test_machines_of_unlike_sizes_make_folds_of_alike_many_rows() -> None:
+    sizes = [40, 9, 8, 8, 7, 6, 5, 3, 2, 2]
+    machine = np.repeat(np.arange(10), sizes)
+    folds = deal_whole(machine, np.zeros(90, dtype=int), 3, 0)
+    assert sorted(np.bincount(folds)) == [24, 26, 40], "the largest has a fold of its own"
+    folds = deal_whole(np.repeat([0, 1, 2], [10, 4, 4]), np.repeat([0, 1], [10, 8]), 2, 0)
+    assert folds[10] != folds[14], "both machines of a rare class are not in one fold, though it has fewer rows"
+
+
+def test_another_seed_deals_machines_otherwise() -> None:
+    machine, classes = np.repeat(np.arange(12), 4), np.zeros(48, dtype=int)
+    assert not np.array_equal(deal_whole(machine, classes, 3, 1), deal_whole(machine, classes, 3, 2))
+
+
+def test_rows_are_dealt_one_by_one_where_whole_machines_leave_too_little() -> None:
+    features, classes = np.random.default_rng(0).uniform(size=(24, 2)), np.arange(24) % 2
+    by_rows = deal_rows(features, classes, 3, 0)
+
+    def dealt(machine: list[int], least_train: int = 8, least_test: int = 2) -> np.ndarray:
+        together = np.array(machine)
+        return deal(features, classes, 3, 0, together, least_train=least_train, least_test=least_test)
+
+    whole = dealt([row // 2 for row in range(24)])
+    assert np.array_equal(whole[::2], whole[1::2]) and not np.array_equal(whole, by_rows)
+    assert np.array_equal(dealt([row // 12 for row in range(24)]), by_rows), "two machines fill no three folds"
+    assert np.array_equal(dealt([row % 2 for row in range(24)]), by_rows), "a class on one machine would be gone"
+    assert np.array_equal(dealt([0] * 10 + [1] * 13 + [2]), by_rows), "a fold of one row is too small"
+    with pytest.raises(TooFewRowsError, match="24 rows are too few for 3 folds"):
+        dealt([row // 2 for row in range(24)], least_train=17)

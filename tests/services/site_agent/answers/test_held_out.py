@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from services.contracts.machines.asset_type import AssetType
 from services.site_agent.settings import CsvSource
 from services.site_agent.vault.csv_source import read
-from services.site_agent.vault.held_out import held_by_machine, held_by_time, seconds
+from services.site_agent.vault.held_out import by_machine, by_time, held_by_machine, held_by_time, seconds
 from services.site_agent.vault.reader import Vault
 from services.site_agent.vault.table import VaultError
 
@@ -87,5 +87,36 @@ def test_a_column_that_tells_nothing_is_refused(
 
 
 def test_one_rule_says_what_is_held_out() -> None:
-    with pytest.raises(ValidationError, match="machine_column and time_column each say which rows are held out"):
+    with pytest.raises(ValidationError, match="machine_column and time_column each say which rows belong together"):
         CsvSource(kind="csv", path=Path("x.csv"), machine_column="a", time_column="b")
+
+
+def test_training_rows_of_one_machine_are_known_to_belong_together(load: Any, asset_type: AssetType) -> None:
+    machines = [f"pump {number % 10}" for number in range(60)]
+    train = Vault(load(machines, machine_column="extra"), asset_type).current().train
+    assert train.together is not None and len(np.unique(train.together)) == 8, "two of ten are held out"
+    held = held_by_machine(machines, 0.25, 0)
+    kept = [machine for machine, out in zip(machines, held, strict=True) if not out]
+    np.testing.assert_array_equal(train.together, by_machine(kept))
+    assert Vault(load(machines), asset_type).current().train.together is None
+
+
+def test_a_split_that_is_told_is_kept_beside_a_column_of_machines(
+    load: Any, asset_type: AssetType, write_csv: Callable[..., Path], make_table: Any
+) -> None:
+    rows, split = make_table(40), ["test" if number % 4 == 0 else "train" for number in range(40)]
+    told = [[*row, f"m{number // 5}", side] for number, (row, side) in enumerate(zip(rows[1:], split, strict=True))]
+    path = write_csv([[*rows[0], "machine", "split"], *told])
+    source = CsvSource(kind="csv", path=path, split_column="split", machine_column="machine")
+    found = read(source, asset_type)
+    assert isinstance(found.split, np.ndarray) and found.together is not None
+    assert found.split.tolist() == [side == "test" for side in split]
+    assert len(np.unique(found.together)) == 8
+
+
+def test_blocks_of_time_follow_one_another_and_hold_alike_many_rows() -> None:
+    times = np.random.default_rng(4).permutation(np.repeat(np.arange(100.0), 2))
+    blocks = by_time(times)
+    assert np.bincount(blocks).tolist() == [10] * 20
+    assert np.array_equal(np.argsort(times, kind="stable"), np.lexsort((np.arange(200), times, blocks)))
+    assert all(len(np.unique(blocks[times == each])) == 1 for each in np.unique(times))

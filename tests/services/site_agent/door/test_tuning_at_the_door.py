@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from models.tuning.folds import deal_rows
+from models.tuning.folds import deal_rows, deal_whole
 from models.tuning.starts import answer_start
 from models.worst_case.risk import site_cut
 from services.contracts.problems.training_spec import TrainingSpec
@@ -79,6 +80,20 @@ def test_a_cut_is_of_the_rows_without_the_fold_and_scores_are_of_the_fold(make_s
     scored = asked(site, {"weights_0": point}, part(4), number=2, scored=True)
     counts = scored.arrays["score_0"]
     assert counts.sum(axis=1).tolist() == np.bincount(train.classes[folds == 4], minlength=2).tolist()
+
+
+def test_a_fold_holds_whole_machines_where_the_plant_names_them(make_site: Any, monkeypatch: Any) -> None:
+    site = make_site(policy=rules(exposure_limit=1.0))
+    dataset = site.door._vault.current()
+    together = np.arange(len(dataset.train)) // 4
+    named = replace(dataset, train=replace(dataset.train, together=together))
+    monkeypatch.setattr(site.door._vault, "current", lambda: named)
+    folds = deal_whole(together, dataset.train.classes, 5, 3)
+    point = np.array([[0.4, -0.2, 0.1, 0.05]])
+    for number, fold in enumerate((0, 3), 1):
+        counts = asked(site, {"weights_0": point}, part(fold), number=number, scored=True).arrays["score_0"]
+        assert counts.sum(axis=1).tolist() == np.bincount(dataset.train.classes[folds == fold], minlength=2).tolist()
+    assert not np.array_equal(folds, deal_rows(dataset.train.features, dataset.train.classes, 5, 3))
 
 
 def test_counts_over_all_folds_are_told_once_and_held_to_the_policy_together(make_site: Any) -> None:
