@@ -29,8 +29,8 @@ def examine(backend: Backend) -> list[Finding]:
     settings, now = backend.settings, facts.utc_now()
     if not settings.home.is_dir():
         is_file = settings.home.exists()
-        todo = "give the right one with --home or BALLAST_HOME"
-        return [Finding(check="home folder", state="fail", todo=todo if is_file else f"`ballast up` makes it, or {todo}",
+        made, todo = "" if is_file else "`ballast up` makes it, or ", "give the right one with --home or BALLAST_HOME"
+        return [Finding(check="home folder", state="fail", todo=f"{made}{todo}",
                         said=f"{settings.home} is no folder" if is_file else f"there is no {settings.home}")]
     found = [facts.disk(settings), facts.secrets(settings), *facts.ports(settings),
              *facts.certificates(settings, now), *keys(settings)]

@@ -29,7 +29,8 @@ def record(name: str, cron: str | None = CRON, *, paused: bool = False) -> PlanR
 
 async def deploy(client: PrefectClient, flow: str, of: PlanRecord) -> UUID:
     plan = of.plan
-    dates = [DeploymentScheduleCreate(schedule=CronSchedule(cron=plan.cron, timezone=plan.timezone))] if plan.cron else []
+    cron = CronSchedule(cron=plan.cron, timezone=plan.timezone) if plan.cron else None
+    dates = [] if cron is None else [DeploymentScheduleCreate(schedule=cron)]
     flow_id = await client.create_flow_from_name(flow)
     return await client.create_deployment(flow_id, plan.name, paused=of.paused, schedules=dates)
 
