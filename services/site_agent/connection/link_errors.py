@@ -56,6 +56,13 @@ def is_of_the_way(error: Exception) -> bool:
     return type(error).__module__.startswith("aiohttp.")
 
 
+def said_of_the_way(error: Exception, *, through_proxy: bool) -> str:
+    """Why no server is reached, for the log: what answers in its place, or the proxy's words; empty where none did."""
+    if is_of_the_way(error) and type(error).__name__ == "WSServerHandshakeError":
+        return f" (what answers there says HTTP {getattr(error, 'status', 'of no status')}, and opens no WebSocket)"
+    return f" ({error})" if through_proxy else ""
+
+
 def is_key_refused(error: Exception) -> bool:
     """Whether the server does not know the key, or not yet."""
     text = str(error).lower()
