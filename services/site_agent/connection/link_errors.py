@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ssl
 import time
+from datetime import UTC, datetime
+from typing import Final
 
 from services.site_agent.connection.link_address import Address, KeyRefusedError, LinkError
 
+_OF_THE_CLOCK: Final = frozenset({9, 10})  # OpenSSL's numbers for a certificate that does not hold yet, and no more
 KEY_GRACE_SECONDS = 3.0
 """A key that was enrolled a moment ago may not have reached the server yet: so long a refused key is tried again."""
 
@@ -34,10 +37,7 @@ class Hopeless:
             )
         error = getattr(error, "certificate_error", error)  # as aiohttp tells it
         if isinstance(error, ssl.SSLCertVerificationError) and not was_connected:
-            return LinkError(
-                f"the server's certificate does not fit ({error.verify_message}); "
-                "ca in the settings must be the file that the OEM gave out"
-            )
+            return LinkError(f"the server's certificate does not fit ({error.verify_message}); {_todo(error)}")
         return None
 
     def _of_key(self) -> LinkError | None:
@@ -49,6 +49,14 @@ class Hopeless:
             f"the server does not accept this site's key {self._address.public_key}: "
             f"ask the OEM to enrol it for site {self._address.site_id}"
         )
+
+
+def _todo(error: ssl.SSLCertVerificationError) -> str:
+    """What to do about a certificate; one is judged by this machine's clock, which may be the one that is wrong."""
+    if error.verify_code not in _OF_THE_CLOCK:
+        return "ca in the settings must be the file that the OEM gave out"
+    return (f"this machine's clock says {datetime.now(UTC):%Y-%m-%d %H:%M} UTC: set it (`timedatectl status`); "
+            "where it is right, the OEM's certificate is to be renewed (`ballast doctor` there)")
 
 
 def is_of_the_way(error: Exception) -> bool:
