@@ -81,7 +81,7 @@ def test_a_server_with_another_certificate_is_a_clear_failure(bus: Bus, plant: P
 
 
 @pytest.mark.parametrize(("before", "expected"), [
-    (timedelta(days=-3), "not yet valid"), (certificates.LIFETIME + timedelta(days=1), "has expired"),
+    (timedelta(days=-3), "is not yet valid"), (certificates.LIFETIME + timedelta(days=1), "has expired"),
 ])
 def test_a_certificate_that_does_not_hold_now_may_be_the_clocks_fault(
     bus: Bus, plant: Plant, monkeypatch: pytest.MonkeyPatch, before: timedelta, expected: str
