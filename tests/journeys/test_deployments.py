@@ -63,8 +63,8 @@ async def test_each_spoilt_deployment_is_found_by_a_question_for_many(
         await client.delete_deployment(known["gone"])
         for name, change in (("other-date", {"schedule": CronSchedule(cron="0 4 1 1 *", timezone=ZONE)}),
                              ("date-off", {"active": False})):
-            [its] = await client.read_deployment_schedules(known[name])
-            await client.update_deployment_schedule(known[name], its.id, **change)
+            [date] = await client.read_deployment_schedules(known[name])
+            await client.update_deployment_schedule(known[name], date.id, **change)
         asked = counted(client)
         records["made-since"] = record("made-since")  # it has no deployment yet
         found = await changed(client, known | {"archived": uuid4()}, records)
