@@ -33,6 +33,7 @@ from prefect.types.entrypoint import EntrypointType
 
 from flows.alias_watch import watch_aliases
 from flows.artifacts import forget_tables
+from flows.deployments import changed, named
 from flows.labels import plan_tags, run_name, run_tag, run_tags
 from flows.retention import watch_retention
 from flows.retrain import retrain
@@ -106,29 +107,14 @@ class Watcher:
 
     async def put_right(self) -> None:
         """Deploy anew what somebody paused, deleted or gave other dates in Prefect: its runner would start no date."""
-        for name, record in self._known.items():
-            if name in self.deployments and not await self._is_as_said(self.deployments[name], record):
-                LOG.warning("plan %s: somebody changed its deployment in Prefect; it is as the plan says again", name)
-                self.deployments[name] = await self._deploy(record)
-
-    async def _is_as_said(self, deployment_id: UUID, record: PlanRecord) -> bool:
-        """Whether Prefect's runner starts the dates of a plan, and no others."""
-        try:
-            found = await self.client.read_deployment(deployment_id)
-        except ObjectNotFound:
-            return False
-        wanted = [] if record.plan.cron is None else [(record.plan.cron, record.plan.timezone)]
-        given = [each.schedule for each in found.schedules if each.active]
-        dates = [(getattr(each, "cron", None), getattr(each, "timezone", None)) for each in given]
-        return found.paused == record.paused and (record.paused or dates == wanted)
+        for name in await changed(self.client, self.deployments, self._known):
+            LOG.warning("plan %s: somebody changed its deployment in Prefect; it is as the plan says again", name)
+            self.deployments[name] = await self._deploy(self._known[name])
 
     async def find_archived(self) -> None:
         """Note the deployments that an earlier process left of plans that are archived, to take them away."""
-        for record in self.context.store.plans.list_plans(archived=True):
-            if record.archived:
-                with suppress(ObjectNotFound):
-                    found = await self.client.read_deployment_by_name(f"{retrain.name}/{record.plan.name}")
-                    self.deployments[record.plan.name] = found.id
+        archived = [each.plan.name for each in self.context.store.plans.list_plans(archived=True) if each.archived]
+        self.deployments |= await named(self.client, retrain.name, archived)
 
     async def _withdraw(self, name: str) -> None:
         """Take a plan's deployment away, and with it the dates of its schedule that Prefect has noted."""

@@ -34,13 +34,17 @@ class Room(NamedTuple):
 def written_folders(settings: Settings) -> Iterator[Path]:
     """Folders of this machine to which the service writes, as far as they are there."""
     found = [settings.home]
-    for address in (settings.database, settings.tracking_uri):
-        if address.startswith("sqlite:///"):
-            found.append(Path(address.removeprefix("sqlite:///").partition("?")[0]).parent)
+    files = (sqlite_file(address) for address in (settings.database, settings.tracking_uri))
+    found += [file.parent for file in files if file is not None]
     artifacts = urlsplit(settings.artifact_root)
     if artifacts.scheme in ("", "file"):
         found.append(Path(unquote(artifacts.path)))
     yield from (each for each in dict.fromkeys(each.resolve() for each in found) if each.is_dir())
+
+
+def sqlite_file(address: str) -> Path | None:
+    """File of a database; None where a server keeps it."""
+    return Path(address.removeprefix("sqlite:///").partition("?")[0]) if address.startswith("sqlite:///") else None
 
 
 def least_room(settings: Settings) -> Room:

@@ -83,7 +83,10 @@ class Backend:
         try:
             check_schema(self.store.engine)
         except UnavailableError as error:
-            if error.code == "database_cannot_open" and self.store.engine.dialect.name == "sqlite":
+            from api.backend.disk_space import sqlite_file
+
+            file = sqlite_file(self.settings.database)
+            if error.code == "database_cannot_open" and file is not None and not file.exists():
                 todo = f"`{UPGRADE_COMMAND}` makes it, or give the right home folder with --home or BALLAST_HOME"
                 raise UnavailableError(f"{error}; {todo}", code=error.code) from error
             raise

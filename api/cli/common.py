@@ -20,6 +20,7 @@ from services.process.command_line import add_json
 from services.process.command_line import print_json as print_json
 from services.process.command_line import tell as tell
 from services.process.settings import Settings
+from services.process.terminal import Mood, mood_of, shaded
 
 if TYPE_CHECKING:
     Actions = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001, it has no public name
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 AnyContract = TypeVar("AnyContract", bound=Contract)
 Do = Callable[[Backend, argparse.Namespace], int | None]
 """What an action does; its exit code, None for 0."""
+STATES = frozenset({"status", "agent is"})
+"""Columns of which a cell is a state."""
 Column = str | Callable[[Any], Any]
 """A field of what a row shows, such as ``plan.name``, or a function of it."""
 
@@ -111,12 +114,16 @@ def print_list(args: argparse.Namespace, found: Iterable[Any], columns: Mapping[
 
 
 def print_table(found: Iterable[Any], columns: Mapping[str, Column]) -> None:
-    """Print a row each below the columns' names, in columns as wide as what stands in them."""
+    """Print a row each below the columns' names, in columns as wide as what stands in them; states in their colour."""
     readers = [attrgetter(column) if isinstance(column, str) else column for column in columns.values()]
     lines = [[name.upper() for name in columns], *([_cell(read(item)) for read in readers] for item in found)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(columns))]
-    for line in lines:
-        print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+    states = {number for number, name in enumerate(columns) if name in STATES}
+    for row, line in enumerate(lines):
+        moods: list[Mood | None] = ["title" if row == 0 else mood_of(text) if number in states else None
+                 for number, text in enumerate(line)]
+        cells = zip(line, widths, moods, strict=True)
+        print("  ".join(shaded(text, mood) + " " * (width - len(text)) for text, width, mood in cells).rstrip())
 
 
 def print_fields(fields: Iterable[tuple[str, Any]]) -> None:

@@ -7,8 +7,10 @@ import argparse
 from api.backend.wiring import open_backend
 from api.cli.common import add_home, print_json
 from services.process.settings import Settings
+from services.process.terminal import Mood, shaded
 
 SHOWN = {"ok": "ok  ", "warn": "WARN", "fail": "FAIL"}
+MOODS: dict[str, Mood] = {"ok": "good", "warn": "warn", "fail": "bad"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         width = max(len(each.check) for each in found)
         for each in found:
-            print(f"{SHOWN[each.state]}  {each.check.ljust(width)}  {each.said}")
+            print(f"{shaded(SHOWN[each.state], MOODS[each.state])}  {each.check.ljust(width)}  {each.said}")
             if each.todo:
                 print(f"{'':{6 + width}}  -> {each.todo}")
     return 1 if any(each.state == "fail" for each in found) else 0

@@ -17,7 +17,8 @@ LOG = logging.getLogger("ballast.api")
 NOTICE_TIME: Final = timedelta(days=1)
 """How long an alias that was put back is spoken of."""
 WHAT_TO_DO: Final = {
-    "database_no_table": f"is empty or of an older version; run `{UPGRADE_COMMAND}`",
+    "database_no_table": f"is empty; run `{UPGRADE_COMMAND}`",
+    "database_too_old": f"is of an older version; run `{UPGRADE_COMMAND}`",
     "database_too_new": "was written by a newer version; install that one",
     "database_read_only": "is read-only",
     "database_full": "has no room left on its disk",

@@ -26,6 +26,9 @@ STUCK: Final = timedelta(minutes=10)
 
 STORE_TODO: Final = {
     "database_no_table": "`ballast migrate`; where there were rows, it is another file or database than before",
+    "database_no_file": "where rows were stored, `ballast restore` the last backup elsewhere; else `ballast migrate`",
+    "database_shut": "let the service's account read and write the file, and write into its folder",
+    "database_too_old": "`ballast migrate`",
     "database_too_new": "install the newer version of Ballast",
     "database_full": "make room on that disk; nothing is damaged",
     "database_disk": "look at the disk (`dmesg`), and keep a copy of the file before anything else",
@@ -84,8 +87,8 @@ def disk(folder: Path, free: int, total: int) -> Finding:
     )
 
 
-def permissions(modes: Mapping[Path, tuple[int, int]], user: int) -> Finding:
-    """Secrets are their owner's alone: mode and owner by file."""
+def permissions(modes: Mapping[Path, tuple[int, int]], user: int, folders: Mapping[Path, int] | None = None) -> Finding:
+    """Secrets are their owner's alone: mode and owner by file, mode by folder, into which no stranger may write."""
     for path, (mode, owner) in sorted(modes.items()):
         if owner != user:
             return Finding(check="secrets", state="fail", said=f"{path} belongs to another user (number {owner})",
@@ -94,6 +97,11 @@ def permissions(modes: Mapping[Path, tuple[int, int]], user: int) -> Finding:
             return Finding(check="secrets", state="fail",
                            said=f"{path} has mode {stat.S_IMODE(mode):04o}: others can read it",
                            todo=f"chmod go= {path}; if others use this host, change the key")
+    for path, mode in sorted((folders or {}).items()):
+        if stat.S_IMODE(mode) & stat.S_IWOTH:
+            return Finding(check="secrets", state="fail",
+                           said=f"{path} has mode {stat.S_IMODE(mode):04o}: anybody can put files of theirs there",
+                           todo=f"chmod o= {path}; if others use this host, change the keys")
     return Finding(check="secrets", state="ok", said=f"{len(modes)} files, none that others can read")
 
 
@@ -191,8 +199,11 @@ def webhooks(known: Sequence[Webhook]) -> Finding:
     return Finding(check="webhooks", state="ok", said=f"{len(known)}, none failing")
 
 
-def backup(last: datetime | None, now: datetime) -> Finding:
-    """When the last backup was made."""
+def backup(last: datetime | None, now: datetime, restored: datetime | None = None) -> Finding:
+    """When the last backup was made; ``restored``: when this home came out of one."""
+    if last is None and restored is not None:
+        return Finding(check="backup", state="warn", todo="`ballast backup FILE`, by a timer at best",
+                       said=f"none was made since this home folder was restored from one, {_span(now - restored)} ago")
     if last is None:
         return Finding(check="backup", state="warn", said="none was ever made", todo="`ballast backup FILE`")
     said = f"the last is {_span(now - last)} old"

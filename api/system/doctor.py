@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
+from api.backend.disk_space import sqlite_file
 from api.backend.flows_process import flows_at_work
 from api.backend.wiring import Backend
 from api.system import checks, facts
 from api.system.checks import Finding
-from api.system.keys import keys
+from api.system.keys import keys, lost_keys
 from api.system.link_users import link_users
 from services.contracts.errors import BallastError
 from services.registry.alias_check import moved_aliases
@@ -17,6 +18,8 @@ from services.round_store.session import utc_now
 
 BACKUP_MADE = "backup.made"
 """Action in the audit trail that says when the last backup was made."""
+RESTORED = "backup.restored"
+"""Action in the audit trail that says when this home came out of a backup."""
 COMPARED = 1000
 """Newest versions of a model that are compared with the registry."""
 
@@ -25,14 +28,16 @@ def examine(backend: Backend) -> list[Finding]:
     """Every check, in an order in which the first failure is the likeliest cause of those after it."""
     settings, now = backend.settings, facts.utc_now()
     if not settings.home.is_dir():
-        return [Finding(check="home folder", state="fail", said=f"there is no {settings.home}",
-                        todo="`ballast up` makes it, or give the right one with --home or BALLAST_HOME")]
+        is_file = settings.home.exists()
+        made, todo = "" if is_file else "`ballast up` makes it, or ", "give the right one with --home or BALLAST_HOME"
+        return [Finding(check="home folder", state="fail", todo=f"{made}{todo}",
+                        said=f"{settings.home} is no folder" if is_file else f"there is no {settings.home}")]
     found = [facts.disk(settings), facts.secrets(settings), *facts.ports(settings),
              *facts.certificates(settings, now), *keys(settings)]
     try:
         backend.check_store()
     except BallastError as error:
-        return [*found, checks.lost_store(error.code, str(error))]
+        return [*found, checks.lost_store(_code(error, settings.database), str(error))]
     found.append(Finding(check="store", state="ok", said="answers, at the newest schema"))
     return [*found, *of_store(backend, now), *link_users(backend, now), *of_registry(backend)]
 
@@ -50,13 +55,23 @@ def of_store(backend: Backend, now: datetime) -> Iterator[Finding]:
     alive = flows_at_work(backend.settings)
     yield checks.flows(alive)
     yield checks.runs(store.runs.unfinished_runs(), now, flows_alive=alive is not False)
-    yield checks.webhooks(store.webhooks.list_webhooks())
-    yield checks.backup(last_backup(backend), now)
+    webhooks = store.webhooks.list_webhooks()
+    yield checks.webhooks(webhooks)
+    known_to = sum(site.last_seen is not None for site in store.sites.list_sites() if site.status != "removed")
+    yield from lost_keys(backend.settings, known_to=known_to, webhooks=len(webhooks))
+    restored = store.audit.list_events(action=RESTORED, limit=1)
+    yield checks.backup(last_backup(backend), now, restored[0].at if restored else None)
 
 
 def of_registry(backend: Backend) -> Iterator[Finding]:
     """The registry against the store, by model."""
     records, registry = backend.store.model_versions, backend.registry
+    file = sqlite_file(backend.settings.tracking_uri)
+    if file is not None and not file.exists():  # MLflow would make it, without what was in it
+        if records.models():
+            yield Finding(check="registry", state="fail", said=f"there is no {file}",
+                          todo="put it back from a backup: `ballast restore` into another folder")
+        return
     try:
         for name in records.models():
             recorded = records.list_versions(name, limit=COMPARED, with_forgotten=True)
@@ -80,3 +95,11 @@ def last_backup(backend: Backend) -> datetime | None:
     """When the last backup was made, as the audit trail has it."""
     made = backend.store.audit.list_events(action=BACKUP_MADE, limit=1)
     return made[0].at if made else None
+
+
+def _code(error: BallastError, address: str) -> str:
+    """Code of a store's failure; of a file that cannot be opened it tells one that is gone from one that is shut."""
+    file = sqlite_file(address)
+    if file is None or error.code != "database_cannot_open":
+        return error.code
+    return "database_shut" if file.exists() else "database_no_file"

@@ -66,7 +66,8 @@ def secrets(settings: Settings) -> Finding:
         if named is not None and named.is_file():
             found = named.stat()
             modes[named] = (found.st_mode, found.st_uid)
-    return checks.permissions(modes, os.geteuid())
+    folders = {settings.home, *(each for path in modes for each in path.parents if settings.home in each.parents)}
+    return checks.permissions(modes, os.geteuid(), {path: path.stat().st_mode for path in folders})
 
 
 def _may_be_read(path: Path, found: os.stat_result) -> bool:

@@ -45,11 +45,23 @@ def keys(settings: Settings) -> Iterator[Finding]:
                        f"delete the files in {settings.tls_folder} and start again")
     if settings.secrets_folder.exists():
         yield _checked("servers' passwords", ServerSecrets(settings.secrets_folder).check,
-                       "delete the file and start again, and it is made anew")
+                       "delete the file where there is one and start again: it is made anew")
     for name, meaning in OWN_KEYS.items():
         path = settings.home / name
         if path.exists():
             yield _checked(name, lambda path=path: _key_text(path), f"{FROM_BACKUP}; {meaning}")  # type: ignore[misc]
+
+
+def lost_keys(settings: Settings, *, known_to: int, webhooks: int) -> Iterator[Finding]:
+    """Keys that are gone though the store says that they were used: by plants that were connected, by webhooks."""
+    bus = BusFiles(settings.bus_folder)
+    if known_to and not settings.nats.servers and not bus.configuration.exists() and not bus.coordinator_seed.exists():
+        yield Finding(check="the OEM's key", state="fail", todo=FROM_BACKUP,
+                      said=f"no key at {bus.coordinator_seed}, and {known_to} plants know it")
+    name = "webhooks.key"
+    if webhooks and not (settings.home / name).exists():
+        yield Finding(check=name, state="fail", todo=f"{FROM_BACKUP}; {OWN_KEYS[name]}",
+                      said=f"{settings.home / name} is gone, and {webhooks} webhooks are signed by it")
 
 
 def _checked(check: str, look: Callable[[], object], todo: str) -> Finding:
@@ -78,14 +90,19 @@ def _line_ends_at(bus: BusFiles) -> None:
 def _pair(files: TlsFiles) -> None:
     """Raise where the certificate has another key than the one beside it, or is of another authority."""
     _matches(files.certificate, files.key)
-    server, authority = (
-        x509.load_pem_x509_certificate(path.read_bytes()) for path in (files.certificate, files.authority)
-    )
+    server, authority = (_certificate(path) for path in (files.certificate, files.authority))
     try:
         server.verify_directly_issued_by(authority)
     except (InvalidSignature, ValueError, TypeError):
         raise ValueError(f"{files.certificate} is not of the authority {files.authority}: no plant would connect"
                          ) from None
+
+
+def _certificate(path: Path) -> x509.Certificate:
+    try:
+        return x509.load_pem_x509_certificate(path.read_bytes())
+    except ValueError:
+        raise ValueError(f"{path} is no certificate in PEM") from None
 
 
 def _matches(certificate: Path | None, key: Path | None) -> None:

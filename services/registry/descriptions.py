@@ -50,11 +50,12 @@ def version_description(version: ModelVersion) -> str:
 
 def _proven(version: ModelVersion) -> str:
     method = f"**{_plain(version.method)}**"
+    rounds = "1 round" if version.rounds == 1 else f"{version.rounds} rounds"
     if not version.is_certified:
-        return f"{method} trained for {version.rounds} rounds. There is no certificate."
+        return f"{method} trained for {rounds}. There is no certificate."
     whose = "" if version.coupling is None else " (of its planes before their coupling)"
     return (
-        f"{method} reached a certified gap of **{version.certified_gap:.3g}** in {version.rounds} rounds: "
+        f"{method} reached a certified gap of **{version.certified_gap:.3g}** in {rounds}: "
         f"{_plain(version.objective_name)} {version.objective:.6g}{whose}, and no model has one below "
         f"{version.lower_bound:.6g}."
     )

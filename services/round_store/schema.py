@@ -21,7 +21,7 @@ def check_schema(engine: Engine, *, writable: bool = True) -> None:
         if found < SCHEMA_REVISION:
             raise UnavailableError(
                 f"{describe(engine)} is at schema {found}, not {SCHEMA_REVISION}; run `{UPGRADE_COMMAND}`",
-                code="database_no_table",
+                code="database_too_old",
             )
         if found > SCHEMA_REVISION:
             raise UnavailableError(

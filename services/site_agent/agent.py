@@ -57,13 +57,14 @@ def open_local_round(settings: SiteSettings) -> Iterator[tuple[WatchedRound, Egr
 def check(settings: SiteSettings) -> list[str]:
     """What the site's data hold, for the plant's own screen; raise ``BallastError`` with what does not fit.
 
-    Methods of the policy that this agent does not know are told too.
+    So is told with what else the agent could not start, and which methods of the policy it does not know.
     """
+    from services.site_agent.own_use.own_files import files_summary
     from services.site_agent.rules.method_names import unknown_method_lines
 
     policy = SitePolicy.from_toml(settings.policy)
     found = data_summary(settings.data, AssetType.from_toml(settings.asset_type), policy)
-    return [*found, *unknown_method_lines(policy.methods)]
+    return [*found, *files_summary(settings), *unknown_method_lines(policy.methods)]
 
 
 def exposure(settings: SiteSettings) -> tuple[dict[str, Any], list[str]]:

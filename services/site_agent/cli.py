@@ -124,7 +124,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--timeout", type=_seconds, help="give up when no server answers in this many seconds (default: never)"
     )
-    _command(commands, "check", "open the data and say what fits the contract and what does not", actions.check)
+    about = "open data, key, certificate and ledger, and say what fits and what does not"
+    _command(commands, "check", about, actions.check)
     _command(commands, "health", "say whether the agent runs and is connected; 1 where not", actions.health)
 
     _command(commands, "exposure", "say what the answers so far isolate of the data", actions.exposure)

@@ -24,7 +24,13 @@ from services.process.ended_tasks import give_up
 from services.process.log_filters import silence_link_libraries
 from services.process.tracing import span
 from services.site_agent.connection.link_address import Address, LinkError
-from services.site_agent.connection.link_errors import Hopeless, is_answer_refused, is_key_refused, is_of_the_way
+from services.site_agent.connection.link_errors import (
+    Hopeless,
+    is_answer_refused,
+    is_key_refused,
+    is_of_the_way,
+    said_of_the_way,
+)
 from services.site_agent.logs import LOG
 
 RECONNECT_SECONDS = 0.5  # quick for the plant, and two tries a second are no load for the server
@@ -221,7 +227,7 @@ class PlantLink:
         elif isinstance(error, OSError | asyncio.TimeoutError) or is_of_the_way(error):
             if not self._outage_said:
                 self._outage_said = True
-                way = f" ({error})" if self._address.proxy else ""
+                way = said_of_the_way(error, through_proxy=self._address.proxy is not None)
                 LOG.warning("no server at %s yet%s; trying until it is there", ", ".join(self._address.servers), way)
         else:
             LOG.warning("plant link: %s", str(error) or type(error).__name__)

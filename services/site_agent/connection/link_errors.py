@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ssl
 import time
+from datetime import UTC, datetime
+from typing import Final
 
 from services.site_agent.connection.link_address import Address, KeyRefusedError, LinkError
 
+_OF_THE_CLOCK: Final = frozenset({9, 10})  # OpenSSL's numbers for a certificate that does not hold yet, and no more
 KEY_GRACE_SECONDS = 3.0
 """A key that was enrolled a moment ago may not have reached the server yet: so long a refused key is tried again."""
 
@@ -34,10 +37,7 @@ class Hopeless:
             )
         error = getattr(error, "certificate_error", error)  # as aiohttp tells it
         if isinstance(error, ssl.SSLCertVerificationError) and not was_connected:
-            return LinkError(
-                f"the server's certificate does not fit ({error.verify_message}); "
-                "ca in the settings must be the file that the OEM gave out"
-            )
+            return LinkError(f"the server's certificate does not fit ({error.verify_message}); {_todo(error)}")
         return None
 
     def _of_key(self) -> LinkError | None:
@@ -51,9 +51,24 @@ class Hopeless:
         )
 
 
+def _todo(error: ssl.SSLCertVerificationError) -> str:
+    """What to do about a certificate; one is judged by this machine's clock, which may be the one that is wrong."""
+    if error.verify_code not in _OF_THE_CLOCK:
+        return "ca in the settings must be the file that the OEM gave out"
+    return (f"this machine's clock says {datetime.now(UTC):%Y-%m-%d %H:%M} UTC: set it (`timedatectl status`); "
+            "where it is right, the OEM's certificate is to be renewed (`ballast doctor` there)")
+
+
 def is_of_the_way(error: Exception) -> bool:
     """Whether a WebSocket's way to the server is shut, as by a proxy that asks for another password."""
     return type(error).__module__.startswith("aiohttp.")
+
+
+def said_of_the_way(error: Exception, *, through_proxy: bool) -> str:
+    """Why no server is reached, for the log: what answers in its place, or the proxy's words; empty where none did."""
+    if is_of_the_way(error) and type(error).__name__ == "WSServerHandshakeError":
+        return f" (what answers there says HTTP {getattr(error, 'status', 'of no status')}, and opens no WebSocket)"
+    return f" ({error})" if through_proxy else ""
 
 
 def is_key_refused(error: Exception) -> bool:

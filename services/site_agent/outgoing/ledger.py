@@ -21,7 +21,7 @@ from typing import Any, Self
 from services.contracts.wire.codec import digest
 from services.contracts.wire.masking import MaskedWords, SealedOpenings
 from services.contracts.wire.messages import Hello, SiteRefusal, SiteUpdate
-from services.site_agent.outgoing.ledger_check import FIRST_HASH, LedgerError, entry_hash, head_path, read_ledger
+from services.site_agent.outgoing.ledger_check import FIRST_HASH, LedgerError, entry_hash, head_path, read_sound
 
 OutboundMessage = SiteUpdate | SiteRefusal | Hello
 
@@ -75,12 +75,7 @@ class Ledger:
             raise
 
     def _open(self) -> None:
-        reading = read_ledger(self._path)
-        if reading.problems:
-            raise LedgerError(
-                f"{self._path} is not what was written: {reading.problems[0]}; "
-                "find out why, then move it and its .head file aside to begin a new one"
-            )
+        reading = read_sound(self._path)
         self._count = len(reading.entries)
         self._last_hash = reading.entries[-1]["hash"] if reading.entries else FIRST_HASH
         self._rounds = Counter(

@@ -56,6 +56,17 @@ def verify(path: Path) -> tuple[dict[str, Any], ...]:
     return reading.entries
 
 
+def read_sound(path: Path) -> LedgerReading:
+    """Read a ledger that is to be gone on with (none is an empty one); :class:`LedgerError` where it is not sound."""
+    reading = read_ledger(path)
+    if reading.problems:
+        raise LedgerError(
+            f"{path} is not what was written: {reading.problems[0]}; "
+            "find out why, then move it and its .head file aside to begin a new one"
+        )
+    return reading
+
+
 def read_ledger(path: Path) -> LedgerReading:
     """Read a ledger (none is an empty one) and say all that is wrong with it; :class:`LedgerError` if unreadable.
 

@@ -2,50 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import re
 import socket
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sqlalchemy import text
 
 from api.backend.wiring import open_backend
-from api.cli.child_environment import make_secrets
 from api.cli.main import main
 from api.recovery.backup import MADE
 from api.system.doctor import BACKUP_MADE, last_backup
 from services.bus.certificates import ensure_certificates
 from services.bus.configuration import BusFiles
-from services.bus.server import prepare, rotate_coordinator
+from services.bus.server import rotate_coordinator
 from services.contracts.keys.signing import public_key
 from services.process.process_lock import held
 from services.process.settings import Settings
-from tests.ports import free_port
-
-
-@pytest.fixture
-def home(tmp_path: Path, new_sqlite: Callable[[], str], new_mlflow: Callable[[Path], str]) -> Path:
-    tmp_path.chmod(0o700)
-    Path(new_sqlite().removeprefix("sqlite:///")).rename(tmp_path / "ballast.db")
-    new_mlflow(tmp_path)
-    ports = {name: free_port() for name in ("api", "nats", "prefect", "mlflow")}
-    (tmp_path / "ballast.toml").write_text("".join(f"[{name}]\nport = {port}\n" for name, port in ports.items()))
-    (tmp_path / "nats").mkdir()
-    ensure_certificates(BusFiles(tmp_path / "nats"), ["localhost"])
-    for path in tmp_path.rglob("*"):
-        path.chmod(0o700 if path.is_dir() else 0o600)
-    return tmp_path
-
-
-def examined(home: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
-    capsys.readouterr()
-    code = main(["doctor", "--json", "--home", str(home)])
-    return code, {found["check"]: found for found in json.loads(capsys.readouterr().out)}
+from tests.api.system.examined import examined
 
 
 def test_a_home_that_is_well(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,24 +80,11 @@ def test_a_lost_database_is_said_and_the_rest_goes_on(home: Path, capsys: pytest
     (home / "ballast.db").unlink()
     code, found = examined(home, capsys)
     assert code == 1 and found["store"]["state"] == "fail"
-    assert found["store"]["todo"] == "start the database, or mend its address in ballast.toml"
+    todo = "where rows were stored, `ballast restore` the last backup elsewhere; else `ballast migrate`"
+    assert found["store"]["todo"] == todo
     assert found["disk"]["state"] == "ok"
     code, found = examined(home / "nowhere", capsys)
     assert code == 1 and "ballast up" in found["home folder"]["todo"]
-
-
-@pytest.fixture
-def started(home: Path) -> Path:
-    """A home whose service was started once: keys, certificates, passwords."""
-    settings, bus = Settings.load(home, {}), BusFiles(home / "nats")
-    for path in (bus.authority, bus.certificate, bus.key):
-        path.unlink()
-    prepare(bus, host="127.0.0.1", port=settings.nats.port, host_names=["127.0.0.1"], site_keys={})
-    make_secrets(settings)
-    for name in ("webhooks.key", "pseudonyms.key"):
-        (home / name).write_text("ab" * 32 + "\n")
-        (home / name).chmod(0o600)
-    return home
 
 
 def with_file_of_another(name: str) -> Callable[[Path], None]:

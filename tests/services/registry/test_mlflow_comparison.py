@@ -105,3 +105,10 @@ def test_names_of_sensors_open_no_tag_and_no_cell(make_version: MakeVersion, tmp
     odd = made.model_copy(update={"note": "<script>alert(1)</script> a | b\nc"})
     said = version_description(odd)
     assert "<script" not in said and "a \\| b c" in said
+
+
+@pytest.mark.parametrize(("rounds", "said"), [(1, "in 1 round: "), (2, "in 2 rounds: ")])
+def test_a_week_of_one_round_is_said_so(
+    make_version: Callable[..., ModelVersion], rounds: int, said: str
+) -> None:
+    assert said in version_description(make_version().model_copy(update={"rounds": rounds}))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from services.bus import server
+import pytest
+
+from services.bus import certificates, server
 from services.bus.configuration import BusFiles
 from services.contracts.keys.signing import new_seed_file, public_key
 from services.contracts.wire.codec import decode
@@ -74,6 +77,26 @@ def test_a_server_with_another_certificate_is_a_clear_failure(bus: Bus, plant: P
         process.wait()
     assert code == 1
     assert "the server's certificate does not fit" in one_line(said)
+    assert "ca in the settings must be the file that the OEM gave out" in one_line(said)
+
+
+@pytest.mark.parametrize(("before", "expected"), [
+    (timedelta(days=-3), "is not yet valid"), (certificates.LIFETIME + timedelta(days=1), "has expired"),
+])
+def test_a_certificate_that_does_not_hold_now_may_be_the_clocks_fault(
+    bus: Bus, plant: Plant, monkeypatch: pytest.MonkeyPatch, before: timedelta, expected: str
+) -> None:
+    """So it is on a machine without a battery behind its clock, whose settings are well."""
+    monkeypatch.setattr(certificates, "CLOCKS", before)
+    for path in (bus.files.authority, bus.files.certificate, bus.files.key):
+        path.unlink()
+    server.prepare(bus.files, host=HOST, port=bus.port, host_names=[HOST], site_keys={"plant-1": plant.key})
+    bus.start()
+    plant.start()
+    code, said = plant.ended()
+    line = one_line(said)
+    assert code == 1 and f"(certificate {expected}); this machine's clock says {datetime.now(UTC):%Y-%m-%d}" in line
+    assert "`timedatectl status`" in line and "ca in the settings" not in line
 
 
 def test_a_server_without_tls_gets_nothing(bus: Bus, plant: Plant) -> None:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from services.bus import server
+from services.bus.certificates import ensure_certificates
 from services.bus.configuration import BusFiles, TlsFiles
 from services.contracts.machines.asset_type import AssetType
 from services.contracts.problems.training_spec import TrainingSpec
@@ -26,6 +28,7 @@ from services.site_agent.setup.site_setup import SiteSetup, create_site
 from tests.nats_server import start
 from tests.ports import free_port
 from tests.services.site_agent.proxy import HOST, WORD, Proxy
+from tests.services.site_agent.reverse_proxy import ReverseProxy
 from tests.waiting import wait_until
 
 
@@ -119,6 +122,43 @@ async def test_a_question_is_answered_through_a_proxy_that_sees_nothing(
     assert proxy.seen and not any(word in proxy.seen for word in (b"PING", b"CONNECT", b"plant-1", first[:40]))
 
 
+@contextmanager
+def behind(plant: Plant, folder: Path, path: str = "", status: str = "") -> Iterator[ReverseProxy]:
+    """A reverse proxy in front of the server, which the plant is told of, with the authority of its certificate."""
+    own = TlsFiles(folder / "of-the-proxy")
+    ensure_certificates(own, [HOST])
+    address = SiteSettings.from_toml(plant.settings).servers[0]
+    proxy = ReverseProxy(own, int(address.rpartition(":")[2]), status)
+    plant.write(address, f"wss://{HOST}:{proxy.port}{path}")
+    plant.write(str(plant.files.authority), str(own.authority))
+    yield proxy
+    proxy.close()
+
+
+@pytest.mark.parametrize("path", ["", "/plants"])
+async def test_a_question_is_answered_through_a_reverse_proxy_that_ends_tls(
+    plant: Plant, asset_type: AssetType, tmp_path: Path, path: str
+) -> None:
+    """It sees what is said; the answer that comes out is signed by the plant."""
+    with behind(plant, tmp_path, path) as proxy:
+        plant.start()
+        plant.wait_for("connected as a site")
+        (frame,) = await ask(plant, asset_type, 1)
+    assert isinstance(unpack(frame).message(), SiteUpdate) and unpack(frame).is_signed_by(plant.key)
+    assert proxy.lines == [f"GET {path or '/'} HTTP/1.1"] and proxy.seen
+
+
+@pytest.mark.parametrize("status", ["404 Not Found", "502 Bad Gateway", "200 OK"])
+def test_what_a_reverse_proxy_answers_in_place_of_the_server_stands_in_the_log(
+    plant: Plant, tmp_path: Path, status: str
+) -> None:
+    with behind(plant, tmp_path, status=status) as proxy:
+        plant.start()
+        plant.wait_for(f"(what answers there says HTTP {status[:3]}, and opens no WebSocket); trying until it is there")
+        wait_until(lambda: len(proxy.lines) >= 3, "third try")
+    assert plant.settings.with_name("site.log").read_text().count("no server at") == 1
+
+
 def test_what_a_proxy_says_stands_in_the_log_once(plant: Plant, proxy: Proxy) -> None:
     plant.write("servers = ", f'proxy = "{proxy.url}"\nservers = ')
     plant.start()
@@ -129,8 +169,6 @@ def test_what_a_proxy_says_stands_in_the_log_once(plant: Plant, proxy: Proxy) ->
 
 
 def test_a_server_with_another_certificate_is_told_nothing(plant: Plant, tmp_path: Path) -> None:
-    from services.bus.certificates import ensure_certificates
-
     other = TlsFiles(tmp_path / "other")
     ensure_certificates(other, [HOST])
     plant.write(str(plant.files.authority), str(other.authority))

@@ -1,0 +1,38 @@
+"""Files of a site beside its data, looked at for the plant's own screen: key, certificate, proxy's password, ledger."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+from services.site_agent.connection.link_address import Address
+from services.site_agent.http_proxy import HttpProxy
+from services.site_agent.outgoing.ledger_check import read_sound
+from services.site_agent.settings import SiteSettings
+
+
+def files_summary(settings: SiteSettings) -> list[str]:
+    """Lines that say that the agent can start with its files, and which of them others can read.
+
+    Nothing is changed, and nobody is asked: whether a server lets the site in is what ``ballast-site health`` says.
+
+    Raises
+    ------
+    BallastError
+        What ``ballast-site run`` would end with: no key or none that is one, no certificate of the OEM's authority or
+        none that is one, a proxy's password that cannot be read, a ledger that is not what was written.
+    """
+    Address.of(settings, settings.nkey_seed).tls_context()
+    if settings.proxy is not None:
+        HttpProxy.of(settings.proxy, settings.proxy_auth)
+    count = len(read_sound(settings.ledger).entries)
+    secrets = (settings.nkey_seed, settings.proxy_auth, settings.ledger, settings.exposure)
+    return [f"the site's own files can be used: key, settings of the link, ledger ({count} entries, none changed)",
+            *(line for path in secrets if path is not None and (line := _told_mode(path)))]
+
+
+def _told_mode(path: Path) -> str:
+    """A line where others can read or write a file of the plant's own; empty where they cannot, or there is none."""
+    if not path.exists() or not (mode := stat.S_IMODE(path.stat().st_mode)) & 0o077:
+        return ""
+    return f"take care: {path} has mode {mode:04o}, so that others can read or change it: chmod go= {path}"

@@ -1,0 +1,110 @@
+"""`ballast doctor` where something is gone that was there: it says so, says what brings it back, and makes nothing."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from api.backend.wiring import open_backend
+from api.recovery import restore
+from api.system.doctor import RESTORED
+from services.contracts.history.events import Webhook
+from services.contracts.keys.signing import new_seed_file
+from services.contracts.plans.plan import Plan
+from services.process.settings import Settings
+from tests.api.system.examined import examined
+
+Capture = pytest.CaptureFixture[str]
+NOW = datetime.now(UTC)
+
+
+def test_the_oems_key_is_missed_where_its_whole_folder_is_gone(started: Path, tmp_path: Path, capsys: Capture) -> None:
+    shutil.rmtree(started / "nats")
+    assert "the OEM's key" not in examined(started, capsys)[1], "nobody was ever connected"
+    with open_backend(Settings.load(started, {})) as backend:
+        backend.store.sites.enrol("plant-1", new_seed_file(tmp_path / "seed"))
+        assert "the OEM's key" not in examined(started, capsys)[1]
+        backend.store.sites.seen("plant-1", "1")
+    code, found = examined(started, capsys)
+    assert (code, found["the OEM's key"]["state"]) == (1, "fail")
+    assert "coordinator.nk, and 1 plants know it" in found["the OEM's key"]["said"]
+    assert "`ballast restore`" in found["the OEM's key"]["todo"]
+    assert not (started / "nats").exists()
+
+
+def test_the_key_of_webhooks_is_missed_where_there_are_some(home: Path, capsys: Capture) -> None:
+    (home / "webhooks.key").unlink(missing_ok=True)
+    assert "webhooks.key" not in examined(home, capsys)[1]
+    with open_backend(Settings.load(home, {})) as backend:
+        backend.store.webhooks.add(Webhook(
+            webhook_id="a" * 12, url="https://x", created_by="me", created_at=NOW, due_at=NOW, last_number=0
+        ))
+    code, found = examined(home, capsys)
+    assert (code, found["webhooks.key"]["state"]) == (1, "fail")
+    assert "1 webhooks are signed by it" in found["webhooks.key"]["said"]
+    assert "add the webhooks anew" in found["webhooks.key"]["todo"]
+
+
+def test_a_registry_that_is_gone_is_not_made_anew(home: Path, capsys: Capture) -> None:
+    (home / "mlflow.db").unlink()
+    assert "registry" not in examined(home, capsys)[1], "no version was ever registered"
+    with open_backend(Settings.load(home, {})) as backend:
+        run = backend.store.runs.create_run(Plan(name="m", asset_type="rig"))
+        backend.store.model_versions.add("m", "1", run.run_id, {})
+    code, found = examined(home, capsys)
+    assert (code, found["registry"]["state"]) == (1, "fail")
+    assert found["registry"]["said"].endswith("mlflow.db") and "`ballast restore`" in found["registry"]["todo"]
+    assert not (home / "mlflow.db").exists()
+
+
+def test_a_folder_that_anybody_may_write_to_is_found(started: Path, capsys: Capture) -> None:
+    """Whoever may write there puts a key of its own in the place of ours, however the file's mode is."""
+    for folder in (started, started / "nats", started / "secrets"):
+        folder.chmod(0o775)  # a volume of Kubernetes is its group's too
+        assert examined(started, capsys)[1]["secrets"]["state"] == "ok"
+        folder.chmod(0o777)
+        code, found = examined(started, capsys)
+        assert (code, found["secrets"]["state"], found["secrets"]["todo"].partition(";")[0]) == (
+            1, "fail", f"chmod o= {folder}"
+        )
+        folder.chmod(0o700)
+
+
+@pytest.mark.parametrize("name", ["ca.pem", "server.pem"])
+def test_a_certificate_that_is_none_is_named(name: str, started: Path, capsys: Capture) -> None:
+    (started / "nats" / name).write_text("x")
+    code, found = examined(started, capsys)
+    assert code == 1 and str(started / "nats" / name) in found["pair of the plant link"]["said"]
+
+
+def test_a_store_that_is_gone_shut_or_old_has_a_remedy_of_its_own(home: Path, capsys: Capture) -> None:
+    kept = (home / "ballast.db").read_bytes()
+    with open_backend(Settings.load(home, {})) as backend, backend.store.database.write() as session:
+        session.execute(text("UPDATE alembic_version SET version_num = '0001'"))
+    found = examined(home, capsys)[1]["store"]
+    assert (found["state"], found["todo"]) == ("fail", "`ballast migrate`") and "at schema 0001" in found["said"]
+    (home / "ballast.db").write_bytes(kept)
+    (home / "ballast.db").rename(home / "kept.db")
+    (home / "ballast.db").mkdir()  # as a file that may not be opened, also for root
+    found = examined(home, capsys)[1]["store"]
+    assert found["state"] == "fail" and "let the service's account read and write" in found["todo"]
+    assert "makes it" not in found["said"]
+
+
+def test_a_home_that_came_out_of_a_backup_has_none_since(home: Path, capsys: Capture) -> None:
+    assert RESTORED == restore.RESTORED
+    with open_backend(Settings.load(home, {})) as backend:
+        backend.store.audit.append(actor="me", role=None, action=RESTORED, target="store")
+    found = examined(home, capsys)[1]["backup"]
+    assert found["state"] == "warn" and "none was made since this home folder was restored from one" in found["said"]
+
+
+def test_a_file_in_the_place_of_the_home_is_no_home(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "home").write_text("notes")
+    code, found = examined(tmp_path / "home", capsys)
+    assert code == 1 and found["home folder"]["said"].endswith("is no folder")
+    assert "makes it" not in found["home folder"]["todo"]

@@ -1,0 +1,108 @@
+"""`ballast-site check` finds each file that the agent could not start with, in the words that `run` ends with."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.bus.certificates import ensure_certificates
+from services.bus.configuration import BusFiles
+from services.contracts.keys.signing import signer
+from services.contracts.wire.messages import Hello
+from services.site_agent.cli import main
+from services.site_agent.outgoing.egress import Egress
+from services.site_agent.outgoing.ledger import Ledger
+
+ENTRIES = 3
+
+
+Capture = pytest.CaptureFixture[str]
+ENTRIES = 3
+
+
+@pytest.fixture
+def plant(
+    tmp_path: Path, asset_type_file: Path, make_table: Any, write_csv: Callable[..., Path], capsys: Capture
+) -> Path:
+    """A site with data, the OEM's certificate and a ledger of some entries."""
+    oem = BusFiles(tmp_path / "oem")
+    oem.folder.mkdir()
+    ensure_certificates(oem, ["localhost"])
+    home, data = tmp_path / "p", write_csv(make_table(60))
+    given = ["--asset-type", str(asset_type_file), "--data", str(data), "--ca", str(oem.authority)]
+    assert main(["init", "--site-id", "p", "--dir", str(home), *given]) == 0
+    capsys.readouterr()
+    with Ledger(home / "ledger.jsonl") as ledger:
+        egress = Egress(ledger, signer(home / "site.nk"), 10_000)
+        for _ in range(ENTRIES):
+            egress.release(Hello(site_id="p", version="1", instance="0" * 16))
+    return home
+
+
+def checked(plant: Path, capsys: Capture) -> tuple[int, list[str], str]:
+    """Exit code, findings, and what stands on stderr."""
+    code = main(["check", "--json", "--config", str(plant / "site.toml")])
+    out, err = capsys.readouterr()
+    return code, json.loads(out)["findings"] if out else [], err
+
+
+def put(name: str, text: str) -> Callable[[Path], object]:
+    return lambda plant: (plant / name).write_text(text)
+
+
+def gone(name: str) -> Callable[[Path], object]:
+    return lambda plant: (plant / name).unlink()
+
+
+def cut(plant: Path) -> None:
+    lines = (plant / "ledger.jsonl").read_text().splitlines(keepends=True)
+    (plant / "ledger.jsonl").write_text("".join(lines[:-1]))
+
+
+def behind_a_proxy(plant: Path) -> None:
+    path = plant / "site.toml"
+    text = re.sub("(?m)^servers = .*", 'servers = ["wss://localhost:1"]', path.read_text())
+    path.write_text('proxy = "http://localhost:1"\nproxy_auth = "nowhere"\n' + text)
+
+
+DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "no key": (gone("site.nk"), "no key at .*site.nk"),
+    "an empty key": (put("site.nk", ""), "site.nk does not hold an nkey seed"),
+    "no certificate": (gone("../oem/ca.pem"), "no certificate file at .*ca.pem"),
+    "a certificate that is none": (put("../oem/ca.pem", "x"), "ca.pem is not a PEM certificate"),
+    "no ledger any more": (gone("ledger.jsonl"), "entries 1 to 3 are missing, cut off at the end; find out why"),
+    "a ledger that was cut": (cut, "entry 3 is missing, cut off at the end; find out why, then move it"),
+    "no password of the proxy": (behind_a_proxy, "proxy_auth names .*nowhere, which cannot be read"),
+}
+
+
+@pytest.mark.parametrize("damage", sorted(DAMAGES))
+def test_a_file_that_the_agent_cannot_start_with_is_found(damage: str, plant: Path, capsys: Capture) -> None:
+    do, said = DAMAGES[damage]
+    do(plant)
+    code, _, found = checked(plant, capsys)
+    assert code == 1 and found.count("\n") == 1 and re.search(said, found), found
+    assert main(["run", "--timeout", "0.1", "--config", str(plant / "site.toml")]) == 1
+    assert found in capsys.readouterr().err, "the agent ends with the same line"
+
+
+def test_files_that_are_well_are_said_to_be(plant: Path, capsys: Capture) -> None:
+    code, findings, _ = checked(plant, capsys)
+    assert code == 0 and [line for line in findings if "own files" in line] == [
+        "the site's own files can be used: key, settings of the link, ledger (3 entries, none changed)"
+    ]
+    assert not [line for line in findings if "take care" in line]
+
+
+@pytest.mark.parametrize("name", ["site.nk", "ledger.jsonl"])
+def test_a_file_that_others_can_read_is_told(name: str, plant: Path, capsys: Capture) -> None:
+    (plant / name).chmod(0o640)
+    code, findings, _ = checked(plant, capsys)
+    told = [line for line in findings if "take care" in line]
+    assert code == 0 and len(told) == 1
+    assert told[0].endswith(f"has mode 0640, so that others can read or change it: chmod go= {plant / name}")
