@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Final
 
 from api.backend.actor import Actor, record
 from api.backend.wiring import Backend
 from api.models.schemas import Unlearned, Unlearning
 from services.contracts.errors import ConflictError, NotFoundError
+from services.contracts.history.audit import BACKUP_MADE
 from services.contracts.history.records import Site
 from services.contracts.history.run import STAYS, Leaving, Run
 from services.contracts.plans.plan import Plan
@@ -48,11 +50,18 @@ def unlearn(backend: Backend, actor: Actor, name: str, wanted: Unlearning) -> Un
         versions = tuple(
             each.version for each in store.model_versions.list_versions(name, limit=1000) if each.run_id in runs
         )
+        backups = _backups_since(store, store.runs.get_run(runs[-1]).created_at)
     backend.nats_users.refresh()
     return Unlearned(
         model=name, run_id=run.run_id, versions=versions, runs=tuple(runs), other_models=others, purge=wanted.purge,
-        stays=STAYS,
+        backups=backups, stays=STAYS,
     )
+
+
+def _backups_since(store: Repositories, first: datetime) -> tuple[str, ...]:
+    """Names of the backups that were made since a moment, the newest first."""
+    entries = store.audit.list_events(action=BACKUP_MADE, since=first, limit=1000)
+    return tuple(str((entry.after or {}).get("file")) for entry in entries)
 
 
 def without_site(plan: Plan, site: str) -> Plan:

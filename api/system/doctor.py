@@ -12,10 +12,10 @@ from api.system.checks import Finding
 from api.system.keys import keys
 from api.system.link_users import link_users
 from services.contracts.errors import BallastError
+from services.contracts.history.audit import BACKUP_MADE
 from services.registry.alias_check import moved_aliases
 from services.round_store.session import utc_now
 
-BACKUP_MADE = "backup.made"
 """Action in the audit trail that says when the last backup was made."""
 COMPARED = 1000
 """Newest versions of a model that are compared with the registry."""
