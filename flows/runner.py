@@ -40,7 +40,7 @@ from flows.retrain import retrain
 from flows.roll_call import RollCall
 from flows.unlearning import forget_those_due
 from flows.wiring import FlowContext, open_context
-from services.contracts.errors import BallastError
+from services.contracts.errors import BallastError, NotFoundError
 from services.contracts.history.records import PlanRecord
 from services.contracts.history.run import Run
 from services.contracts.keys.signing import public_key
@@ -126,8 +126,11 @@ class Watcher:
 
     async def _start(self, run: Run) -> None:
         """Start a flow run for a run that nobody drives, unless one is on its way already."""
-        if run.plan.name not in self._known or await self._on_its_way(run):
+        if run.plan.name not in self._known:
+            await asyncio.to_thread(self._end_where_archived, run)
             return  # a plan made since the last look has its deployment at the next one
+        if await self._on_its_way(run):
+            return
         at = (run.run_id, run.rounds)  # a run that has come further since has all its attempts again
         if self._attempts[at] >= MOST_ATTEMPTS:
             said = f"its process ended {MOST_ATTEMPTS} times after round {run.rounds}"
@@ -144,6 +147,13 @@ class Watcher:
         )
         self._started[run.run_id] = started.id
         LOG.info("run %s: %s", run.run_id, "started" if run.status == "pending" else "picked up again")
+
+    def _end_where_archived(self, run: Run) -> None:
+        """End a run of an archived plan, which nothing starts: it could not be cancelled, nor the plan be restored."""
+        with suppress(NotFoundError):
+            if self.context.store.plans.get(run.plan.name).archived:
+                self.context.store.runs.finish_run(run.run_id, "cancelled", "its plan is archived")
+                LOG.info("run %s: cancelled, for its plan is archived", run.run_id)
 
     def _starts_of(self, run: Run) -> int:
         return sum(count for (run_id, _), count in self._attempts.items() if run_id == run.run_id)

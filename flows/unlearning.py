@@ -47,13 +47,14 @@ def forget_those_due(context: FlowContext, forget_tables: ForgetTables) -> None:
 def is_due(context: FlowContext, run: Run) -> bool:
     """Whether the plant of a run may be forgotten now: nothing that serves has it, or that was not to be waited for.
 
-    After a run that failed it may when a later one has made a champion without the plant, unless that is back.
+    After a run that failed it may when a later one has made a champion without the plant, unless that is back; at once
+    where that was asked and the plan is archived, for which no later one comes.
     """
     if run.leaving is None:
         return False
     if run.status == "failed" and _is_back(context, run.leaving.site_id):
         return False
-    if run.leaving.at_once and run.status == "completed":
+    if run.leaving.at_once and (run.status == "completed" or _is_archived(context, run.plan.name)):
         return True
     alias = context.store.model_versions.alias(run.plan.name, CHAMPION)
     if alias is None or alias.version is None:
@@ -72,6 +73,13 @@ def _is_back(context: FlowContext, site: str) -> bool:
         return False
 
 
+def _is_archived(context: FlowContext, name: str) -> bool:
+    try:
+        return context.store.plans.get(name).archived
+    except NotFoundError:
+        return False
+
+
 def forget(context: FlowContext, run: Run, forget_tables: ForgetTables, owner: str) -> Forgotten | None:
     """Delete the versions with the plant, then all else that is there of it; with an audit entry at the end.
 
@@ -81,7 +89,8 @@ def forget(context: FlowContext, run: Run, forget_tables: ForgetTables, owner: s
     assert run.leaving is not None
     name, site, left = run.plan.name, run.leaving.site_id, list[str]()
     numbers = versions_with(context, name, site)
-    reason = f"run {run.run_id} made a version without a plant that left"
+    made = "made a version without" if run.status == "completed" else "was of"
+    reason = f"run {run.run_id} {made} a plant that left"
     with context.store.atomic() as unit:
         # Before they are deleted: whoever is killed in between finds them no more, and could not say which they were.
         unit.model_versions.mark_forgotten(name, numbers, "forgotten with a plant that left")

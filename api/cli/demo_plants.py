@@ -96,8 +96,9 @@ def agent_commands(settings: Settings, sites: Sequence[str] | Mapping[str, Path]
 
 
 def agent(site: str, command: Sequence[str]) -> Child:
-    """Return a site's agent as a child of the supervisor."""
-    return Child(site, command, lambda: True, environment={"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})
+    """Return a site's agent as a child of the supervisor; the demo goes on without one that left or was suspended."""
+    threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    return Child(site, command, lambda: True, environment=threads, vital=False)
 
 
 def plan(name: str, asset_type: str, arguments: argparse.Namespace) -> dict[str, Any]:

@@ -199,7 +199,8 @@ def _unlearn(backend: Backend, args: argparse.Namespace) -> None:
     print_fields({
         "run": found.run_id, "versions that go": ", ".join(found.versions) or "none",
         "runs renamed in": str(len(found.runs)), "when": found.purge,
-        "other models with it": ", ".join(found.other_models) or "none", "what stays": found.stays,
+        "other models with it": ", ".join(found.other_models) or "none",
+        "backups with it": ", ".join(found.backups) or "none", "what stays": found.stays,
     }.items())
 
 

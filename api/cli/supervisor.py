@@ -20,19 +20,24 @@ STOP_SECONDS = 10.0  # a server that takes longer to stop is killed
 POLL_SECONDS = 0.2  # between two looks at a child that starts
 SHORTEST_LIFE_SECONDS = 5.0  # a child that dies sooner never worked
 MOST_RESTARTS = 5  # short lives in a row: the cause is not a passing one
+REST_SECONDS = 10.0  # of a child that the others do without, before it is tried again; as systemd does for a plant
 ERROR_LINE = re.compile(r"[A-Za-z_][\w.]*(Error|Exception)(:|$)")
 """The line of a traceback that names the error; servers go on to say that they could not start."""
 
 
 @dataclass(frozen=True)
 class Child:
-    """A process to keep: its command, its environment on top of ours, and how one sees that it is ready."""
+    """A process to keep: its command, its environment on top of ours, and how one sees that it is ready.
+
+    Not ``vital``: the others go on without it where it ends again and again.
+    """
 
     name: str
     command: Sequence[str]
     ready: Callable[[], bool]
     ready_seconds: float = 90.0
     environment: Mapping[str, str] = field(default_factory=dict)
+    vital: bool = True
 
 
 @dataclass
@@ -43,6 +48,7 @@ class _Running:
     log_start: int
     started: float
     short_lives: int = 0
+    ended: float | None = None
 
 
 class Supervisor:
@@ -94,20 +100,32 @@ class Supervisor:
         raise UnavailableError(f"{name} was not ready in {running.child.ready_seconds:.0f} s: {self._tail(name)}")
 
     def tend(self) -> None:
-        """Start again what has died; raise :class:`UnavailableError` for a child that will not live."""
+        """Start again what has died; raise :class:`UnavailableError` for a vital child that will not live."""
         for running in list(self._running.values()):
             code = running.process.poll()
             if code is None:
                 continue
-            name = running.child.name
-            lived = time.monotonic() - running.started
-            running.short_lives = running.short_lives + 1 if lived < SHORTEST_LIFE_SECONDS else 0
-            if running.short_lives >= MOST_RESTARTS:
-                raise UnavailableError(f"{name} ends again and again (exit code {code}): {self._tail(name)}")
-            self._say(f"{name} ended (exit code {code}); starting it again")
+            if running.ended is None:
+                self._note_end(running, code)
+            if running.short_lives >= MOST_RESTARTS and time.monotonic() - (running.ended or 0.0) < REST_SECONDS:
+                continue
             _signal(running.process, signal.SIGKILL)
             running.log.close()
             self.start(running.child)
+
+    def _note_end(self, running: _Running, code: int) -> None:
+        """Count a short life, and say what follows from it; once of a child that is tried again for ever."""
+        name, running.ended = running.child.name, time.monotonic()
+        short = running.ended - running.started < SHORTEST_LIFE_SECONDS
+        running.short_lives = running.short_lives + 1 if short else 0
+        if running.short_lives < MOST_RESTARTS:
+            self._say(f"{name} ended (exit code {code}); starting it again")
+            return
+        ends = f"{name} ends again and again (exit code {code}): {self._tail(name)}"
+        if running.child.vital:
+            raise UnavailableError(ends)
+        if running.short_lives == MOST_RESTARTS:
+            self._say(f"{ends}; the others go on, and it is tried every {REST_SECONDS:.0f} s")
 
     @property
     def names(self) -> frozenset[str]:

@@ -82,7 +82,8 @@ class Unlearned(Contract):
     """The run that trains without a plant, and what goes when it is forgotten.
 
     ``versions``: those that had it, which are deleted then; ``runs``: those in which it bears a pseudonym then.
-    ``other_models`` have it too: unlearn it there as well. ``stays``: what is not reached from here.
+    ``other_models`` have it too: unlearn it there as well. ``backups``: files of those that were made since the first
+    run with it, the newest first. ``stays``: what is not reached from here.
     """
 
     model: Slug
@@ -91,6 +92,7 @@ class Unlearned(Contract):
     runs: tuple[RunId, ...]
     other_models: tuple[Slug, ...]
     purge: Literal["promotion", "now"]
+    backups: tuple[str, ...]
     stays: str
 
 

@@ -2,33 +2,45 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Final
+
 from api.backend.actor import Actor, record
 from api.backend.wiring import Backend
 from api.models.schemas import Unlearned, Unlearning
 from services.contracts.errors import ConflictError, NotFoundError
+from services.contracts.history.audit import BACKUP_MADE
 from services.contracts.history.records import Site
-from services.contracts.history.run import STAYS, Leaving
+from services.contracts.history.run import STAYS, Leaving, Run
 from services.contracts.plans.plan import Plan
 from services.round_store.store import Repositories
+
+NOT_TRAINED: Final = "the plan is archived, so no version is trained: what stands of the plant that left goes at once"
+"""Why a run of an archived plan, of which a plant left, ended as failed."""
 
 
 def unlearn(backend: Backend, actor: Actor, name: str, wanted: Unlearning) -> Unlearned:
     """Ask for a version of a model that never had a plant; the flows do the rest.
 
+    Nothing is trained for an archived plan: its versions that had the plant go at once, where that was asked.
     ``NotFoundError`` where there is no such plan, or no run of it had the plant; ``ConflictError`` while a run of it is
-    unfinished.
+    unfinished, where the plan is archived and older versions were to wait for one without the plant, or where the plan
+    is of this plant alone and not archived.
     """
-    site = wanted.site
+    site, leaving = wanted.site, Leaving(site_id=wanted.site, at_once=wanted.purge == "now")
     with backend.store.atomic() as store:
         store.plans.get(name)  # is there one at all
         runs = store.leavings.runs_with(name, site)
         others = store.leavings.plans_with(site, but=name)
         before, after = _end_enrolment(store, site)
-        plan = store.plans.hold(name).plan
-        fewer = without_site(plan, site)
-        if fewer != plan:
-            store.plans.update(fewer, actor=actor.name, reason="a plant left")
-        run = store.runs.create_run(fewer, leaving=Leaving(site_id=site, at_once=wanted.purge == "now"))
+        held = store.plans.hold(name)
+        if held.archived:
+            run = _without_training(store, held.plan, leaving)
+        else:
+            fewer = without_site(held.plan, site)
+            if fewer != held.plan:
+                store.plans.update(fewer, actor=actor.name, reason="a plant left")
+            run = store.runs.create_run(fewer, leaving=leaving)
         if before is not None:
             record(store, actor, "site.remove", f"site:{site}", before=before, after=after, reason=wanted.reason)
         record(
@@ -38,11 +50,18 @@ def unlearn(backend: Backend, actor: Actor, name: str, wanted: Unlearning) -> Un
         versions = tuple(
             each.version for each in store.model_versions.list_versions(name, limit=1000) if each.run_id in runs
         )
+        backups = _backups_since(store, store.runs.get_run(runs[-1]).created_at)
     backend.nats_users.refresh()
     return Unlearned(
         model=name, run_id=run.run_id, versions=versions, runs=tuple(runs), other_models=others, purge=wanted.purge,
-        stays=STAYS,
+        backups=backups, stays=STAYS,
     )
+
+
+def _backups_since(store: Repositories, first: datetime) -> tuple[str, ...]:
+    """Names of the backups that were made since a moment, the newest first."""
+    entries = store.audit.list_events(action=BACKUP_MADE, since=first, limit=1000)
+    return tuple(str((entry.after or {}).get("file")) for entry in entries)
 
 
 def without_site(plan: Plan, site: str) -> Plan:
@@ -56,7 +75,10 @@ def without_site(plan: Plan, site: str) -> Plan:
         return plan
     sites = tuple(each for each in plan.sites if each != site)
     if plan.sites and not sites:
-        raise ConflictError(f"plan {plan.name} is of site {site} alone: archive it, there is nothing left to train")
+        raise ConflictError(
+            f"plan {plan.name} is of site {site} alone, so that nothing is left to train: archive it (`ballast plan "
+            f"archive {plan.name}`) and unlearn with --purge now"
+        )
     total = sum(weight for each, weight in plan.explicit_weights.items() if each != site)
     settings = {
         each: own if own.weight is None or not total else own.model_copy(update={"weight": own.weight / total})
@@ -66,6 +88,18 @@ def without_site(plan: Plan, site: str) -> Plan:
         others = {each: seconds for each, seconds in waiting.sites.items() if each != site}
         waiting = waiting.model_copy(update={"sites": others})
     return Plan.model_validate(dict(plan) | {"sites": sites, "site_settings": settings, "waiting": waiting})
+
+
+def _without_training(store: Repositories, plan: Plan, leaving: Leaving) -> Run:
+    """Run of an archived plan, ended before it began: only the forgetting is left of it."""
+    if not leaving.at_once:
+        raise ConflictError(
+            f"plan {plan.name} is archived, so that no version without site {leaving.site_id} comes: restore it first, "
+            "or unlearn with --purge now, which deletes its versions that had the plant and trains none",
+            code="plan_archived",
+        )
+    run = store.runs.create_run(plan, leaving=leaving)
+    return store.runs.finish_run(run.run_id, "failed", NOT_TRAINED)
 
 
 def _end_enrolment(store: Repositories, site: str) -> tuple[Site | None, Site | None]:

@@ -29,6 +29,7 @@ from services.backup.archive import Manifest, Writer
 from services.backup.home_files import SCRATCH, files_of
 from services.backup.sealed_stream import KeyCost, SealedWriter
 from services.contracts.errors import ConflictError, UnavailableError
+from services.contracts.history.audit import BACKUP_MADE
 from services.process.command_line import product_version
 from services.process.private_files import private_opener
 from services.round_store.audit import AuditRepository
@@ -37,7 +38,7 @@ from services.round_store.schema import SCHEMA_REVISION
 from services.round_store.session import UnitOfWork
 from services.round_store.tables import ModelVersionRow
 
-MADE: Final = "backup.made"
+MADE: Final = BACKUP_MADE
 """Action in the audit trail: a backup was made."""
 _OF_VERSIONS: Final = {
     "model_versions": "version", "model_version_tags": "version", "registered_model_aliases": "version",

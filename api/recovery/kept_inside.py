@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from services.contracts.errors import ConflictError
+from services.process.environment import ENVIRONMENT, IN_A_FILE
 
 ELSEWHERE: Final = ("database_url", "tracking_uri", "artifact_root")
 """Settings that name a database or store outside of the home folder."""
@@ -16,6 +18,12 @@ _NAMED: Final = re.compile(
     r"""("[^"\n]*"|'[^'\n]*')(?P<after>\s*,)?"""
 )
 """One of them with its text, also after its table's name (``mlflow.tracking_uri``) and in a table on one line."""
+
+
+def without_elsewhere(environment: Mapping[str, str]) -> dict[str, str]:
+    """An environment without what names a database or store outside of the home folder, also by a file."""
+    left = {variable for variable, path in ENVIRONMENT.items() if path[-1] in ELSEWHERE}
+    return {name: value for name, value in environment.items() if name.removesuffix(IN_A_FILE) not in left}
 
 
 def keep_inside(file: Path) -> None:

@@ -9,10 +9,12 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from api.backend.actor import local_administrator, record
-from api.recovery.kept_inside import ELSEWHERE, keep_inside
+from api.backend.wiring import open_backend
+from api.recovery.kept_inside import keep_inside, without_elsewhere
+from api.recovery.later import Unlearn, departures, ended, events_since
 from api.recovery.restore_targets import RestoreTargets, content, empty_folder, new_artifacts, new_registry, new_store
 from migrations.run import upgrade
 from services.backup import archive
@@ -20,16 +22,19 @@ from services.backup.archive import Manifest
 from services.backup.home_files import below
 from services.backup.sealed_stream import SealedReader
 from services.contracts.errors import ConflictError, UnavailableError
-from services.process.environment import ENVIRONMENT
+from services.contracts.history.audit import AuditEvent
 from services.process.private_files import private_file, private_folder
 from services.process.settings import FILE_NAME, Settings
 from services.registry.alias_check import moved_aliases
-from services.registry.mlflow_registry import ModelRegistry
 from services.round_store.schema import SCHEMA_REVISION
-from services.round_store.store import RoundStore
 
 RESTORED: Final = "backup.restored"
 """Action in the audit trail: the store is what a backup held."""
+NOT_LOOKED: Final = (
+    "plants that were unlearned, suspended or removed after that moment take part again, and tokens that were revoked "
+    "hold: `--later` names the home folder that the backup was made of, or a newer backup of it, tells of them, and "
+    "has the plants unlearned again"
+)
 FIRST: Final = (FILE_NAME, "ballast.db")
 """Without these a service that is started in the midst of it would begin anew; without keys it refuses to start."""
 
@@ -44,16 +49,22 @@ class Restored:
     files: int = 0
     champions: dict[str, str] = field(default_factory=dict)
     unfinished: list[str] = field(default_factory=list)
+    since: tuple[AuditEvent, ...] = ()
+    """What happened after the backup was made, by a later state; nothing where none was named."""
+    unlearned: list[str] = field(default_factory=list)
+    """A line for each plant that is unlearned again."""
+    notes: list[str] = field(default_factory=list)
 
 
 def restore_backup(
     file: Path, home: Path, passphrase: str, *, self_contained: bool = False,
-    environment: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None, later: tuple[Path, Unlearn] | None = None,
 ) -> Restored:
     """Restore a backup; the home folder must not be there, or be empty, and its databases too.
 
     ``self_contained``: the store and the registry become files in the home folder, whatever the settings of the backup
-    or the environment say.
+    or the environment say. ``later``: a later state of the same service, a home folder or a newer backup, and what
+    unlearns again the plants that left until then.
 
     ``ConflictError`` or ``InvalidInputError`` for a file, passphrase or target that will not do; ``UnavailableError``
     for a database that does not answer. Nothing is left of a restore that failed.
@@ -65,13 +76,12 @@ def restore_backup(
     scratch = home / name if _has_to_stay(home) else home.with_name(name)
     environment = dict(os.environ if environment is None else environment)
     if self_contained:
-        environment = {name: value for name, value in environment.items()
-                       if name not in ENVIRONMENT or ENVIRONMENT[name][-1] not in ELSEWHERE}
+        environment = without_elsewhere(environment)
     try:
         with ExitStack() as undone:
             undone.callback(shutil.rmtree, scratch, ignore_errors=True)
-            restored = _Restore(scratch, home, self_contained, environment, undone).run(file, passphrase)
-            _settle(restored, environment)
+            restored = _Restore(scratch, home, self_contained, environment, undone).run(file, passphrase, later)
+            _settle(restored, environment, later)
             undone.pop_all()
         return restored
     except OSError as error:
@@ -87,7 +97,7 @@ class _Restore:
         self._scratch, self._home, self._self_contained = scratch, home, self_contained
         self._environment, self._undone = environment, undone
 
-    def run(self, file: Path, passphrase: str) -> Restored:
+    def run(self, file: Path, passphrase: str, later: tuple[Path, Unlearn] | None) -> Restored:
         """Take all members, then put the folder in its place."""
         try:
             opened = file.open("rb")
@@ -102,6 +112,8 @@ class _Restore:
                     f"version knows {SCHEMA_REVISION}: install the newer one"
                 )
             restored = Restored(self._home, manifest)
+            if later is not None:
+                restored.since = events_since(later[0], manifest, passphrase, self._environment)
             private_folder(self._scratch)
             targets: RestoreTargets | None = None
             for name, data in members:
@@ -157,17 +169,20 @@ class _Restore:
         return RestoreTargets(settings, final, manifest, store, registry)
 
 
-def _settle(restored: Restored, environment: Mapping[str, str]) -> None:
-    """Check what must be as it was, let the registry's aliases follow the store, and note the restore."""
+def _settle(restored: Restored, environment: Mapping[str, str], later: tuple[Path, Unlearn] | None) -> None:
+    """Check what must be as it was, let the registry's aliases follow the store, and note the restore.
+
+    Plants that left since are unlearned again.
+    """
     settings, manifest = Settings.load(restored.home, environment), restored.manifest
-    store = RoundStore.open(settings.database)
-    try:
+    with open_backend(settings) as backend:
+        store = backend.store
         chain = store.audit.verify_chain()
         if (chain.events, chain.head, chain.problem) != (
             manifest.audit_events, manifest.audit_head, manifest.audit_problem
         ):
             raise ConflictError(f"the audit trail is not that of the backup: {chain.problem or chain.head}")
-        registry = ModelRegistry(settings.tracking_uri, settings.artifact_root)
+        registry = backend.registry
         for name in store.model_versions.models() if manifest.registry_revision is not None else ():
             for each in moved_aliases(store.model_versions, registry, name):
                 registry.point(name, each.alias, each.expected)
@@ -175,12 +190,15 @@ def _settle(restored: Restored, environment: Mapping[str, str]) -> None:
             if champion is not None and champion.version is not None:
                 registry.get(name, champion.version)  # held to its digest
                 restored.champions[name] = champion.version
-        restored.unfinished = [run.run_id for run in store.runs.unfinished_runs()]
+        made: dict[str, Any] = {"made": manifest.created_at.isoformat(), "audit_events": manifest.audit_events}
         with store.atomic() as unit:
-            record(unit, local_administrator(), RESTORED, "store",
-                   after={"made": manifest.created_at.isoformat(), "audit_events": manifest.audit_events})
-    finally:
-        store.close()
+            record(unit, local_administrator(), RESTORED, "store", after=made | {"later": later and later[0].name})
+        if later is None:
+            restored.notes = [NOT_LOOKED]
+        else:
+            restored.unlearned, restored.notes = later[1](backend, departures(restored.since))
+            restored.notes += ended(restored.since)
+        restored.unfinished = [run.run_id for run in store.runs.unfinished_runs()]
 
 
 def _has_to_stay(home: Path) -> bool:

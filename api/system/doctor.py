@@ -13,10 +13,10 @@ from api.system.checks import Finding
 from api.system.keys import keys, lost_keys
 from api.system.link_users import link_users
 from services.contracts.errors import BallastError
+from services.contracts.history.audit import BACKUP_MADE
 from services.registry.alias_check import moved_aliases
 from services.round_store.session import utc_now
 
-BACKUP_MADE = "backup.made"
 """Action in the audit trail that says when the last backup was made."""
 RESTORED = "backup.restored"
 """Action in the audit trail that says when this home came out of a backup."""

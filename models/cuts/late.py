@@ -68,6 +68,13 @@ def row_of(evidence: Evidence, exchange: int) -> int:
     return int(rows[-1])
 
 
+def newest_rows(points: FloatArray) -> NDArray[np.intp]:
+    """Last row with the very point of each row, (K,): the one that knows all that was told there."""
+    keys = [row.tobytes() for row in points + 0.0]  # the zero is one, whatever its sign
+    last = {key: k for k, key in enumerate(keys)}
+    return np.array([last[key] for key in keys], dtype=np.intp)
+
+
 def last_told(evidence: Evidence) -> NDArray[np.intp]:
     """Exchange of the newest question that each site answered, (G,); 0 where it answered none."""
     told = ~np.isnan(evidence.risks)
@@ -80,18 +87,29 @@ def with_exact_upper(evidence: Evidence, problem: ServerProblem, away: NDArray[n
     Sites that are ``away`` (G,) enter by their cuts where they did not answer (decision 4); ``fresh_weight`` is the
     share of the weight that told its risk at the best point, so below 1 the upper bound speaks of fewer plants.
     """
-    risks = evidence.risks
+    newest = newest_rows(evidence.points)
+    risks = evidence.risks[newest]
     missing = np.isnan(risks)
     if (missing & away).any():
         risks = np.where(missing & away, cut_model(evidence, problem).site_values(evidence.points), risks)
-    found = judged(evidence, problem, risks)
+    found = _at_newest(judged(evidence, problem, risks), newest)
     told = ~missing[found.best] if found.best >= 0 else np.zeros(len(problem.sites), dtype=bool)
     return replace(found, fresh_weight=float(problem.weights[told].sum()))
 
 
 def hoped_for(evidence: Evidence, problem: ServerProblem) -> Evidence:
-    """Evidence judged as if every risk that was not told were its cut model: where to look, and no bound."""
-    risks, missing = evidence.risks, np.isnan(evidence.risks)
+    """Evidence judged as if every risk that was not told were its cut model: where to look, and no bound.
+
+    By the newest row of each point: a cut may lie below the risk at its own point (a site's guard gives another valid
+    one), and a row from before the risk was told would be the better hope for ever, whose risks are asked again.
+    """
+    newest = newest_rows(evidence.points)
+    risks = evidence.risks[newest]
+    missing = np.isnan(risks)
     if missing.any():
         risks = np.where(missing, cut_model(evidence, problem).site_values(evidence.points), risks)
-    return judged(evidence, problem, risks)
+    return _at_newest(judged(evidence, problem, risks), newest)
+
+
+def _at_newest(evidence: Evidence, newest: NDArray[np.intp]) -> Evidence:
+    return evidence if evidence.best < 0 else replace(evidence, best=int(newest[evidence.best]))

@@ -74,6 +74,14 @@ def dump(connection: Connection, table: Table, keep: Callable[[dict[str, Any]], 
         yield ("\n".join(lines) + "\n").encode()
 
 
+def rows(part: bytes) -> Iterator[dict[str, Any]]:
+    """Rows of a part of a dump, each with the values of its columns by name; times with their zone."""
+    first, *lines = part.decode().splitlines()
+    names = json.loads(first)
+    for line in lines:
+        yield dict(zip(names, (_value(value, None) for value in json.loads(line)), strict=True))
+
+
 def fill(connection: Connection, table: Table, part: bytes, rewritten: _TEXT | None = None) -> int:
     """Insert the rows of a part of a dump; how many. ``rewritten`` is what each text becomes."""
     first, *lines = part.decode().splitlines()

@@ -20,7 +20,7 @@ from api.system.doctor import of_registry
 from flows import unlearning as forgetting
 from flows.publish import promote_if_gates_hold
 from services.contracts.access.identity import Role
-from services.contracts.errors import NotFoundError, UnavailableError
+from services.contracts.errors import ConflictError, NotFoundError, UnavailableError
 from services.contracts.history.run import STAYS, Run
 from services.coordinator.run_state.terms import cohorts_of
 from services.registry.labels import CHAMPION
@@ -30,6 +30,7 @@ from tests.flows.test_weekly import least_risk
 PLANTS = ("east", "fermenter-seven", "north", "south", "west", "centre", "harbour")
 GONE = "fermenter-seven"
 ADMIN = Actor("ada", Role.ADMINISTRATOR)
+OTHERS = tuple(site for site in PLANTS if site != GONE)
 MODES = {"each site": "level-bundle", "sums": "cohort-bundle"}
 
 
@@ -197,6 +198,25 @@ def test_a_plant_whose_run_failed_is_forgotten_after_a_later_one_without_it(work
     store.sites.remove(GONE)
     forgetting.forget_those_due(context, no_tables)
     assert places_with(works, GONE) == {"audit_events"} and store.leavings.due() == []
+
+
+def test_of_an_archived_plan_all_versions_with_the_plant_go_at_once_and_none_is_trained(works: Any) -> None:
+    """Also where the plant was the plan's only one: nothing is left to train, and it is forgotten all the same."""
+    store, name = works.context.store, "put-away"
+    first, _, version = works.train(works.plan(name, sites=(GONE,), reveal="each site", min_sites=1), absent=OTHERS)
+    promote_if_gates_hold(works.context, first, version)
+    with pytest.raises(ConflictError, match="alone, so that nothing is left to train: archive it"):
+        unlearn(works, name, purge="now")
+    store.plans.set_archived(name, True)
+    with pytest.raises(ConflictError, match="put-away is archived.*restore it first.*--purge now") as refused:
+        unlearn(works, name)
+    assert refused.value.code == "plan_archived"
+    assert store.sites.get(GONE).status == "active" and not store.runs.unfinished_runs(name)
+    answer, run = unlearn(works, name, purge="now")
+    assert answer.versions == (version.version,) and store.runs.get_run(run.run_id).status == "failed"
+    forgetting.forget_those_due(works.context, no_tables)
+    assert places_with(works, GONE) == {"audit_events"} and store.leavings.due() == []
+    assert store.plans.set_archived(name, False).plan.sites[0].startswith("left-")
 
 
 def test_who_never_took_part_cannot_leave(works: Any) -> None:

@@ -153,9 +153,11 @@ def test_a_date_that_comes_during_a_run_is_skipped_and_nothing_looks_failed(work
 
 
 def test_an_archived_plan_leaves_prefect(works: Any, running: Any) -> None:
-    works.plan("old", cron="0 3 * * 1")
+    plan = works.plan("old", cron="0 3 * * 1")
     until_prefect(lambda: deployment(works, "old") is not None, "deployment")
     works.store.plans.set_archived("old", True)
     until_prefect(lambda: deployment(works, "old") is None, "end of the deployment")
+    run = works.store.runs.create_run(plan)  # nothing would start it, nor could it be cancelled
+    wait_until(lambda: works.store.runs.get_run(run.run_id).status == "cancelled", "end of what nothing starts")
     works.store.plans.set_archived("old", False)
     until_prefect(lambda: deployment(works, "old") is not None, "deployment again")

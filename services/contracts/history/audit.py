@@ -14,6 +14,8 @@ from services.contracts.base import Contract
 
 GENESIS = "0" * 64
 """What stands in the place of the previous hash in the first event."""
+BACKUP_MADE = "backup.made"
+"""Action of an entry: a backup was made; ``after`` has its file's name."""
 
 
 class AuditEvent(Contract):

@@ -120,9 +120,10 @@ class RunStart(Contract):
 
 
 STAYS = (
-    "the audit trail; backups made before (delete them when their time is over, or restore none of them); pages that "
-    "the databases have freed, until they are vacuumed; lines of logs that name it, in files and in runs of Prefect's "
-    "pages, until these are deleted"
+    "the audit trail; backups made before (delete them when their time is over, and restore one by `ballast restore "
+    "--later` alone, which unlearns the plant again); pages that the databases have freed, until they are vacuumed; "
+    "lines of logs that name it, in files and in runs of Prefect's pages, until these are deleted; tables of runs in "
+    "Prefect's events, which it deletes after seven days"
 )
 """Where a plant that left still stands after it was forgotten."""
 

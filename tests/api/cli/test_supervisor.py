@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from api.cli.supervisor import Child, Supervisor
+from api.cli import supervisor as supervising
+from api.cli.demo_plants import agent
+from api.cli.supervisor import MOST_RESTARTS, Child, Supervisor
 from services.contracts.errors import UnavailableError
 from tests.waiting import wait_until
 
@@ -103,3 +106,43 @@ def test_a_child_that_ends_again_and_again_is_given_up(tmp_path: Path) -> None:
                 return False
 
             wait_until(never, "end of the supervisor's patience")
+
+
+def test_the_others_go_on_without_a_plant_that_left_and_it_is_back_once_it_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervising, "REST_SECONDS", 0.05)
+    log, told = tmp_path / "plant.log", list[str]()
+    wanted = f"import pathlib, sys\nif not pathlib.Path({str(tmp_path / 'may')!r}).exists():\n    sys.exit('left')\n"
+    with Supervisor(tmp_path, told.append) as supervisor:
+        supervisor.start(Child("plant", [sys.executable, "-c", wanted + SLEEP[-1]], lambda: True, vital=False))
+
+        def tried(often: int) -> Callable[[], bool]:
+            def look() -> bool:
+                supervisor.tend()
+                return log.read_text().count("left") >= often
+
+            return look
+
+        wait_until(tried(MOST_RESTARTS + 2), "tries after it was given up")
+        assert len(told) == MOST_RESTARTS and "plant ends again and again (exit code 1): left" in told[-1]
+        (tmp_path / "may").touch()
+
+        def back() -> bool:
+            supervisor.tend()
+            return "awake" in log.read_text()
+
+        wait_until(back, "plant that is back")
+        monkeypatch.setattr(supervising, "REST_SECONDS", 3600.0)
+        supervisor._running["plant"].short_lives = MOST_RESTARTS
+        supervisor._running["plant"].started = time.monotonic()
+        supervisor._running["plant"].process.kill()
+        ended = supervisor._running["plant"].process
+        ended.wait()
+        supervisor.tend()
+        supervisor.tend()
+        assert supervisor._running["plant"].process is ended, "it rests before it is tried again"
+
+
+def test_a_demo_does_not_end_with_a_plant_that_left() -> None:
+    assert not agent("plant-7", ["ballast-site", "run"]).vital

@@ -37,12 +37,14 @@ def test_a_plant_leaves_and_a_run_without_it_is_due(world: Any) -> None:
         replaces_key=True,
     )
     store.enrolment_codes.add(code.stored)
+    store.audit.append(actor="ada", role=None, action="backup.made", target="store", after={"file": "of-november"})
     answer = unlearn(world, purge="now")
     assert answer.status_code == 202, answer.text
     told = answer.json()
     run = store.runs.get_run(told["run_id"])
     assert (run.status, run.leaving.site_id, run.leaving.at_once) == ("pending", SITES[0], True)
     assert RUN_ID in told["runs"] and told["purge"] == "now" and "audit" in told["stays"]
+    assert told["backups"] == ["of-november"], "made since the plant first took part"
     assert store.sites.get(SITES[0]).status == "removed"
     assert store.plans.get(MODEL).plan.sites == tuple(SITES[1:]) == run.plan.sites
     entry = store.audit.list_events(action="model.unlearn")[0]

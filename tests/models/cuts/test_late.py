@@ -7,9 +7,34 @@ import math
 import numpy as np
 import pytest
 
+from models.basics import Arrays
 from models.cuts.evidence import Evidence, with_answers
-from models.cuts.late import with_exact_upper
+from models.cuts.late import hoped_for, with_exact_upper, with_late_answers
+from models.methods.answer_arrays import cut_answer
+from models.worst_case.risk import RiskCut
 from tests.models.cuts.told import NAMES, answer_of, problem_of
+
+
+def guarded(risk: float) -> Arrays:
+    """An answer whose cut lies below the risk at its own point, as a site's guard may give it."""
+    return cut_answer(RiskCut(risk, 0.1, np.zeros(3), 0.0))
+
+
+def test_what_was_told_at_a_point_counts_in_every_row_of_it() -> None:
+    """Cuts below the risks make the row of before look the better one, in which the risks are missing."""
+    problem, none = problem_of(), np.zeros(5, dtype=bool)
+    first = with_answers(Evidence.empty(problem), problem, np.zeros(3), {name: guarded(0.9) for name in NAMES})
+    two = with_late_answers(first, problem, np.ones(3), {name: guarded(0.4) for name in ("a", "b")}, {}, asked=True)
+    assert np.isnan(two.risks[hoped_for(two, problem).best]).tolist() == [False, False, True, True, True]
+    late = {name: guarded(0.4) for name in ("c", "d")}
+    four = with_late_answers(two, problem, np.ones(3), late, dict.fromkeys(late, 2))
+    hoped = hoped_for(four, problem)
+    assert np.isnan(four.risks[hoped.best]).tolist() == [False, False, False, False, True]
+    assert hoped.upper == pytest.approx(0.8 * 0.4 + 0.2 * 0.1)
+    all_told = with_late_answers(four, problem, np.ones(3), {"e": guarded(0.8)}, {"e": 2})
+    found = with_exact_upper(all_told, problem, np.array([name == "e" for name in NAMES]))
+    assert found.upper == with_exact_upper(all_told, problem, none).upper == pytest.approx(0.8 * 0.4 + 0.2 * 0.8)
+    assert found.fresh_weight == pytest.approx(1.0), "its own word, not its cut, though it is away now"
 
 
 def test_beside_a_site_that_is_away_one_that_is_at_work_still_keeps_a_point_from_counting() -> None:

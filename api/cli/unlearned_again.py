@@ -1,0 +1,64 @@
+"""Unlearns again, in a store that was restored, the plants that left after the backup was made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from api.backend.actor import local_administrator, record
+from api.backend.wiring import Backend
+from api.models import unlearning
+from api.models.schemas import Unlearning
+from api.recovery.later import Departure
+from api.sites import service as sites
+from services.contracts.errors import BallastError, NotFoundError
+
+REASON: Final = "it left after the backup was made that was restored"
+
+
+def unlearn_again(backend: Backend, departures: Iterable[Departure]) -> tuple[list[str], list[str]]:
+    """Ask for the runs that unlearn the plants: a line for each, and one for what somebody has to see to himself.
+
+    Of several plants that left one model the last one's run is the one that trains, without all of them; the others are
+    forgotten when its version is champion.
+    """
+    done, notes = list[str](), list[str]()
+    for left in departures:
+        what = f"site {left.site} was unlearned from model {left.model} on {left.at:%Y-%m-%d}"
+        if left.back:
+            notes.append(
+                f"{what} and enrolled again since: `ballast model unlearn {left.model} --site {left.site}` forgets "
+                "what the backup brought back of it"
+            )
+            continue
+        try:
+            done.append(f"{what}, and is again{_unlearn(backend, left)}")
+        except BallastError as error:
+            notes.append(f"{what} and is not yet again: {error}")
+    return done, notes
+
+
+def _unlearn(backend: Backend, left: Departure) -> str:
+    """Ask for the run, or only end the enrolment of a plant that no run of the backup had; what follows, in words."""
+    _end_unfinished(backend, left.model)
+    wanted = Unlearning(site=left.site, reason=REASON, purge="now" if left.at_once else "promotion")
+    try:
+        unlearning.unlearn(backend, local_administrator(), left.model, wanted)
+    except NotFoundError:
+        enrolled = {each.site_id for each in backend.store.sites.list_sites() if each.status != "removed"}
+        if left.site in enrolled:
+            sites.remove(backend, local_administrator(), left.site, REASON)
+        return ": no run had it"
+    return "; its run begins with `ballast up`"
+
+
+def _end_unfinished(backend: Backend, model: str) -> None:
+    """End what the backup caught in the middle, for the plant may be in it; one that unlearns another stays due."""
+    for run in backend.store.runs.unfinished_runs(model):
+        status = "cancelled" if run.leaving is None else "failed"
+        with backend.store.atomic() as unit:
+            unit.runs.finish_run(run.run_id, status, "a plant left after the backup was made that was restored")
+            record(
+                unit, local_administrator(), "run.cancel", f"run:{run.run_id}", reason=REASON,
+                after={"plan": model, "status": status},
+            )
