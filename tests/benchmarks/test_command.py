@@ -37,7 +37,7 @@ def test_a_file_that_cannot_be_written_is_told_before_the_measuring(
     ("overhead", ["--sites", "0"]), ("overhead", ["--rounds", "1"]), ("server_step", ["--only", "7"]),
     ("unlearning", ["--seeds", "0"]), ("unlearning", ["--questions", "9"]), ("weekly", ["--draws", "0"]),
     ("waiting", ["--seeds", "-1"]), ("rounds", ["--seed", "one"]), ("scale.__main__", ["--cohort", "2"]),
-    ("scale.__main__", ["--sites", "2"]), ("scale.__main__", ["--page", "page.txt"]),
+    ("scale.__main__", ["--sites", "2"]), ("scale.__main__", ["--sites", "3", "--page", "page.txt"]),
     *(("serving.__main__", ["--seconds", seconds]) for seconds in ("0", "-1", "nan", "inf", "1e999", "two")),
     ("prox", ["--penalty", "0"]), ("prox", ["--penalty", "nan"]),
 ])

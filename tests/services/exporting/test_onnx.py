@@ -95,6 +95,8 @@ def test_it_says_what_it_is_and_names_nothing_in_the_graph_by_a_contracts_texts(
     }
     assert told_features[1] == {"name": "pressure", "unit": "bar", "low": 100.0, "high": 300.0}
     assert (model.opset_import[0].version, model.ir_version) == (18, 8), "from ONNX 1.13 on"
+    shapes = [each.type.tensor_type.shape.dim for each in (*model.graph.input, *model.graph.output)]
+    assert [[each.dim_param or each.dim_value for each in dims] for dims in shapes] == [["n", 3], ["n", 4], ["n"]]
     names = {name for node in model.graph.node for name in (*node.input, *node.output)}
     assert not names & set(version.asset_type.feature_names) and onnx_model(version) == onnx_model(version)
 

@@ -10,6 +10,7 @@ import pytest
 
 from services.contracts.errors import ConflictError
 from services.contracts.machines.asset_type import Feature
+from services.contracts.problems.lift import LiftSpec
 from services.contracts.versions.model_version import ModelVersion
 from services.exporting.c99_header import c99_header
 from services.exporting.onnx_model import onnx_model
@@ -66,6 +67,13 @@ def test_a_range_that_32_bits_cannot_hold_is_refused_there_by_its_name(
         with pytest.raises(ConflictError, match=f"numbers of 32 bits {said}.*precision double") as refused:
             export(version, single=True)
         assert refused.value.code == "not_exportable" and export(version)
+
+
+def test_usual_ranges_are_exported_in_32_bits(
+    make_model: Callable[..., ModelVersion], lift: LiftSpec | None, features: tuple[Feature, ...]
+) -> None:
+    for n_classes in (0, 2, 4):
+        PlainModel(make_model(lift, n_classes, features), single=True)
 
 
 @pytest.mark.parametrize(("weights", "refused"), [([1.0, 0.0, 0.0, 0.0], False), ([1.0, 0.01, 0.0, 0.0], True)])
