@@ -227,8 +227,11 @@ def test_a_small_minimum_with_a_cone_and_many_columns_is_begun_near(
     """Active sets have no use for it there, and begun near the interior point takes fewer steps."""
     model, centre = drawn(1, 2, p, True, norm, False, None)
     asked, of = [], stated_program.StatedProgram.of
-    monkeypatch.setattr(
-        stated_program.StatedProgram, "of", lambda *given: (asked.append(given[2]), of(*given))[1]
-    )
+
+    def noted(*given: Any) -> stated_program.StatedProgram:
+        asked.append(given[2])
+        return of(*given)
+
+    monkeypatch.setattr(stated_program.StatedProgram, "of", noted)
     minimise(model, centre, within=1e-3)
     assert (asked[0].drop > 0) is near
