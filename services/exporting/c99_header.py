@@ -18,7 +18,7 @@ round a sum or a sine otherwise."""
 
 def c99_header(version: ModelVersion, *, single: bool = False) -> str:
     """Text of the header; ``single``: numbers of type float in place of double."""
-    return _Header(PlainModel(version), single).text()
+    return _Header(PlainModel(version, single=single), single).text()
 
 
 class _Header:

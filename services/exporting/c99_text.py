@@ -43,13 +43,14 @@ class C99Writer:
         self.upper = self.name.upper()
 
     def number(self, value: float) -> str:
-        """A literal of the kind."""
+        """A literal of the kind; what is beyond the largest of it is infinite."""
         if np.isnan(value):
             return "NAN"
-        if self.kind == "float":
-            text = repr(float(np.float32(value))) if abs(value) < float(np.finfo(np.float32).max) else "0"
-            return f"{np.format_float_scientific(np.float32(text), unique=True)}f"
-        return repr(float(value))
+        with np.errstate(over="ignore"):
+            held = np.float32(value) if self.kind == "float" else np.float64(value)
+        if np.isinf(held):
+            return "INFINITY" if held > 0 else "-INFINITY"
+        return f"{np.format_float_scientific(held, unique=True)}f" if self.kind == "float" else repr(float(held))
 
     def numbers(self, name: str, values: FloatArray) -> str:
         """A constant array of any shape, row by row."""

@@ -63,7 +63,7 @@ def onnx_model(version: ModelVersion, *, single: bool = False) -> bytes:
         from onnx import TensorProto, checker, helper
     except ImportError:
         raise UnavailableError(NEEDED, code="package_missing") from None
-    model = PlainModel(version)
+    model = PlainModel(version, single=single)
     graph = _Graph(np.float32 if single else np.float64)
     number = TensorProto.FLOAT if single else TensorProto.DOUBLE
     there = graph.node("Where", graph.node("IsNaN", "features"), graph.constant(model.middle[None]), "features")

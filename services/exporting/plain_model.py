@@ -25,8 +25,12 @@ from services.contracts.machines.value_range import Ranges
 from services.contracts.versions.model_version import ModelVersion
 
 EXPORTED = (FourierLift, SplineLift, ProductLift, NystromLift)
+NEAR_IN_32_BITS = 5e-4
+"""Distance, relative to 1 and the answer, that readings of 32 bits may move one: half of what a header's self test
+takes for the same, for what is summed after is rounded too."""
 VECTORS = 16
-"""Test vectors of an export: enough to reach every class, range end and missing value of a usual model."""
+"""Test vectors of an export: each feature at both ends, below, above and, where it is optional, missing; the others are
+drawn, and reach the classes of a usual model."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +45,16 @@ class TestVectors:
 class PlainModel:
     """Arrays of a version; ``ConflictError`` where its lift is of a kind that no export knows.
 
+    ``single``: it is to run in numbers of 32 bits. ``ConflictError`` too where these cannot tell readings of a range
+    apart well enough for the version's answers.
+
     ``weights`` (C, K + 1): a plane for each class, the intercept last; one for a target, whose ``target_low`` and
     ``target_width`` turn its score into the unit. ``middle`` is NaN for a required feature. ``is_log``, ``start`` and
     ``width`` (P,) as ``Ranges`` has them. ``hidden``: U (K, P) and b (K,) of a network, whose outer layer then is
     ``weights``; None where there is none.
     """
 
-    def __init__(self, version: ModelVersion) -> None:
+    def __init__(self, version: ModelVersion, *, single: bool = False) -> None:
         lift = version.lift
         if lift is not None and not isinstance(lift, EXPORTED):
             raise ConflictError(f"a lift of the kind {type(lift).__name__} cannot be exported", code="not_exportable")
@@ -63,27 +70,56 @@ class PlainModel:
         # Two classes share one plane; the first has its far side.
         self.weights = np.vstack([-heads, heads]) if self.target is None and len(heads) == 1 else heads
         self.classes = () if self.target is not None else version.asset_type.class_names
+        if single:
+            self._check_32_bits()
 
     def scores(self, values: FloatArray) -> FloatArray:
         """Scores (n, C), or estimates (n, 1) in the unit, as the version itself has them."""
-        filled = np.where(np.isnan(values), self.middle, values)
-        scaled = self._ranges.scale(self._ranges.clip(filled))
+        return self._answers(self._scaled(values))
+
+    def _scaled(self, values: FloatArray) -> FloatArray:
+        return self._ranges.scale(self._ranges.clip(np.where(np.isnan(values), self.middle, values)))
+
+    def _answers(self, scaled: FloatArray) -> FloatArray:
         heads = self.version.head_scores(scaled)
         if self.target is None:
             return class_scores(heads)
         return np.clip(self.target.unscale(heads), self.target.low, self.target.high)
 
     def test_vectors(self, n: int = VECTORS) -> TestVectors:
-        """Values drawn from a fixed seed, some outside their ranges and some missing, with the answers."""
+        """Both ends, both sides beyond, missing, and values from a fixed seed, with the answers."""
         random = np.random.Generator(np.random.PCG64(2029))
-        values = self.low + (self.high - self.low) * random.uniform(-0.2, 1.2, (n, len(self.low)))
+        at = random.uniform(-0.2, 1.2, (n, len(self.low)))
+        missing = random.uniform(size=at.shape) < 0.2
+        at[2], at[3], missing[:4], missing[4] = -0.1, 1.1, False, True
+        with np.errstate(over="ignore"):  # infinite is outside, too
+            values = self.low + (self.high - self.low) * at
         values[0], values[1] = self.low, self.high
-        missing = random.uniform(size=values.shape) < 0.2
-        missing[:2] = False
         values[missing & ~np.isnan(self.middle)] = np.nan
         scores = self.scores(values)
         classes = scores.argmax(axis=1).tolist() if self.target is None else [0] * n
         return TestVectors(values, scores, classes)
+
+    def _check_32_bits(self) -> None:
+        """Compare the answers to the test vectors with those to the same as 32 bits have and scale them."""
+        vectors = self.test_vectors()
+        with np.errstate(all="ignore"):
+            values, middle, low, high, start, width = (
+                array.astype(np.float32)
+                for array in (vectors.values, self.middle, self.low, self.high, self.start, self.width)
+            )
+            cut = np.clip(np.where(np.isnan(values), middle, values), low, high)
+            turned = np.where(self.is_log, np.log(np.where(self.is_log, cut, np.float32(1.0))), cut)
+            scaled = ((turned - start) / width).astype(np.float64)
+            moved = np.abs(self._answers(scaled) - vectors.scores)
+        if (moved <= NEAR_IN_32_BITS * (1.0 + np.abs(vectors.scores))).all():
+            return
+        worst = self.features[int(np.abs(scaled - self._scaled(vectors.values)).max(axis=0).argmax())]
+        raise ConflictError(
+            f"numbers of 32 bits cannot tell readings of {worst.name} from {worst.low!r} to {worst.high!r} "
+            f"{worst.unit} apart well enough for this version's answers: export it with precision double",
+            code="not_exportable",
+        )
 
 
 def _layers(version: ModelVersion) -> tuple[FloatArray, tuple[FloatArray, FloatArray] | None]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from models.basics import ProblemError
+from services.contracts.errors import BallastError
 from tests.benchmarks.data import MissingDataError
 
 
@@ -37,10 +39,21 @@ def at_least(least: int = 1, most: int | None = None) -> Callable[[str], int]:
     return read
 
 
+def above_nothing(text: str) -> float:
+    """A finite number above 0; ``argparse.ArgumentTypeError`` for anything else."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not (math.isfinite(number) and number > 0.0):
+        raise argparse.ArgumentTypeError(f"{text} is not a finite number above 0")
+    return number
+
+
 def in_words(main: Callable[[], int | None]) -> int:
-    """Exit code of a command; a table that is not there, or a problem without meaning, is one line."""
+    """Exit code of a command; a table or server that is not there, or a problem without meaning, is one line."""
     try:
         return main() or 0
-    except (MissingDataError, ProblemError) as error:
+    except (MissingDataError, ProblemError, BallastError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

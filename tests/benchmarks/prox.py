@@ -25,7 +25,7 @@ import numpy as np  # noqa: E402
 from models.basics import FloatArray, TransportNorm  # noqa: E402
 from models.problem import ProxSolution, RobustSpec, SiteProblem  # noqa: E402
 from models.prox.hinge import robust_prox  # noqa: E402
-from tests.benchmarks.command import at_least, output_file  # noqa: E402
+from tests.benchmarks.command import above_nothing, at_least, output_file  # noqa: E402
 from tests.benchmarks.prox_rivals import Step, clarabel_step, cvxpy_step, piqp_step  # noqa: E402
 
 SIZES = ((100, 14), (1_000, 14), (1_000, 60), (10_000, 14), (100_000, 14))
@@ -179,7 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--json", type=output_file, metavar="FILE", help="write the rows there")
     parser.add_argument("--norm", choices=("l1", "l2", "linf"), default="linf", help="transport norm (default linf)")
-    parser.add_argument("--penalty", type=float, default=0.1, help="penalty of ADMM (default 0.1)")
+    parser.add_argument("--penalty", type=above_nothing, default=0.1, help="penalty of ADMM (default 0.1)")
     parser.add_argument("--rows-up-to", type=at_least(), default=SIZES[-1][0], help="leave out larger sites")
     options = parser.parse_args(arguments)
     rows: list[dict[str, object]] = []

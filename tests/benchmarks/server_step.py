@@ -36,7 +36,7 @@ from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms  # 
 from services.contracts.history.run import Exchange, RoundRecord, SiteTermsRecord  # noqa: E402
 from services.contracts.plans.plan import Plan  # noqa: E402
 from services.round_store.store import RoundStore  # noqa: E402
-from tests.benchmarks.command import output_file  # noqa: E402
+from tests.benchmarks.command import in_words, output_file  # noqa: E402
 
 METHOD, LAST, ENOUGH = "level-bundle", 5, 1e-4
 CASES = ((4, 30, 25, 100, True), (200, 50, 25, 40, True), (50, 500, 25, 200, False))
@@ -182,4 +182,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(in_words(main))

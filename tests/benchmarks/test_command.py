@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from models.basics import ProblemError
+from services.contracts.errors import UnavailableError
 from tests.benchmarks.command import at_least, in_words, output_file
 from tests.benchmarks.data import MissingDataError
 
@@ -34,7 +37,9 @@ def test_a_file_that_cannot_be_written_is_told_before_the_measuring(
     ("overhead", ["--sites", "0"]), ("overhead", ["--rounds", "1"]), ("server_step", ["--only", "7"]),
     ("unlearning", ["--seeds", "0"]), ("unlearning", ["--questions", "9"]), ("weekly", ["--draws", "0"]),
     ("waiting", ["--seeds", "-1"]), ("rounds", ["--seed", "one"]), ("scale.__main__", ["--cohort", "2"]),
-    ("scale.__main__", ["--sites", "2"]),
+    ("scale.__main__", ["--sites", "2"]), ("scale.__main__", ["--sites", "3", "--page", "page.txt"]),
+    *(("serving.__main__", ["--seconds", seconds]) for seconds in ("0", "-1", "nan", "inf", "1e999", "two")),
+    ("prox", ["--penalty", "0"]), ("prox", ["--penalty", "nan"]),
 ])
 def test_numbers_that_measure_nothing_are_refused(name: str, arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -62,6 +67,15 @@ def test_a_missing_table_is_one_line(capsys: pytest.CaptureFixture[str]) -> None
         return in_words(main)
 
     assert in_words(lambda: None) == 0 and in_words(lambda: 3) == 3
-    for error in (MissingDataError("there is no sonar.csv"), ProblemError("gap must be finite")):
+    for error in (
+        MissingDataError("there is no sonar.csv"), ProblemError("gap must be finite"),
+        UnavailableError("the database x.db cannot be reached or opened"),
+    ):
         assert of(error) == 1
         assert capsys.readouterr().err == f"error: {error}\n"
+
+
+def test_a_database_that_cannot_be_opened_is_one_line_too() -> None:
+    command = [sys.executable, "-m", "tests.benchmarks.server_step", "--only", "4", "--database", "sqlite:////no/b.db"]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (1, "error: the database /no/b.db cannot be reached or opened\n")

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Literal, Self, TypeVar
 
+import numpy as np
 from pydantic import Field, model_validator
 
 from models.losses.base import Task
@@ -34,6 +35,8 @@ class Feature(ValueRange):
     def _has_logarithms(self) -> Self:
         if self.is_log and self.low <= 0:
             raise ValueError(f"{self.name}: scale log needs a range above 0, low is {self.low:g}")
+        if self.is_log and np.log(self.low) == np.log(self.high):
+            raise ValueError(f"{self.name}: scale log needs ends of unlike logarithms, got {self.low!r}, {self.high!r}")
         return self
 
     @property

@@ -26,6 +26,8 @@ class ValueRange(Contract):
     def _range_is_one(self) -> Self:
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
             raise ValueError(f"{self.name}: its range needs finite low < high, got {self.low}, {self.high}")
+        if not (math.isfinite(self.high - self.low) and math.isfinite(self.high + self.low)):
+            raise ValueError(f"{self.name}: its range is too wide for a float64, got {self.low:g}, {self.high:g}")
         return self
 
     @property

@@ -21,7 +21,8 @@ def test_exports_are_files_of_the_version_and_each_is_in_the_audit_trail(world: 
     version = world.backend.registry.get("pumps", "1")
     assert header.text == c99_header(version) and "pumps-1.h" in header.headers["content-disposition"]
     model = world.call(Role.OPERATOR, "GET", PATH.format("1", "onnx") + "&precision=float")
-    onnx.checker.check_model(onnx.load_from_string(model.content))
+    onnx.checker.check_model(loaded := onnx.load_from_string(model.content))
+    assert loaded.graph.input[0].type.tensor_type.elem_type == onnx.TensorProto.FLOAT
     newest, before = world.backend.store.audit.list_events(action="model.export", limit=2)
     assert (newest.target, newest.after["version"]) == ("model:pumps", "1")
     assert newest.after["sha256"] == hashlib.sha256(model.content).hexdigest()

@@ -30,7 +30,7 @@ from tests.benchmarks.command import at_least, output_file  # noqa: E402
 from tests.benchmarks.scale.fleet import Fleet  # noqa: E402
 from tests.benchmarks.scale.masks import mask_cost  # noqa: E402
 from tests.benchmarks.scale.network import EXCHANGES, Network  # noqa: E402
-from tests.benchmarks.scale.page import COLUMNS, page_text  # noqa: E402
+from tests.benchmarks.scale.page import COLUMNS, page_file, page_text  # noqa: E402
 
 MOST_ROUNDS = 40
 
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--cohort", type=at_least(3), default=20, metavar="SIZE", help="plants in a cohort (20)")
     parser.add_argument("--kinds", type=at_least(), default=20, metavar="K", help="unlike plants in it, at most (20)")
     parser.add_argument("--json", type=output_file, metavar="FILE", help="write the rows there")
-    parser.add_argument("--page", type=output_file, metavar="FILE", help="write a page there: .md or .html")
+    parser.add_argument("--page", type=page_file, metavar="FILE", help="write a page there: .md or .html")
     options = parser.parse_args(arguments)
     network, rows = Network(), []
     for plants in options.sites:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping, Sequence
 from html import escape
+from pathlib import Path
 from typing import Any
 
+from tests.benchmarks.command import output_file
 from tests.benchmarks.scale.network import Network
 
 COLUMNS = (
@@ -22,6 +25,14 @@ MOVES = {
     "server masks": "Masks grow with the square of a cohort: smaller cohorts, a sparse graph of masks in a large one, "
     "or processes beside the server that each take the masks off some cohorts, which share nothing.",
 }
+
+
+def page_file(text: str) -> Path:
+    """A file that can be written, by whose ending its form is known; ``argparse.ArgumentTypeError`` otherwise."""
+    path = output_file(text)
+    if path.suffix not in (".md", ".html"):
+        raise argparse.ArgumentTypeError(f"{text} ends neither with .md nor with .html")
+    return path
 
 
 def page_text(rows: Sequence[Mapping[str, Any]], network: Network, *, html: bool) -> str:

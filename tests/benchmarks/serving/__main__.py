@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks.api import prepare
-from tests.benchmarks.command import output_file
+from tests.benchmarks.command import above_nothing, output_file
 from tests.benchmarks.serving import servers
 from tests.benchmarks.serving.load import Load, Target, closed_loop
 from tests.benchmarks.serving.processor import Clock
@@ -109,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, write; 1 when something that is wanted is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--json", type=output_file, metavar="FILE", help="write the rows as JSON")
-    parser.add_argument("--seconds", type=float, default=2.0, help="of each turn (default: 2)")
+    parser.add_argument("--seconds", type=above_nothing, default=2.0, help="of each turn (default: 2)")
     chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as scratch:
         rows = measure(Path(scratch), chosen.seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from services.contracts.versions.model_version import ModelVersion
 from services.exporting.onnx_model import NO_CLASS, onnx_model
 from services.predictor.estimator import Estimator
 from services.predictor.predictor import Predictor
+from tests.services.exporting.conftest import BY_LOG, LIFTS
 
 
 def run(data: bytes, rows: Any, kind: Any = np.float64) -> dict[str, Any]:
@@ -70,11 +72,11 @@ def test_in_32_bits_it_is_near(
     np.testing.assert_allclose(said, found, atol=2e-3)
 
 
-@pytest.mark.parametrize("kind", ["planes", "network"])
+@pytest.mark.parametrize("kind", [*LIFTS, "network"])
 def test_a_missing_required_feature_gives_no_score(
     make_model: Callable[..., ModelVersion], make_network: Callable[..., ModelVersion], kind: str
 ) -> None:
-    version = make_model() if kind == "planes" else make_network()
+    version = make_network() if kind == "network" else make_model(LIFTS[kind])
     said = run(onnx_model(version), [[np.nan, 150.0, 20.0], [10.0, 150.0, np.nan]])
     assert np.isnan(said["scores"][0]).all() and np.isfinite(said["scores"][1]).all()
     assert said["class"][0] == NO_CLASS and said["class"][1] in ("healthy", "leak")
@@ -83,10 +85,24 @@ def test_a_missing_required_feature_gives_no_score(
 def test_it_says_what_it_is_and_names_nothing_in_the_graph_by_a_contracts_texts(
     make_model: Callable[..., ModelVersion]
 ) -> None:
-    version = make_model(None, 4)
+    version = make_model(None, 4).model_copy(update={"name": "pump-a"})
     model = onnx.load_from_string(onnx_model(version))
     told = {entry.key: entry.value for entry in model.metadata_props}
-    assert (told["ballast.model"], told["ballast.version"]) == ("pump-7", "3")
-    assert told["ballast.contract_sha256"] == version.asset_type.fingerprint
+    told_features = json.loads(told.pop("ballast.features"))
+    assert told == {
+        "ballast.model": "pump-a", "ballast.version": "3", "ballast.run_id": "ab" * 16, "ballast.asset_type": "pump-7",
+        "ballast.contract_sha256": version.asset_type.fingerprint, "ballast.task": "classification",
+    }
+    assert told_features[1] == {"name": "pressure", "unit": "bar", "low": 100.0, "high": 300.0}
+    assert (model.opset_import[0].version, model.ir_version) == (18, 8), "from ONNX 1.13 on"
+    shapes = [each.type.tensor_type.shape.dim for each in (*model.graph.input, *model.graph.output)]
+    assert [[each.dim_param or each.dim_value for each in dims] for dims in shapes] == [["n", 3], ["n", 4], ["n"]]
     names = {name for node in model.graph.node for name in (*node.input, *node.output)}
     assert not names & set(version.asset_type.feature_names) and onnx_model(version) == onnx_model(version)
+
+
+def test_it_says_of_a_target_its_unit_and_of_a_feature_its_logarithms(make_model: Callable[..., ModelVersion]) -> None:
+    model = onnx.load_from_string(onnx_model(make_model(None, 0, BY_LOG)))
+    told = {entry.key: entry.value for entry in model.metadata_props}
+    assert told["ballast.task"] == "regression" and json.loads(told["ballast.target"]) == {"name": "wear", "unit": "mm"}
+    assert [each.get("scale") for each in json.loads(told["ballast.features"])] == [None, "log", "log"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -46,6 +48,14 @@ def test_each_sensor_is_scaled_by_its_own_scale_and_no_value_stays_none() -> Non
 def test_a_range_without_logarithms_has_no_such_scale(low: float) -> None:
     with pytest.raises(ValueError, match="scale log needs a range above 0"):
         Feature(name="x", unit="1", low=low, high=9.0, scale="log")
+
+
+def test_a_range_whose_ends_have_one_logarithm_has_no_such_scale() -> None:
+    """Every reading in it would be scaled to NaN."""
+    next_above = math.nextafter(1e6, math.inf)
+    with pytest.raises(ValueError, match="ends of unlike logarithms, got 1000000.0, 1000000.0000000001"):
+        Feature(name="x", unit="1", low=1e6, high=next_above, scale="log")
+    assert Feature(name="x", unit="1", low=1e6, high=next_above)
 
 
 def test_what_says_nothing_of_a_scale_reads_as_before_there_was_one() -> None:

@@ -49,6 +49,8 @@ def plan(**changes: Any) -> Plan:
         ({"target": {key: TARGET[key] for key in ("name", "low", "high")}}, "target.unit: Field required"),
         ({"target": {**TARGET, "high": 1.0}}, "target: gap: its range needs finite low < high"),
         ({"target": {**TARGET, "low": -math.inf}}, "its range needs finite low < high"),
+        ({"target": {**TARGET, "low": -1e308, "high": 1e308}}, "its range is too wide for a float64"),
+        ({"target": {**TARGET, "low": 1e308, "high": 1.5e308}}, "its range is too wide for a float64"),
         ({"target": {**TARGET, "name": "flow"}}, "the target and a feature are both called flow"),
     ],
 )

@@ -1,0 +1,91 @@
+"""What both exports are made of: test vectors that reach what they are to test, and what no export can do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from services.contracts.errors import ConflictError
+from services.contracts.machines.asset_type import Feature
+from services.contracts.problems.lift import LiftSpec
+from services.contracts.versions.model_version import ModelVersion
+from services.exporting.c99_header import c99_header
+from services.exporting.onnx_model import onnx_model
+from services.exporting.plain_model import PlainModel
+
+
+@pytest.mark.parametrize("n_classes", [0, 2, 4])
+def test_vectors_reach_ends_both_sides_of_them_and_missing_values(
+    make_model: Callable[..., ModelVersion], n_classes: int, features: tuple[Feature, ...]
+) -> None:
+    """So that a self test notices a clip, or a middle, that is wrong: with fewer it could not."""
+    version = make_model(None, n_classes, features)
+    vectors = PlainModel(version).test_vectors()
+    low, high = ([getattr(feature, end) for feature in features] for end in ("low", "high"))
+    assert len(vectors.values) == 16
+    assert vectors.values[0].tolist() == low and vectors.values[1].tolist() == high
+    assert (vectors.values[2] < low).all() and (vectors.values[3] > high).all()
+    missing = np.isnan(vectors.values)
+    assert missing[4].tolist() == [not feature.required for feature in features] and not missing[:4].any()
+    inside = (vectors.values[5:] > low) & (vectors.values[5:] < high)
+    assert (inside.sum(axis=0) >= 6).all() and np.isfinite(vectors.scores).all()
+    if n_classes:
+        assert vectors.classes == vectors.scores.argmax(axis=1).tolist()
+
+
+class Unknown:
+    """A lift of a kind that no export has."""
+
+
+def test_a_lift_that_no_export_knows_is_refused(
+    make_model: Callable[..., ModelVersion], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version = make_model()
+    monkeypatch.setitem(version.__dict__, "lift", Unknown())
+    for export in (c99_header, onnx_model):
+        with pytest.raises(ConflictError, match="a lift of the kind Unknown cannot be exported") as refused:
+            export(version)
+        assert refused.value.code == "not_exportable"
+
+
+@pytest.mark.parametrize(("low", "high", "scale"), [
+    (101_325.0, 101_325.5, "linear"), (1e-50, 2e-50, "linear"), (-1e39, 1e39, "linear"), (1e-60, 1.0, "log"),
+    (1e6, 1e6 + 0.5, "log"),
+])
+def test_a_range_that_32_bits_cannot_hold_is_refused_there_by_its_name(
+    make_model: Callable[..., ModelVersion], low: float, high: float, scale: str
+) -> None:
+    """A header would fail its own self test, and an ONNX model would answer otherwise without a word."""
+    fine = Feature(name="flow", unit="l/min", low=0.0, high=9.0)
+    narrow = Feature.model_validate({"name": "air", "unit": "Pa", "low": low, "high": high, "scale": scale})
+    version = make_model(features=(fine, narrow, fine.model_copy(update={"name": "oil"})))
+    said = re.escape(f"cannot tell readings of air from {low!r} to {high!r} Pa apart well enough")
+    for export in (c99_header, onnx_model):
+        with pytest.raises(ConflictError, match=f"numbers of 32 bits {said}.*precision double") as refused:
+            export(version, single=True)
+        assert refused.value.code == "not_exportable" and export(version)
+
+
+def test_usual_ranges_are_exported_in_32_bits(
+    make_model: Callable[..., ModelVersion], lift: LiftSpec | None, features: tuple[Feature, ...]
+) -> None:
+    for n_classes in (0, 2, 4):
+        PlainModel(make_model(lift, n_classes, features), single=True)
+
+
+@pytest.mark.parametrize(("weights", "refused"), [([1.0, 0.0, 0.0, 0.0], False), ([1.0, 0.01, 0.0, 0.0], True)])
+def test_what_32_bits_must_tell_apart_goes_by_what_it_moves(
+    make_model: Callable[..., ModelVersion], weights: list[float], refused: bool
+) -> None:
+    usual = Feature(name="speed", unit="rpm", low=2990.0, high=3010.0)
+    narrow = Feature(name="air", unit="Pa", low=101_325.0, high=101_325.02)
+    version = make_model(features=(usual, narrow, usual.model_copy(update={"name": "load"})))
+    version = version.model_copy(update={"weights": np.array([weights])})
+    if refused:
+        with pytest.raises(ConflictError, match="readings of air"):
+            PlainModel(version, single=True)
+    else:
+        assert c99_header(version, single=True) and onnx_model(version, single=True)
