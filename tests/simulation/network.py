@@ -77,12 +77,6 @@ class Bus:
         self._clients.append(client)
         return client
 
-    async def connect(self, **options: Any) -> SimulatedClient:
-        """What ``nats.connect`` gives: the coordinator's client."""
-        client = self.client()
-        await client.connect(name="coordinator", **options)
-        return client
-
     def cut(self, name: str, seconds: float) -> None:
         """Cut a site, or "coordinator", off for a while."""
         if name in self._cut:
@@ -196,6 +190,16 @@ class Bus:
         return [each for each in self._clients if each.name == name]
 
 
+class _Transport:
+    """What a client leaves open: nothing."""
+
+    def close(self) -> None:
+        """It is closed."""
+
+    async def wait_closed(self) -> None:
+        """At once."""
+
+
 @dataclass(eq=False)
 class SimulatedClient:
     """A NATS client, as far as the product uses one."""
@@ -208,9 +212,11 @@ class SimulatedClient:
     _handlers: dict[str, Handler] = field(default_factory=dict)
     _queues: dict[str, asyncio.Queue[Message]] = field(default_factory=dict)
     _options: dict[str, Any] = field(default_factory=dict)
+    _transport: _Transport | None = None
 
-    async def connect(self, name: str = "", **options: Any) -> None:
-        """Connect as soon as the network lets it."""
+    async def connect(self, name: str = "coordinator", **options: Any) -> None:
+        """Connect as soon as the network lets it; plants say who they are."""
+        self._transport = _Transport()
         found = CURRENT.get()
         assert found is not None
         self.process: Process = found

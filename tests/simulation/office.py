@@ -165,7 +165,7 @@ class _Runner:
     async def aadd_flow(self, flow: Any, *, name: str, schedule: Any, paused: bool, **options: Any) -> uuid.UUID:
         number = uuid.uuid5(uuid.NAMESPACE_DNS, name)
         dates = [] if schedule is None else [SimpleNamespace(active=True, schedule=schedule)]
-        self.deployments[number] = SimpleNamespace(paused=paused, schedules=dates)
+        self.deployments[number] = SimpleNamespace(id=number, name=name, paused=paused, schedules=dates)
         return number
 
 
@@ -175,8 +175,11 @@ class _Client:
     def __init__(self, office: Office, runner: _Runner) -> None:
         self._office, self._runner = office, runner
 
-    async def read_deployment(self, deployment_id: uuid.UUID) -> Any:
-        return self._runner.deployments[deployment_id]
+    async def read_deployments(self, *, flow_filter: Any, deployment_filter: Any, limit: int) -> list[Any]:
+        """Those with one of the ids, or of the names: all are of one flow."""
+        ids, names = (each and each.any_ for each in (deployment_filter.id, deployment_filter.name))
+        known = self._runner.deployments.values()
+        return [each for each in known if each.id in (ids or ()) or each.name in (names or ())]
 
     async def create_flow_run_from_deployment(
         self, deployment: Any, *, parameters: Any, name: str, tags: Any = ()

@@ -211,9 +211,7 @@ def simulate(
         works: Works | None = None
         try:
             works = Works(scenario, world, folder)
-            product = world.installed(
-                works.ledger_os, works.bus.connect, works.bus.client, works.office.open_context
-            )
+            product = world.installed(works.ledger_os, works.bus.client, works.office.open_context)
             with product, works.invariants.sums.watched(), works.invariants.steps.watched():
                 world.loop.on_step = works.invariants.after_step
                 world.loop.set_exception_handler(lambda loop, context: _unhandled(world, context))

@@ -117,7 +117,7 @@ class World:
         return process.owner
 
     @contextlib.contextmanager
-    def installed(self, ledger_os: Any, connect: Any, client: Any, open_context: Any) -> Iterator[None]:
+    def installed(self, ledger_os: Any, client: Any, open_context: Any) -> Iterator[None]:
         """Lead the product's clocks, random bytes and connections here."""
         quiet = logging.getLogger("ballast.simulation.quiet")
         stand_ins = {
@@ -149,7 +149,7 @@ class World:
                 put(drawn, "__defaults__", _leading(drawn.__defaults__, self._below))
             put(services.site_agent.outgoing.ledger, "os", ledger_os)
             put(services.site_agent.connection.link, "Client", client)
-            put(services.coordinator.asking.nats_transport, "nats", SimpleNamespace(connect=connect))
+            put(services.coordinator.asking.nats_transport, "Client", client)
             for solve in ("robust_prox", "local_minorant"):
                 solved = remembering(getattr(models.methods.site_answers, solve))
                 for module in (models.methods.guard, models.methods.site_answers):
