@@ -127,19 +127,16 @@ def _solve(model: CutModel, centre: FloatArray, goal: Goal, rule: HeightRule | N
 def _solve_whole(model: CutModel, centre: FloatArray, goal: Goal, rule: HeightRule | None) -> ModelPoint:
     """Solution of the program; of a small one by active sets where these find it.
 
-    A minimum with a cone and more columns than these take is begun near, however small it is: a third of the steps. One
-    that was begun near and not found, because it is not near, is begun again from afar.
+    A minimum that was begun near and not found, because it is not near, is begun again from afar.
     Not a minimum without the norm: what bounds the weights there are the multipliers around it
     (``models.cuts.lower_bound``), of which a vertex has few.
     """
     # A server's solvers, with SciPy: a plant loads the methods and solves no such program.
     from models.cuts.stated_program import StatedProgram, is_small
-    from models.solvers.active_set import FEW_COLUMNS, solve_by_active_sets
+    from models.solvers.active_set import solve_by_active_sets
     from models.solvers.conic_interior_point import solve_cone_program
 
-    has_cone = model.has_norm and DUAL_NORM[model.transport_norm] == "l2"
-    columns = model.slope.shape[1] + model.site_weights.shape[0] + 1  # weights, heights, the norm
-    small = is_small(model) and not (goal.level is None and has_cone and columns > FEW_COLUMNS)
+    small = is_small(model)
     stated = StatedProgram.of(model, centre, goal.from_afar() if small else goal, rule)
     solution, fit = None, model.has_norm if goal.level is None else goal.drop > _FAR * stated.cuts.height
     if small and fit and rule is None:

@@ -218,20 +218,3 @@ def test_slopes_of_the_sites_are_those_of_their_highest_cut_or_floor(seed: int, 
                 slope[: model.n_features] += sides * model.swings[j]
         np.testing.assert_array_equal(slopes[g], slope)
         assert norm_weights[g] == norm_weight
-
-
-@pytest.mark.parametrize(("norm", "p", "near"), [("l2", 12, True), ("l2", 5, False), ("linf", 12, False)])
-def test_a_small_minimum_with_a_cone_and_many_columns_is_begun_near(
-    norm: TransportNorm, p: int, near: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Active sets have no use for it there, and begun near the interior point takes fewer steps."""
-    model, centre = drawn(1, 2, p, True, norm, False, None)
-    asked, of = [], stated_program.StatedProgram.of
-
-    def noted(*given: Any) -> stated_program.StatedProgram:
-        asked.append(given[2])
-        return of(*given)
-
-    monkeypatch.setattr(stated_program.StatedProgram, "of", noted)
-    minimise(model, centre, within=1e-3)
-    assert (asked[0].drop > 0) is near
