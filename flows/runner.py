@@ -38,9 +38,9 @@ from flows.labels import plan_tags, run_name, run_tag, run_tags
 from flows.retention import watch_retention
 from flows.retrain import retrain
 from flows.roll_call import RollCall
-from flows.unlearning import forget_those_due
+from flows.unlearning import forget_those_due, is_archived
 from flows.wiring import FlowContext, open_context
-from services.contracts.errors import BallastError, NotFoundError
+from services.contracts.errors import BallastError
 from services.contracts.history.records import PlanRecord
 from services.contracts.history.run import Run
 from services.contracts.keys.signing import public_key
@@ -150,10 +150,9 @@ class Watcher:
 
     def _end_where_archived(self, run: Run) -> None:
         """End a run of an archived plan, which nothing starts: it could not be cancelled, nor the plan be restored."""
-        with suppress(NotFoundError):
-            if self.context.store.plans.get(run.plan.name).archived:
-                self.context.store.runs.finish_run(run.run_id, "cancelled", "its plan is archived")
-                LOG.info("run %s: cancelled, for its plan is archived", run.run_id)
+        if is_archived(self.context, run.plan.name):
+            self.context.store.runs.finish_run(run.run_id, "cancelled", "its plan is archived")
+            LOG.info("run %s: cancelled, for its plan is archived", run.run_id)
 
     def _starts_of(self, run: Run) -> int:
         return sum(count for (run_id, _), count in self._attempts.items() if run_id == run.run_id)

@@ -54,7 +54,7 @@ def is_due(context: FlowContext, run: Run) -> bool:
         return False
     if run.status == "failed" and _is_back(context, run.leaving.site_id):
         return False
-    if run.leaving.at_once and (run.status == "completed" or _is_archived(context, run.plan.name)):
+    if run.leaving.at_once and (run.status == "completed" or is_archived(context, run.plan.name)):
         return True
     alias = context.store.model_versions.alias(run.plan.name, CHAMPION)
     if alias is None or alias.version is None:
@@ -73,7 +73,8 @@ def _is_back(context: FlowContext, site: str) -> bool:
         return False
 
 
-def _is_archived(context: FlowContext, name: str) -> bool:
+def is_archived(context: FlowContext, name: str) -> bool:
+    """Whether there is a plan of the name, and it is archived."""
     try:
         return context.store.plans.get(name).archived
     except NotFoundError:

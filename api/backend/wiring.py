@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from api.backend.checked_source import CheckedSource
+from api.backend.disk_space import sqlite_file
 from api.backend.nats_users import NatsUsers
 from api.backend.pseudonyms import AnyContract, Pseudonyms
 from api.backend.version_cache import VersionCache
@@ -83,8 +84,6 @@ class Backend:
         try:
             check_schema(self.store.engine)
         except UnavailableError as error:
-            from api.backend.disk_space import sqlite_file
-
             file = sqlite_file(self.settings.database)
             if error.code == "database_cannot_open" and file is not None and not file.exists():
                 todo = f"`{UPGRADE_COMMAND}` makes it, or give the right home folder with --home or BALLAST_HOME"

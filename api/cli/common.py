@@ -120,10 +120,11 @@ def print_table(found: Iterable[Any], columns: Mapping[str, Column]) -> None:
     widths = [max(len(line[column]) for line in lines) for column in range(len(columns))]
     states = {number for number, name in enumerate(columns) if name in STATES}
     for row, line in enumerate(lines):
-        moods: list[Mood | None] = ["title" if row == 0 else mood_of(text) if number in states else None
-                 for number, text in enumerate(line)]
-        cells = zip(line, widths, moods, strict=True)
-        print("  ".join(shaded(text, mood) + " " * (width - len(text)) for text, width, mood in cells).rstrip())
+        cells = []
+        for number, (text, width) in enumerate(zip(line, widths, strict=True)):
+            mood: Mood | None = "title" if row == 0 else mood_of(text) if number in states else None
+            cells.append(shaded(text, mood) + " " * (width - len(text)))
+        print("  ".join(cells).rstrip())
 
 
 def print_fields(fields: Iterable[tuple[str, Any]]) -> None:

@@ -38,8 +38,6 @@ from services.round_store.schema import SCHEMA_REVISION
 from services.round_store.session import UnitOfWork
 from services.round_store.tables import ModelVersionRow
 
-MADE: Final = BACKUP_MADE
-"""Action in the audit trail: a backup was made."""
 _OF_VERSIONS: Final = {
     "model_versions": "version", "model_version_tags": "version", "registered_model_aliases": "version",
 }
@@ -82,7 +80,7 @@ def make_backup(backend: Backend, target: Path, passphrase: str, cost: KeyCost |
         with suppress(NotADirectoryError):  # what it was to stand in is a file: it was never there
             scratch.unlink(missing_ok=True)
     with backend.store.atomic() as unit:
-        record(unit, local_administrator(), MADE, "store", after={"file": target.name, "bytes": summary.bytes})
+        record(unit, local_administrator(), BACKUP_MADE, "store", after={"file": target.name, "bytes": summary.bytes})
     return summary
 
 

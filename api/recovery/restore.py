@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from api.backend.actor import local_administrator, record
 from api.backend.wiring import open_backend
@@ -22,14 +22,12 @@ from services.backup.archive import Manifest
 from services.backup.home_files import below
 from services.backup.sealed_stream import SealedReader
 from services.contracts.errors import ConflictError, UnavailableError
-from services.contracts.history.audit import AuditEvent
+from services.contracts.history.audit import BACKUP_RESTORED, AuditEvent
 from services.process.private_files import private_file, private_folder
 from services.process.settings import FILE_NAME, Settings
 from services.registry.alias_check import moved_aliases
 from services.round_store.schema import SCHEMA_REVISION
 
-RESTORED: Final = "backup.restored"
-"""Action in the audit trail: the store is what a backup held."""
 NOT_LOOKED: Final = (
     "plants that were unlearned, suspended or removed after that moment take part again, and tokens that were revoked "
     "hold: `--later` names the home folder that the backup was made of, or a newer backup of it, tells of them, and "
@@ -190,9 +188,12 @@ def _settle(restored: Restored, environment: Mapping[str, str], later: tuple[Pat
             if champion is not None and champion.version is not None:
                 registry.get(name, champion.version)  # held to its digest
                 restored.champions[name] = champion.version
-        made: dict[str, Any] = {"made": manifest.created_at.isoformat(), "audit_events": manifest.audit_events}
+        after = {
+            "made": manifest.created_at.isoformat(), "audit_events": manifest.audit_events,
+            "later": later and later[0].name,
+        }
         with store.atomic() as unit:
-            record(unit, local_administrator(), RESTORED, "store", after=made | {"later": later and later[0].name})
+            record(unit, local_administrator(), BACKUP_RESTORED, "store", after=after)
         if later is None:
             restored.notes = [NOT_LOOKED]
         else:

@@ -13,13 +13,10 @@ from api.system.checks import Finding
 from api.system.keys import keys, lost_keys
 from api.system.link_users import link_users
 from services.contracts.errors import BallastError
-from services.contracts.history.audit import BACKUP_MADE
+from services.contracts.history.audit import BACKUP_MADE, BACKUP_RESTORED
 from services.registry.alias_check import moved_aliases
 from services.round_store.session import utc_now
 
-"""Action in the audit trail that says when the last backup was made."""
-RESTORED = "backup.restored"
-"""Action in the audit trail that says when this home came out of a backup."""
 COMPARED = 1000
 """Newest versions of a model that are compared with the registry."""
 
@@ -59,7 +56,7 @@ def of_store(backend: Backend, now: datetime) -> Iterator[Finding]:
     yield checks.webhooks(webhooks)
     known_to = sum(site.last_seen is not None for site in store.sites.list_sites() if site.status != "removed")
     yield from lost_keys(backend.settings, known_to=known_to, webhooks=len(webhooks))
-    restored = store.audit.list_events(action=RESTORED, limit=1)
+    restored = store.audit.list_events(action=BACKUP_RESTORED, limit=1)
     yield checks.backup(last_backup(backend), now, restored[0].at if restored else None)
 
 

@@ -16,11 +16,12 @@ import pytest
 
 from api.backend.wiring import Backend
 from api.recovery import backup as backups
-from api.recovery.backup import MADE, make_backup
-from api.recovery.restore import RESTORED, restore_backup
+from api.recovery.backup import make_backup
+from api.recovery.restore import restore_backup
 from flows.publish import keep_draft, promote_if_gates_hold, register
 from flows.wiring import FlowContext
 from services.backup.sealed_stream import KeyCost
+from services.contracts.history.audit import BACKUP_MADE, BACKUP_RESTORED
 from services.process.settings import Settings
 from services.round_store.store import RoundStore
 from tests.flows.conftest import RIG, InProcessWorks, rig_sources
@@ -116,7 +117,7 @@ def test_a_backup_under_load_goes_on_elsewhere(
         assert written[0] > 0 and summary.versions == 1 and summary.notes == []
         assert stat.S_IMODE((tmp_path / "b.ballast").stat().st_mode) == 0o600
         assert not [path for path in home.iterdir() if path.name.startswith(".ballast-backup")]
-        assert context.store.audit.list_events(action=MADE, limit=1)[0].number > before.events
+        assert context.store.audit.list_events(action=BACKUP_MADE, limit=1)[0].number > before.events
 
         port = works.context.settings.nats.port
         environment = {"BALLAST_DATABASE_URL": url, "BALLAST_NATS_PORT": str(port)}
@@ -135,7 +136,7 @@ def test_a_backup_under_load_goes_on_elsewhere(
             there = replace(context, settings=settings, store=store)
             held = store.audit.verify_chain()
             assert held.ok and held.events == done.manifest.audit_events + 1
-            assert store.audit.list_events(limit=1)[0].action == RESTORED
+            assert store.audit.list_events(limit=1)[0].action == BACKUP_RESTORED
             (last,) = context.store.audit.list_events(before=done.manifest.audit_events + 1, limit=1)
             assert last == store.audit.list_events(before=held.events, limit=1)[0]  # so all before it are alike too
             assert there.registry.aliases("weekly") == {"champion": version.version, "challenger": version.version}

@@ -16,6 +16,8 @@ GENESIS = "0" * 64
 """What stands in the place of the previous hash in the first event."""
 BACKUP_MADE = "backup.made"
 """Action of an entry: a backup was made; ``after`` has its file's name."""
+BACKUP_RESTORED = "backup.restored"
+"""Action of an entry: the store is what a backup held."""
 
 
 class AuditEvent(Contract):

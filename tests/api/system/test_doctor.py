@@ -14,11 +14,11 @@ from sqlalchemy import text
 
 from api.backend.wiring import open_backend
 from api.cli.main import main
-from api.recovery.backup import MADE
 from api.system.doctor import last_backup
 from services.bus.certificates import ensure_certificates
 from services.bus.configuration import BusFiles
 from services.bus.server import rotate_coordinator
+from services.contracts.history.audit import BACKUP_MADE
 from services.contracts.keys.signing import public_key
 from services.process.process_lock import held
 from services.process.settings import Settings
@@ -28,7 +28,7 @@ from tests.api.system.examined import examined
 def test_a_home_that_is_well(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (home / "flows.lock").touch(mode=0o600)
     with open_backend(Settings.load(home, {})) as backend, held(home / "flows.lock"):
-        backend.store.audit.append(actor="me", role=None, action=MADE, target="store")
+        backend.store.audit.append(actor="me", role=None, action=BACKUP_MADE, target="store")
         assert last_backup(backend) is not None
         code, found = examined(home, capsys)
     assert (code, {each["check"]: each for each in found.values() if each["state"] != "ok"}) == (0, {})
@@ -61,7 +61,7 @@ def test_planted_faults_are_found(home: Path, capsys: pytest.CaptureFixture[str]
         taken.bind(("127.0.0.1", settings.api.port))
         taken.listen()
         backend.store.audit.append(actor="me", role=None, action="x", target="y")
-        backend.store.audit.append(actor="me", role=None, action=MADE, target="store")
+        backend.store.audit.append(actor="me", role=None, action=BACKUP_MADE, target="store")
         with backend.store.database.write() as session:
             session.execute(text("DROP TRIGGER audit_events_no_update"))
             session.execute(text("UPDATE audit_events SET reason = 'another' WHERE number = 1"))

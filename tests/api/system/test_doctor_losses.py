@@ -10,8 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from api.backend.wiring import open_backend
-from api.recovery import restore
-from api.system.doctor import RESTORED
+from services.contracts.history.audit import BACKUP_RESTORED
 from services.contracts.history.events import Webhook
 from services.contracts.keys.signing import new_seed_file
 from services.contracts.plans.plan import Plan
@@ -96,9 +95,9 @@ def test_a_store_that_is_gone_shut_or_old_has_a_remedy_of_its_own(home: Path, ca
 
 
 def test_a_home_that_came_out_of_a_backup_has_none_since(home: Path, capsys: Capture) -> None:
-    assert RESTORED == restore.RESTORED
+    assert BACKUP_RESTORED == "backup.restored"
     with open_backend(Settings.load(home, {})) as backend:
-        backend.store.audit.append(actor="me", role=None, action=RESTORED, target="store")
+        backend.store.audit.append(actor="me", role=None, action=BACKUP_RESTORED, target="store")
     found = examined(home, capsys)[1]["backup"]
     assert found["state"] == "warn" and "none was made since this home folder was restored from one" in found["said"]
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 import socket
-import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-HOST = "127.0.0.1"
+from tests.services.site_agent.relay import HOST as HOST
+from tests.services.site_agent.relay import head_of, relay, serve_each
+
 WORD = "plant:of-the-proxy"
 
 
@@ -27,10 +28,7 @@ class Proxy:
         return f"http://{HOST}:{self.listener.getsockname()[1]}"
 
     def serve(self) -> None:
-        with suppress(OSError):
-            while True:
-                client, _ = self.listener.accept()
-                threading.Thread(target=self._tunnel, args=(client,), daemon=True).start()
+        serve_each(self.listener, self._tunnel)
 
     def cut(self) -> None:
         for each in self.open:
@@ -39,9 +37,7 @@ class Proxy:
 
     def _tunnel(self, client: socket.socket) -> None:
         with suppress(OSError), client:
-            head = b""
-            while b"\r\n\r\n" not in head:
-                head += client.recv(4096)
+            head = head_of(client)
             words = head.split(b"\r\n")[0].decode().split()
             if f"basic {base64.b64encode(WORD.encode()).decode()}".lower() not in head.decode().lower():
                 self.refused += 1
@@ -53,16 +49,7 @@ class Proxy:
             with socket.create_connection((host, int(port))) as way:
                 self.open += [client, way]
                 client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
-                back = threading.Thread(target=self._copy, args=(way, client), daemon=True)
-                back.start()
-                self._copy(client, way)
-                back.join()
+                relay(client, way, self._see)
 
-    def _copy(self, source: socket.socket, sink: socket.socket) -> None:
-        with suppress(OSError):
-            while data := source.recv(65536):
-                self.seen += data
-                sink.sendall(data)
-        for each in (source, sink):
-            with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
+    def _see(self, data: bytes) -> None:
+        self.seen += data

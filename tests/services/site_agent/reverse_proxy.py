@@ -8,8 +8,7 @@ import threading
 from contextlib import suppress
 
 from services.bus.configuration import TlsFiles
-
-HOST = "127.0.0.1"
+from tests.services.site_agent.relay import HOST, head_of, relay, serve_each
 
 
 class ReverseProxy:
@@ -23,22 +22,14 @@ class ReverseProxy:
         self.lines: list[str] = []
         self._listener = socket.create_server((HOST, 0))
         self.port: int = self._listener.getsockname()[1]
-        threading.Thread(target=self._serve, daemon=True).start()
+        threading.Thread(target=serve_each, args=(self._listener, self._pass_on), daemon=True).start()
 
     def close(self) -> None:
         self._listener.close()
 
-    def _serve(self) -> None:
-        with suppress(OSError):
-            while True:
-                client, _ = self._listener.accept()
-                threading.Thread(target=self._pass_on, args=(client,), daemon=True).start()
-
     def _pass_on(self, plain: socket.socket) -> None:
         with suppress(OSError), self._front.wrap_socket(plain, server_side=True) as client:
-            head = b""
-            while b"\r\n\r\n" not in head:
-                head += client.recv(4096)
+            head = head_of(client)
             self.lines.append(head.decode().split("\r\n")[0])
             if self._status:
                 said = f"HTTP/1.1 {self._status}\r\nContent-Length: 6\r\nConnection: close\r\n\r\n<html>"
@@ -48,16 +39,7 @@ class ReverseProxy:
             back.check_hostname, back.verify_mode = False, ssl.CERT_NONE
             with back.wrap_socket(socket.create_connection((HOST, self._behind))) as way:
                 way.sendall(head)
-                other = threading.Thread(target=self._copy, args=(way, client), daemon=True)
-                other.start()
-                self._copy(client, way)
-                other.join()
+                relay(client, way, self._see)
 
-    def _copy(self, source: socket.socket, target: socket.socket) -> None:
-        with suppress(OSError):
-            while data := source.recv(65536):
-                self.seen += data
-                target.sendall(data)
-        for each in (source, target):
-            with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
+    def _see(self, data: bytes) -> None:
+        self.seen += data

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from services.contracts.wire.codec import encode
 from services.contracts.wire.messages import Task
 from services.site_agent.setup.site_setup import SiteSetup, create_site
 from tests.nats_server import start
+from tests.ports import free_port
 from tests.waiting import PATIENCE, wait_until
 
 HOST = "127.0.0.1"
@@ -54,9 +54,7 @@ class Bus:
 
 @pytest.fixture
 def bus(tmp_path: Path) -> Iterator[Bus]:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     bus = Bus(BusFiles(tmp_path / "bus"), port)
     server.prepare(bus.files, host=HOST, port=port, host_names=[HOST, "localhost"], site_keys={})
     yield bus
