@@ -18,7 +18,7 @@ from models.estimators.choices import ClientWeights, SupportArgument, check_clie
 from models.estimators.folds import ROUGH, calibration_folds, deal_targets, fold_models
 from models.estimators.lifting import LiftArgument, fitted_lift
 from models.estimators.scaling import target_scale
-from models.estimators.sites import present, sites_of
+from models.estimators.sites import Rows, machines_of, sites_of
 from models.estimators.solving import RobustFit, Statement
 from models.estimators.table import Table, sample_counts
 from models.estimators.values import number
@@ -93,26 +93,33 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
     tuning: str | Mapping[str, Any] | None = None
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None,
+        machines: ArrayLike | None = None,
     ) -> Self:
-        """Fit to features (N, P), targets (N,), the client of each row (N,) and how often it counts (N,).
+        """Fit to features (N, P), targets (N,), the client of each row (N,), how often it counts and its machine (N,).
 
         A weight of k is as k copies of the row. Without groups all rows are one client, and a warning says so.
+        ``machines`` names whose rows are held out together (``models.estimators.folds``).
         """
-        return self._fit(X, y, groups, sample_weight)
+        return self._fit(X, y, groups, sample_weight, machines)
 
-    def _fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None, sample_weight: ArrayLike | None) -> Self:
+    def _fit(
+        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None, sample_weight: ArrayLike | None,
+        machines: ArrayLike | None,
+    ) -> Self:
         self._check_words()
-        features, targets = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        targets = np.asarray(targets, dtype=np.float64)
-        sites, counts = sites_of(groups, features.shape[0]), sample_counts(sample_weight, features)
-        features, targets, sites, counts = present(features, targets, sites, counts)
+        given, outcomes = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        rows = Rows(
+            given, np.asarray(outcomes, dtype=np.float64), sites_of(groups, len(given)),
+            sample_counts(sample_weight, given), machines_of(machines, len(given)),
+        ).present()
+        features, targets, sites, counts = rows.features, rows.outcomes, rows.sites, rows.counts
         scaling = self._scaling_of(features)
         features = scaling.scale(features)
         self._target_scale = target_scale(targets) if self._leaves_the_units() else 1.0
         self.lift_ = fitted_lift(self.lift, self.lift_size, features, self.support)
         self._middle = _middle(targets) if self.fit_intercept and self.support is None else 0.0
-        table = Table(features, targets - self._middle, sites.index, counts, counts)
+        table = Table(features, targets - self._middle, sites.index, counts, counts, rows.machine)
         if self._merges(sample_weight is not None):
             table = table.merged()
         stated = self._statement(table, sites.names)

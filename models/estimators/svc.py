@@ -131,9 +131,15 @@ class DRSVC(RobustClassifier):
     tuning: str | Mapping[str, Any] | None = None
     multi_class: str = "one_vs_rest"
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit to features (N, P), labels (N,) of any type and how often each row counts (N,): k is as k copies."""
-        return self._fit(X, y, None, sample_weight)
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, machines: ArrayLike | None = None
+    ) -> Self:
+        """Fit to features (N, P), labels (N,) of any type and how often each row counts (N,): k is as k copies.
+
+        ``machines`` (N,) names the machine of each row: a fold, of a tuning or of ``calibration_folds``, holds whole
+        machines then (``models.estimators.folds``).
+        """
+        return self._fit(X, y, None, sample_weight, machines)
 
 
 @dataclass(eq=False, repr=False)

@@ -221,10 +221,11 @@ def _site(
     table: Table, site: int, rows: Sequence[tuple[SiteProblem, ...]], dealt: FloatArray, n_folds: int, seed: int,
     unit: float,
 ) -> _Site:
-    """Rows of a site with their folds, dealt by the rows of ``dealt`` (N, P)."""
+    """Rows of a site with their folds: whole machines where they are named, else dealt by the rows of ``dealt`` (N, P)."""
     own = np.flatnonzero(table.site == site)
     outcomes, classes = table.outcomes[own], rows[0][0].spec.loss.task == "classification"
     strata = outcomes.astype(np.intp) if classes else np.zeros(len(own), dtype=np.intp)
-    folds = deal(dealt[own], strata, n_folds, seed, least_train=1, least_test=1)
+    machine = None if table.machine is None else table.machine[own]
+    folds = deal(dealt[own], strata, n_folds, seed, machine, least_train=1, least_test=1)
     n_classes = int(table.outcomes.max()) + 1 if classes else 0
     return _Site(tuple(rows), outcomes, table.counts[own], folds, n_classes, unit)

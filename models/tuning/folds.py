@@ -11,7 +11,6 @@ same fold, so no copy of a held-out row is learnt from.
 from __future__ import annotations
 
 import hashlib
-from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,13 +37,24 @@ def deal(
     ProblemError
         As :func:`deal_rows` and :func:`check_folds`.
     """
-    if together is not None:
-        folds = deal_whole(together, strata, n_folds, seed)
-        with suppress(TooFewRowsError):
-            check_folds(folds, strata, n_folds, least_train, least_test)
-            return folds
-    folds = deal_rows(features, strata, n_folds, seed)
-    check_folds(folds, strata, n_folds, least_train, least_test)
+    folds = None if together is None else whole_or_none(
+        together, strata, n_folds, seed, least_train=least_train, least_test=least_test
+    )
+    if folds is None:
+        folds = deal_rows(features, strata, n_folds, seed)
+        check_folds(folds, strata, n_folds, least_train, least_test)
+    return folds
+
+
+def whole_or_none(
+    together: NDArray[np.intp], strata: NDArray[np.intp], n_folds: int, seed: int, *, least_train: int, least_test: int
+) -> Folds | None:
+    """Folds (N,) of what is alike in ``together`` (N,) as :func:`deal_whole` has them; None where that is too few."""
+    folds = deal_whole(together, strata, n_folds, seed)
+    try:
+        check_folds(folds, strata, n_folds, least_train, least_test)
+    except TooFewRowsError:
+        return None
     return folds
 
 
