@@ -99,7 +99,8 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
 
         With a box as support the smallest inside it; with a polytope a lower bound, that without walls. With splines
         that of moves between the least and largest value of each feature, beyond which no score changes: exact with
-        linf, else a lower bound near it; with another lift a lower bound. Always in the units of the features.
+        linf, else a lower bound near it; with another lift a lower bound. Always in the units of the features. Of a row
+        beyond ``feature_range_`` it is that of the row cut to it, a lower bound of its own.
         """
         features = self._features(X)
         support = stated_support(self.support, self.n_features_in_, regression=False)
@@ -107,7 +108,7 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
 
     def _features(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+        return self._cut(np.asarray(validate_data(self, X, dtype=np.float64, reset=False)))
 
     def _planes(self) -> FloatArray:
         check_is_fitted(self)
@@ -134,7 +135,7 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
         self._is_joint()  # what does not go together is refused before any terms are tuned
         weights = counts * class_weights(self.class_weight, self.classes_, indices, counts)[indices]
         self._class_rows = np.bincount(indices, weights).astype(np.float64)
-        scaling = self._scaling_of(features)
+        scaling = self._scaling_of(features, counts)
         features = scaling.scale(features)
         self.lift_ = fitted_lift(self.lift, self.lift_size, features, self.support)
         table = Table(features, indices.astype(np.float64), sites.index, counts, weights, rows.machine)

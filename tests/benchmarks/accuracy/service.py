@@ -30,7 +30,7 @@ from models.multiclass import predict_class, predict_scores
 from services.contracts.history.run import Run
 from services.contracts.keys.signing import new_seed_file, public_key, signer
 from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
-from services.contracts.machines.likely_range import likely_range, range_for_classes
+from models.features.likely_range import likely_range, range_for_classes
 from services.contracts.machines.likely_scale import likely_log_range, speaks_for_logarithms
 from services.contracts.machines.target import Target
 from services.contracts.machines.value_range import Ranges
