@@ -3,12 +3,14 @@
 Where the machine of each row is named (``machines`` of a fit), a site's folds are of whole machines, as in a plant's
 vault: sets and intervals then say how far the model is off on a machine that it has not seen. Coverage is then that of
 a new machine's rows, on the average over machines; what is proven is for rows that are drawn apart. A site with fewer
-machines than can be held out, or with a class on one machine alone, deals single rows.
+machines than folds holds out one of them after the other, and is in no further fold; one with a single machine, or with
+a class on one machine alone, deals single rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,7 +23,7 @@ from models.estimators.scaling import wide_enough
 from models.estimators.table import Table
 from models.estimators.values import whole_number
 from models.multiclass import predict_scores
-from models.tuning.folds import whole_or_none
+from models.tuning.folds import TooFewRowsError, deal
 
 ROUGH: Final = 1e-2
 """Gap at which a fit on a part of the rows is good enough for the scores of the others."""
@@ -110,9 +112,14 @@ def with_whole_machines(
     found = folds.copy()
     for site in np.unique(table.site):
         own = np.flatnonzero(table.site == site)
-        whole = whole_or_none(table.machine[own], strata[own], n_folds, 0, least_train=1, least_test=1)
-        if whole is not None:
-            found[own] = whole
+        machine = table.machine[own]
+        n_whole = min(n_folds, len(np.unique(machine)))
+        if n_whole < 2:
+            continue
+        with suppress(TooFewRowsError):
+            dealt = deal(table.features[own], strata[own], n_whole, 0, machine, least_train=1, least_test=1)
+            if dealt.together is not None:
+                found[own] = dealt.folds
     return found
 
 
