@@ -29,7 +29,7 @@ class TooFewRowsError(ProblemError):
 
 @dataclass(frozen=True)
 class Dealt:
-    """``folds`` (N,) says by which fold a row is scored; rows alike in ``together`` (N,), if any, are left out together.
+    """``folds`` (N,) says which fold scores a row; rows alike in ``together`` (N,), if any, are left out together.
 
     Of a machine that several folds score no row is learnt from in any of them.
     """

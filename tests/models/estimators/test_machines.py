@@ -64,7 +64,7 @@ def test_a_machine_is_one_at_each_site() -> None:
 @pytest.mark.parametrize("kind", EVERY)
 def test_a_tuning_scores_machines_that_its_candidates_have_not_seen(kind: Any) -> None:
     outcomes = SHIFT if kind is FederatedDRRegressor else OWN
-    tuning = {"segments": [0, 6], "folds": 3, "rule": "best"}
+    tuning = {"segments": [0, 6], "folds": 3, "rule": "best", "radius": [1.0, 3.0]}
     seen, unseen = (
         max(each["score"] for each in fitted(kind, outcomes, machines, tuning=tuning, calibration_folds=0).tuning_curve_
             if each["score"] is not None)
@@ -89,7 +89,8 @@ def test_intervals_and_sets_are_as_wide_as_new_machines_need() -> None:
 @pytest.mark.parametrize("kind", EVERY)
 def test_any_names_do_and_rows_that_count_nothing_take_their_machines_along(kind: Any) -> None:
     outcomes, names = (SHIFT if kind is FederatedDRRegressor else OWN), [f"pump {each}" for each in MACHINE]
-    by_name, by_number = (fitted(kind, outcomes, each, tuning="auto") for each in (names, np.char.add("pump ", MACHINE.astype(str))))
+    tuning = {"segments": [0, 2], "folds": 2}
+    by_name, by_number = (fitted(kind, outcomes, each, tuning=tuning) for each in (names, np.array(names)))
     np.testing.assert_array_equal(by_name.coef_, by_number.coef_)
     counts = np.where(MACHINE % 6 == 5, 0.0, 1.0)
     groups = {} if kind is DRSVC else {"groups": SITE}
@@ -104,7 +105,7 @@ def test_any_names_do_and_rows_that_count_nothing_take_their_machines_along(kind
     ("machines", "line"),
     [
         (MACHINE[:5], "machines must name the machine of each of the 120 rows, got 5"),
-        (np.zeros((120, 2)), r"machines must be a vector with the name of each row's machine, got the shape \(120, 2\)"),
+        (np.zeros((120, 2)), r"machines must be a vector with the name of each row's machine, got the shape \(120, 2"),
         (["a", None] * 60, "machines must name the machine of every row, some are missing"),
         (["a", 1] * 60, "machines must be names of one kind that can be sorted, got int, str"),
     ],

@@ -79,7 +79,8 @@ def test_machines_of_unlike_sizes_make_folds_of_alike_many_rows() -> None:
 
 def test_another_seed_deals_machines_otherwise() -> None:
     machine, classes, features = np.repeat(np.arange(12), 4), np.zeros(48, dtype=int), np.zeros((48, 1))
-    assert not np.array_equal(deal_whole(features, machine, classes, 3, 1), deal_whole(features, machine, classes, 3, 2))
+    one, other = (deal_whole(features, machine, classes, 3, seed) for seed in (1, 2))
+    assert not np.array_equal(one, other)
 
 
 def test_rows_are_dealt_one_by_one_where_whole_machines_leave_too_little() -> None:
