@@ -33,8 +33,10 @@ class Table:
 
     def take(self, rows: NDArray[Any]) -> Table:
         """Some of the rows."""
-        parts = (self.features, self.outcomes, self.site, self.counts, self.weights)
-        return Table(*(part[rows] for part in parts), None if self.machine is None else self.machine[rows])
+        return Table(
+            self.features[rows], self.outcomes[rows], self.site[rows], self.counts[rows], self.weights[rows],
+            None if self.machine is None else self.machine[rows],
+        )
 
     def same_rows(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """First row of each set of equal ones of a machine (M,), and the set of each row (N,)."""

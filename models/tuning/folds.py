@@ -53,14 +53,16 @@ def deal(
 ) -> Dealt:
     """Folds of rows, enough on both sides: what is alike in ``together`` (N,) whole, where that leaves enough.
 
-    Where it does not, since there is one machine or a class is on one alone, rows are dealt one by one.
+    Where it does not, since there is one machine or a class is on one alone, rows are dealt one by one. So they are
+    where machines are fewer than folds and there are several classes: half of the rows tell too little of which lift is
+    best by counts (decision 100).
 
     Raises
     ------
     ProblemError
         As :func:`deal_rows` and :func:`check_folds`.
     """
-    if together is not None:
+    if together is not None and (len(np.unique(strata)) == 1 or len(np.unique(together)) >= n_folds):
         with suppress(TooFewRowsError):
             whole = Dealt(deal_whole(features, together, strata, n_folds, seed), together)
             check_folds(whole, strata, n_folds, least_train, least_test)

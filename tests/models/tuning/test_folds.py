@@ -104,29 +104,32 @@ def test_rows_are_dealt_one_by_one_where_whole_machines_leave_too_little() -> No
 def test_fewer_machines_than_folds_are_left_out_one_by_one_and_every_fold_has_rows(machines: int, n_folds: int) -> None:
     random = np.random.default_rng(machines)
     machine = random.permutation(np.repeat(np.arange(machines) * 7, 30 + 10 * np.arange(machines)))
-    features, classes = random.uniform(size=(len(machine), 2)), np.arange(len(machine)) % 2
-    dealt = deal(features, classes, n_folds, 4, machine, least_train=30, least_test=6)
+    features, target = random.uniform(size=(len(machine), 2)), np.zeros(len(machine), dtype=np.intp)
+    dealt = deal(features, target, n_folds, 4, machine, least_train=30, least_test=6)
     for fold in range(n_folds):
         scored, learnt = dealt.scored(fold), dealt.learnt(fold)
         left_out = np.unique(machine[scored])
         assert len(left_out) == 1, "a fold scores rows of one machine"
         assert np.array_equal(learnt, machine != left_out[0]), "of which no row is learnt from"
-        assert len(np.unique(classes[scored])) == 2
     rows = np.bincount(dealt.folds, minlength=n_folds)
     assert rows.sum() == len(machine) and rows.min() >= 6 and rows.max() <= 30 + 10 * (machines - 1)
     often = [len(np.unique(dealt.folds[machine == each])) for each in np.unique(machine)]
     assert max(often) - min(often) <= 1 and often == sorted(often), "the largest machines have one fold more"
     order = random.permutation(len(machine))
-    again = deal(features[order], classes[order], n_folds, 4, machine[order], least_train=30, least_test=6)
+    again = deal(features[order], target, n_folds, 4, machine[order], least_train=30, least_test=6)
     assert np.array_equal(again.folds, dealt.folds[order])
+    classes = np.arange(len(machine)) % 2
+    by_rows = deal(features, classes, n_folds, 4, machine, least_train=30, least_test=6)
+    assert by_rows.together is None, "of classes half of the rows tell too little"
+    assert deal(features, classes, machines, 4, machine, least_train=30, least_test=6).together is machine
 
 
 def test_a_machine_with_too_few_rows_for_its_folds_is_not_left_out() -> None:
-    features, classes, machine = np.random.default_rng(1).uniform(size=(24, 2)), np.arange(24) % 2, np.arange(24) % 2
-    classes = np.arange(24) // 2 % 2
-    whole = deal(features, classes, 3, 0, machine, least_train=12, least_test=6)
+    features, machine = np.random.default_rng(1).uniform(size=(24, 2)), np.arange(24) % 2
+    target = np.zeros(24, dtype=np.intp)
+    whole = deal(features, target, 3, 0, machine, least_train=12, least_test=6)
     assert whole.together is not None
     for least in ({"least_train": 13, "least_test": 6}, {"least_train": 12, "least_test": 7}):
-        by_rows = deal(features, classes, 3, 0, machine, **least)
-        assert by_rows.together is None and np.array_equal(by_rows.folds, deal_rows(features, classes, 3, 0))
+        by_rows = deal(features, target, 3, 0, machine, **least)
+        assert by_rows.together is None and np.array_equal(by_rows.folds, deal_rows(features, target, 3, 0))
         assert np.array_equal(by_rows.learnt(1), by_rows.folds != 1)

@@ -96,27 +96,6 @@ def test_a_fold_holds_whole_machines_where_the_plant_names_them(make_site: Any, 
     assert not np.array_equal(folds, deal_rows(dataset.train.features, dataset.train.classes, 5, 3))
 
 
-def test_with_fewer_machines_than_folds_a_cut_is_without_the_whole_machine_that_is_scored(
-    make_site: Any, asset_type: Any, monkeypatch: Any
-) -> None:
-    site = make_site(policy=rules(exposure_limit=1.0))
-    dataset = site.door._vault.current()
-    train = replace(dataset.train, together=np.arange(len(dataset.train)) % 2)
-    monkeypatch.setattr(site.door._vault, "current", lambda: replace(dataset, train=train))
-    folds = deal_whole(train.features, train.together, train.classes, 5, 3)
-    point = np.array([[0.4, -0.2, 0.1, 0.05]])
-    spec = FIXED.model_validate({**dict(FIXED), "radius": {"rule": "fixed", "value": 0.01}})
-    for number, fold in enumerate((0, 3, 4), 1):
-        scored = np.unique(train.together[folds == fold])
-        assert len(scored) == 1
-        kept = train.chosen(train.together != scored[0])
-        exact = site_cut(point[0], site_problems(spec, kept.features, kept.classes, asset_type)[0])
-        update = asked(site, {"point_0": point}, part(fold), number=number)
-        assert update.arrays["risk_0"].tolist() == [exact.risk]
-        counts = asked(site, {"weights_0": point}, part(fold), number=number + 5, scored=True).arrays["score_0"]
-        assert counts.sum(axis=1).tolist() == np.bincount(train.classes[folds == fold], minlength=2).tolist()
-
-
 def test_counts_over_all_folds_are_told_once_and_held_to_the_policy_together(make_site: Any) -> None:
     site = make_site(policy=rules(exposure_limit=1.0, min_class_samples=12))
     train, folds = rows_of(site)
