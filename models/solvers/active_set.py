@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import FloatArray
-from models.solvers.conic_interior_point import ConeProgram
+from models.solvers.cone_program import ConeProgram
 from models.solvers.second_order_cone import Cones
 from models.solvers.solution import Solution, SolverStatus
 
