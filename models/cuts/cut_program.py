@@ -127,8 +127,9 @@ def _solve(model: CutModel, centre: FloatArray, goal: Goal, rule: HeightRule | N
 def _solve_whole(model: CutModel, centre: FloatArray, goal: Goal, rule: HeightRule | None) -> ModelPoint:
     """Solution of the program; of a small one by active sets where these find it.
 
-    A minimum with a cone and more columns than these take is begun near, and wants all digits as one from afar does.
-    One that was begun near and not found, because it is not near, is begun again from afar. Not by active sets a minimum without the norm: what bounds the weights there are the multipliers around it
+    A small minimum with a cone and more columns than active sets take is begun near, and wants all digits, as one from
+    afar does. A minimum that was begun near and not found, because it is not near, is begun again from afar.
+    Not by active sets: a minimum without the norm. What bounds the weights there are the multipliers around it
     (``models.cuts.lower_bound``), of which a vertex has few.
     """
     # A server's solvers, with SciPy: a plant loads the methods and solves no such program.

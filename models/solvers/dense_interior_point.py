@@ -3,15 +3,15 @@ r"""The interior point method on programs of some tens of columns and hundreds o
     min 1/2 x' diag(curvature) x + <linear, x>   subject to   slack = limits - rows x in R_+^l x Q_1 x .. x Q_k
 
 Mehrotra's predictor-corrector with Nesterov-Todd scaling, as ``models.solvers.conic_interior_point`` says it, in scaled
-coordinates throughout: with ``W dual = W^-1 slack = p``, ``S = W^-1 rows``, and r, d what is left of feasibility and of
-stationarity, a direction is
+coordinates: with ``W dual = W^-1 slack = p``, ``S = W^-1 rows``, r what is left of feasibility, and
+``c = linear + curvature x``, a direction is
 
-    push = W^-1 r - p + p \ wanted,      (diag(curvature) + S'S) dx = -d - S' push,
-    W^-1 dslack = -W^-1 r - S dx,        W ddual = push + S dx,
+    push = W^-1 r + p \ wanted,      (diag(curvature) + S'S) dx = -c - S' push,
+    W^-1 dslack = -W^-1 r - S dx,    W ddual = push + S dx - p,
 
-where ``\`` divides in the Jordan product. Slack and multipliers are one vector there, so the longest step is that from
-p in both, and a predictor, whose two sum to -p, needs one quotient for it. What is scaled is scaled once, the product
-is one of S with itself, and a step has some half of the calls of one that applies W to every vector.
+where ``\`` divides in the Jordan product (p by itself is p, and W^-1 of that the dual). Slack and multipliers are one
+vector there, so the longest step is that from p in both. What is scaled is scaled once, and a step has some half of the
+calls of one that applies W to every vector.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.linalg.blas import dsyrk, idamax
+from scipy.linalg.blas import dsyr, dsyrk, idamax
 from scipy.linalg.lapack import dpotrs
 
 from models.basics import FloatArray
@@ -32,18 +32,17 @@ from models.solvers.solution import Solution
 def solve_dense(program: ConeProgram, tolerance: float) -> Solution:
     """Best iterate of a program whose rows are a matrix: at the tolerance, at rounding, or at the limit of steps."""
     rows, limits, curvature = np.asarray(program.rows), program.limits, program.curvature
-    (m, n), cones = rows.shape, Cones.of(rows.shape[0], program.cones)
-    split, degree, curved = cones.split, cones.degree, bool(curvature.any())
+    (m, n), cones, curved = rows.shape, Cones.of(rows.shape[0], program.cones), bool(curvature.any())
+    split, degree = cones.split, cones.degree
     x = np.zeros(n) if program.start is None else program.start
     slack, dual = program.first_iterate(limits - rows.dot(x), cones)
     progress, first, unit, whole = Progress(tolerance), (x, dual), cones.unit(m), False
     scaled, point, residual = np.empty((m, n)), np.empty(m), np.empty(m)
-    inside, ridge = [_Cone(rows[part], part) for part in cones.parts], ridge_of(curvature)
+    inside, ridge = [_Cone(rows[part], part) for part in cones.parts], np.diag(ridge_of(curvature))
     for taken in range(MAX_STEPS):
+        slope = program.linear + curvature * x if curved else program.linear
         uphill = dual.dot(rows)
-        uphill += program.linear
-        if curved:
-            uphill += curvature * x
+        uphill += slope
         missed = rows.dot(x)
         missed += slack
         missed -= limits
@@ -57,19 +56,15 @@ def solve_dense(program: ConeProgram, tolerance: float) -> Solution:
         np.multiply(rows[:split], inverse[:, None], out=scaled[:split])
         if not all(cone.scale(slack, dual, missed, point, residual, scaled) for cone in inside):
             break
-        if (factor := triangle(dsyrk(1.0, scaled.T, lower=True), ridge)) is None:
+        matrix = dsyrk(1.0, scaled[:split].T, beta=1.0, c=ridge, lower=True)
+        for cone in inside:
+            matrix = cone.add_square(matrix)
+        if (factor := triangle(matrix)) is None:
             break
 
-        push = residual - point
-        dx = _solution(factor, uphill, push, scaled)
-        moved = scaled.dot(dx)
-        turned, other = -residual - moved, push + moved
-        lowest = 0.0
-        if split:
-            quotient = turned[:split] / point[:split]
-            lowest = min(_least(quotient), -1.0 - float(quotient[quotient.argmax()]), 0.0)
-        for cone in inside:
-            lowest = min(lowest, cone.lowest(point, turned), cone.lowest(point, other))
+        pushed = residual + scaled.dot(_solution(factor, slope, residual, scaled))
+        turned, other = -pushed, pushed - point
+        lowest = _lowest(point, turned, other, split, inside)
         step = min(1.0, -1.0 / lowest) if lowest < 0 else 1.0
         ahead = max((1.0 - step) * product + step * step * float(turned.dot(other)), 0.0)
         wanted = (min(1.0, ahead / product) ** 3 * mean) * unit
@@ -78,22 +73,22 @@ def solve_dense(program: ConeProgram, tolerance: float) -> Solution:
         for cone in inside:
             cone.divide(wanted, turned, other, point)
 
-        push += wanted
-        dx = _solution(factor, uphill, push, scaled)
+        # What the multipliers are to gain is unscaled once, for the right side and for the step: no rounding between.
+        wanted += residual
+        other = wanted - point
+        _unscale(wanted, inverse, inside)
+        dx = _solution(factor, slope, wanted, rows)
         moved = scaled.dot(dx)
-        turned, other = -residual - moved, push + moved
-        lowest = 0.0
-        if split:
-            lowest = min(_least(turned[:split] / point[:split]), _least(other[:split] / point[:split]), 0.0)
-        for cone in inside:
-            lowest = min(lowest, cone.lowest(point, turned), cone.lowest(point, other))
+        turned = -residual - moved
+        other += moved
+        lowest = _lowest(point, turned, other, split, inside)
         step = min(1.0, -BACK_OFF / lowest) if lowest < 0 else 1.0
         progress.moved(step)
-        other[:split] *= inverse
-        for cone in inside:
-            cone.unscale(other)
-        missed += rows.dot(dx)  # now what the slacks lose
-        x, slack, dual = x + step * dx, slack - step * missed, dual + step * other
+        _unscale(moved, inverse, inside)
+        moved += wanted
+        moved -= dual  # what the multipliers gain
+        missed += rows.dot(dx)  # what the slacks lose
+        x, slack, dual = x + step * dx, slack - step * missed, dual + step * moved
     else:
         whole = True
     return progress.found(*first, whole)
@@ -109,10 +104,29 @@ def _least(vector: FloatArray) -> float:
     return float(vector[vector.argmin()])
 
 
-def _solution(factor: FloatArray, uphill: FloatArray, push: FloatArray, scaled: FloatArray) -> FloatArray:
-    """Step (n,) of the point."""
-    right = push.dot(scaled)
-    right += uphill
+def _lowest(
+    point: FloatArray, turned: FloatArray, other: FloatArray, split: int, cones: list[_Cone]
+) -> float:
+    """Minus one over the longest step of slack and multipliers, both from the scaled point; 0: every step stays inside."""
+    lowest = 0.0
+    if split:
+        lowest = min(_least(turned[:split] / point[:split]), _least(other[:split] / point[:split]), 0.0)
+    for cone in cones:
+        lowest = min(lowest, cone.lowest(point, turned), cone.lowest(point, other))
+    return lowest
+
+
+def _unscale(vector: FloatArray, inverse: FloatArray, cones: list[_Cone]) -> None:
+    """``W^-1`` of a vector (m,), in its place."""
+    vector[: inverse.size] *= inverse
+    for cone in cones:
+        cone.unscale(vector)
+
+
+def _solution(factor: FloatArray, slope: FloatArray, push: FloatArray, rows: FloatArray) -> FloatArray:
+    """Step (n,) of the point, from a push (m,) and rows that are both scaled, or both are not."""
+    right = push.dot(rows)
+    right += slope
     return np.asarray(-dpotrs(factor, right, lower=True, overwrite_b=True)[0])
 
 
@@ -121,6 +135,7 @@ class _Cone:
 
     def __init__(self, rows: FloatArray, part: slice) -> None:
         self._rows, self._part = rows, part
+        self._square = np.asfortranarray(rows.T @ rows - 2.0 * np.outer(rows[0], rows[0]))
         self._back, self._size, self._determinant = np.zeros(0), 1.0, 1.0
 
     def scale(
@@ -147,6 +162,16 @@ class _Cone:
         rows[0] *= -1.0
         rows += (2.0 * inverse * back)[:, None] * back.dot(self._rows)
         return True
+
+    def add_square(self, matrix: FloatArray) -> FloatArray:
+        """``rows' W^-2 rows`` of the cone, added to the lower triangle of a matrix (n, n), in its place.
+
+        ``W^-2`` is ``(2 a a' - J) / size^2``: of the scaled rows' product it has more digits near the border.
+        """
+        inverse, axis = 1.0 / (self._size * self._size), (2.0 * float(self._back[0])) * self._back
+        axis[0] -= 1.0
+        matrix += inverse * self._square
+        return np.asarray(dsyr(2.0 * inverse, axis.dot(self._rows), lower=True, a=matrix, overwrite_a=True))
 
     def unscale(self, vector: FloatArray) -> None:
         """``W^-1`` of what a vector (m,) has in this cone, in its place."""

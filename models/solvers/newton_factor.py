@@ -69,7 +69,9 @@ def cholesky(matrix: FloatArray, curvature: FloatArray) -> Factor | None:
 
     Of the matrix the lower triangle is read.
     """
-    factor = triangle(matrix, ridge_of(curvature))
+    diagonal = np.einsum("ii->i", matrix)  # a view
+    diagonal += ridge_of(curvature)
+    factor = triangle(matrix)
     return None if factor is None else _Cholesky(factor)
 
 
@@ -78,10 +80,8 @@ def ridge_of(curvature: FloatArray) -> FloatArray:
     return np.maximum(curvature, _SHORT_STEPS)
 
 
-def triangle(matrix: FloatArray, ridge: FloatArray) -> FloatArray | None:
-    """Lower triangular factor (n, n) of ``matrix + diag(ridge)``, which is then in the matrix; None: there is none."""
-    diagonal = np.einsum("ii->i", matrix)  # a view
-    diagonal += ridge
+def triangle(matrix: FloatArray) -> FloatArray | None:
+    """Lower triangular factor (n, n) of the matrix, with a little more where it has none; None: there is none."""
     for jitter in (0.0, 1e-14, 1e-11):
         shifted = matrix + np.diag(jitter * matrix.diagonal()) if jitter else matrix
         factor, failed = dpotrf(shifted, lower=True, clean=False)
