@@ -107,7 +107,7 @@ def _least(vector: FloatArray) -> float:
 def _lowest(
     point: FloatArray, turned: FloatArray, other: FloatArray, split: int, cones: list[_Cone]
 ) -> float:
-    """Minus one over the longest step of slack and multipliers, both from the scaled point; 0: every step stays inside."""
+    """Minus one over the longest step of slack and multipliers from the scaled point; 0 where all steps stay inside."""
     lowest = 0.0
     if split:
         lowest = min(_least(turned[:split] / point[:split]), _least(other[:split] / point[:split]), 0.0)
