@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -44,6 +45,7 @@ from services.contracts.errors import BallastError
 from services.contracts.history.records import PlanRecord
 from services.contracts.history.run import Run
 from services.contracts.keys.signing import public_key
+from services.identity.service_keys import OtherKeyError, ServiceKeys
 from services.process.log_lines import set_up_logs
 from services.process.private_files import keep_private
 from services.process.process_lock import held
@@ -200,6 +202,7 @@ async def key_changed(context: FlowContext) -> None:
 async def serve() -> None:
     """Run the flows process until it is told to stop."""
     with open_context() as context, held(context.settings.flows_lock):
+        ServiceKeys(context.settings.home, context.store.service_keys).check_held()
         async with context.plant_link() as transport, get_client() as client:
             roll_call = RollCall(context, transport)
             await roll_call.listen()
@@ -226,4 +229,7 @@ async def serve() -> None:
 if __name__ == "__main__":
     keep_private()
     set_up_logs(Settings.load().logging)
-    asyncio.run(serve())
+    try:
+        asyncio.run(serve())
+    except OtherKeyError as error:
+        sys.exit(f"ballast: {error}")
