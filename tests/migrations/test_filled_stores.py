@@ -70,7 +70,8 @@ def typical(revision: str) -> dict[str, Any]:
         "url": f"https://hooks.example/{revision}", "kinds": ["run.failed"], "last_number": 0, "failures": 0,
         "last_failure": "", "notice": "", "question": 2, "paused": False, "archived": False, "replaces_key": False,
         "cancel_requested": False, "home": "here:/srv/ballast/webhooks.key",
-        "service_keys.fingerprint": key_of(revision, 64), "alias_changes.number": int(revision), "events.number": int(revision),
+        "service_keys.fingerprint": key_of(revision, 64),
+        "alias_changes.number": int(revision), "events.number": int(revision),
     }
 
 

@@ -13,7 +13,15 @@ import pytest
 from services.contracts.errors import InvalidInputError, UnavailableError
 from services.identity import service_keys
 from services.identity.service_keys import (
-    MEANINGS, PSEUDONYMS, WEBHOOKS, OtherKeyError, ServiceKeys, check_name, fingerprint, read_key, subkey,
+    MEANINGS,
+    PSEUDONYMS,
+    WEBHOOKS,
+    OtherKeyError,
+    ServiceKeys,
+    check_name,
+    fingerprint,
+    read_key,
+    subkey,
 )
 from services.round_store.store import RoundStore
 from tests.oracles.store_walk import all_columns
