@@ -22,7 +22,7 @@ from services.process.private_files import made_once
 WEBHOOKS: Final = "webhooks.key"
 PSEUDONYMS: Final = "pseudonyms.key"
 MEANINGS: Final[Mapping[str, str]] = {
-    WEBHOOKS: "the secrets of all webhooks follow from it: with a new one they are added anew",
+    WEBHOOKS: "the secrets of all webhooks follow from it: with a new one add the webhooks anew",
     PSEUDONYMS: "plants' pseudonyms follow from it: with a new one they change",
 }
 """What goes with each key where it is lost."""

@@ -1,0 +1,73 @@
+"""Two flows processes, each with a home folder of its own, on one store and one Prefect: they share the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.endings import SKIPPED
+from flows.labels import run_tag
+from services.contracts.history.run import Run
+from tests.journeys.asking import ask_prefect, deployment, until_prefect
+from tests.journeys.flows_process import FlowsProcess
+from tests.waiting import wait_until
+
+PLANS = ("shared-a", "shared-b", "shared-c")
+
+
+@pytest.fixture
+def second(works: Any, running: Any, tmp_path: Path) -> Iterator[FlowsProcess]:
+    """A flows process as on another machine, beside the one that runs."""
+    settings, home = works.settings, tmp_path / "second"
+    home.mkdir(mode=0o700)
+    servers = ", ".join(f'"{server}"' for server in settings.nats_servers)
+    (home / "ballast.toml").write_text(
+        f'database_url = "{settings.database}"\nlease_seconds = {settings.lease_seconds}\n'
+        f'[nats]\nservers = [{servers}]\nseed_file = "{settings.nats_seed}"\nca_file = "{settings.nats_authority}"\n'
+        f'[prefect]\napi_url = "{settings.prefect.api_url}"\n'
+        f'[mlflow]\ntracking_uri = "{settings.tracking_uri}"\nartifact_root = "{settings.artifact_root}"\n'
+    )
+    prefect = {"PREFECT_HOME": str(tmp_path / "prefect")}
+    beside = replace(works, home=home, environment=works.environment | {"BALLAST_HOME": str(home)} | prefect)
+    process = FlowsProcess(beside)
+    process.start()
+    yield process
+    process.kill()
+
+
+def flow_runs(works: Any, run: Run) -> list[dict[str, Any]]:
+    """All flow runs of a run in Prefect, whoever began them."""
+    wanted = {"flow_runs": {"tags": {"all_": [run_tag(run)]}}}
+    return list(ask_prefect(works, "/flow_runs/filter", wanted))
+
+
+def test_each_run_has_one_flow_run_and_goes_on_where_one_process_is_killed(
+    works: Any, running: Any, second: FlowsProcess
+) -> None:
+    def is_at_work() -> bool:
+        log = second.works.home / "runner.log"
+        return "plan shared-a: schedule" in log.read_text()
+
+    for name in PLANS:
+        works.plan(name, max_rounds=150)
+    wait_until(is_at_work, "second flows process")
+    until_prefect(lambda: all(deployment(works, name) is not None for name in PLANS), "deployments")
+    runs = [works.store.runs.create_run(works.store.plans.get(name).plan) for name in PLANS]
+    for name in PLANS:
+        works.wait_for_round(name, 2)
+    begun = {run.plan.name: flow_runs(works, run) for run in runs}
+    assert {name: len(each) for name, each in begun.items()} == dict.fromkeys(PLANS, 1)
+    second.kill()
+    ended = {name: works.wait_for_run(name) for name in PLANS}
+    assert {name: run.status for name, run in ended.items()} == dict.fromkeys(PLANS, "completed"), ended
+    for run in ended.values():
+        numbers = [record.round for record in works.store.runs.get_rounds(run.run_id)]
+        assert numbers == list(range(1, run.rounds + 1)), "no round twice, none left out"
+        states = [each["state"]["name"] for each in flow_runs(works, run)]
+        assert SKIPPED not in states and len(states) <= 2, states
+        assert works.store.model_versions.list_versions(run.plan.name)[0].run_id == run.run_id
+        assert len(works.store.model_versions.list_versions(run.plan.name)) == 1
