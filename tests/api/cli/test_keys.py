@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from api.backend import replaced_keys
 from api.backend.first_keys import begin_with_keys
 from api.backend.wiring import open_backend
 from services.identity.service_keys import MEANINGS, PSEUDONYMS, WEBHOOKS, OtherKeyError, fingerprint, read_key
@@ -67,7 +66,7 @@ def test_who_is_stopped_in_the_midst_has_the_key_of_before_and_asks_again(
     begin_with_keys(settings_of(shell))
     before = read_key(shell.home / WEBHOOKS)
     with monkeypatch.context() as broken:
-        broken.setattr(replaced_keys.os, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
+        broken.setattr("api.backend.replaced_keys.os.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
         assert "No space left" in shell.refused("key", "replace", WEBHOOKS, "--reason", "lost")
     assert read_key(shell.home / WEBHOOKS) == before
     with pytest.raises(OtherKeyError):
