@@ -51,7 +51,7 @@ LOG = logging.getLogger("ballast.flows")
 WATCH_SECONDS = 1.0  # how long a triggered run waits at most
 DEPLOYMENTS_EVERY = 15  # looks between two at whether Prefect has the deployments as they were made
 MOST_ATTEMPTS = 5  # a run whose process died so often will not do better
-BEGIN_SECONDS = 30.0  # from a flow run's beginning, by whichever process, to its lease: packages are loaded meanwhile
+BEGIN_SECONDS = 60.0  # from a flow run's beginning, by whichever process, to its lease: packages are loaded meanwhile
 BEGINNING = frozenset({StateType.SCHEDULED, StateType.PENDING, StateType.RUNNING})
 KEY_SECONDS = 2.0  # between two looks whether the coordinator has another key
 

@@ -14,29 +14,42 @@ from flows.labels import run_tag
 from services.contracts.history.run import Run
 from tests.journeys.asking import ask_prefect, deployment, until_prefect
 from tests.journeys.flows_process import FlowsProcess
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 PLANS = ("shared-a", "shared-b", "shared-c")
 
 
+PATIENT = f"""
+import asyncio, flows.runner
+from services.process.log_lines import set_up_logs
+from services.process.settings import Settings
+flows.runner.BEGIN_SECONDS = {PATIENCE}
+set_up_logs(Settings.load().logging)
+asyncio.run(flows.runner.serve())
+"""
+"""The flows process, which waits for a flow run of another as long as a loaded machine may take to start one."""
+
+
 @pytest.fixture
-def second(works: Any, running: Any, tmp_path: Path) -> Iterator[FlowsProcess]:
-    """A flows process as on another machine, beside the one that runs."""
+def both(works: Any, alone: None, tmp_path: Path) -> Iterator[tuple[FlowsProcess, FlowsProcess]]:
+    """Two flows processes, the second as on another machine."""
     settings, home = works.settings, tmp_path / "second"
     home.mkdir(mode=0o700)
     servers = ", ".join(f'"{server}"' for server in settings.nats_servers)
     (home / "ballast.toml").write_text(
-        f'database_url = "{settings.database}"\nlease_seconds = {settings.lease_seconds}\n'
+        f'database_url = "{settings.database}"\n[prefect]\napi_url = "{settings.prefect.api_url}"\n'
         f'[nats]\nservers = [{servers}]\nseed_file = "{settings.nats_seed}"\nca_file = "{settings.nats_authority}"\n'
-        f'[prefect]\napi_url = "{settings.prefect.api_url}"\n'
         f'[mlflow]\ntracking_uri = "{settings.tracking_uri}"\nartifact_root = "{settings.artifact_root}"\n'
     )
-    prefect = {"PREFECT_HOME": str(tmp_path / "prefect")}
-    beside = replace(works, home=home, environment=works.environment | {"BALLAST_HOME": str(home)} | prefect)
-    process = FlowsProcess(beside)
-    process.start()
-    yield process
-    process.kill()
+    told = works.environment | {"BALLAST_LEASE_SECONDS": "10"}
+    there = told | {"BALLAST_HOME": str(home), "PREFECT_HOME": str(tmp_path / "prefect")}
+    one = FlowsProcess(replace(works, environment=told), program=("-c", PATIENT))
+    other = FlowsProcess(replace(works, home=home, environment=there), program=("-c", PATIENT))
+    one.start()
+    other.start()
+    yield one, other
+    one.kill()
+    other.kill()
 
 
 def flow_runs(works: Any, run: Run) -> list[dict[str, Any]]:
@@ -46,8 +59,10 @@ def flow_runs(works: Any, run: Run) -> list[dict[str, Any]]:
 
 
 def test_each_run_has_one_flow_run_and_goes_on_where_one_process_is_killed(
-    works: Any, running: Any, second: FlowsProcess
+    works: Any, both: tuple[FlowsProcess, FlowsProcess]
 ) -> None:
+    second = both[1]
+
     def is_at_work() -> bool:
         log = second.works.home / "runner.log"
         return "plan shared-a: schedule" in log.read_text()

@@ -60,13 +60,17 @@ def test_a_key_of_another_home_is_taken_from_its_file(shell: Any, tmp_path: Path
     assert "the keys are webhooks.key" in shell.refused("key", "replace", "coordinator.nk", "--reason", "hope")
 
 
+def full(*_: object) -> None:
+    raise OSError(28, "No space left")
+
+
 def test_who_is_stopped_in_the_midst_has_the_key_of_before_and_asks_again(
     shell: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin_with_keys(settings_of(shell))
     before = read_key(shell.home / WEBHOOKS)
     with monkeypatch.context() as broken:
-        broken.setattr("api.backend.replaced_keys.os.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
+        broken.setattr("api.backend.replaced_keys.os.replace", full)
         assert "No space left" in shell.refused("key", "replace", WEBHOOKS, "--reason", "lost")
     assert read_key(shell.home / WEBHOOKS) == before
     with pytest.raises(OtherKeyError):
