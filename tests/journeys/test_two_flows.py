@@ -16,6 +16,7 @@ from tests.journeys.asking import ask_prefect, deployment, until_prefect
 from tests.journeys.flows_process import FlowsProcess
 from tests.waiting import PATIENCE, wait_until
 
+LOG = "runner.log"
 PLANS = ("shared-a", "shared-b", "shared-c")
 
 
@@ -61,22 +62,19 @@ def flow_runs(works: Any, run: Run) -> list[dict[str, Any]]:
 def test_each_run_has_one_flow_run_and_goes_on_where_one_process_is_killed(
     works: Any, both: tuple[FlowsProcess, FlowsProcess]
 ) -> None:
-    second = both[1]
-
-    def is_at_work() -> bool:
-        log = second.works.home / "runner.log"
-        return "plan shared-a: schedule" in log.read_text()
+    def are_at_work() -> bool:
+        return all("plan shared-c: schedule" in (each.works.home / LOG).read_text() for each in both)
 
     for name in PLANS:
         works.plan(name, max_rounds=150)
-    wait_until(is_at_work, "second flows process")
+    wait_until(are_at_work, "both flows processes")
     until_prefect(lambda: all(deployment(works, name) is not None for name in PLANS), "deployments")
     runs = [works.store.runs.create_run(works.store.plans.get(name).plan) for name in PLANS]
     for name in PLANS:
         works.wait_for_round(name, 2)
     begun = {run.plan.name: flow_runs(works, run) for run in runs}
     assert {name: len(each) for name, each in begun.items()} == dict.fromkeys(PLANS, 1)
-    second.kill()
+    both[1].kill()
     ended = {name: works.wait_for_run(name) for name in PLANS}
     assert {name: run.status for name, run in ended.items()} == dict.fromkeys(PLANS, "completed"), ended
     for run in ended.values():
