@@ -152,7 +152,7 @@ def test_what_is_promoted_at_one_is_served_by_the_other(pair: Any) -> None:
 
     def served(at: int) -> str:
         answer = pair.ask(at, VIEWER, "POST", "/v1/models/twice/diagnose", {"samples": [sample]})
-        return str(answer.json().get("version", answer.status_code))
+        return str(answer.json().get("model_version", answer.status_code))
 
     for number in ("1", "2"):
         answer = pair.ask(0, OPERATOR, "POST", "/v1/admin/models/twice/promote", {"version": number, "reason": "tried"})
