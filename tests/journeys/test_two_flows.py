@@ -38,13 +38,12 @@ def both(works: Any, alone: None, tmp_path: Path) -> Iterator[tuple[FlowsProcess
     home.mkdir(mode=0o700)
     servers = ", ".join(f'"{server}"' for server in settings.nats_servers)
     (home / "ballast.toml").write_text(
-        f'database_url = "{settings.database}"\n[prefect]\napi_url = "{settings.prefect.api_url}"\n'
+        f'database_url = "{settings.database}"\nlease_seconds = {settings.lease_seconds}\n[prefect]\napi_url = "{settings.prefect.api_url}"\n'
         f'[nats]\nservers = [{servers}]\nseed_file = "{settings.nats_seed}"\nca_file = "{settings.nats_authority}"\n'
         f'[mlflow]\ntracking_uri = "{settings.tracking_uri}"\nartifact_root = "{settings.artifact_root}"\n'
     )
-    told = works.environment | {"BALLAST_LEASE_SECONDS": "10"}
-    there = told | {"BALLAST_HOME": str(home), "PREFECT_HOME": str(tmp_path / "prefect")}
-    one = FlowsProcess(replace(works, environment=told), program=("-c", PATIENT))
+    there = works.environment | {"BALLAST_HOME": str(home), "PREFECT_HOME": str(tmp_path / "prefect")}
+    one = FlowsProcess(works, program=("-c", PATIENT))
     other = FlowsProcess(replace(works, home=home, environment=there), program=("-c", PATIENT))
     one.start()
     other.start()
