@@ -38,7 +38,8 @@ def both(works: Any, alone: None, tmp_path: Path) -> Iterator[tuple[FlowsProcess
     home.mkdir(mode=0o700)
     servers = ", ".join(f'"{server}"' for server in settings.nats_servers)
     (home / "ballast.toml").write_text(
-        f'database_url = "{settings.database}"\nlease_seconds = {settings.lease_seconds}\n[prefect]\napi_url = "{settings.prefect.api_url}"\n'
+        f'database_url = "{settings.database}"\nlease_seconds = {settings.lease_seconds}\n'
+        f'[prefect]\napi_url = "{settings.prefect.api_url}"\n'
         f'[nats]\nservers = [{servers}]\nseed_file = "{settings.nats_seed}"\nca_file = "{settings.nats_authority}"\n'
         f'[mlflow]\ntracking_uri = "{settings.tracking_uri}"\nartifact_root = "{settings.artifact_root}"\n'
     )
