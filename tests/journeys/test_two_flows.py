@@ -82,5 +82,5 @@ def test_each_run_has_one_flow_run_and_goes_on_where_one_process_is_killed(
         assert numbers == list(range(1, run.rounds + 1)), "no round twice, none left out"
         states = [each["state"]["name"] for each in flow_runs(works, run)]
         assert SKIPPED not in states and len(states) <= 2, states
-        assert works.store.model_versions.list_versions(run.plan.name)[0].run_id == run.run_id
-        assert len(works.store.model_versions.list_versions(run.plan.name)) == 1
+        (version,) = works.store.model_versions.list_versions(run.plan.name, limit=5)
+        assert version.run_id == run.run_id
