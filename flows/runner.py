@@ -52,7 +52,7 @@ WATCH_SECONDS = 1.0  # how long a triggered run waits at most
 DEPLOYMENTS_EVERY = 15  # looks between two at whether Prefect has the deployments as they were made
 MOST_ATTEMPTS = 5  # a run whose process died so often will not do better
 BEGIN_SECONDS = 60.0  # from a flow run's beginning, by whichever process, to its lease: packages are loaded meanwhile
-BEGINNING = frozenset({StateType.SCHEDULED, StateType.PENDING, StateType.RUNNING})
+BEGUN = frozenset({StateType.PENDING, StateType.RUNNING})
 KEY_SECONDS = 2.0  # between two looks whether the coordinator has another key
 
 
@@ -172,18 +172,13 @@ class Watcher:
 
     async def _flow_runs_of(self, run: Run) -> list[FlowRun]:
         """Flow runs of a run, the newest first: its earlier ones, and those that another flows process started."""
-        theirs = FlowRunFilter(tags=FlowRunFilterTags(all_=[run_tag(run)]))
-        return await self.client.read_flow_runs(flow_run_filter=theirs, sort=FlowRunSort.EXPECTED_START_TIME_DESC)
+        tagged = FlowRunFilter(tags=FlowRunFilterTags(all_=[run_tag(run)]))
+        return await self.client.read_flow_runs(flow_run_filter=tagged, sort=FlowRunSort.EXPECTED_START_TIME_DESC)
 
     def _is_begun_elsewhere(self, run: Run, each: FlowRun) -> bool:
-        """Whether a flow run was begun a moment ago, and so drives the run soon; not for long: it may have died.
-
-        One that is only scheduled is taken by any runner of the deployment, ours too. The store's has lost its lease.
-        """
-        state = each.state
-        if state is None or state.type not in BEGINNING or str(each.id) == run.flow_run_id:
-            return False
-        if each.id in self._buried or each.id in self._started.values():
+        """Whether a flow run was begun a moment ago, by another, and drives the run soon; not for long: it may die."""
+        known = {run.flow_run_id, *map(str, self._buried), *map(str, self._started.values())}
+        if (state := each.state) is None or state.type not in BEGUN | {StateType.SCHEDULED} or str(each.id) in known:
             return False
         return abs((datetime.now(UTC) - state.timestamp).total_seconds()) < BEGIN_SECONDS
 
@@ -194,10 +189,7 @@ class Watcher:
         its state since later than this process lives may be another living process's.
         """
         for each in theirs:
-            state = each.state
-            if state is None or state.type not in (StateType.PENDING, StateType.RUNNING):
-                continue
-            if state.timestamp < self._since:
+            if (state := each.state) and state.type in BEGUN and state.timestamp < self._since:
                 await self._mark_crashed(each.id)
                 self._buried.add(each.id)
 
